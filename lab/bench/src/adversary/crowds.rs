@@ -2,13 +2,14 @@
 
 use tench::abi::layout::slot;
 use tench::abi::{Operation, Tag};
+use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
     Cap, CapAddress, Endpoint, Error, Instant, Interrupt, InterruptControl, Kind, Notification, OWN_SPACE, PageTable,
     Place, Reply, Trigger,
 };
 
 use super::messages::Crowd;
-use super::threads::Home;
+use super::threads::{Code, Home};
 use super::{Arena, HIGH, LOW};
 use crate::KERNEL;
 
@@ -80,7 +81,7 @@ pub fn chains(arena: &mut Arena) -> Result<(), Error> {
     let mut servers = Crowd::new(11);
     for i in 0..11 {
         let server = arena.one_of_many(&mut slots, LOW - 20 + u64::from(i))?;
-        server.thread.serve(Some(Cap::new(CapAddress(endpoints.0 + i))))?;
+        server.thread.serve(Cap::new(CapAddress(endpoints.0 + i)), 0)?;
         server.call(Operation::Call, &[at(i + 1), 0])?;
         servers.add(server);
     }
@@ -98,8 +99,51 @@ pub fn chains(arena: &mut Arena) -> Result<(), Error> {
     for i in 0..11 {
         let server = servers.take(arena.random.index(11 - i));
         server.scheduling.configure(LOW + 5, LOW + 5, 0, None)?;
-        server.thread.serve(None)?;
+        server.thread.stop_serving()?;
         server.thread.delete()?;
+    }
+    Ok(())
+}
+
+/// Servers in a chain of callers.
+const RELAYS: usize = 6;
+
+/// Servers of any depth each of which calls the next, called by threads that wait for each other: who stops helping if there are too many.
+pub fn callers(arena: &mut Arena) -> Result<(), Error> {
+    let mut slots = arena.crowd_slots()?.skip(1);
+    for _ in 0..60 {
+        let mut ends = [0; RELAYS + 1];
+        for end in &mut ends {
+            let place = slots.next().ok_or(Error::NoSuchSlot)?;
+            *end = arena.pool.retype::<Endpoint>(0, place)?.address().0;
+        }
+        let at = |i: usize| u64::from(ends[i]);
+        let mut relays = Crowd::new(RELAYS);
+        for i in 0..RELAYS {
+            let relay = arena.one_of_many(&mut slots, LOW + 20)?;
+            let place = slots.next().ok_or(Error::NoSuchSlot)?;
+            let reply: Cap<Reply> = arena.pool.retype(0, place)?;
+            relay.thread.bind(Bindings { reply: Binding::To(reply), ..Bindings::KEEP })?;
+            relay.thread.serve(Cap::new(CapAddress(ends[i])), arena.random.below(4))?;
+            relay.start(Code::Relay, &[], [0, at(i), at(i + 1)])?;
+            relays.add(relay);
+        }
+        arena.pause(2_000)?;
+        // One of them is busy when it is called; and somebody waits for another of them.
+        let firsts = [RELAYS - 1 - arena.random.index(2), 0, arena.random.index(3)];
+        let mut clients = Crowd::new(firsts.len());
+        for first in firsts {
+            let priority = LOW + arena.random.below(40);
+            let client = arena.one_of_many(&mut slots, priority)?;
+            client.call(Operation::Call, &[at(first), 0])?;
+            clients.add(client);
+            arena.pause(3_000)?;
+        }
+        for mut crowd in [clients, relays] {
+            for left in (1..=crowd.all().len()).rev() {
+                crowd.take(arena.random.index(left)).thread.delete()?;
+            }
+        }
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
 type Deed = fn(&mut Arena) -> Result<(), Error>;
 
 /// All deeds, by name.
-const DEEDS: [(&str, Deed); 28] = [
+const DEEDS: [(&str, Deed); 29] = [
     ("notifications by the hundred thousand", trees::wide),
     ("pieces of memory by the hundred thousand", trees::pieces),
     ("copies by the hundred thousand", trees::copies),
@@ -92,6 +92,7 @@ const DEEDS: [(&str, Deed); 28] = [
     ("accounts of many threads", crowds::accounts),
     ("many receivers and waiters", crowds::receivers),
     ("servers that wait for each other", crowds::chains),
+    ("callers that are called", crowds::callers),
     ("interrupt lines", crowds::interrupts),
     ("operations whose thread goes", chaos::interrupted),
     ("system calls at random", chaos::random),

@@ -8,6 +8,7 @@
 //!   ticker    x21: ticks between two deadlines; x22: the notification that it waits for
 //!   touch     x21: an address to read from, as long as somebody resumes it
 //!   foreign   a system call of another kind, likewise
+//!   relay     x21: where it receives, with its bound reply object; x22: where it then calls
 //!   float     x21: how often it uses the floating-point unit and lets others run
 //! ```
 //! What cannot go on executes an undefined instruction, and stays stopped by that.
@@ -56,6 +57,17 @@ core::arch::global_asm!(
     "adversary_foreign:",
     "svc #0",
     "b adversary_foreign",
+    ".global adversary_relay",
+    "adversary_relay:",
+    "mov x0, x21",
+    "mov x1, #0",
+    "mov x10, #{RECEIVE}",
+    "svc #1",
+    "mov x0, x22",
+    "mov x1, #0",
+    "mov x10, #{CALL}",
+    "svc #1",
+    "udf #0",
     ".global adversary_float",
     "adversary_float:",
     ".inst 0x9e6702a0", // fmov d0, x21
@@ -68,6 +80,7 @@ core::arch::global_asm!(
     ".popsection",
     SUSPEND = const Operation::ThreadSuspend as u64,
     RECEIVE = const Operation::Receive as u64,
+    CALL = const Operation::Call as u64,
     YIELD = const Operation::Yield as u64,
     DEADLINE = const tench::abi::Tag::DEADLINE,
     TIMED_OUT = const tench::abi::Error::TimedOut as u64,
@@ -79,6 +92,7 @@ unsafe extern "C" {
     fn adversary_ticker();
     fn adversary_touch();
     fn adversary_foreign();
+    fn adversary_relay();
     fn adversary_float();
 }
 
@@ -93,6 +107,8 @@ pub enum Code {
     Touch,
     /// Makes foreign system calls.
     Foreign,
+    /// Receives, and calls somebody else.
+    Relay,
     /// Uses the floating-point unit.
     Float,
 }
@@ -106,6 +122,7 @@ impl Code {
             Code::Ticker => adversary_ticker,
             Code::Touch => adversary_touch,
             Code::Foreign => adversary_foreign,
+            Code::Relay => adversary_relay,
             Code::Float => adversary_float,
         };
         code as *const () as u64

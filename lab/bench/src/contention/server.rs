@@ -65,7 +65,7 @@ impl MeetingService for Table {
 /// The server's process: serves until it is killed.
 pub fn serve() -> Result<(), String> {
     let mut table = Table { waiting: Vec::with_capacity(ROOM), threads: 0 };
-    let mut port = tench::server::port(0);
+    let mut port = tench::server::port(0, 1);
     loop {
         if port.next(Wait::FOREVER) == Event::Request {
             port.carry_out(|request, context, answer| Meeting::dispatch(&mut table, request, context, answer));

@@ -118,7 +118,7 @@ pub fn serve() -> Result<(), String> {
     let (short, long, bytes) = (ArrayString::new(), ArrayString::new(), vec![0; LARGEST as usize]);
     let mut kept = Kept { packed: ([0; 2], 0), short, long, bytes };
     let mut buffers = Buffers::new(2 * LARGEST, 1);
-    let mut port = tench::server::port(0);
+    let mut port = tench::server::port(0, 1);
     loop {
         if port.next(Wait::FOREVER) == Event::Request {
             port.carry_out_sharing(&mut buffers, |request, context, answer| {

@@ -95,7 +95,7 @@ impl LockService for Table {
 /// The server's process: serves until it is killed.
 pub fn serve() -> Result<(), String> {
     let mut table = Table { locks: core::array::from_fn(|_| Lock::default()), granted: None };
-    let mut port: Port = tench::server::port(0);
+    let mut port: Port = tench::server::port(0, 1);
     loop {
         if port.next(Wait::FOREVER) == Event::Request {
             port.carry_out(|request, context: &mut Context<'_>, answer| -> Flow {
