@@ -119,12 +119,12 @@ pub fn callers(arena: &mut Arena) -> Result<(), Error> {
         }
         let at = |i: usize| u64::from(ends[i]);
         let mut relays = Crowd::new(RELAYS);
-        for i in 0..RELAYS {
+        for (i, end) in ends.into_iter().enumerate().take(RELAYS) {
             let relay = arena.one_of_many(&mut slots, LOW + 20)?;
             let place = slots.next().ok_or(Error::NoSuchSlot)?;
             let reply: Cap<Reply> = arena.pool.retype(0, place)?;
             relay.thread.bind(Bindings { reply: Binding::To(reply), ..Bindings::KEEP })?;
-            relay.thread.serve(Cap::new(CapAddress(ends[i])), arena.random.below(4))?;
+            relay.thread.serve(Cap::new(CapAddress(end)), arena.random.below(4))?;
             relay.start(Code::Relay, &[], [0, at(i), at(i + 1)])?;
             relays.add(relay);
         }
