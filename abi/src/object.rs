@@ -33,8 +33,8 @@ pub mod line_flags {
     pub const AUTOMATIC: u64 = 2;
 }
 
-/// For how many others a thread can say that it waits, one behind the other, while it serves an endpoint (`ThreadServe`).
-pub const MAX_DEPTH: u64 = 3;
+/// The greatest depth of a thread that serves an endpoint: how many servers deep its own calls go meanwhile (`ThreadServe`).
+pub const MAX_DEPTH: u64 = 2;
 
 /// Lines on which a core can be rung, the first of its interrupt lines.
 pub const DOORBELLS: u64 = 16;

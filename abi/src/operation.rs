@@ -199,10 +199,10 @@ operations! {
     /// Errors: `NoMessageArea`.
     UpcallReturn = 72;
     /// **Serve**: says that a thread serves an endpoint. From now on the first who waits there to be received helps it: it runs on his
-    /// scheduling context, if that has a higher priority, as it does on that of the caller whose message it has taken last. `cap` thread (`WRITE`), x1 endpoint (`READ`; 0: none), x2 for how many others
-    /// it waits meanwhile, one behind the other (at most [`MAX_DEPTH`](crate::object::MAX_DEPTH)): whoever brings so long a chain of threads that wait for each other that the server could not help these, does
-    /// not help it. A thread serves one endpoint, and an endpoint has one thread.
-    /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread).
+    /// scheduling context, if that has a higher priority, as it does on that of the caller whose message it has taken last. `cap` thread (`WRITE`), x1 endpoint (`READ`; 0: none), x2 depth: how many servers
+    /// deep its own calls go while it serves (0 to [`MAX_DEPTH`](crate::object::MAX_DEPTH)). The kernel keeps room for so many behind it in a chain of threads that help each other: a
+    /// caller who comes with a longer chain than that leaves stops helping. A thread serves one endpoint, and an endpoint has one thread.
+    /// Errors: `AlreadyBound` (the thread serves one, or the endpoint has a thread), `InvalidArgument` (the depth).
     ThreadServe = 73;
 
     // ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -109,6 +109,11 @@ impl World {
     pub(crate) fn rejoin(&mut self, thread: usize) {
         if let Some(caller) = self.caller(thread) {
             self.threads[caller].is_helpless = true;
+            while self.heights()[caller] > MAX_HEIGHT - 1
+                && let Some(before) = self.surplus(caller, MAX_HEIGHT - 1)
+            {
+                self.stop_helping(before);
+            }
             if self.may_join(caller) {
                 self.threads[caller].is_helpless = false;
             } else {

@@ -491,7 +491,7 @@ proptest! {
     #[test]
     fn the_kernel_does_what_the_model_says(
         fast: bool,
-        depths in [0..4u8, 0..4u8],
+        depths in [0..3u8, 0..3u8],
         steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120),
     ) {
         play(fast, depths, &steps);
@@ -506,7 +506,7 @@ proptest! {
     #[ignore = "takes long: ./tench test --long"]
     fn it_does_so_for_long(
         fast: bool,
-        depths in [0..4u8, 0..4u8],
+        depths in [0..3u8, 0..3u8],
         steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120),
     ) {
         play(fast, depths, &steps);

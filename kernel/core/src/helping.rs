@@ -72,7 +72,7 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
 }
 
 /// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to have some; and not if
-/// too many would wait for each other. That stays as it is until the wait ends, or until somebody else's would make the chain too long.
+/// too many would wait for each other. That stays as it is until the wait ends, or until the kernel ends the help because the chain would get too long.
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).slow;
@@ -225,7 +225,7 @@ fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thre
     let (before, cap) = (t.scheduling.filter(|context| Some(*context) != t.base.context), t.cap);
     let cap = match k.get(caller).scheduling {
         Some(context) => cap_of(k, context),
-        // What he did was another's, perhaps, who had left that to him.
+        // The caller may himself have gone on with what another had begun.
         None if cap == UNCAPPED => before.map_or(0, |context| cap_of(k, context).min(k.get(caller).cap)),
         None => cap,
     };

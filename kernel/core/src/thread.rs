@@ -242,7 +242,7 @@ pub struct Thread {
     pub aside: bool,
     /// Whether its account is suspended: its priority is -1, whatever it runs on.
     pub parked: bool,
-    /// For how many others it waits, one behind the other, while it serves the endpoint ([`heights`](crate::helping::heights)).
+    /// How many servers deep its own calls go while it serves the endpoint, as it has said ([`heights`](crate::helping::heights)).
     pub depth: u8,
     /// Highest priority at which its own context counts: it finishes what it has begun for somebody who cannot help.
     pub cap: i16,

@@ -32,7 +32,7 @@ pub struct Facts {
     cap: i16,
     is_urgent: bool,
     is_parked: bool,
-    /// For how many others it waits while it serves, one behind the other, as it has said.
+    /// How many servers deep its own calls go while it serves, as it has said.
     depth: u8,
     /// It waits, and helps nobody: it tells somebody that its budget is used up, or too many would wait for each other.
     is_helpless: bool,
@@ -169,6 +169,11 @@ pub fn check_helping(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         for sender in facts.senders.iter().filter(|sender| !world[*sender].is_helpless) {
             let (height, above) = (expected[sender].height, expected[&thread.address()].height);
             ensure!(height < above, "{thread:?} of height {above} is helped by a sender of height {height}");
+            let depth = facts.depth;
+            ensure!(
+                height + depth < MAX_HEIGHT,
+                "{thread:?} of depth {depth} is helped by a sender of height {height}"
+            );
         }
         let t = k.get(*thread);
         if let (ThreadState::Ready, Some(context)) = (t.state, t.scheduling) {

@@ -1,14 +1,15 @@
-//! Who helps: not everybody who waits, since a change goes from one who waits to the one that is waited for, and on.
+//! How long chains of helpers get: a change goes from a thread that waits to the one that it waits for, and on, so there has to be a bound.
 //!
-//! A thread's *height* is more than that of each who helps it, 0 where nobody does, and at most [`MAX_HEIGHT`]. So heights grow along each chain, no
-//! chain is longer than that, and none is a ring. Whether that would still be so is asked whenever somebody begins to help: when a wait begins
-//! ([`look_ahead`], [`lower`]), and when a caller who was laid aside is one again ([`rejoin`]). Who may not waits without helping ([`slow::HELPLESS`]) until that wait ends,
-//! and behind those who do.
+//! A thread's *height* is greater than that of each helper, 0 without helpers, and at most [`MAX_HEIGHT`]. So heights grow along each chain, no
+//! chain is longer than that, and none is a ring. The kernel asks whether that stays true whenever a thread begins to help: when a wait
+//! begins ([`look_ahead`], [`lower`]), and when a caller who was laid aside is one again ([`rejoin`]). A thread that may not help waits as
+//! [`slow::HELPLESS`] until that wait ends, behind those who help.
 //!
-//! If a chain would be too long, who began it stops helping, and not a server in it: otherwise a client that brings a chain of his own threads would keep a server from helping
-//! the next, for all its clients. A server says for how many others it waits meanwhile, one behind the other: its
-//! *depth* (`ThreadServe`). So much below `MAX_HEIGHT` its height has to be. Senders that would be too high wait without helping; and callers, whom a fast path lets in,
-//! stop helping as soon as somebody begins to wait who is too high because of them ([`surplus`]).
+//! If a chain gets too long, the client at its beginning has to stop helping, and no server: a client who brings a chain of his own threads
+//! could otherwise keep a server from helping the next one, on behalf of all its clients. So a server says how many servers deep its own
+//! calls go, its *depth* (`ThreadServe`), and its height plus its depth is to be at most [`MAX_HEIGHT`] when it calls. The kernel refuses
+//! the help of senders that would make it higher. The fast path admits callers of any height; when a thread is about to wait and is too
+//! high because of its callers, one of them stops helping ([`excess_caller`]).
 
 use super::{abandon, caller_of, can_help, server_of, settle};
 use crate::endpoint::queue;
@@ -19,17 +20,15 @@ use crate::{Arch, Kernel};
 /// How many threads that help wait for each other at most, which is also how many times a context is copied.
 pub const MAX_HEIGHT: u8 = 4;
 
-/// The greatest height of a thread that helps one for which it waits.
+/// Greatest height of a helper.
 pub const MAX_HELPER: u8 = MAX_HEIGHT - 1;
 
-/// The greatest height of a sender that helps whoever begins to serve its endpoint, whatever depth that has.
-const MAX_EARLY: u8 = 1;
+/// Greatest height of a sender that came before a thread served the endpoint: whichever depth that has, it leaves room for it.
+const MAX_EARLY: u8 = MAX_HELPER - tench_abi::object::MAX_DEPTH as u8;
 
-const _: () = assert!(MAX_HELPER as u64 == tench_abi::object::MAX_DEPTH);
-
-/// Returns the greatest height with which a sender helps at an endpoint, which this thread serves.
+/// Returns the greatest height with which a sender helps at an endpoint that this thread serves.
 #[inline]
-fn most_of_senders<A: Arch>(k: &mut Kernel<A>, server: Option<Ref<Thread>>) -> u8 {
+fn max_sender<A: Arch>(k: &mut Kernel<A>, server: Option<Ref<Thread>>) -> u8 {
     server.map_or(MAX_EARLY, |server| MAX_HELPER - k.get(server).depth)
 }
 
@@ -46,7 +45,7 @@ fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
         }
         let next = server_of(k, at);
         if matches!(k.get(at).state, ThreadState::Sending(_)) && can_help(k, at) {
-            if height > most_of_senders(k, next) {
+            if height > max_sender(k, next) {
                 return false;
             }
             height = next.map_or(0, |next| queue::height_by_sender(height, k.get(next).depth));
@@ -58,13 +57,14 @@ fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
     }
 }
 
-/// A thread is about to wait at an endpoint, which perhaps another serves. If it may not help that one, it is marked.
+/// A thread is about to wait at an endpoint, which perhaps another serves. If it is too high to help that one, callers of its stop helping; if
+/// it still may not help, it is marked.
 #[inline]
 pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Option<Ref<Thread>>) {
     if !can_help(k, thread) {
         return;
     }
-    let most = most_of_senders(k, server);
+    let most = max_sender(k, server);
     if k.get(thread).height > most && server.is_some() {
         lower(k, thread, most);
     }
@@ -79,19 +79,19 @@ pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Optio
     }
 }
 
-/// A thread is about to help another, and its height is more than `most`, with which it may: callers stop helping until it is not, or there is none
-/// who could.
+/// A thread is about to help another, and may do so with a height of at most `most`: callers stop helping until it has no more than that, or
+/// until none of them is the cause.
 #[cold]
 #[inline(never)]
 pub fn lower<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) {
-    while let Some(caller) = surplus(k, thread, most) {
+    while let Some(caller) = excess_caller(k, thread, most) {
         stop_helping(k, caller);
     }
 }
 
-/// Returns the caller who makes a thread higher than `most`: its own, unless that is a server itself which is higher than it should be while it waits; then that one's, and so
-/// on.
-fn surplus<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) -> Option<Ref<Thread>> {
+/// Returns the caller because of whom a thread is higher than `most`. If the thread's own caller is a server that is itself higher than its
+/// depth allows, the search goes on with that server's caller, and so on.
+fn excess_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) -> Option<Ref<Thread>> {
     let (mut found, mut at, mut most) = (None, thread, most);
     while let Some(caller) = caller_of(k, at) {
         let c = k.get(caller);
@@ -118,7 +118,7 @@ pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
 /// has to look who among them waits for whom.
 pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endpoint>) {
     if k.get(endpoint).helpers[2] != 0 {
-        // They came when another served it, or the same with a smaller depth: they may have any height.
+        // Of senders that waited while it was last served, only that some are of height 2 or 3 is known. Those of height 3 leave no room.
         k.get(server).depth = 0;
     }
     if k.get(server).slow & slow::HELPED != 0 {
@@ -146,6 +146,9 @@ fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// A thread's current reply object is another than before, without its having received: whoever is the caller in it helps again, if he may.
 pub fn rejoin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if let Some(caller) = caller_of(k, thread) {
+        if k.get(caller).height > MAX_HELPER {
+            lower(k, caller, MAX_HELPER);
+        }
         let height = k.get(caller).height + 1;
         if !may_help(k, caller, thread, height) {
             stop_helping(k, caller);

@@ -1,7 +1,7 @@
 //! Servers that call servers: a context goes along with whoever waits for whom, to the end of the chain and no further.
 
 use tench_abi::object::MAX_DEPTH;
-use tench_abi::{Error, Operation};
+use tench_abi::{Error, Kind, Operation, Tag};
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::{ThreadState, slow};
 
@@ -172,10 +172,37 @@ fn who_waited_for_a_server_without_depth_is_higher_than_the_next_allows() {
     }
 }
 
+/// A server that was laid aside gets too high meanwhile, by its caller; then it is a caller again.
 #[test]
-fn a_depth_is_one_of_four() {
+fn who_is_a_caller_again_helps() {
     let mut stage = Stage::new();
-    let (actor, endpoint) = (stage.actor(10), stage.make(tench_abi::Kind::Endpoint));
+    let (first, second) = (stage.server_of_depth(250, 1), stage.server_of_depth(250, 0));
+    let aside = stage.make(Kind::Reply);
+    stage.hog(100);
+    // The client's last thread, which waits for the first server, and serves an endpoint itself.
+    let client = stage.server_of_depth(6, 1);
+    stage.cancel(client);
+    stage.call(client, first);
+    stage.call(first, second);
+    let mut x = [0; 13];
+    (x[0], x[1], x[11]) = (second.endpoint, Tag::REPLY, aside);
+    stage.machine.run(second.thread);
+    stage.machine.system_call(Operation::Receive as u64, &x);
+    stage.check();
+    chain_to(&mut stage, 3, client.endpoint);
+    assert_eq!(stage.machine.thread(first.thread).height, 4);
+    let two = stage.actor(4);
+    stage.call(two, second);
+    stage.manage(Operation::Delete, &[0, aside]);
+    let high = stage.actor(200);
+    stage.call(high, first);
+    assert_eq!(stage.runs_on(second), (200, Some(high.time)));
+}
+
+#[test]
+fn a_depth_is_one_of_three() {
+    let mut stage = Stage::new();
+    let (actor, endpoint) = (stage.actor(10), stage.make(Kind::Endpoint));
     for refused in [MAX_DEPTH + 1, 255, 256, u64::MAX] {
         let answer = stage.try_to(Operation::ThreadServe, &[actor.capability, endpoint, refused]);
         assert_eq!(answer.err(), Error::InvalidArgument);

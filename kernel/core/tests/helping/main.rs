@@ -7,11 +7,13 @@
 //! chains     servers that call servers
 //! queues     those who wait to be received
 //! own        what a server has to do of its own
+//! honest     servers that call each other, and a program that does anything
 //! random     all of it in any order
 //! ```
 
 mod actors;
 mod chains;
+mod honest;
 mod lengths;
 mod own;
 mod queues;

@@ -79,7 +79,7 @@ impl Play {
             23 => self.stage.take_time(actor),
             24 | 25 => drop(self.stage.try_to(Operation::ThreadBind, &[actor.capability, actor.time, 0, 0])),
             26 => self.stage.manage(Operation::ThreadServe, &[actor.capability, 0]),
-            27 => drop(self.stage.try_to(Operation::ThreadServe, &[actor.capability, other.endpoint, amount % 4])),
+            27 => drop(self.stage.try_to(Operation::ThreadServe, &[actor.capability, other.endpoint, amount % 3])),
             28 => self.stage.manage(Operation::ThreadBind, &[actor.capability, 0, UNBIND, 0]),
             29 => drop(self.stage.try_to(Operation::ThreadBind, &[actor.capability, 0, actor.reply, 0])),
             30 => self.stage.manage(Operation::SchedulingReserve, &[actor.time, 64 + amount, 200 + amount, 0]),

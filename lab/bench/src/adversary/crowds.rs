@@ -124,7 +124,7 @@ pub fn callers(arena: &mut Arena) -> Result<(), Error> {
             let place = slots.next().ok_or(Error::NoSuchSlot)?;
             let reply: Cap<Reply> = arena.pool.retype(0, place)?;
             relay.thread.bind(Bindings { reply: Binding::To(reply), ..Bindings::KEEP })?;
-            relay.thread.serve(Cap::new(CapAddress(end)), arena.random.below(4))?;
+            relay.thread.serve(Cap::new(CapAddress(end)), arena.random.below(3))?;
             relay.start(Code::Relay, &[], [0, at(i), at(i + 1)])?;
             relays.add(relay);
         }

@@ -45,12 +45,18 @@ pub struct Long {
 
 impl Long {
     /// All of them.
-    pub const ALL: [Long; 3] = [
+    pub const ALL: [Long; 4] = [
         Long {
             name: "executions",
             file: "executions",
             function: "ten_million",
             what: "10,000,000 executions of random system calls, each from a prepared state",
+        },
+        Long {
+            name: "messages",
+            file: "messages",
+            function: "it_does_so_for_long",
+            what: "300,000 sequences of random calls and other events, beside the model",
         },
         Long {
             name: "waiting-calls",

@@ -97,8 +97,8 @@ impl Cap<Thread> {
             .done()
     }
 
-    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. Meanwhile it waits for at most `depth` others, one
-    /// behind the other (0 to [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): whoever is the last of so many threads that these would not be helped does not help it.
+    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. Its own calls go `depth` servers deep meanwhile (0 to
+    /// [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): the kernel keeps room for these in a chain of threads that help each other.
     /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread), `InvalidArgument` (the depth).
     pub fn serve(self, endpoint: Cap<Endpoint>, depth: u64) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.

@@ -16,7 +16,7 @@ use crate::thread;
 
 /// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
 /// capabilities. A program that was given no endpoint there says so and ends: otherwise it would ask for requests for ever. From now on
-/// whoever waits there helps the calling thread, which waits for at most `depth` other servers meanwhile, one behind the other: 1, if that is the memory server alone.
+/// whoever waits there helps the calling thread, whose own calls go `depth` servers deep meanwhile: 1, if it calls the memory server alone.
 pub fn port(caps: usize, depth: u64) -> Port {
     let service = Cap::<Endpoint>::new(slot::SERVICE);
     if !can_receive(service) {

@@ -133,7 +133,7 @@ impl Server {
 
     /// Answers requests and faults for ever.
     pub fn serve(&mut self) -> ! {
-        let mut port = tench::server::port(1, 1);
+        let mut port = tench::server::port(1, 2);
         loop {
             if port.next(self.next_wait()) == Event::Request {
                 port.carry_out(|request, context, answer| {
