@@ -9,16 +9,17 @@
 //! ```
 //! The kernel maps init's pages where they lie; nothing is copied.
 //!
-//! Every further core has a kernel and an `init` of its own, copies of the files [`KERNEL_FILE`] and [`INIT_FILE`] of the boot
-//! archive. Whoever starts the core lays them out in memory that is the new core's from then on, and says in a [`CoreBoot`] what
-//! else is.
+//! Every further core has a kernel and an `init` of its own, copies of the files [`KERNEL_FILE`] and [`INIT_FILE`] of
+//! the boot archive. Whoever starts the core lays them out in memory that is the new core's from then on, and says in a
+//! [`CoreBoot`] what else is.
 
 /// First word of a [`CoreBoot`]: "TENCHCOR" in little-endian order.
 pub const CORE_MAGIC: u64 = u64::from_le_bytes(*b"TENCHCOR");
-/// File of the boot archive: the kernel as the boot loader gets it, an arm64 `Image`. The word at byte 16 says how many bytes of
-/// memory it takes; those that the file does not have are zeroed by the kernel itself.
+/// File of the boot archive: the kernel as the boot loader gets it, an arm64 `Image`. The word at byte 16 says how many
+/// bytes of memory it takes; those that the file does not have are zeroed by the kernel itself.
 pub const KERNEL_FILE: &str = "boot/kernel";
-/// File of the boot archive: a [`Header`] and the pages of `init`'s segments, as at the start of the RAM disk; its archive is empty.
+/// File of the boot archive: a [`Header`] and the pages of `init`'s segments, as at the start of the RAM disk; its
+/// archive is empty.
 pub const INIT_FILE: &str = "boot/init";
 /// Pieces of memory that a core can be started with.
 pub const MAX_CORE_MEMORY: usize = 96;
@@ -91,8 +92,8 @@ pub enum MemoryKind {
     Channel = 3,
 }
 
-/// What a core finds that another core's user code has started: `x0` holds its physical address. It lies in the same naturally
-/// aligned 2 MiB as the kernel's image, at a page. Addresses are physical.
+/// What a core finds that another core's user code has started: `x0` holds its physical address. It lies in the same
+/// naturally aligned 2 MiB as the kernel's image, at a page. Addresses are physical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CoreBoot {

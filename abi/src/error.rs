@@ -3,7 +3,8 @@
 /// Defines [`Error`] with its codes, texts and conversions from one list.
 macro_rules! errors {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
-        /// Why a system call was refused. A refused call has changed nothing, but for what its operation says of the error.
+        /// Why a system call was refused. A refused call has changed nothing, but for what its operation says of the
+        /// error.
         ///
         /// Zero is never an error code: `x0 == 0` is success.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,7 +107,8 @@ errors! {
     Unfinished = 38, "a part of it is done; call again to go on";
     /// A slice was asked for that is longer than the authority's, at its ceiling.
     SliceTooLong = 39, "the slice exceeds that of the scheduling context that authorises it; ask for a shorter one, or for a lower priority and ceiling";
-    /// A message was sent to an endpoint that a thread serves. Only calls go there: nobody would pay for what is done without a caller.
+    /// A message was sent to an endpoint that a thread serves. Only calls go there: nobody would pay for what is done
+    /// without a caller.
     CallsOnly = 40, "a thread serves this endpoint, and whoever waits for it pays for what it does; call instead of sending";
 }
 

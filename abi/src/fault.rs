@@ -10,8 +10,9 @@ pub enum Class {
     Exception = 1,
     /// `svc` with an immediate other than 1.
     ForeignCall = 2,
-    /// The budget of the scheduling context that the thread runs on is used up. No instruction has failed: answered with
-    /// [`RESUME`](answer::RESUME), or without anybody who handles it, the thread goes on when there is budget again.
+    /// The budget of the scheduling context that the thread runs on is used up. No instruction has failed: answered
+    /// with [`RESUME`](answer::RESUME), or without anybody who handles it, the thread goes on when there is budget
+    /// again.
     Timeout = 3,
 }
 
@@ -42,7 +43,8 @@ impl Class {
 pub struct Report {
     /// [`Class`] as a number.
     pub class: u64,
-    /// Page fault: the address that was accessed. Timeout: the ticks that the scheduling context has consumed. Otherwise 0.
+    /// Page fault: the address that was accessed. Timeout: the ticks that the scheduling context has consumed.
+    /// Otherwise 0.
     pub address: u64,
     /// Address of the instruction. Timeout: of that with which the thread goes on.
     pub instruction: u64,

@@ -69,9 +69,9 @@ pub mod slot {
 
 /// Where things lie in an address space.
 ///
-/// The addresses above the first page, up to [`DYNAMIC`](address::DYNAMIC), are the program's. Where the rest lies is chosen
-/// at random for each process, which is told ([`crate::process::Info`]); only `init`, which the kernel starts, finds things
-/// at the addresses here.
+/// The addresses above the first page, up to [`DYNAMIC`](address::DYNAMIC), are the program's. Where the rest lies is
+/// chosen at random for each process, which is told ([`crate::process::Info`]); only `init`, which the kernel starts,
+/// finds things at the addresses here.
 pub mod address {
     /// `init`: its boot information ([`crate::boot::BootInfo`]), read-only.
     pub const PROCESS_INFO: u64 = 0x7fff_0000_0000;
@@ -81,8 +81,8 @@ pub mod address {
     pub const STACK_TOP: u64 = 0x7ffe_0000_0000;
     /// Bytes of a main thread's stack that is mapped whole, unless something else is said.
     pub const STACK_SIZE: u64 = 64 * 1024;
-    /// Bytes of the stack on which a program begins that makes the main thread's itself: enough to find memory for another,
-    /// and to handle page faults, also in a program that was compiled without optimisation.
+    /// Bytes of the stack on which a program begins that makes the main thread's itself: enough to find memory for
+    /// another, and to handle page faults, also in a program that was compiled without optimisation.
     pub const FIRST_STACK_SIZE: u64 = 32 * 1024;
     /// `init`: where it maps the boot archive. The process server has it somewhere in the 8 TiB from here on.
     pub const BOOT_ARCHIVE: u64 = 0x6000_0000_0000;

@@ -17,9 +17,9 @@ pub const MAX_CAPS: usize = 4;
 /// ```
 /// `length`: words, 0 to 64. `caps`: capabilities, 0 to 4. `D`: `x12` holds a deadline. `R`: `x11` names a reply
 /// object. `K`: the kernel wrote this message (a fault). `N`: this is not a message but the word of a notification, in
-/// the badge. A sender cannot set `K` and `N`; a receiver never sees `D` and `R`. To a receive, bit 14 says something else: the deadline
-/// is an alarm (`A`). The low 16 bits of a message that travels in registers alone are its length, which makes the fast path's test one
-/// comparison.
+/// the badge. A sender cannot set `K` and `N`; a receiver never sees `D` and `R`. To a receive, bit 14 says something
+/// else: the deadline is an alarm (`A`). The low 16 bits of a message that travels in registers alone are its length,
+/// which makes the fast path's test one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 #[repr(transparent)]
 pub struct Tag(pub u64);
@@ -31,8 +31,8 @@ impl Tag {
     pub const REPLY: u64 = 1 << 13;
     /// `K`: the kernel wrote the message.
     pub const KERNEL: u64 = 1 << 14;
-    /// `A`, of a receive with `D`: the deadline does not only end the wait. If a caller comes before, it stays, and when it passes, the
-    /// thread's own priority counts until it receives again.
+    /// `A`, of a receive with `D`: the deadline does not only end the wait. If a caller comes before, it stays, and
+    /// when it passes, the thread's own priority counts until it receives again.
     pub const ALARM: u64 = 1 << 14;
     /// `N`: a notification was received; its word is in the badge register.
     pub const NOTIFICATION: u64 = 1 << 15;

@@ -33,7 +33,8 @@ pub mod line_flags {
     pub const AUTOMATIC: u64 = 2;
 }
 
-/// The greatest depth of a thread that serves an endpoint: how many servers deep its own calls go meanwhile (`ThreadServe`).
+/// The greatest depth of a thread that serves an endpoint: how many servers deep its own calls go meanwhile
+/// (`ThreadServe`).
 pub const MAX_DEPTH: u64 = 2;
 
 /// Lines on which a core can be rung, the first of its interrupt lines.
@@ -155,8 +156,8 @@ bitflags! {
         const READ = 1;
         /// Endpoint: send. Notification: signal. Frame: map writable. Others: every changing operation.
         const WRITE = 2;
-        /// Endpoint: transfer capabilities along with a message. Page table of level 0: decide who belongs to its account, and
-        /// whether they run.
+        /// Endpoint: transfer capabilities along with a message. Page table of level 0: decide who belongs to its
+        /// account, and whether they run.
         const GRANT = 4;
         /// Endpoint: call, that is, let the receiver reply once. Frame: map executable.
         const CALL = 8;

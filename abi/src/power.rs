@@ -8,14 +8,16 @@
 //! │  powers  │ 0  │  family  │  core  │     number     │
 //! └──────────┴────┴──────────┴────────┴────────────────┘
 //! ```
-//! Core and number together are the [process](identity); core and family are its [family](family): the processes that share what a server
-//! has only so much of, because one of them started the others. The process server of each core numbers the families of its processes. Family
-//! number 0 is nobody's: a process with such a badge is a family of its own.
+//! Core and number together are the [process](identity); core and family are its [family](family): the processes that
+//! share what a server has only so much of, because one of them started the others. The process server of each core
+//! numbers the families of its processes. Family number 0 is nobody's: a process with such a badge is a family of its
+//! own.
 //!
-//! A badge of zero is that of the original, which permits everything. Badges cannot be changed, so a power is had by whom it was
-//! given, and passed on by the process server to children of those who have it, if they say so.
+//! A badge of zero is that of the original, which permits everything. Badges cannot be changed, so a power is had by
+//! whom it was given, and passed on by the process server to children of those who have it, if they say so.
 //!
-//! A server that gives out capabilities with badges of its own sets bit 51 ([`OBJECT`]), so that none of them is taken for a process.
+//! A server that gives out capabilities with badges of its own sets bit 51 ([`OBJECT`]), so that none of them is taken
+//! for a process.
 
 use bitflags::bitflags;
 
@@ -29,7 +31,8 @@ bitflags! {
         const CORES = 1 << 1;
         /// Kill, suspend, resume and inspect all processes, not only the own descendants.
         const PROCESSES = 1 << 2;
-        /// See everybody's memory and accounts, be told physical addresses and choose them, and choose how memory is managed.
+        /// See everybody's memory and accounts, be told physical addresses and choose them, and choose how memory is
+        /// managed.
         const MEMORY = 1 << 3;
         /// Change files of others.
         const FILES = 1 << 4;
@@ -52,8 +55,8 @@ pub const OBJECT: u64 = 1 << (SHIFT - 1);
 pub const FAMILY_SHIFT: u32 = 38;
 /// Numbers of families on one core, 0 included, which is nobody's: more than processes can live there.
 pub const FAMILIES: u64 = 1 << (SHIFT - 1 - FAMILY_SHIFT);
-/// The number from which on families are those of guests: of processes that somebody of another core has started. There are more numbers on either
-/// side of it than processes can live.
+/// The number from which on families are those of guests: of processes that somebody of another core has started. There
+/// are more numbers on either side of it than processes can live.
 pub const GUESTS: u64 = FAMILIES / 2;
 /// Bits of a badge below the core.
 pub const CORE_SHIFT: u32 = 32;
@@ -107,7 +110,8 @@ pub const fn identity(badge: u64) -> u64 {
     if badge & OBJECT == 0 { badge & PROCESS } else { badge & ((1 << SHIFT) - 1) }
 }
 
-/// Returns the family of a badge, of which no other core has one: whoever is in none is a family of its own, with the number of the process.
+/// Returns the family of a badge, of which no other core has one: whoever is in none is a family of its own, with the
+/// number of the process.
 pub const fn family(badge: u64) -> u64 {
     if badge & OBJECT == 0 && badge & FAMILY != 0 {
         badge & (FAMILY | PROCESS >> CORE_SHIFT << CORE_SHIFT)

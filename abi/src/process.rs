@@ -19,7 +19,8 @@ pub mod note {
     /// The note's type. Its contents are a word of 32 bits: flags.
     pub const KIND: u32 = 1;
     /// A flag: the program makes its main thread's stack itself, of memory that comes on demand. It is started on a
-    /// small one ([`FIRST_STACK_SIZE`](crate::layout::address::FIRST_STACK_SIZE)), and can keep that for its page faults.
+    /// small one ([`FIRST_STACK_SIZE`](crate::layout::address::FIRST_STACK_SIZE)), and can keep that for its page
+    /// faults.
     pub const OWN_STACK: u32 = 1;
 }
 
@@ -59,19 +60,19 @@ pub struct Info {
     pub stack_bottom: u64,
     /// One past the highest address of the stack on which the process begins.
     pub stack_top: u64,
-    /// Bytes of the stack that the program makes for its main thread itself ([`note::OWN_STACK`]); 0: it stays on the one
-    /// on which it begins.
+    /// Bytes of the stack that the program makes for its main thread itself ([`note::OWN_STACK`]); 0: it stays on the
+    /// one on which it begins.
     pub own_stack: u64,
     /// The message area of the main thread, readable and writable.
     pub message_area: u64,
     /// First address that libraries may use as they like, for the heap, thread stacks, mapped frames; the range ends at
     /// [`DYNAMIC_END`](crate::layout::address::DYNAMIC_END).
     pub dynamic: u64,
-    /// First address for the books of that range, [`BOOKS_SIZE`](crate::layout::address::BOOKS_SIZE) bytes, a multiple of
-    /// that; nothing else lies in what the same table of level 1 shows.
+    /// First address for the books of that range, [`BOOKS_SIZE`](crate::layout::address::BOOKS_SIZE) bytes, a multiple
+    /// of that; nothing else lies in what the same table of level 1 shows.
     pub books: u64,
-    /// By how many bytes the program lies above where it was linked; 0 for one with fixed addresses. An address less this is
-    /// what the program's file has a name for.
+    /// By how many bytes the program lies above where it was linked; 0 for one with fixed addresses. An address less
+    /// this is what the program's file has a name for.
     pub bias: u64,
     /// Random numbers for this process alone.
     pub random: [u64; 4],

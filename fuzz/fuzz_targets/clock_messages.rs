@@ -1,5 +1,5 @@
-//! Bytes become messages to a server with the interface of `clock`, and values that its client sends: only what is valid may
-//! reach the server, and valid values arrive as they were.
+//! Bytes become messages to a server with the interface of `clock`, and values that its client sends: only what is
+//! valid may reach the server, and valid values arrive as they were.
 //!
 //! `cargo fuzz run clock_messages`.
 

@@ -1,5 +1,5 @@
-//! Bytes become a program's file, which is refused, or sound and loaded: never anything writable and executable, never the first
-//! page, never outside of where programs may lie. The first byte chooses the addresses.
+//! Bytes become a program's file, which is refused, or sound and loaded: never anything writable and executable, never
+//! the first page, never outside of where programs may lie. The first byte chooses the addresses.
 //!
 //! `cargo fuzz run programs`; the corpus of mistakes is a good beginning.
 

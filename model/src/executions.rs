@@ -1,8 +1,9 @@
 //! Executions: bytes become system calls, interrupts and faults, always from a state that was prepared once.
 //!
-//! A fuzzer's executions begin on a new machine ([`play`]). Those of the tests ([`execute`]) need no fuzzer: execution `n` has bytes that follow from
-//! `n`, and begins in a state that follows from its batch, where up to [`EVENTS`] random events have left a machine. Between executions an image
-//! of the state is put back, which takes some microseconds; a new machine takes milliseconds.
+//! A fuzzer's executions begin on a new machine ([`play`]). Those of the tests ([`execute`]) need no fuzzer: execution
+//! `n` has bytes that follow from `n`, and begins in a state that follows from its batch, where up to [`EVENTS`] random
+//! events have left a machine. Between executions an image of the state is put back, which takes some microseconds; a
+//! new machine takes milliseconds.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +32,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The state in which a player's machine is now. What its threads have begun in the kernel is forgotten, as if their registers had been written.
+    /// The state in which a player's machine is now. What its threads have begun in the kernel is forgotten, as if
+    /// their registers had been written.
     pub fn new(mut player: Player) -> Prepared {
         let m = &mut player.machine;
         m.forget_suspended();
@@ -43,7 +45,8 @@ impl Prepared {
         Prepared { player, regions, image }
     }
 
-    /// The state in which a batch of executions begins: that of a new machine after random events, fewer if nobody could do anything any more.
+    /// The state in which a batch of executions begins: that of a new machine after random events, fewer if nobody
+    /// could do anything any more.
     ///
     /// # Errors
     /// What is wrong with the kernel's state.
@@ -69,7 +72,8 @@ impl Prepared {
         self.player.machine.restore_all(&self.regions, &self.image);
     }
 
-    /// Plays bytes to their end; the first chooses whether the fast path is taken, and what happens in windows. Returns the calls made.
+    /// Plays bytes to their end; the first chooses whether the fast path is taken, and what happens in windows. Returns
+    /// the calls made.
     ///
     /// # Errors
     /// What is wrong with the kernel's state.

@@ -1,7 +1,7 @@
 //! Helping, said plainly: what each thread runs on follows from who waits for it, worked out from nothing each time.
 //!
-//! Two things are remembered: at which priority somebody may finish by himself what he has begun for one who cannot help any more, and whether
-//! the time for which he wanted to wait has passed meanwhile.
+//! Two things are remembered: at which priority somebody may finish by himself what he has begun for one who cannot
+//! help any more, and whether the time for which he wanted to wait has passed meanwhile.
 
 use tench_kernel::helping::heights::MAX_HEIGHT;
 
@@ -43,7 +43,8 @@ impl World {
         self.threads.iter().position(|other| other.serves == Some(endpoint))
     }
 
-    /// A thread waits from now on, at an endpoint or for a reply, and helps if it may. If it is too high for that, those stop helping who make it so high.
+    /// A thread waits from now on, at an endpoint or for a reply, and helps if it may. If it is too high for that,
+    /// those stop helping who make it so high.
     pub(crate) fn join(&mut self, thread: usize) {
         let most = match self.threads[thread].doing {
             Doing::Sending { endpoint, .. } => self.most_of_senders(endpoint),
@@ -68,7 +69,8 @@ impl World {
         self.serving(endpoint).map_or(1, |server| MAX_HEIGHT - 1 - self.threads[server].depth)
     }
 
-    /// Of the callers who make a thread higher than that, the first in the chain: each of the others is a server that is higher than it should be while it waits.
+    /// Of the callers who make a thread higher than that, the first in the chain: each of the others is a server that
+    /// is higher than it should be while it waits.
     fn surplus(&self, thread: usize, most: u8) -> Option<usize> {
         let heights = self.heights();
         let caller = self.caller(thread).filter(|caller| heights[*caller] + 1 > most)?;
@@ -105,7 +107,8 @@ impl World {
             })
     }
 
-    /// A thread's current reply object is another without its having received. Who is the caller in it helps again, if he may.
+    /// A thread's current reply object is another without its having received. Who is the caller in it helps again, if
+    /// he may.
     pub(crate) fn rejoin(&mut self, thread: usize) {
         if let Some(caller) = self.caller(thread) {
             self.threads[caller].is_helpless = true;
@@ -123,8 +126,8 @@ impl World {
         self.settle();
     }
 
-    /// How many threads wait for each other behind each thread, worked out from nothing: more than behind each who helps it, where senders of 2 and 3
-    /// to a thread without depth count alike.
+    /// How many threads wait for each other behind each thread, worked out from nothing: more than behind each who
+    /// helps it, where senders of 2 and 3 to a thread without depth count alike.
     fn heights(&self) -> Vec<u8> {
         self.rounds().0
     }
@@ -161,8 +164,8 @@ impl World {
     pub(crate) fn senders(&self, endpoint: usize) -> Vec<usize> {
         let sends = |thread: &usize| matches!(self.threads[*thread].doing, Doing::Sending { .. });
         let mut senders: Vec<usize> = self.endpoints[endpoint].iter().copied().filter(sends).collect();
-        // Stable: equals stay in the order of their arrival. Who has no time, or waits for himself, comes last, and who came when nobody
-        // served the endpoint first.
+        // Stable: equals stay in the order of their arrival. Who has no time, or waits for himself, comes last, and who
+        // came when nobody served the endpoint first.
         let rank = |thread: usize| match self.priority(thread) {
             _ if self.threads[thread].is_early => 256,
             Some(priority) if !self.threads[thread].is_helpless => priority as i64,
@@ -205,14 +208,15 @@ impl World {
         best
     }
 
-    /// How urgent it is what was begun on a context, if it is finished on another: no more than that of whoever has the context.
+    /// How urgent it is what was begun on a context, if it is finished on another: no more than that of whoever has the
+    /// context.
     fn urgency(&self, context: usize) -> u64 {
         let owner = self.threads.iter().find(|thread| thread.own == Some(context));
         owner.and_then(|owner| owner.cap).unwrap_or(u64::MAX).min(self.priorities[context])
     }
 
-    /// Something has happened: everybody runs on whatever is best now. Who cannot be helped any more by his caller remembers how important
-    /// that was.
+    /// Something has happened: everybody runs on whatever is best now. Who cannot be helped any more by his caller
+    /// remembers how important that was.
     pub(crate) fn settle(&mut self) {
         let before = self.standings.clone();
         loop {

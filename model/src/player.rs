@@ -39,8 +39,8 @@ pub struct Player {
 /// A call that a thread has made.
 struct Outstanding {
     operation: u64,
-    /// Where the thread was when it made it. It is nowhere else, and no other call was made there: who is somewhere else has other
-    /// registers by now, and who was answered for a fault there may have another `x0`.
+    /// Where the thread was when it made it. It is nowhere else, and no other call was made there: who is somewhere
+    /// else has other registers by now, and who was answered for a fault there may have another `x0`.
     place: u64,
 }
 
@@ -76,7 +76,8 @@ impl Player {
         player
     }
 
-    /// Begins anew, in whatever state the machine is: nothing is known of calls before. `seed` chooses what happens in windows.
+    /// Begins anew, in whatever state the machine is: nothing is known of calls before. `seed` chooses what happens in
+    /// windows.
     pub fn begin(&mut self, seed: u64, fast: bool) {
         self.machine.fast = fast;
         let mut choices = Seeded::new(seed);
@@ -223,8 +224,8 @@ impl Player {
         self.calls += 1;
     }
 
-    /// A thread runs: what it called last has returned, and is counted if it can be known what it was answered. It cannot if the
-    /// thread was made anew meanwhile, or given other registers.
+    /// A thread runs: what it called last has returned, and is counted if it can be known what it was answered. It
+    /// cannot if the thread was made anew meanwhile, or given other registers.
     fn settle(&mut self, thread: Ref<Thread>) {
         let Some(Outstanding { operation, place }) = self.outstanding.remove(&thread.address()) else { return };
         let t = self.machine.thread(thread);
@@ -328,8 +329,8 @@ mod tests {
     const ENDPOINT: u64 = FREE + 7 * 4;
     const REFUSED: Operation = Operation::AccountOpen;
 
-    /// That thread has been refused something, and `then` happens before it is seen again. Answers how often it succeeded and was
-    /// refused.
+    /// That thread has been refused something, and `then` happens before it is seen again. Answers how often it
+    /// succeeded and was refused.
     fn counted(then: impl FnOnce(&mut Machine, Ref<Thread>)) -> (u64, u64) {
         let mut player = Player::new(0, false);
         player.machine.host().hook = None;

@@ -1,5 +1,5 @@
-//! Executions as a fuzzer would make them, without one: random bytes become system calls, from states that random calls have led to, and the
-//! kernel's whole state is checked after each call.
+//! Executions as a fuzzer would make them, without one: random bytes become system calls, from states that random calls
+//! have led to, and the kernel's whole state is checked after each call.
 //!
 //! `TENCH_EXECUTION=n` plays execution `n` alone, and tells what happened in it.
 

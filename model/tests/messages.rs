@@ -499,7 +499,8 @@ proptest! {
 }
 
 proptest! {
-    // What needs three threads at once, and one that loses what it works with, turns up once in some ten thousand sequences.
+    // What needs three threads at once, and one that loses what it works with, turns up once in some ten thousand
+    // sequences.
     #![proptest_config(ProptestConfig { cases: 300_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

@@ -1,7 +1,7 @@
 //! 10⁵ random system calls with every shape of argument, and the kernel's whole state checked after each.
 //!
-//! `TENCH_SEED=n` replays the episode of seed `n` alone; `TENCH_CALLS=n` changes how many calls are made. With both, the episodes
-//! from that seed on are played.
+//! `TENCH_SEED=n` replays the episode of seed `n` alone; `TENCH_CALLS=n` changes how many calls are made. With both,
+//! the episodes from that seed on are played.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

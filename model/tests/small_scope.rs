@@ -1,6 +1,7 @@
 //! Every sequence of system calls in a small universe; see docs/manual/proof.md.
 //!
-//! `TENCH_DEPTH=n` changes how long the sequences are that the usual tests make. `./tench test --long host/long` makes the longest.
+//! `TENCH_DEPTH=n` changes how long the sequences are that the usual tests make. `./tench test --long host/long` makes
+//! the longest.
 
 use std::time::Instant;
 

@@ -1,25 +1,27 @@
-//! Accounts: what all threads of a process have in common: the processor time that they have used, and whether they may run.
+//! Accounts: what all threads of a process have in common: the processor time that they have used, and whether they may
+//! run.
 //!
 //! An account is part of a root page table, because that is what every process has exactly one of that it did not make
 //! itself. Who holds the kernel's capability opens it. Two rules leave no way around a suspension:
 //!
-//! - Whoever lives in a space with an account belongs to that. Only a capability to the root with `GRANT` lets a thread of another
-//!   account, or one that somebody of another account configures, live there. Processes have no such capability to their own root.
-//! - A thread that belongs to an account stays there as long as nobody with `GRANT` to another takes it over. One that belongs to none
-//!   joins, in a space without one, the account of the thread that configures it.
+//! - Whoever lives in a space with an account belongs to that. Only a capability to the root with `GRANT` lets a thread
+//!   of another account, or one that somebody of another account configures, live there. Processes have no such
+//!   capability to their own root.
+//! - A thread that belongs to an account stays there as long as nobody with `GRANT` to another takes it over. One that
+//!   belongs to none joins, in a space without one, the account of the thread that configures it.
 //!
-//! So a thread that runs in a process's space, and one that the process has made, stop with it, whoever else helps. `GRANT` is also
-//! what suspending takes: otherwise a process's child could let it go on.
+//! So a thread that runs in a process's space, and one that the process has made, stop with it, whoever else helps.
+//! `GRANT` is also what suspending takes: otherwise a process's child could let it go on.
 //!
 //! ```text
 //!  root table ── members ─► thread ⇄ thread ⇄ thread ⇄ (round)
 //!   time                      │ parked: priority -1, in no ready queue, whatever it waits for
 //!   suspended                 ▼ own scheduling context: consumed since `accounted` is not in `time` yet
 //! ```
-//! Time is charged to scheduling contexts, at the scheduler's switches; to charge it twice would make every switch longer. It
-//! moves from there to the account when somebody asks, and before a thread or its context leaves. Visiting all members
-//! takes bounded steps with windows between them: the ring turns by one member for each visit, so nothing has to be
-//! remembered but how many are left, and whoever joins or leaves meanwhile disturbs nothing.
+//! Time is charged to scheduling contexts, at the scheduler's switches; to charge it twice would make every switch
+//! longer. It moves from there to the account when somebody asks, and before a thread or its context leaves. Visiting
+//! all members takes bounded steps with windows between them: the ring turns by one member for each visit, so nothing
+//! has to be remembered but how many are left, and whoever joins or leaves meanwhile disturbs nothing.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -173,8 +175,8 @@ pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) -> us
     helping::settle_with_server(k, thread)
 }
 
-/// A thread may run or not, as its account says. Who visits the members leaves itself out, so this is owed to it whenever its visit
-/// ends: at its end, with an error, or forgotten in a window.
+/// A thread may run or not, as its account says. Who visits the members leaves itself out, so this is owed to it
+/// whenever its visit ends: at its end, with an error, or forgotten in a window.
 pub fn obey<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if let Some(table) = k.get(thread).membership.account {
         let suspended = k.get(table).account.suspended;
@@ -188,8 +190,8 @@ fn named<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
     if k.get(table).account.open { Ok(table) } else { Err(Error::NotConfigured) }
 }
 
-/// Visits every thread that is a member of the account now: its time moves to the account, and it may run or not, as the account
-/// says. The running thread is parked last, so that it comes to the end. Passes windows.
+/// Visits every thread that is a member of the account now: its time moves to the account, and it may run or not, as
+/// the account says. The running thread is parked last, so that it comes to the end. Passes windows.
 ///
 /// # Errors
 /// `Aborted` if the running thread was deleted meanwhile; those of `named`.

@@ -27,8 +27,8 @@ pub unsafe trait Arch: Sized {
     fn locate(&self, number: u32, shift: u32) -> usize {
         self.base() + ((number as usize) << shift)
     }
-    /// Returns a number for a kernel virtual address that is a multiple of `1 << shift`: 31 bits, of which a machine may repeat the highest
-    /// in the 32nd. It is not 0 for an address at which an object can lie.
+    /// Returns a number for a kernel virtual address that is a multiple of `1 << shift`: 31 bits, of which a machine
+    /// may repeat the highest in the 32nd. It is not 0 for an address at which an object can lie.
     #[inline(always)]
     fn number(&self, address: usize, shift: u32) -> u32 {
         ((address - self.base()) >> shift) as u32
@@ -76,10 +76,11 @@ pub unsafe trait Arch: Sized {
     /// # Errors
     /// `CoreRefused` if it does not say.
     fn core_power(&self, core: u64) -> Result<CorePower, Error>;
-    /// Interrupts a core on one of the lines for that. What this core has written before is seen by whoever is interrupted.
+    /// Interrupts a core on one of the lines for that. What this core has written before is seen by whoever is
+    /// interrupted.
     fn ring(&mut self, core: u64, line: u32);
-    /// Whether memory could be another core's: RAM that this kernel reaches and does not lie in itself. (What it has in untyped
-    /// memory it knows.)
+    /// Whether memory could be another core's: RAM that this kernel reaches and does not lie in itself. (What it has in
+    /// untyped memory it knows.)
     ///
     /// # Errors
     /// `InvalidArgument` if not all of it is such RAM, `Overlap` if the kernel lies in it.

@@ -4,16 +4,17 @@
 //! bound, and is reached through the kernel's own addresses; the thread forgets it before the frame goes. So no address
 //! that a program names is ever followed.
 //!
-//! Everything here is hostile, at every moment. Frames are shared between cores, and a program on another core can write an area
-//! while this kernel reads it: between two instructions, too. So
+//! Everything here is hostile, at every moment. Frames are shared between cores, and a program on another core can
+//! write an area while this kernel reads it: between two instructions, too. So
 //!
-//! - a word is read once, by one load, and its reader hands the value on. Nobody reads a field again after having checked it, and
-//!   nobody reads back what the kernel has written here;
+//! - a word is read once, by one load, and its reader hands the value on. Nobody reads a field again after having
+//!   checked it, and nobody reads back what the kernel has written here;
 //! - what has to have a certain form is made so in the kernel's own copy, after it was read: a thread's flags
-//!   ([`load_registers`](crate::thread::load_registers)), a capability's address (looked up like an argument). How many words and
-//!   capabilities a message has comes from the tag, which travels in a register;
-//! - whatever is found is right. Words that change while they are copied arrive half old and half new, as if their sender had written
-//!   them so. `upcall_running` can be lied about: then the thread's own upcall is entered again, or its endpoint is asked.
+//!   ([`load_registers`](crate::thread::load_registers)), a capability's address (looked up like an argument). How many
+//!   words and capabilities a message has comes from the tag, which travels in a register;
+//! - whatever is found is right. Words that change while they are copied arrive half old and half new, as if their
+//!   sender had written them so. `upcall_running` can be lied about: then the thread's own upcall is entered again, or
+//!   its endpoint is asked.
 
 use core::mem::offset_of;
 

@@ -1,17 +1,19 @@
 //! How much processor time a scheduling context may still use, and when more comes.
 //!
-//! A budget is a row of *refills*: amounts of time, each usable from a point in time on. What is consumed is taken from the
-//! first of them and comes back as a new last one, a period after it was consumed: a sporadic server. So whoever runs on
-//! the budget gets, in any stretch of time as long as the period, no more than the budget, whenever it chooses to run.
+//! A budget is a row of *refills*: amounts of time, each usable from a point in time on. What is consumed is taken from
+//! the first of them and comes back as a new last one, a period after it was consumed: a sporadic server. So whoever
+//! runs on the budget gets, in any stretch of time as long as the period, no more than the budget, whenever it chooses
+//! to run.
 //!
 //! ```text
 //!  refills   (t0, a)  (t1, b)  (t2, c)          t0 ≤ t1 ≤ t2,  a + b + c = budget
 //!  consumed     └──── u at the time s ────► (t0, a - u)  (t1, b)  (t2, c)  (s + period, u)
 //! ```
-//! Why this bounds every stretch: think of the budget as that many tokens in a row, taken from the front. The token that is
-//! `j` behind the first of a refill cannot be used before the refill's time and `j` ticks more, since those before it are used
-//! first. A token used at time `s` lies in a refill where it is `j` behind the first, and that begins at `s - j + period` or
-//! later. All that is done with refills to have few of them keeps this: they move later, never earlier.
+//! Why this bounds every stretch: think of the budget as that many tokens in a row, taken from the front. The token
+//! that is `j` behind the first of a refill cannot be used before the refill's time and `j` ticks more, since those
+//! before it are used first. A token used at time `s` lies in a refill where it is `j` behind the first, and that
+//! begins at `s - j + period` or later. All that is done with refills to have few of them keeps this: they move later,
+//! never earlier.
 //!
 //! What the kernel lets a thread use beyond what was usable (it looks at the clock at its entries and windows alone) is
 //! taken from refills that are not due yet, so that those are due later: an overrun is paid back.
@@ -149,8 +151,8 @@ impl Budget {
         first
     }
 
-    /// Takes as many whole budgets as there are in `used`, in one step: a thread that was not stopped for long may have used
-    /// very many. Answers what is left.
+    /// Takes as many whole budgets as there are in `used`, in one step: a thread that was not stopped for long may have
+    /// used very many. Answers what is left.
     fn consume_whole(&mut self, from: u64, used: u64) -> u64 {
         self.consume_part(from, self.budget);
         let further = used / self.budget - 1;

@@ -1,12 +1,12 @@
 //! Deleting and revoking: how capabilities go, and objects with their last one.
 //!
 //! A deletion is a sequence of bounded steps with windows between them. What is under way is not remembered by the
-//! thread that does it but written in the capability itself, which is flagged as a *zombie*: it cannot be used any more,
-//! only deleted further, by anybody. So a thread that is deleted in a window leaves nothing to undo.
+//! thread that does it but written in the capability itself, which is flagged as a *zombie*: it cannot be used any
+//! more, only deleted further, by anybody. So a thread that is deleted in a window leaves nothing to undo.
 //!
-//! Objects that contain slots are the subject of [`containers`]. What stands for copies on other cores stays, and so does what
-//! contains such ([`past`] goes on behind it). Invariants: docs/invariants.md, "Zombies". Operations
-//! are documented in `tench_abi::Operation`.
+//! Objects that contain slots are the subject of [`containers`]. What stands for copies on other cores stays, and so
+//! does what contains such ([`past`] goes on behind it). Invariants: docs/invariants.md, "Zombies". Operations are
+//! documented in `tench_abi::Operation`.
 
 pub(crate) mod containers;
 mod past;
@@ -72,8 +72,8 @@ enum Step {
     DoneWithContents,
     /// A window has to be passed; the slot holds a zombie.
     Pending,
-    /// The slot holds what stands for copies on other cores, or the zombie of what contains such; all else in that is gone. Any other
-    /// slot may have been emptied or its node be gone.
+    /// The slot holds what stands for copies on other cores, or the zombie of what contains such; all else in that is
+    /// gone. Any other slot may have been emptied or its node be gone.
     Stays,
 }
 
@@ -152,8 +152,8 @@ fn delete_named<A: Arch>(
 /// derivation structure after each.
 ///
 /// # Errors
-/// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds what contains
-/// stand-ins of copies on other cores.
+/// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds
+/// what contains stand-ins of copies on other cores.
 pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Error> {
     delete_in_steps(k, slot, Windows::ALL, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
 }
@@ -275,8 +275,8 @@ impl Scope {
 
 /// `Revoke`.
 ///
-/// If the capability itself is deleted or split meanwhile (by somebody else, or because it lies in what it revokes), the
-/// call ends there.
+/// If the capability itself is deleted or split meanwhile (by somebody else, or because it lies in what it revokes),
+/// the call ends there.
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let count = revoke_within(k, thread, &mut { Windows::ALL })?;
     Ok(Outcome::results(k, thread, &[count]))
@@ -403,7 +403,8 @@ fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     k.slot(slot).cap.flags & flag::EMBEDDED == 0 || unbind_embedded(k, slot)
 }
 
-/// If this is a thread's binding, the thread forgets it, and the slot is one like any other. Apart, because most are none.
+/// If this is a thread's binding, the thread forgets it, and the slot is one like any other. Apart, because most are
+/// none.
 #[inline(never)]
 fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let cap = &mut k.slot(slot).cap;

@@ -6,12 +6,12 @@
 //!            pause ◄──────┘      └──► timeout fault, if somebody handles it; then the same
 //! ```
 //! A thread that runs on a limited context has `BUDGETED` in [`Thread::slow`], so no fast path switches to or from it
-//! unseen: [`begin`] and [`pause`] are told of every such switch. Whether a thread that becomes ready has budget is not asked;
-//! it is once it runs, by a timer that fires before its first instruction. So waking somebody costs the same whether
-//! it has a budget or not, and no loop looks for somebody who has.
+//! unseen: [`begin`] and [`pause`] are told of every such switch. Whether a thread that becomes ready has budget is not
+//! asked; it is once it runs, by a timer that fires before its first instruction. So waking somebody costs the same
+//! whether it has a budget or not, and no loop looks for somebody who has.
 //!
-//! A context that is used up waits in the timer queue for its next refill. Whoever runs on it runs on another meanwhile, if
-//! somebody else helps ([`helping`](crate::helping)), or not at all.
+//! A context that is used up waits in the timer queue for its next refill. Whoever runs on it runs on another
+//! meanwhile, if somebody else helps ([`helping`](crate::helping)), or not at all.
 
 use crate::kernel::NEVER;
 use crate::object::{Ref, SchedulingContext};
@@ -28,7 +28,8 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().budget_end = NEVER;
 }
 
-/// Tells a context's budget what was consumed since it was last told. Until then whoever runs on it ran without a break.
+/// Tells a context's budget what was consumed since it was last told. Until then whoever runs on it ran without a
+/// break.
 pub fn settle<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     let until = k.state().charged_until;
     let c = k.get(context);
@@ -43,7 +44,8 @@ fn usable<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> u64 {
     k.get(context).budget.usable(now)
 }
 
-/// The thread, which is about to run or runs, has a limited context, whose budget is timed from now on. Time is charged.
+/// The thread, which is about to run or runs, has a limited context, whose budget is timed from now on. Time is
+/// charged.
 #[cold]
 #[inline(never)]
 pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
@@ -65,8 +67,8 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     timers::program(k);
 }
 
-/// The running thread, whose context is limited, is about to be switched away from, to `leave` the kernel or in a window.
-/// If its budget is used up, it cannot go on with that.
+/// The running thread, whose context is limited, is about to be switched away from, to `leave` the kernel or in a
+/// window. If its budget is used up, it cannot go on with that.
 #[cold]
 #[inline(never)]
 pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {

@@ -13,8 +13,8 @@
 //!     Endpoint 0x2000, badge 5
 //! ```
 //! The order is by address, larger objects first, then kind and badge. Capabilities without memory (interrupts,
-//! interrupt control, the kernel) name small numbers where others name addresses, so they come first and need no rule of
-//! their own. Children of an untyped are the run of capabilities behind it that lie in its range.
+//! interrupt control, the kernel) name small numbers where others name addresses, so they come first and need no rule
+//! of their own. Children of an untyped are the run of capabilities behind it that lie in its range.
 //!
 //! Nothing else in the kernel knows who was derived from whom. Invariants: docs/invariants.md, "Derivation".
 
@@ -276,8 +276,8 @@ pub fn lead<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, refused: impl FnOnce(&Cap
     true
 }
 
-/// Where in the order comes what no capability here stands for, `cap`, and the untyped right around it, for which `lent` holds;
-/// `None` if it overlaps anything else.
+/// Where in the order comes what no capability here stands for, `cap`, and the untyped right around it, for which
+/// `lent` holds; `None` if it overlaps anything else.
 pub fn room_outside<A: Arch>(
     k: &mut Kernel<A>,
     cap: &Cap,
@@ -298,8 +298,8 @@ pub fn room_outside<A: Arch>(
     fits.then_some((gap, around))
 }
 
-/// Where in the order to go on behind a capability that lay at this place, and is gone. Untyped memory of the same extent, which may
-/// have come before it or behind it, lies behind the answer.
+/// Where in the order to go on behind a capability that lay at this place, and is gone. Untyped memory of the same
+/// extent, which may have come before it or behind it, lies behind the answer.
 pub fn behind<A: Arch>(k: &mut Kernel<A>, place: &Cap) -> Option<SlotRef> {
     let is_untyped = matches!(place.kind, Kind::Untyped);
     let before = |cap: &Cap| if is_untyped { !in_order(place, cap) } else { in_order(cap, place) };

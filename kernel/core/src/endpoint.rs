@@ -126,8 +126,8 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
     }
 }
 
-/// A receiver that waited with a deadline has received: the deadline is forgotten, unless it is an alarm and the thread works for somebody
-/// else now.
+/// A receiver that waited with a deadline has received: the deadline is forgotten, unless it is an alarm and the thread
+/// works for somebody else now.
 #[cold]
 fn keep_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, is_alarm: bool) {
     let works = helping::caller_of(k, receiver).is_some() || k.get(receiver).slow & slow::CAPPED != 0;

@@ -48,8 +48,8 @@ pub fn clear(x: &mut [u64; 31]) {
     for pair in 0..ANSWER / 2 {
         // SAFETY: two of the registers.
         let two = unsafe { first.add(pair) };
-        // SAFETY: as above, and they are aligned. Volatile, because the compiler would call a routine that fills memory, which for so few
-        // words takes five times as long.
+        // SAFETY: as above, and they are aligned. Volatile, because the compiler would call a routine that fills
+        // memory, which for so few words takes five times as long.
         unsafe { two.write_volatile(0) };
     }
     x[ANSWER - 1] = 0;
@@ -99,7 +99,8 @@ pub fn capability<A: Arch, T>(
     capability_at(k, address, kind, rights)
 }
 
-/// The object that the capability at an address in the running thread's space names. `T` is the type that goes with `kind`.
+/// The object that the capability at an address in the running thread's space names. `T` is the type that goes with
+/// `kind`.
 #[inline]
 pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<Ref<T>, Error> {
     let slot = slot_at(k, address, kind, rights)?;
@@ -240,15 +241,15 @@ pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     scheduler::leave(k)
 }
 
-/// The idle thread has waited until an interrupt was pending, which it serves without ever letting it in: there is nothing to save.
-/// Whoever became ready runs; this returns when nobody can again.
+/// The idle thread has waited until an interrupt was pending, which it serves without ever letting it in: there is
+/// nothing to save. Whoever became ready runs; this returns when nobody can again.
 #[inline(never)]
 pub fn idle<A: Arch>(k: &mut Kernel<A>) {
     let idle = k.current();
     let next = wake_somebody(k, idle);
     if next != idle {
-        // SAFETY: the idle thread runs in the kernel alone, on its own kernel stack; `next` waited, or came from the scheduler, so it is
-        // alive; this function holds no reference.
+        // SAFETY: the idle thread runs in the kernel alone, on its own kernel stack; `next` waited, or came from the
+        // scheduler, so it is alive; this function holds no reference.
         unsafe { A::switch(idle, next) };
         watch::goes_on(k, stretch::IDLE);
     }
@@ -276,8 +277,8 @@ pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
     k.state().nesting -= 1;
 }
 
-/// The running thread, whose registers have all been saved, could not fetch an instruction. If that is because its address space was
-/// not loaded, it is now: then the thread goes on, and this returns true.
+/// The running thread, whose registers have all been saved, could not fetch an instruction. If that is because its
+/// address space was not loaded, it is now: then the thread goes on, and this returns true.
 pub fn space_was_missing<A: Arch>(k: &mut Kernel<A>) -> bool {
     let thread = k.current();
     table::load_shared(k, thread)

@@ -1,12 +1,13 @@
 //! The two message paths that matter most: a call to a waiting server, and the reply that waits for the next call.
 //!
-//! And the small ones: a signal, whether somebody waits for it or not; waiting for one, or for a message; giving way to an equal; a
-//! call through an empty slot.
+//! And the small ones: a signal, whether somebody waits for it or not; waiting for one, or for a message; giving way to
+//! an equal; a call through an empty slot.
 //!
-//! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow path",
-//! which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
-//! instructions. Messages must have no deadline and, but for a wait that sends nothing, name no reply object; partners must be where they
-//! should be, and able to run at once. What does not fit into registers, or carries capabilities, is written where it belongs at the end.
+//! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow
+//! path", which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
+//! instructions. Messages must have no deadline and, but for a wait that sends nothing, name no reply object; partners
+//! must be where they should be, and able to run at once. What does not fit into registers, or carries capabilities, is
+//! written where it belongs at the end.
 
 use core::hint::cold_path;
 
@@ -44,8 +45,9 @@ pub enum Fast {
     Resume(Ref<Thread>),
     /// The same, and its budget is to be timed before it does ([`depletion::begin`](crate::depletion::begin)).
     Begin(Ref<Thread>),
-    /// Nothing was written. What lies in this slot is no notification, but perhaps what else the operation takes, or the operation is not
-    /// the commonest, so another function decides: [`ring`], [`receive_message`] or [`answer_aside`].
+    /// Nothing was written. What lies in this slot is no notification, but perhaps what else the operation takes, or
+    /// the operation is not the commonest, so another function decides: [`ring`], [`receive_message`] or
+    /// [`answer_aside`].
     Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
@@ -135,11 +137,13 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie above the height.
+/// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie
+/// above the height.
 const REASON: u64 = HEIGHT_UNIT * 2 * heights::MAX_HEIGHT as u64;
 const _: () = assert!(heights::MAX_HEIGHT.is_power_of_two());
 
-/// What whoever a thread waits for runs on, if the thread has no reason against the fast path: a copy of what it runs on itself.
+/// What whoever a thread waits for runs on, if the thread has no reason against the fast path: a copy of what it runs
+/// on itself.
 #[inline(always)]
 fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     let [mut standing, context] = k.get(thread).standing();
@@ -153,8 +157,8 @@ fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     Some([standing + HEIGHT_UNIT, context])
 }
 
-/// The first word of a thread's standing, if the floating-point unit is the only reason against the fast path: that is switched off,
-/// as at any switch. The registers stay where they are until another thread uses the unit.
+/// The first word of a thread's standing, if the floating-point unit is the only reason against the fast path: that is
+/// switched off, as at any switch. The registers stay where they are until another thread uses the unit.
 #[inline(always)]
 fn without_float<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, standing: u64) -> Option<u64> {
     cold_path();
@@ -276,8 +280,9 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// `ReplyReceive` at the endpoint in this slot, to a caller on whose context the server does not run: it has laid him aside, and worked for
-/// others meanwhile or for nobody. He becomes ready like anybody else, and runs at once if nobody who is ready has his priority or a higher one.
+/// `ReplyReceive` at the endpoint in this slot, to a caller on whose context the server does not run: it has laid him
+/// aside, and worked for others meanwhile or for nobody. He becomes ready like anybody else, and runs at once if nobody
+/// who is ready has his priority or a higher one.
 #[inline(always)]
 pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let object = k.get(slot).cap.object;
@@ -322,7 +327,8 @@ fn wait_again<A: Arch>(
     await_message(k, server, endpoint, reply, true);
 }
 
-/// A thread waits at an endpoint where nobody waits, with a reply object that is its own. A call may take the fast path if it helps.
+/// A thread waits at an endpoint where nobody waits, with a reply object that is its own. A call may take the fast path
+/// if it helps.
 #[inline(always)]
 fn await_message<A: Arch>(
     k: &mut Kernel<A>,
@@ -340,7 +346,8 @@ fn await_message<A: Arch>(
     t.receive_reply = Some(reply);
 }
 
-/// `Signal` of a notification that nobody waits for, or for which a thread of higher priority waits, without a deadline.
+/// `Signal` of a notification that nobody waits for, or for which a thread of higher priority waits, without a
+/// deadline.
 #[inline(always)]
 pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };
@@ -403,8 +410,8 @@ pub fn wake<A: Arch>(
     Some(waiter)
 }
 
-/// The same while nobody runs and nobody else is ready, for a thread that has no budget and no deadline: the first waiter, or the
-/// thread to which the notification is bound. `None`: nothing was written.
+/// The same while nobody runs and nobody else is ready, for a thread that has no budget and no deadline: the first
+/// waiter, or the thread to which the notification is bound. `None`: nothing was written.
 #[inline]
 pub fn wake_alone<A: Arch>(
     k: &mut Kernel<A>,
@@ -466,8 +473,8 @@ fn receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
     slot(k, thread, address).map_or(INVALID, Fast::Other)
 }
 
-/// `Receive` from an endpoint, if the slot holds one, where nobody waits, with the bound reply object or with another that is empty. (If
-/// the bound notification had a signal, the thread would have a reason against this path.)
+/// `Receive` from an endpoint, if the slot holds one, where nobody waits, with the bound reply object or with another
+/// that is empty. (If the bound notification had a signal, the thread would have a reason against this path.)
 #[inline(always)]
 pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let cap = &k.get(slot).cap;
@@ -506,7 +513,8 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
-/// The reply object at an address in the space of `thread`, if it is there and can be used; and whether callers in it are laid aside.
+/// The reply object at an address in the space of `thread`, if it is there and can be used; and whether callers in it
+/// are laid aside.
 #[inline(always)]
 fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<(Ref<Reply>, bool)> {
     let slot = slot(k, thread, address)?;

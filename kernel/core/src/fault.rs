@@ -157,8 +157,8 @@ pub const fn lets_go_on(tag: Tag) -> bool {
     tag.label() == label::RESUME || (tag.label() == label::RESULT && tag.length() > 0)
 }
 
-/// A thread does not wait in a fault any more. If that told of a budget, and the thread has got a context without one meanwhile, there is nothing
-/// to remember.
+/// A thread does not wait in a fault any more. If that told of a budget, and the thread has got a context without one
+/// meanwhile, there is nothing to remember.
 #[inline]
 pub const fn forget(t: &mut Thread) {
     t.slow &= !slow::FAULT;

@@ -12,15 +12,16 @@
 //!              └─ Untyped stand-in, *exported* ┄┄┄┄┄┄┄┄┄┄►  Untyped   *borrowed*, the monitor's
 //!                    └─ Frame  borrowed back  ◄┄┄┄┄┄┄┄┄┄┄     └─ Frame   stand-in, *exported*
 //! ```
-//! A stand-in stays until the mark is taken away, and keeps its object: so memory is not used again while a copy of it is on
-//! another core. Whatever deletes has to ask before it takes a stand-in away. It asks nothing new: a stand-in has the flag that
-//! thread bindings have, which do not go without more ado either. That somebody asked in vain is remembered in the stand-in, for the monitor, which then takes the
-//! copies back. In the same way an exported untyped has no `WRITE`, and a retype
-//! that is refused for that looks why. A stand-in is the first of its equals in the order of derivation, so there is one,
-//! and who walks over copies meets it in one place.
+//! A stand-in stays until the mark is taken away, and keeps its object: so memory is not used again while a copy of it
+//! is on another core. Whatever deletes has to ask before it takes a stand-in away. It asks nothing new: a stand-in has
+//! the flag that thread bindings have, which do not go without more ado either. That somebody asked in vain is
+//! remembered in the stand-in, for the monitor, which then takes the copies back. In the same way an exported untyped
+//! has no `WRITE`, and a retype that is refused for that looks why. A stand-in is the first of its equals in the order
+//! of derivation, so there is one, and who walks over copies meets it in one place.
 //!
-//! A borrowed object is one like any other, made of nothing. It may overlap what was lent: the borrower has made something of
-//! that, and sent it back. Then it counts as made of the stand-in, is deleted with the memory around it, and keeps the mark there.
+//! A borrowed object is one like any other, made of nothing. It may overlap what was lent: the borrower has made
+//! something of that, and sent it back. Then it counts as made of the stand-in, is deleted with the memory around it,
+//! and keeps the mark there.
 //!
 //! Operations are documented in `tench_abi::Operation`. Invariants: docs/invariants.md, "Other cores".
 

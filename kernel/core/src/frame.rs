@@ -1,8 +1,9 @@
 //! Frames: memory that can be mapped.
 //!
 //! Mapping is a loop whose length the program chooses, so it passes windows. The mapping capability is made with the
-//! first entries and grows with what is mapped; after each window in which somebody else ran, the call is decoded afresh,
-//! and goes on only if it says what it said before. A thread that is deleted at a window leaves a mapping of what is mapped.
+//! first entries and grows with what is mapped; after each window in which somebody else ran, the call is decoded
+//! afresh, and goes on only if it says what it said before. A thread that is deleted at a window leaves a mapping of
+//! what is mapped.
 
 use tench_abi::memory::{MapFlags, entry_bits};
 use tench_abi::{Error, Kind, Rights};
@@ -109,8 +110,8 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         slot = space::destination(k, 0, address)?;
     }
     if count > STEP {
-        // Looking at so many entries took a while already. Those behind the first step are looked at again where they are filled,
-        // if somebody else has run by then.
+        // Looking at so many entries took a while already. Those behind the first step are looked at again where they
+        // are filled, if somebody else has run by then.
         disturbances = window::disturbances(k);
         if !window::pass(k) {
             return Ok(Outcome::Written);

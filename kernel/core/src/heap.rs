@@ -1,16 +1,17 @@
 //! Leftist heaps of nodes that lie inside kernel objects: the queues that are ordered by a key.
 //!
-//! Entering, leaving from anywhere and finding the first take O(log n) steps or fewer, and no memory. A node's *rank* is the
-//! distance to the nearest missing child; the right child's rank is at most the left child's, so a right spine has at most
-//! log2(n + 1) nodes.
+//! Entering, leaving from anywhere and finding the first take O(log n) steps or fewer, and no memory. A node's *rank*
+//! is the distance to the nearest missing child; the right child's rank is at most the left child's, so a right spine
+//! has at most log2(n + 1) nodes.
 //!
-//! A heap is the number of its root. Its neighbours: [`timers`](crate::timers), where deadlines and refills are the keys, and
-//! [`endpoint`](crate::endpoint), where senders wait in the order of their priorities.
+//! A heap is the number of its root. Its neighbours: [`timers`](crate::timers), where deadlines and refills are the
+//! keys, and [`endpoint`](crate::endpoint), where senders wait in the order of their priorities.
 
 use crate::object::Ref;
 use crate::{Arch, Kernel};
 
-/// Log2 of the alignment of nodes. With [numbers](Arch::number) of 31 bits it bounds the memory in which they can lie: 64 GiB.
+/// Log2 of the alignment of nodes. With [numbers](Arch::number) of 31 bits it bounds the memory in which they can lie:
+/// 64 GiB.
 const NODE_SHIFT: u32 = 5;
 
 /// An empty heap.

@@ -5,32 +5,35 @@
 //!   │                                            │                                                  │
 //!   └─ its context, 200 ─────────────────────────┴── S has it, too ─────────────────────────────────┴─ T runs on it
 //! ```
-//! A thread waits *for* another in the reply object with which that one has received last, and at the endpoint that it serves
-//! ([`Binding::Served`](crate::thread::Binding::Served)). Which scheduling context a thread runs on follows from who waits for it,
-//! each time anew ([`choose`]):
+//! A thread waits *for* another in the reply object with which that one has received last, and at the endpoint that it
+//! serves ([`Binding::Served`](crate::thread::Binding::Served)). Which scheduling context a thread runs on follows from
+//! who waits for it, each time anew ([`choose`]):
 //!
 //! - Without a caller, a thread runs on its own context.
-//! - With a caller, it runs on whatever its caller would run on. So what is done for somebody costs him, and is as urgent as he is. Who
-//!   is to be answered later, in another reply object, is nobody's caller meanwhile; and who was received with a capability to a reply object
-//!   that lacks `CALL` is laid aside from the beginning.
-//! - If the first who waits at the endpoint that it serves (they wait in the order of their priorities) has a higher priority than
-//!   that, it runs on his.
+//! - With a caller, it runs on whatever its caller would run on. So what is done for somebody costs him, and is as
+//!   urgent as he is. Who is to be answered later, in another reply object, is nobody's caller meanwhile; and who was
+//!   received with a capability to a reply object that lacks `CALL` is laid aside from the beginning.
+//! - If the first who waits at the endpoint that it serves (they wait in the order of their priorities) has a higher
+//!   priority than that, it runs on his.
 //! - If something of its own is due (a signal to its bound notification, or its alarm), its own context counts, too.
 //!
-//! The highest priority counts. Contexts do not move: a thread that waits keeps its context in mind, and whoever it waits for has a
-//! copy of that. So a copy is always derived from the context's owner through threads that wait for each other, and
-//! whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other.
+//! The highest priority counts. Contexts do not move: a thread that waits keeps its context in mind, and whoever it
+//! waits for has a copy of that. So a copy is always derived from the context's owner through threads that wait for
+//! each other, and whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other.
 //!
 //! Not everybody who waits helps: there is a bound on how many wait for each other ([`heights`]).
 //!
-//! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is too long),
-//! the thread goes on on its own context, but at no higher a priority than his, and at the lowest if his context has a limit: otherwise whoever
-//! wants something done at a server's priority, or beyond his budget, would begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent before
-//! the thread served the endpoint ([`begin_unhelped`]); since then, `Send` is refused.
+//! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is
+//! too long), the thread goes on on its own context, but at no higher a priority than his, and at the lowest if his
+//! context has a limit: otherwise whoever wants something done at a server's priority, or beyond his budget, would
+//! begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent
+//! before the thread served the endpoint ([`begin_unhelped`]); since then, `Send` is refused.
 //!
-//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what he has from that one.
+//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what
+//! he has from that one.
 //!
-//! The fast paths copy and restore what a thread runs on without asking; they are taken only where that is what would be chosen.
+//! The fast paths copy and restore what a thread runs on without asking; they are taken only where that is what would
+//! be chosen.
 
 pub mod heights;
 
@@ -71,16 +74,18 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
     }
 }
 
-/// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to have some; and not if
-/// too many would wait for each other. That stays as it is until the wait ends, or until the kernel ends the help because the chain would get too long.
+/// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to
+/// have some; and not if too many would wait for each other. That stays as it is until the wait ends, or until the
+/// kernel ends the help because the chain would get too long.
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).slow;
     flags & slow::TOLD != slow::TOLD && flags & slow::HELPLESS == 0
 }
 
-/// Returns the highest priority at which something that was begun on a context may be finished on the server's own. For a limited context that
-/// is the lowest there is: the server's time has no such limit, so it may use what nobody else wants, and whoever waits for it helps.
+/// Returns the highest priority at which something that was begun on a context may be finished on the server's own. For
+/// a limited context that is the lowest there is: the server's time has no such limit, so it may use what nobody else
+/// wants, and whoever waits for it helps.
 fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
     if c.budget.is_limited() {
@@ -91,9 +96,10 @@ fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     owner.map_or(priority, |owner| k.get(owner).cap.min(priority))
 }
 
-/// Returns the highest priority at which a server deals with the report of a thread that has used up its budget: there is one such report
-/// each time, so nobody gets more done by it than he pays for. What is above the context's ceiling was given together with the limit. If the
-/// owner goes on with what he has begun for another, he is no more urgent here.
+/// Returns the highest priority at which a server deals with the report of a thread that has used up its budget: there
+/// is one such report each time, so nobody gets more done by it than he pays for. What is above the context's ceiling
+/// was given together with the limit. If the owner goes on with what he has begun for another, he is no more urgent
+/// here.
 fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
     let (priority, owner) = (c.priority.min(c.ceiling).into(), c.owner);
@@ -217,8 +223,8 @@ fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
     best
 }
 
-/// A thread's caller waits, and cannot help: the highest priority at which the thread goes on by itself. It is remembered, because less
-/// and less is known of the caller as it goes.
+/// A thread's caller waits, and cannot help: the highest priority at which the thread goes on by itself. It is
+/// remembered, because less and less is known of the caller as it goes.
 #[cold]
 fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) -> i16 {
     let t = k.get(thread);
@@ -264,9 +270,9 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
     }
 }
 
-/// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, or it reports a budget that is
-/// used up. A server deals with it on its own context, at no higher a priority than the sender's: otherwise a client
-/// could have work done at the server's priority.
+/// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, or it
+/// reports a budget that is used up. A server deals with it on its own context, at no higher a priority than the
+/// sender's: otherwise a client could have work done at the server's priority.
 #[cold]
 #[inline(never)]
 pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: Ref<Thread>) {
@@ -308,8 +314,8 @@ pub fn abandon<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thre
     settle(k, thread);
 }
 
-/// A thread has answered its caller, or receives: nothing of its own is overdue, and if it works for nobody, what it was asked before limits
-/// it no more.
+/// A thread has answered its caller, or receives: nothing of its own is overdue, and if it works for nobody, what it
+/// was asked before limits it no more.
 #[inline]
 pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -326,7 +332,8 @@ pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Something of its own is due for a thread: its own time counts now, if it runs on another's or less than all of its own counted.
+/// Something of its own is due for a thread: its own time counts now, if it runs on another's or less than all of its
+/// own counted.
 #[inline]
 pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -335,8 +342,8 @@ pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// The running thread has received, or waits to, or has answered: it runs on what is best for that. `before` are its reasons against the
-/// fast path when it began.
+/// The running thread has received, or waits to, or has answered: it runs on what is best for that. `before` are its
+/// reasons against the fast path when it began.
 #[inline(always)]
 pub fn settle_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
     let t = k.get(thread);
@@ -386,8 +393,8 @@ fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, co
     }
 }
 
-/// Who waits for a thread has changed, or what one of them runs on, or what the thread has itself: it runs on whatever is best now, and
-/// so do those that it waits for in turn. Returns how many threads were looked at.
+/// Who waits for a thread has changed, or what one of them runs on, or what the thread has itself: it runs on whatever
+/// is best now, and so do those that it waits for in turn. Returns how many threads were looked at.
 ///
 /// This ends: each further thread has a greater height, and where nothing changes nobody further is looked at.
 pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
@@ -401,7 +408,8 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     count
 }
 
-/// The same, where what a thread offers has changed, although it runs on the same as before. Returns how many others were looked at.
+/// The same, where what a thread offers has changed, although it runs on the same as before. Returns how many others
+/// were looked at.
 pub fn settle_with_server<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     take_best(k, thread);
     server_of(k, thread).map_or(0, |server| settle(k, server))

@@ -3,13 +3,13 @@
 //! A line is masked when it fires and unmasked when its owner acknowledges, so a driver that is slow or dead costs
 //! the others nothing.
 //!
-//! A doorbell is the capability to the other end of such a line: a signal to it interrupts the core that it names, which may be run by
-//! another kernel. Lines below [`DOORBELLS`] are the ones that can be rung.
+//! A doorbell is the capability to the other end of such a line: a signal to it interrupts the core that it names,
+//! which may be run by another kernel. Lines below [`DOORBELLS`] are the ones that can be rung.
 //!
-//! Who rings has nothing to be quieted, so whoever is rung can leave acknowledging to the kernel: a line that is *automatic* is
-//! unmasked when the signal is taken. If somebody waits for it when the line fires, that is at once, and the line is not masked at
-//! all; otherwise it is held by the notification until then. So each time that somebody looks, at most two interrupts have come: one
-//! that woke him, and one that has been kept.
+//! Who rings has nothing to be quieted, so whoever is rung can leave acknowledging to the kernel: a line that is
+//! *automatic* is unmasked when the signal is taken. If somebody waits for it when the line fires, that is at once, and
+//! the line is not masked at all; otherwise it is held by the notification until then. So each time that somebody
+//! looks, at most two interrupts have come: one that woke him, and one that has been kept.
 //!
 //! Handlers run with interrupts masked but for [`window::nested`](crate::window::nested), where others get in. Only the
 //! handler of the timer passes such windows, when more deadlines have passed than one batch; its own line is masked
@@ -48,8 +48,8 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     line.notification.map(|target| (target, badge))
 }
 
-/// Whether a line that has fired is to be masked until it is acknowledged: always, unless it is automatic and its signal is about to be
-/// taken. One that is automatic and waits is held by its notification.
+/// Whether a line that has fired is to be masked until it is acknowledged: always, unless it is automatic and its
+/// signal is about to be taken. One that is automatic and waits is held by its notification.
 #[inline(always)]
 fn has_to_wait<A: Arch>(k: &mut Kernel<A>, number: u32) -> bool {
     if u64::from(number) >= DOORBELLS {

@@ -2,7 +2,8 @@
 //!
 //! A mapping is nothing but its capability, which is unique: it names the frame, the table and the entries, and it says
 //! at every window what is mapped. The table's books name its slot for each entry, so that a table that goes finds the
-//! mappings in it; the derivation tree has it behind the frame's capabilities, so that a frame that goes finds them too.
+//! mappings in it; the derivation tree has it behind the frame's capabilities, so that a frame that goes finds them
+//! too.
 //!
 //! ```text
 //!  aux    31      16 15       0      extra  31          12 11        10     5 4   0
@@ -204,8 +205,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     rest == 0
 }
 
-/// A mapping's capability has been moved to `slot`: the book of its first entry follows it. Those of the others say only
-/// that some mapping covers them, so that moving takes the same however many there are.
+/// A mapping's capability has been moved to `slot`: the book of its first entry follows it. Those of the others say
+/// only that some mapping covers them, so that moving takes the same however many there are.
 pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let Some(table) = mapping.table() else { return };
@@ -257,8 +258,9 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
 
 /// The slot of the mapping, and the flags asked for.
 ///
-/// After a window, the whole capability in the slot has to be what it was. That entries and memory are the same does not say that it is the same
-/// mapping: another can show the same memory as part of another frame, and `extra` is counted from the frame's beginning.
+/// After a window, the whole capability in the slot has to be what it was. That entries and memory are the same does
+/// not say that it is the same mapping: another can show the same memory as part of another frame, and `extra` is
+/// counted from the frame's beginning.
 fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, MapFlags), Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let alleged = argument(k, thread, 1);

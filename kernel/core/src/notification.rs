@@ -48,8 +48,8 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits:
     }
 }
 
-/// Hands the word to a thread that is no longer in any queue, and lets it run. Until now the word was 0, so the thread that it is bound to has
-/// no signal that somebody else takes.
+/// Hands the word to a thread that is no longer in any queue, and lets it run. Until now the word was 0, so the thread
+/// that it is bound to has no signal that somebody else takes.
 fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     timers::end_wait(k, thread);
     let_in(k, notification);
@@ -65,7 +65,8 @@ pub fn is_awaited<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -
     head.is_some() || bound.is_some_and(|thread| matches!(k.get(thread).state, ThreadState::Receiving(_)))
 }
 
-/// Hands the word to a thread: it becomes the result of its system call. Lines that were held until then are let in again.
+/// Hands the word to a thread: it becomes the result of its system call. Lines that were held until then are let in
+/// again.
 pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let_in(k, notification);
     deliver_first(k, notification, thread);

@@ -71,9 +71,10 @@ impl<T> core::fmt::Debug for Ref<T> {
 
 /// Where threads meet to pass messages: senders, or a queue of receivers, never both.
 ///
-/// `head` is 0 (nobody waits), the address of the sender that comes first (the root of a [heap](crate::heap)), or the address of the first
-/// receiver plus 1: the fast path asks "is a receiver there" by one bit. `tail` is the address of the last receiver, or that of the sender
-/// behind whom the next of the same place is linked, 0 if there is none; it has no meaning while `head` is 0.
+/// `head` is 0 (nobody waits), the address of the sender that comes first (the root of a [heap](crate::heap)), or the
+/// address of the first receiver plus 1: the fast path asks "is a receiver there" by one bit. `tail` is the address of
+/// the last receiver, or that of the sender behind whom the next of the same place is linked, 0 if there is none; it
+/// has no meaning while `head` is 0.
 #[derive(Default)]
 #[repr(C, align(32))]
 pub struct Endpoint {
@@ -81,8 +82,8 @@ pub struct Endpoint {
     pub head: usize,
     /// See above.
     pub tail: usize,
-    /// The [number](crate::Arch::number) of the thread that serves it, and is helped by the first of the senders; 0 for none
-    /// ([`queue::server`](crate::endpoint::queue::server)).
+    /// The [number](crate::Arch::number) of the thread that serves it, and is helped by the first of the senders; 0 for
+    /// none ([`queue::server`](crate::endpoint::queue::server)).
     pub server: u32,
     /// How many of the senders help, by [height](crate::helping::heights): 0, 1, and more.
     pub helpers: [u32; 3],
@@ -115,7 +116,8 @@ pub struct Notification {
     /// First interrupt that signals this notification, as its number plus 1; 0 if none. See `State::interrupts`.
     pub first_interrupt: u16,
     /// Lines that are let in again when `word` is taken, a bit for each: of those that are acknowledged so
-    /// ([`InterruptLine::automatic`]), the ones that have fired when nobody waited. While there are any, `word` is not 0.
+    /// ([`InterruptLine::automatic`]), the ones that have fired when nobody waited. While there are any, `word` is not
+    /// 0.
     pub held: u16,
 }
 
@@ -129,7 +131,8 @@ pub struct SchedulingContext {
     pub ceiling: u8,
     /// Whether its budget is used up: nobody runs on it, and it waits for its next refill.
     pub is_used_up: bool,
-    /// Whether somebody has said what it is. Before that, its slice is none by accident ([`configure`](crate::scheduling::configure)).
+    /// Whether somebody has said what it is. Before that, its slice is none by accident
+    /// ([`configure`](crate::scheduling::configure)).
     pub is_configured: bool,
     /// Ticks until the next thread of equal priority runs; 0: until it waits.
     pub slice: u64,
@@ -204,11 +207,11 @@ const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::
 pub enum Book {
     /// The entry is free.
     Free,
-    /// A page that the kernel mapped for the first process; no capability stands for it, and it stays with the table. Its
-    /// memory never becomes an object of the kernel's.
+    /// A page that the kernel mapped for the first process; no capability stands for it, and it stays with the table.
+    /// Its memory never becomes an object of the kernel's.
     Boot,
-    /// A mapping covers it. If this is the mapping's first entry its capability lies in this slot; otherwise it lay there
-    /// once.
+    /// A mapping covers it. If this is the mapping's first entry its capability lies in this slot; otherwise it lay
+    /// there once.
     Mapping(SlotRef),
     /// A child table hangs in it, whose address has this [number](crate::Arch::number) in units of a slot's size.
     Table(u32),

@@ -1,7 +1,7 @@
 //! The kernel as an object: power, early output, statistics, and the other cores.
 //!
-//! A capability to it without a badge permits everything. One with a badge permits what the [`Powers`] in its badge say, and nothing
-//! else: so who may power the machine off need not be able to import memory.
+//! A capability to it without a badge permits everything. One with a badge permits what the [`Powers`] in its badge
+//! say, and nothing else: so who may power the machine off need not be able to import memory.
 
 use tench_abi::object::Statistic;
 use tench_abi::{Error, Kind, Powers, Rights};
@@ -28,8 +28,8 @@ fn permitted<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights, powers: P
     if badge == 0 || Powers::of_badge(badge).intersects(powers) { Ok(badge) } else { Err(Error::MissingRights) }
 }
 
-/// Checks that an address in the running thread's space names a kernel's capability that permits everything: it has `WRITE`, and no
-/// badge.
+/// Checks that an address in the running thread's space names a kernel's capability that permits everything: it has
+/// `WRITE`, and no badge.
 ///
 /// # Errors
 /// `MissingRights`; those of [`slot_at`].
@@ -37,7 +37,8 @@ pub fn whole<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(), Error> {
     permitted(k, address, Rights::WRITE, Powers::empty()).map(drop)
 }
 
-/// Whether the running thread is told physical addresses: argument `number` names a capability to the kernel that permits it, or is 0.
+/// Whether the running thread is told physical addresses: argument `number` names a capability to the kernel that
+/// permits it, or is 0.
 ///
 /// # Errors
 /// `MissingRights` if that lacks `READ` or the power `MEMORY`; those of [`slot_at`].

@@ -13,8 +13,8 @@ fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
     capability_at(k, address, Kind::Reply, Rights::WRITE)
 }
 
-/// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's. And whether callers in it
-/// are laid aside.
+/// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's. And
+/// whether callers in it are laid aside.
 #[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Result<(Ref<Reply>, bool), Error> {
     let bound = k.get(thread).bound_reply;
@@ -41,7 +41,8 @@ pub fn is_taken<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
     is_bound || claimed.is_some_and(|thread| matches!(k.get(thread).state, ThreadState::Receiving(_)))
 }
 
-/// `sender`'s message was taken by `receiver`: it waits in `object`, the receiver's current one, from now on, and helps.
+/// `sender`'s message was taken by `receiver`: it waits in `object`, the receiver's current one, from now on, and
+/// helps.
 pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     k.get(sender).state = ThreadState::AwaitingReply(object);
     let (helps, works) = (helping::can_help(k, sender), helping::works_with(k, receiver) == Some(object));
@@ -74,8 +75,8 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// Answers the caller in `object`, if there is one, with the message in `server`'s registers. What the server itself runs on then is
-/// settled when it is known whom it serves next.
+/// Answers the caller in `object`, if there is one, with the message in `server`'s registers. What the server itself
+/// runs on then is settled when it is known whom it serves next.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
     let Some(caller) = k.get(object).caller.take() else { return };
     if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {

@@ -1,11 +1,11 @@
 //! Who runs: fixed priorities, first in first out within one, found in constant time.
 //!
-//! Invariants: the running thread is in no ready queue; every other thread that is `Ready`, has a scheduling context and is
-//! not parked is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue, or -1. So switching
-//! directly between two threads that call and answer needs no queue operation.
+//! Invariants: the running thread is in no ready queue; every other thread that is `Ready`, has a scheduling context
+//! and is not parked is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue,
+//! or -1. So switching directly between two threads that call and answer needs no queue operation.
 //!
-//! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready, a budget only
-//! while somebody runs on it.
+//! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready, a
+//! budget only while somebody runs on it.
 
 use crate::kernel::Queue;
 use crate::object::Ref;
@@ -70,8 +70,8 @@ fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().ready[priority as usize].tail = Some(thread);
 }
 
-/// Puts a thread that was switched away from against its will before its equals. What is left of its time slice stays its own:
-/// otherwise one that is interrupted often enough would keep its equals from running for ever.
+/// Puts a thread that was switched away from against its will before its equals. What is left of its time slice stays
+/// its own: otherwise one that is interrupted often enough would keep its equals from running for ever.
 fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice_end = k.state().slice_end;
     if slice_end != 0 {
@@ -164,7 +164,8 @@ fn slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
     if left == 0 { slice } else { left.min(slice) }
 }
 
-/// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so none.
+/// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so
+/// none.
 pub fn time_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if thread != k.current() {
         return;
@@ -202,8 +203,9 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if should_switch(k) { switch::<A, true>(k) } else { k.current() }
 }
 
-/// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point, budget.
-/// Whoever calls this continues with the thread it answers. `LEAVES`: the running thread has nothing left to do in the kernel.
+/// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point,
+/// budget. Whoever calls this continues with the thread it answers. `LEAVES`: the running thread has nothing left to do
+/// in the kernel.
 #[inline(never)]
 pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
@@ -294,8 +296,8 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
     first
 }
 
-/// The running thread waits now, and the first of the highest priority, which is answered, runs. If it has a budget, that is still
-/// to be timed.
+/// The running thread waits now, and the first of the highest priority, which is answered, runs. If it has a budget,
+/// that is still to be timed.
 #[inline(always)]
 pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
     charge_to(k, thread);
@@ -333,8 +335,8 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     thread
 }
 
-/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its budget,
-/// if it has one, is timed right afterwards.
+/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its
+/// budget, if it has one, is timed right afterwards.
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice = slice_of(k, thread);
     if slice == 0 {

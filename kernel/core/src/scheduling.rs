@@ -38,7 +38,8 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 struct Authority {
     /// The highest priority.
     ceiling: u8,
-    /// The longest slice at that. Below it any is allowed: whoever may have a higher priority than others can keep them from running anyway.
+    /// The longest slice at that. Below it any is allowed: whoever may have a higher priority than others can keep them
+    /// from running anyway.
     slice: u64,
 }
 
@@ -54,12 +55,14 @@ fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Resul
     Ok(Authority { ceiling: c.ceiling, slice: slice_of(c) })
 }
 
-/// The slice of a context. One that nobody has configured has the shortest: nobody has authorised more. (It is zeroes, as it was made.)
+/// The slice of a context. One that nobody has configured has the shortest: nobody has authorised more. (It is zeroes,
+/// as it was made.)
 fn slice_of(context: &SchedulingContext) -> u64 {
     if context.is_configured { context.slice } else { 1 }
 }
 
-/// The last of the ticks that a slice has, counted from 0: slices in the order of their lengths, with none (0) behind all others.
+/// The last of the ticks that a slice has, counted from 0: slices in the order of their lengths, with none (0) behind
+/// all others.
 fn last_tick(slice: u64) -> u64 {
     slice.wrapping_sub(1)
 }
@@ -94,8 +97,8 @@ pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// A context's priority has changed, or its limit, or whether it is used up: its owner, and whoever that helps, run on whatever is best
-/// now.
+/// A context's priority has changed, or its limit, or whether it is used up: its owner, and whoever that helps, run on
+/// whatever is best now.
 pub fn refresh<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
     let c = k.get(scheduling);
     let Some(owner) = c.owner else { return };

@@ -46,9 +46,9 @@ pub mod flag {
     pub const ORIGINAL: u8 = 4;
     /// Made by minting a badge: revoking it deletes all other capabilities with that badge.
     pub const BADGE_ORIGIN: u8 = 8;
-    /// The slot lies inside a thread object and is one of its bindings; or the capability is the stand-in of copies on other
-    /// cores ([`Cap::is_exported`](super::Cap::is_exported)). Either does not go without more ado, and whatever deletes asks only
-    /// for this.
+    /// The slot lies inside a thread object and is one of its bindings; or the capability is the stand-in of copies on
+    /// other cores ([`Cap::is_exported`](super::Cap::is_exported)). Either does not go without more ado, and whatever
+    /// deletes asks only for this.
     pub const EMBEDDED: u8 = 16;
     /// Untyped, frame: device memory. Retyping does not zero it.
     pub const DEVICE: u8 = 32;
@@ -58,8 +58,8 @@ pub mod flag {
     pub const ZOMBIE: u8 = 128;
 }
 
-/// Set in [`Cap::aux`] of a node that can be a second-level node: kind, size and that it is alive, checked once. No other
-/// kind sets this bit, so that looking an address up tests nothing else.
+/// Set in [`Cap::aux`] of a node that can be a second-level node: kind, size and that it is alive, checked once. No
+/// other kind sets this bit, so that looking an address up tests nothing else.
 pub const SECOND_LEVEL: u32 = 1 << 31;
 
 /// Set in [`Cap::aux`] of a frame or untyped that belongs to another core. Copies have it too.

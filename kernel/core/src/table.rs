@@ -7,10 +7,11 @@
 //! A table hangs in at most one parent, so every table has at most one virtual address, found by walking up. Tables
 //! know nothing of capabilities but the slots of the mappings in them ([`mapping`]), which go when the table goes.
 //!
-//! Each root has an address-space identifier for as long as it lives: one of its own, or, if somebody has taken all of those, one that
-//! it shares. So nobody can keep others from making spaces. In caches only one space at a time is known by the shared identifier. What
-//! switches threads knows nothing of that: the translation register of a thread in such a space is that of the empty space, so that
-//! its first instruction cannot be fetched, and then [`load_shared`] loads its own.
+//! Each root has an address-space identifier for as long as it lives: one of its own, or, if somebody has taken all of
+//! those, one that it shares. So nobody can keep others from making spaces. In caches only one space at a time is known
+//! by the shared identifier. What switches threads knows nothing of that: the translation register of a thread in such
+//! a space is that of the empty space, so that its first instruction cannot be fetched, and then [`load_shared`] loads
+//! its own.
 
 use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
 use tench_abi::{Error, Kind, Rights};
@@ -88,7 +89,8 @@ pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     }
 }
 
-/// Loads the space of the running thread, if that has the shared identifier and is not loaded. Returns whether it was not.
+/// Loads the space of the running thread, if that has the shared identifier and is not loaded. Returns whether it was
+/// not.
 #[cold]
 pub fn load_shared<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let empty = k.arch().empty_space_register();
@@ -102,7 +104,8 @@ pub fn load_shared<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     true
 }
 
-/// The translation register for the root table at `object`, whose space is the one that the shared identifier means from now on.
+/// The translation register for the root table at `object`, whose space is the one that the shared identifier means
+/// from now on.
 pub fn share<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     if k.state().shared_space != object {
         k.arch().invalidate_space(SHARED);

@@ -195,8 +195,8 @@ pub struct Thread {
     pub registers: Registers,
     /// Value of the translation register for this thread's address space.
     pub space_register: u64,
-    /// 1: all of `registers` are to be restored (interrupt, fault); 0: what a system call preserves and answers. 0 while
-    /// the thread runs in user mode, so that the fast path need not write it.
+    /// 1: all of `registers` are to be restored (interrupt, fault); 0: what a system call preserves and answers. 0
+    /// while the thread runs in user mode, so that the fast path need not write it.
     pub full_restore: u64,
     /// Not zero: the thread was switched away from in a window and continues in the kernel, on this stack.
     pub kernel_stack_pointer: usize,
@@ -204,15 +204,15 @@ pub struct Thread {
     pub space_root: usize,
     /// Slots in the root node.
     pub space_slots: usize,
-    /// The reply object for a call that may take the fast path, or `None` if it may not (the receive has a deadline, or the call is not all
-    /// that counts for what the thread then runs on). Meaningful in state `Receiving` only.
+    /// The reply object for a call that may take the fast path, or `None` if it may not (the receive has a deadline, or
+    /// the call is not all that counts for what the thread then runs on). Meaningful in state `Receiving` only.
     pub fast_reply: Option<Ref<Reply>>,
     /// The reply object for the receive it waits in. Meaningful in state `Receiving` only.
     pub receive_reply: Option<Ref<Reply>>,
     /// The reply object bound to the thread.
     pub bound_reply: Option<Ref<Reply>>,
-    /// Priority it runs at: that of `scheduling`, or less ([`cap`](Self::cap)); -1 without such, while parked and while its budget is used
-    /// up, which no fast path prefers to anybody.
+    /// Priority it runs at: that of `scheduling`, or less ([`cap`](Self::cap)); -1 without such, while parked and while
+    /// its budget is used up, which no fast path prefers to anybody.
     pub priority: i16,
     /// How many threads wait for each other behind it at most ([`heights`]); 0: nobody waits for it.
     pub height: u8,
@@ -242,7 +242,8 @@ pub struct Thread {
     pub aside: bool,
     /// Whether its account is suspended: its priority is -1, whatever it runs on.
     pub parked: bool,
-    /// How many servers deep its own calls go while it serves the endpoint, as it has said ([`heights`](crate::helping::heights)).
+    /// How many servers deep its own calls go while it serves the endpoint, as it has said
+    /// ([`heights`](crate::helping::heights)).
     pub depth: u8,
     /// Highest priority at which its own context counts: it finishes what it has begun for somebody who cannot help.
     pub cap: i16,
@@ -250,7 +251,8 @@ pub struct Thread {
     pub message_area: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
-    /// Ticks of its time slice that were left when it was switched away from against its will; 0: the next is a new one.
+    /// Ticks of its time slice that were left when it was switched away from against its will; 0: the next is a new
+    /// one.
     pub slice_left: u64,
     /// The last fault.
     pub fault: Report,
@@ -274,8 +276,8 @@ pub struct Thread {
 
 const _: () = assert!(size_of::<Thread>() < 2048);
 
-/// What a thread runs on when it works for nobody: the fields are those of [`Thread`] from `priority` on, so that the fast path restores
-/// them at once.
+/// What a thread runs on when it works for nobody: the fields are those of [`Thread`] from `priority` on, so that the
+/// fast path restores them at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Base {
@@ -315,7 +317,8 @@ const _: () = {
 };
 
 impl Thread {
-    /// What the thread runs on, as two words: priority, height and, in the high half, reasons against the fast path; the context.
+    /// What the thread runs on, as two words: priority, height and, in the high half, reasons against the fast path;
+    /// the context.
     #[inline(always)]
     pub fn standing(&self) -> [u64; 2] {
         // SAFETY: the offset of a field, in a valid reference.
@@ -356,8 +359,8 @@ pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
 /// Bytes of a kernel stack that are looked at between two windows.
 const STACK_STEP: usize = 1024;
 
-/// Deepest use of a thread's kernel stack so far, in bytes: the stack was zero when it was made. Passes windows; `find` looks
-/// the thread up again after each. Answers `None` if the running thread was deleted.
+/// Deepest use of a thread's kernel stack so far, in bytes: the stack was zero when it was made. Passes windows; `find`
+/// looks the thread up again after each. Answers `None` if the running thread was deleted.
 ///
 /// # Errors
 /// Those of `find`.
@@ -371,8 +374,8 @@ pub fn stack_depth<A: Arch>(
         let bottom = find(k)?.address() - THREAD_OFFSET;
         let end = THREAD_OFFSET.min(offset + STACK_STEP);
         while offset < end {
-            // SAFETY: the words below a thread are its kernel stack, part of the live object that was just found; another
-            // part of it may be in use by this very function, hence the volatile read.
+            // SAFETY: the words below a thread are its kernel stack, part of the live object that was just found;
+            // another part of it may be in use by this very function, hence the volatile read.
             if unsafe { ((bottom + offset) as *const u64).read_volatile() } != 0 {
                 return Ok(Some((THREAD_OFFSET - offset) as u64));
             }
@@ -407,8 +410,9 @@ fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Re
     // SAFETY: a live capability of this kind names a thread object.
     unsafe { Ref::at(object + THREAD_OFFSET) }.ok_or(Error::InvalidCapability)
 }
-/// One step of the end of a thread, whose last capability goes: it stops, and nothing refers to it any more. Answers whether that was
-/// the last step. Its bindings are emptied by the caller. `object` is the address of the thread object.
+/// One step of the end of a thread, whose last capability goes: it stops, and nothing refers to it any more. Answers
+/// whether that was the last step. Its bindings are emptied by the caller. `object` is the address of the thread
+/// object.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     // SAFETY: the caller finalises a live thread object.
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return true };
@@ -420,7 +424,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
         return false;
     }
     helping::leave_other_reply(k, thread);
-    // Between here and the end of its bindings somebody else may run, and delete the context that it ran on for its caller.
+    // Between here and the end of its bindings somebody else may run, and delete the context that it ran on for its
+    // caller.
     heights::rejoin(k, thread);
     k.get(thread).state = ThreadState::Suspended;
     k.get(thread).kernel_stack_pointer = 0;

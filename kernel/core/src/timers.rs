@@ -1,7 +1,8 @@
-//! The one timer: threads that wait with a deadline, scheduling contexts that wait for their next refill, the running time slice,
-//! and the running budget.
+//! The one timer: threads that wait with a deadline, scheduling contexts that wait for their next refill, the running
+//! time slice, and the running budget.
 //!
-//! Deadlines stand in a queue for each *class* of priorities, so that those of many unimportant threads delay no important one:
+//! Deadlines stand in a queue for each *class* of priorities, so that those of many unimportant threads delay no
+//! important one:
 //!
 //! ```text
 //!   class 3   priorities 192 to 255   ┐ expired first, all that is due, a batch at a time, interrupts let in between;
@@ -9,12 +10,12 @@
 //!   class 1    64 to 127              ┐ below who runs, nobody comes to run anyway: one batch, and then a pause that is
 //!   class 0     0 to  63              ┘ PAUSE times as long as that took, or until nobody is ready
 //! ```
-//! A thread's class is that of its priority when its wait began, or of its own priority if that is higher, so that a server's alarm is as
-//! urgent as the server, whomever it works for.
+//! A thread's class is that of its priority when its wait began, or of its own priority if that is higher, so that a
+//! server's alarm is as urgent as the server, whomever it works for.
 //!
-//! A thread that receives with a deadline may say that this is its *alarm*, since it has something of its own to do at that time. If
-//! it is given a request before, and works for the caller then, the deadline stays in the queue: when it goes off, the thread works
-//! at its own priority ([`helping`](crate::helping)) until it receives again.
+//! A thread that receives with a deadline may say that this is its *alarm*, since it has something of its own to do at
+//! that time. If it is given a request before, and works for the caller then, the deadline stays in the queue: when it
+//! goes off, the thread works at its own priority ([`helping`](crate::helping)) until it receives again.
 
 use core::mem::offset_of;
 
@@ -32,7 +33,8 @@ pub const CLASSES: usize = 4;
 const CLASS_BITS: u32 = 6;
 /// Nodes that are expired with interrupts off, before others are let in.
 const BATCH: usize = 2;
-/// How much longer than a batch of unimportant deadlines takes the next waits: they have at most this part of the processor.
+/// How much longer than a batch of unimportant deadlines takes the next waits: they have at most this part of the
+/// processor.
 const PAUSE: u64 = 32;
 
 /// The queues.
@@ -227,8 +229,8 @@ pub fn forget_refill<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>
     }
 }
 
-/// Asks the machine for an interrupt at whichever comes first: the next deadline or refill, the end of the time slice or that of the
-/// budget.
+/// Asks the machine for an interrupt at whichever comes first: the next deadline or refill, the end of the time slice
+/// or that of the budget.
 pub fn program<A: Arch>(k: &mut Kernel<A>) {
     let end = k.state().budget_end;
     let next = next_without_budget(k).min(end);
@@ -250,7 +252,8 @@ fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> u64 {
     if s.slice_end == 0 { next } else { next.min(s.slice_end) }
 }
 
-/// The first node of the highest class in which one is due, if no class that has to wait is looked at: what is due there comes last.
+/// The first node of the highest class in which one is due, if no class that has to wait is looked at: what is due
+/// there comes last.
 #[inline]
 fn first_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<(usize, Ref<Node>)> {
     let timers = &k.state().timers;
@@ -285,8 +288,8 @@ pub fn end_pause<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Returns whether it is
-/// done. If not, more is due than one batch: it is called again, with interrupts let in between.
+/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Returns
+/// whether it is done. If not, more is due than one batch: it is called again, with interrupts let in between.
 #[must_use]
 pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let now = k.arch().now();

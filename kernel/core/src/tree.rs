@@ -10,14 +10,14 @@
 //!   └───┘   └───┘
 //! ```
 //! The tree is red-black. It knows no keys: whoever inserts says between which nodes, and whoever searches brings the
-//! comparison. Nodes that are equal in order need only one of them in the tree: the others are *followers*, behind it in
-//! the list alone, so that they come and go in constant time. If the node in the tree goes, its first follower takes its
-//! place. Inserting and removing other nodes change the shape in amortised constant time and at worst O(log n);
+//! comparison. Nodes that are equal in order need only one of them in the tree: the others are *followers*, behind it
+//! in the list alone, so that they come and go in constant time. If the node in the tree goes, its first follower takes
+//! its place. Inserting and removing other nodes change the shape in amortised constant time and at worst O(log n);
 //! neighbours are O(1).
 //!
-//! Some nodes have an *end*: where the memory ends in which other nodes' objects can lie. Each subtree knows its largest,
-//! so "the next node that reaches beyond this address" is found in O(log n) as well. Nodes in which nothing can lie, which
-//! are most, have end 0 and cost nothing. Followers have end 0.
+//! Some nodes have an *end*: where the memory ends in which other nodes' objects can lie. Each subtree knows its
+//! largest, so "the next node that reaches beyond this address" is found in O(log n) as well. Nodes in which nothing
+//! can lie, which are most, have end 0 and cost nothing. Followers have end 0.
 //!
 //! Nodes are named by number, 0 is nobody. An unlinked node's [`Links`] are all zero.
 
@@ -560,9 +560,9 @@ pub fn replace<N: Nodes>(t: &mut N, old: SlotRef, new: SlotRef) {
     }
 }
 
-/// Puts `new`, which is not linked, where `old` is in order, and unlinks `old`. Unlike [`replace`] this does not tie the
-/// two together: `between` is called when neither is linked, and can [`replace`] one further node; it says under which
-/// number a neighbour is known afterwards.
+/// Puts `new`, which is not linked, where `old` is in order, and unlinks `old`. Unlike [`replace`] this does not tie
+/// the two together: `between` is called when neither is linked, and can [`replace`] one further node; it says under
+/// which number a neighbour is known afterwards.
 pub fn reinsert<N: Nodes>(
     t: &mut N,
     old: SlotRef,

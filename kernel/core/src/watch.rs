@@ -5,13 +5,13 @@
 //!   on        │ off                          │ off     │ off                         │ on
 //!             └ begin                    end ┘ begin…end └ begin                 end ┘
 //! ```
-//! A *stretch* is what runs between two moments at which an interrupt could have been taken. It counts for the path on which
-//! it began: what the kernel was entered for, or, from a window on, the operation whose window that was; so if another
-//! thread's operation goes on after a switch in a window, the stretch up to that one's next window is the first
-//! operation's. Lengths are in retired instructions. The reading at a stretch's beginning comes a few instructions late, that at
-//! its end a few early, because registers must be saved and restored; whoever ends a stretch says how many were missed at
-//! most ([`edge`]), and they are added, so no figure is too small. Instructions of the measuring itself that lie inside a
-//! stretch are counted too.
+//! A *stretch* is what runs between two moments at which an interrupt could have been taken. It counts for the path on
+//! which it began: what the kernel was entered for, or, from a window on, the operation whose window that was; so if
+//! another thread's operation goes on after a switch in a window, the stretch up to that one's next window is the first
+//! operation's. Lengths are in retired instructions. The reading at a stretch's beginning comes a few instructions
+//! late, that at its end a few early, because registers must be saved and restored; whoever ends a stretch says how
+//! many were missed at most ([`edge`]), and they are added, so no figure is too small. Instructions of the measuring
+//! itself that lie inside a stretch are counted too.
 //!
 //! Kernels built without the feature `watch` contain none of this: [`WATCHING`] is a constant.
 
@@ -28,8 +28,8 @@ const PATHS: usize = stretch::LIMIT as usize;
 /// The counter may have no more bits than these.
 const COUNTER: u64 = u32::MAX as u64;
 
-/// Instructions of a stretch that its two readings miss, at most: those of the entry up to the reading (two, in the kernel
-/// twelve), and those behind the reading at its end, counted in the assembly.
+/// Instructions of a stretch that its two readings miss, at most: those of the entry up to the reading (two, in the
+/// kernel twelve), and those behind the reading at its end, counted in the assembly.
 pub mod edge {
     /// Up to a window, and from its end: masking and barriers.
     pub const WINDOW: u64 = 8;
@@ -82,8 +82,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A stretch ends, at this reading of the counter; `missed` instructions are not in it. Answers the path of the operation
-    /// that is under way.
+    /// A stretch ends, at this reading of the counter; `missed` instructions are not in it. Answers the path of the
+    /// operation that is under way.
     fn end(&mut self, now: u64, missed: u64) -> u64 {
         let under_way = match core::mem::take(&mut self.resumed) {
             0 => self.path,
@@ -244,7 +244,8 @@ mod tests {
         assert_eq!((r.longest, r.place, r.count, r.sum), (30, 8, 1, 30));
     }
 
-    /// A switch in a window of operation 16 to a thread that goes on with operation 25: the stretch is 16's, and the next 25's.
+    /// A switch in a window of operation 16 to a thread that goes on with operation 25: the stretch is 16's, and the
+    /// next 25's.
     #[test]
     fn a_stretch_is_of_the_path_on_which_it_began() {
         let mut watch = fresh();

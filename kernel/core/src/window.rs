@@ -44,8 +44,8 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     true
 }
 
-/// Lets others run, who should, until the running thread goes on. Apart, so that a window in which nothing happens stays short
-/// wherever it is.
+/// Lets others run, who should, until the running thread goes on. Apart, so that a window in which nothing happens
+/// stays short wherever it is.
 #[cold]
 #[inline(never)]
 fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
@@ -58,8 +58,8 @@ fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
         // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
         // `next` came from the scheduler, so it is alive; this function holds no reference.
         unsafe { A::switch(current, next) };
-        // Whoever switched back has had interrupts off for a while already, so they are let in before this goes on; and if one
-        // has come, it is asked again who should run.
+        // Whoever switched back has had interrupts off for a while already, so they are let in before this goes on; and
+        // if one has come, it is asked again who should run.
         watch::goes_on(k, path);
         let interrupts = k.state().statistics.interrupts;
         path = open(k);
@@ -70,8 +70,8 @@ fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
     }
 }
 
-/// How often somebody else ran in a window. If that is the same before and after one, then capabilities, tables and threads
-/// are as they were, and need not be looked up again: interrupts change none of them.
+/// How often somebody else ran in a window. If that is the same before and after one, then capabilities, tables and
+/// threads are as they were, and need not be looked up again: interrupts change none of them.
 #[inline]
 pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
     k.state().statistics.preemptions

@@ -323,8 +323,8 @@ fn who_suspends_itself_suspends_all_before() {
 }
 
 proptest! {
-    /// The account's time is the sum of what the contexts say that were its threads', each from the time on at which it was
-    /// bound; whoever may not run does not.
+    /// The account's time is the sum of what the contexts say that were its threads', each from the time on at which it
+    /// was bound; whoever may not run does not.
     #[test]
     fn time_is_the_sum_of_all(steps in prop::collection::vec((0..6u8, 0..5usize, 0..2usize, 1..500u64), 1..60)) {
         let mut machine = Machine::new();

@@ -1,5 +1,5 @@
-//! The arithmetic of budgets against the obvious model: as many tokens as the budget has ticks, in a row. A tick takes the first
-//! token, and puts it back as the last, to be used again a period later.
+//! The arithmetic of budgets against the obvious model: as many tokens as the budget has ticks, in a row. A tick takes
+//! the first token, and puts it back as the last, to be used again a period later.
 
 use std::collections::VecDeque;
 

@@ -354,8 +354,8 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
     assert_eq!(stage.machine.thread(server).state, ThreadState::Faulted);
 }
 
-/// Random calls found a server that its first client did not help: the thread before that, which tells of its budget and helps nobody, had
-/// come behind it because of its priority.
+/// Random calls found a server that its first client did not help: the thread before that, which tells of its budget
+/// and helps nobody, had come behind it because of its priority.
 #[test]
 fn who_tells_of_its_budget_keeps_its_place_among_those_who_wait() {
     let mut stage = Stage::new();
@@ -443,7 +443,8 @@ fn let_time_pass_in_windows(machine: &mut Machine, ticks: u64) {
     }));
 }
 
-/// The thread makes a large frame, which passes windows, each as long as a third of its budget. Where the frame will be.
+/// The thread makes a large frame, which passes windows, each as long as a third of its budget. Where the frame will
+/// be.
 fn long_operation(stage: &mut Stage) -> u64 {
     let place = stage.machine.take_free();
     let_time_pass_in_windows(&mut stage.machine, BUDGET / 3);

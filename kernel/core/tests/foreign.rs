@@ -1,5 +1,5 @@
-//! What is marked as being on other cores stays, and what is of other cores is used like any other: one test for each refusal,
-//! and what deleting and revoking do around what stays.
+//! What is marked as being on other cores stays, and what is of other cores is used like any other: one test for each
+//! refusal, and what deleting and revoking do around what stays.
 
 mod common;
 

@@ -7,8 +7,8 @@ use tench_arch_host::Machine;
 
 const SLICE: u64 = 100;
 
-/// The turns of two equals of `SLICE` ticks each, while somebody of a higher priority is woken every `distance` ticks. Answers for
-/// how many ticks each of them ran.
+/// The turns of two equals of `SLICE` ticks each, while somebody of a higher priority is woken every `distance` ticks.
+/// Answers for how many ticks each of them ran.
 fn shares(distance: u64) -> [u64; 2] {
     let mut machine = Machine::new();
     machine.call(Operation::SchedulingConfigure, &[u64::from(slot::SCHEDULING.0), 250, 255, 0]).ok();
@@ -91,8 +91,8 @@ fn who_runs_without_a_slice_passes_that_on() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
-    /// Whoever has one context can make as many as he likes, and let each authorise others: a longer slice than that one's is to be had
-    /// below its ceiling alone. That of new ones counts for nothing.
+    /// Whoever has one context can make as many as he likes, and let each authorise others: a longer slice than that
+    /// one's is to be had below its ceiling alone. That of new ones counts for nothing.
     #[test]
     fn no_detour_leads_to_a_longer_slice(
         top in 0_u64..3,

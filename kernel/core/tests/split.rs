@@ -1,5 +1,5 @@
-//! Dividing untyped memory in use, and counting what was made of it. The model of `capabilities.rs` covers both wherever no
-//! window is passed; these are the cases with one, and the ones with many children.
+//! Dividing untyped memory in use, and counting what was made of it. The model of `capabilities.rs` covers both
+//! wherever no window is passed; these are the cases with one, and the ones with many children.
 
 mod common;
 
@@ -267,7 +267,8 @@ fn nested_objects_and_copies_are_stepped_over() {
     assert_eq!(children(&mut machine, inner), (256, 256 * 32));
 }
 
-/// A worker counts the children of `RAM`, 1,024; the first thread runs at the `n`th window. Answers whether it was there.
+/// A worker counts the children of `RAM`, 1,024; the first thread runs at the `n`th window. Answers whether it was
+/// there.
 fn counting(machine: &mut Machine, n: usize) -> (Ref<Thread>, bool) {
     many(machine, 4);
     let other = machine.first;

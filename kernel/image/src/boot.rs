@@ -32,7 +32,8 @@ const SWITCH_FRAME: usize = 96;
 /// Where the return address is among them.
 const SWITCH_RETURN: usize = 88;
 
-/// Called by start.S with what the core found in its first register: the physical address of the device tree, or of a [`CoreBoot`].
+/// Called by start.S with what the core found in its first register: the physical address of the device tree, or of a
+/// [`CoreBoot`].
 #[unsafe(no_mangle)]
 extern "C" fn tench_boot(address: usize) -> ! {
     let booted = match core_boot(address) {
@@ -53,8 +54,8 @@ fn core_boot(address: usize) -> Option<&'static CoreBoot> {
     if !address.is_multiple_of(PAGE_SIZE) || address == 0 {
         return None;
     }
-    // SAFETY: whoever started this core says that something lies there. A boot page is plain numbers, valid whatever they are, and a
-    // device tree is at least as readable; it is compared before it is believed.
+    // SAFETY: whoever started this core says that something lies there. A boot page is plain numbers, valid whatever
+    // they are, and a device tree is at least as readable; it is compared before it is believed.
     let boot = unsafe { &*((BASE + address) as *const CoreBoot) };
     (boot.magic == CORE_MAGIC).then_some(boot)
 }

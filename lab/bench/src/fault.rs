@@ -16,8 +16,8 @@
 //! | `cow_copy` | a store to one: copied, unmapped, and the copy mapped |
 //! | `cow_last` | a store to one that nobody else shows any more: made writable |
 //!
-//! Each is from before the instruction to behind it, the kernel, the pager and both switches of address space included; the
-//! mean over many pages, rounded down. What two readings of the counter cost is taken off.
+//! Each is from before the instruction to behind it, the kernel, the pager and both switches of address space included;
+//! the mean over many pages, rounded down. What two readings of the counter cost is taken off.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,9 +1,9 @@
 //! Whether somebody who overruns can make others miss their deadlines.
 //!
-//! Four threads work in periods of their own, rate-monotonically: the shorter the period, the higher the priority. Beside them
-//! a thread of the highest priority never stops working, though it said that it needs a share only, and below them two
-//! threads use up all that is left. Each set of periods is measured twice: `limited`, where everybody who has a period has a
-//! budget, and `unlimited`, where nobody has.
+//! Four threads work in periods of their own, rate-monotonically: the shorter the period, the higher the priority.
+//! Beside them a thread of the highest priority never stops working, though it said that it needs a share only, and
+//! below them two threads use up all that is left. Each set of periods is measured twice: `limited`, where everybody
+//! who has a period has a budget, and `unlimited`, where nobody has.
 //!
 //! | key | what |
 //! |---|---|
@@ -15,7 +15,8 @@
 //! | `SET_overrun`, `SET_unlimited_overrun` | what the one that overruns used, in percent of the time |
 //! | `SET_idle_share`, `SET_unlimited_idle_share` | what was left to the two below, in percent of the time |
 //!
-//! A response time is from when a thread was to begin, until it was done; a sample `SET_N` is one of them, over the time.
+//! A response time is from when a thread was to begin, until it was done; a sample `SET_N` is one of them, over the
+//! time.
 
 use alloc::format;
 use alloc::string::String;
@@ -42,8 +43,8 @@ const OVERRUNNER: Budget = Budget::from_ticks(1_200, 8_000);
 /// Ticks between the start of everything and the first release: the threads are there by then.
 const LEAD: u64 = 20_000;
 
-/// The budget for some work: an eighth more, and what it takes to begin when it is released, and to say that it is done. A
-/// thread that is preempted pays for being switched to and from.
+/// The budget for some work: an eighth more, and what it takes to begin when it is released, and to say that it is
+/// done. A thread that is preempted pays for being switched to and from.
 const fn budget_for((period, work): Task) -> Budget {
     Budget::from_ticks(work + work / 8 + 300, period)
 }
@@ -57,7 +58,8 @@ const SETS: [(&str, [Task; 4]); 2] = [
     ("mixed", [(10_000, 1_100), (16_000, 1_800), (20_000, 2_200), (32_000, 3_600)]),
 ];
 
-/// Iterations of the loop that is the work, for a tick: of five instructions each, so that the work takes no more than it should.
+/// Iterations of the loop that is the work, for a tick: of five instructions each, so that the work takes no more than
+/// it should.
 const ITERATIONS_PER_TICK: u64 = 3;
 
 /// Works for about so many ticks of one's own.

@@ -1,18 +1,19 @@
-//! What the physical memory manager costs: R0's figures 3 and 4, and how the costs grow with the number of free extents.
+//! What the physical memory manager costs: R0's figures 3 and 4, and how the costs grow with the number of free
+//! extents.
 //!
 //! The library alone is measured (`tench-extents`): no retype of the kernel, no message to the memory server.
 //!
-//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came. The
-//! curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m` show the mean of every few operations in a row, and `…_worst` the
-//! dearest of them; over all operations, mean, 90th percentile and largest are figures.
+//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came.
+//! The curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m` show the mean of every few operations in a row, and
+//! `…_worst` the dearest of them; over all operations, mean, 90th percentile and largest are figures.
 //!
 //! **With N free extents.** Memory with `N` holes of mixed sizes at random places, made in random order:
 //! ```text
 //! ├────STRIDE────┼──────────────┼──────────────┼── … ──┤
 //!  used│free│used    used   │fr│ u    used    │  free …        one hole in each stride, N + 1 blocks between them
 //! ```
-//! A block is allocated and freed again, so that each operation meets exactly `N` free extents. The figures are the mean
-//! (`alloc_N`) and the largest (`alloc_worst_N`) of many such operations.
+//! A block is allocated and freed again, so that each operation meets exactly `N` free extents. The figures are the
+//! mean (`alloc_N`) and the largest (`alloc_worst_N`) of many such operations.
 //!
 //! The counter is read before and after each call; what two readings cost is taken off.
 

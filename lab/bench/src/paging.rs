@@ -10,8 +10,8 @@
 //! | `map_4m_percent` | the first in per cent of the second |
 //! | `alloc_N`, `find_N`, `free_N` | reserving a page, finding a region, and freeing one, among N regions |
 //!
-//! Samples `alloc_4k` and so on: means over the number of the operation, and of the dearest among them (`…_worst`). Samples
-//! `alloc`, `find`, `free`: the mean over the number of regions; `…_worst` the dearest.
+//! Samples `alloc_4k` and so on: means over the number of the operation, and of the dearest among them (`…_worst`).
+//! Samples `alloc`, `find`, `free`: the mean over the number of regions; `…_worst` the dearest.
 //!
 //! Instructions, the kernel's included, without the locks of the user library; what two readings cost is taken off. All
 //! of it is done to another address space than the own, whose page tables are real.

@@ -1,9 +1,9 @@
 //! What deleting one of many siblings costs: R1's appendix C, where the cost of one deletion grew with the number of
 //! objects made of the same memory.
 //!
-//! `N` objects are made of one untyped, in ascending order, and deleted one by one, from the first or from the last on. A
-//! figure is the mean of the first [`MEASURED`] deletions, rounded down, so that all of them have nearly `N` siblings. The
-//! dearest of them is a sample, `worst_…`. Three things are deleted:
+//! `N` objects are made of one untyped, in ascending order, and deleted one by one, from the first or from the last on.
+//! A figure is the mean of the first [`MEASURED`] deletions, rounded down, so that all of them have nearly `N`
+//! siblings. The dearest of them is a sample, `worst_…`. Three things are deleted:
 //!
 //! | key | what goes |
 //! |---|---|

@@ -1,8 +1,8 @@
-//! What a request for a bundle, and its return, cost in the running system: R1's figures 4.15 and 4.16, and its hypotheses
-//! H3 and H4, which it had to leave open.
+//! What a request for a bundle, and its return, cost in the running system: R1's figures 4.15 and 4.16, and its
+//! hypotheses H3 and H4, which it had to leave open.
 //!
-//! R1's random workload is played under each policy. A request is measured from before the call of the library to behind
-//! it, so it contains the message, the server's choice and books, and the kernel's retypes or deletions.
+//! R1's random workload is played under each policy. A request is measured from before the call of the library to
+//! behind it, so it contains the message, the server's choice and books, and the kernel's retypes or deletions.
 //!
 //! | key | what |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `free_mean_POLICY_C`, `free_max_POLICY_C` | returns |
 //! | `alloc_other_POLICY_C` | how far two requests of the same kind are apart at most: the same number of objects, of failed retypes, and the same outcome |
 //!
-//! So a spike that is not in `alloc_other` has a cause: more objects, failed retypes, or that the server's own arrays grew,
-//! which the notes count.
+//! So a spike that is not in `alloc_other` has a cause: more objects, failed retypes, or that the server's own arrays
+//! grew, which the notes count.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

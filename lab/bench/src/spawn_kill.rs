@@ -4,9 +4,10 @@
 //!   bench spawn-kill [INSTRUCTIONS [SEED]]     one cycle after another: starts a process, ends it, looks at the books
 //!     bench spawn-kill-child DEED                does something until it is killed, exits or faults
 //! ```
-//! After each cycle all memory is free again but for what the process server has more than before, which is bounded: it remembers
-//! so many processes that have ended. After a hundred cycles, everybody's account is looked at, and the capabilities of the
-//! servers into which a manager can look. When the process server remembers as many as it ever does, it must not grow by a byte.
+//! After each cycle all memory is free again but for what the process server has more than before, which is bounded: it
+//! remembers so many processes that have ended. After a hundred cycles, everybody's account is looked at, and the
+//! capabilities of the servers into which a manager can look. When the process server remembers as many as it ever
+//! does, it must not grow by a byte.
 
 use alloc::format;
 use alloc::string::String;

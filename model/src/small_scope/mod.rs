@@ -1,7 +1,7 @@
 //! Every sequence of system calls in a [small universe](universe), breadth first.
 //!
-//! A state is remembered by the steps that lead to it, from one image of the universe, and by a number that is the same for all
-//! states that are equal up to renaming. Each such state is checked once, with the checks of `tench_arch_host`.
+//! A state is remembered by the steps that lead to it, from one image of the universe, and by a number that is the same
+//! for all states that are equal up to renaming. Each such state is checked once, with the checks of `tench_arch_host`.
 //!
 //! Neighbours: [`steps`] says what can happen in a state; `tench_arch_host::canonical` numbers states.
 
@@ -202,8 +202,8 @@ impl Explorer {
         Ok(count)
     }
 
-    /// Makes a step of the thread whose turn it is, checks the state that it leads to if that is new, and takes the step back. Of a call that
-    /// changes nothing the state's number is known.
+    /// Makes a step of the thread whose turn it is, checks the state that it leads to if that is new, and takes the
+    /// step back. Of a call that changes nothing the state's number is known.
     fn try_step(
         &mut self,
         thread: Ref<thread::Thread>,
@@ -286,7 +286,8 @@ pub fn explore(
 /// States by number, with one path to each.
 type Found = Vec<(u64, Path)>;
 
-/// One step more than the frontier. Of the last, what leads to them need not be known. `tick` is called when a state of the frontier is done.
+/// One step more than the frontier. Of the last, what leads to them need not be known. `tick` is called when a state of
+/// the frontier is done.
 fn advance(
     scope: Scope,
     frontier: &[Path],

@@ -1,7 +1,8 @@
-//! What can happen next in the small universe: every system call with every argument that makes a difference, a fault of who runs, and that time passes.
+//! What can happen next in the small universe: every system call with every argument that makes a difference, a fault
+//! of who runs, and that time passes.
 //!
-//! Which arguments make a difference follows from what lies in the slots: each operation is tried with every capability of the kind that it takes, and
-//! once with one of another kind. Of several empty slots the first is as good as any.
+//! Which arguments make a difference follows from what lies in the slots: each operation is tried with every capability
+//! of the kind that it takes, and once with one of another kind. Of several empty slots the first is as good as any.
 
 use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK};
@@ -17,7 +18,8 @@ use super::universe::place;
 pub enum Scope {
     /// All.
     All,
-    /// Those by which threads wait for each other, get time and lose it, and by which objects go. They are few enough for longer sequences.
+    /// Those by which threads wait for each other, get time and lose it, and by which objects go. They are few enough
+    /// for longer sequences.
     Waiting,
 }
 

@@ -1,5 +1,5 @@
-//! The small universe: two address spaces, three threads, two endpoints, a notification, two scheduling contexts, a reply object, a frame, an
-//! untyped, and one capability space in which all of them lie.
+//! The small universe: two address spaces, three threads, two endpoints, a notification, two scheduling contexts, a
+//! reply object, a frame, an untyped, and one capability space in which all of them lie.
 //!
 //! ```text
 //!   T0 ── S0, 100 ── space A0                    T2 ── no time of its own ── space A0

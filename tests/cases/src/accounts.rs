@@ -61,7 +61,8 @@ fn nowhere(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn_with(stopped, || ())?;
     worker.thread.configure(SPACE, root, None)?;
     root.suspend_account(true)?;
-    // This program is not suspended, and has all capabilities that it needs; yet it cannot take the thread to its own space.
+    // This program is not suspended, and has all capabilities that it needs; yet it cannot take the thread to its own
+    // space.
     refused!(worker.thread.configure(SPACE, ROOT, None), MissingRights);
     worker.thread.configure(SPACE, empty, None)?;
     worker.thread.resume()?;

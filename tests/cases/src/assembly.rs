@@ -37,7 +37,8 @@ assembly! {
         "br x3"
     }
 
-    /// A system call with the registers as they are, and the end: `x19` is the thread, `x20` the number of `ThreadSuspend`.
+    /// A system call with the registers as they are, and the end: `x19` is the thread, `x20` the number of
+    /// `ThreadSuspend`.
     fn once() {
         "svc #1"
         "mov x0, x19"

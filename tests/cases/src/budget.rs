@@ -200,7 +200,8 @@ const PASSIVE: Equipment = Equipment { priority: None, start: false, ..Equipment
 /// Asks the server of the cases to work for ever.
 const FOREVER: u64 = 9;
 
-/// A server without time of its own: works for as many ticks as the first word says of the context that the second names, or for ever.
+/// A server without time of its own: works for as many ticks as the first word says of the context that the second
+/// names, or for ever.
 fn serve(endpoint: Cap<Endpoint>) -> Result<(), Error> {
     let mut received = endpoint.receive(Wait::FOREVER)?;
     loop {

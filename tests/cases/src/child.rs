@@ -56,7 +56,8 @@ pub fn run() -> Option<i32> {
     }
 }
 
-/// Tries to get more memory than its parent allows. Answers how many KiB it got, or nothing if it could raise the limit.
+/// Tries to get more memory than its parent allows. Answers how many KiB it got, or nothing if it could raise the
+/// limit.
 fn hog() -> Option<i32> {
     let not_allowed = |answer| matches!(answer, Err(ProcsFailure::Refused(ProcsError::NotAllowed)));
     let procs = Procs::STANDARD;

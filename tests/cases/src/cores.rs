@@ -1,5 +1,5 @@
-//! Other cores, as far as a machine with one can show them: doorbells, which the own core hears too, and what is refused. On a machine
-//! with several the cases run on the first, and the monitor has line 0 of each.
+//! Other cores, as far as a machine with one can show them: doorbells, which the own core hears too, and what is
+//! refused. On a machine with several the cases run on the first, and the monitor has line 0 of each.
 
 use tench::abi::layout::slot;
 use tench::abi::object::{CorePower, DOORBELLS, Statistic};

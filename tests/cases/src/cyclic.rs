@@ -1,4 +1,5 @@
-//! `cyclic` and `hog` as processes: what needs a kernel that wakes threads in time, and whether load goes away as it came.
+//! `cyclic` and `hog` as processes: what needs a kernel that wakes threads in time, and whether load goes away as it
+//! came.
 
 use alloc::string::String;
 use alloc::vec::Vec;

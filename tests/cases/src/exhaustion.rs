@@ -1,8 +1,8 @@
 //! Memory that runs out, wherever that is: who asks gets an error with a name, the system goes on, and nothing is lost.
 //!
-//! A server's account gets a quota of what it has and so much more, a little more in each round, until everything that is
-//! asked of the server succeeds: so each of its requests for memory is the one that fails in some round. docs/manual/exhaustion.md
-//! lists the places.
+//! A server's account gets a quota of what it has and so much more, a little more in each round, until everything that
+//! is asked of the server succeeds: so each of its requests for memory is the one that fails in some round.
+//! docs/manual/exhaustion.md lists the places.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -70,7 +70,8 @@ fn audit() -> Outcome {
     Ok(())
 }
 
-/// Lets a server have ever more memory, until `play` says that nothing was refused. Something must be in the first round.
+/// Lets a server have ever more memory, until `play` says that nothing was refused. Something must be in the first
+/// round.
 fn walk(server: u64, mut play: impl FnMut() -> Outcome<bool>) -> Outcome {
     let mut outcome = Err(Failure::new("something is refused in every round"));
     for round in 0..ROUNDS {
@@ -373,8 +374,8 @@ pub fn use_library() -> Result<i32, memory::Error> {
             paging.check_invariants();
             paging.account()
         });
-        // What cannot be had leaves nothing behind. (Tables stay, and so do heap regions, with the pages at their ends and
-        // where pieces were.)
+        // What cannot be had leaves nothing behind. (Tables stay, and so do heap regions, with the pages at their ends
+        // and where pieces were.)
         let kept = after.regions.saturating_sub(before.regions);
         if kept > 2 || after.mappings > before.mappings + 2 + 4 * kept {
             return Ok(1);

@@ -5,9 +5,9 @@
 //!               ├──► outer server (105) ──► inner server (105): works
 //!   low  (110) ─┘    busy for the low one
 //! ```
-//! If the high client did not help, it would wait for as long as the hog runs. Each case that shows that it does not has a sister that
-//! shows that it would. The main thread (120) runs before all of them. What whoever asks or answers cannot gain by it is in
-//! [`attacks`].
+//! If the high client did not help, it would wait for as long as the hog runs. Each case that shows that it does not
+//! has a sister that shows that it would. The main thread (120) runs before all of them. What whoever asks or answers
+//! cannot gain by it is in [`attacks`].
 
 pub mod attacks;
 
@@ -124,7 +124,8 @@ fn forward_all(endpoint: Cap<Endpoint>, next: Cap<Endpoint>) -> Result<(), Error
 /// What a high client found: instructions that its request took, and rounds of the hog meanwhile.
 type Found = Worker<Result<(u64, u64), Error>>;
 
-/// A low client asks and is being served; a hog and a high client begin, which asks, too. `ask` makes the request of either.
+/// A low client asks and is being served; a hog and a high client begin, which asks, too. `ask` makes the request of
+/// either.
 fn contend<F>(stage: &mut Stage, gate: Shared, rounds: Shared, ask: F) -> Outcome<Found>
 where
     F: Fn() -> Result<(), Error> + Copy + 'static,

@@ -18,7 +18,8 @@ pub const CASES: &[Case] = &[Case::new(
     exhausted,
 )];
 
-/// Nodes with as many roots each as they have slots: with those of the processes that there are, more than there are identifiers.
+/// Nodes with as many roots each as they have slots: with those of the processes that there are, more than there are
+/// identifiers.
 const NODES: u32 = 256;
 const ROOTS: u64 = 256;
 /// Nodes whose roots come from one block of memory, and log2 of its size: 8 KiB a root.

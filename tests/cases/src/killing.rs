@@ -1,9 +1,10 @@
 //! A process is killed at every step of everything that it does, and leaves nothing behind.
 //!
-//! With instructions as the clock, the victim is killed after k short times for each k; in real time the moments are others
-//! each time. The killer runs at a higher priority than all servers, so the victim is also killed while one of them
-//! works for it. Then all books are compared with those before: what each process has at the memory server, what lies in the
-//! capability spaces of the servers, which names there are, and the memory server's account with the kernel's.
+//! With instructions as the clock, the victim is killed after k short times for each k; in real time the moments are
+//! others each time. The killer runs at a higher priority than all servers, so the victim is also killed while one of
+//! them works for it. Then all books are compared with those before: what each process has at the memory server, what
+//! lies in the capability spaces of the servers, which names there are, and the memory server's account with the
+//! kernel's.
 
 use alloc::format;
 use alloc::string::String;
@@ -49,8 +50,8 @@ struct Books {
     names: u64,
 }
 
-/// Takes all books. The killer's own memory is left out, and so is what the process server remembers of ended processes: its
-/// memory, and the capabilities to that.
+/// Takes all books. The killer's own memory is left out, and so is what the process server remembers of ended
+/// processes: its memory, and the capabilities to that.
 fn books() -> Outcome<Books> {
     let (mut accounts, mut after) = (Vec::new(), 0);
     while let Ok(account) = Mem::STANDARD.next_account(after) {
@@ -107,7 +108,8 @@ fn settle(process: u64) -> Outcome {
     Ok(())
 }
 
-/// Starts a victim, kills it at a time after its start or lets it end, and looks who is told. Answers whether it had ended.
+/// Starts a victim, kills it at a time after its start or lets it end, and looks who is told. Answers whether it had
+/// ended.
 fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
     let victim = start_with(&["victim"], Some(server))?;
     let end = Instant::now().after(ticks);

@@ -1,10 +1,9 @@
 //! Named cases for every kernel object and operation.
 //!
 //! The program runs in the place of the shell (`systems/tests.toml`), prints a line for each case, and powers the
-//! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names begin so, with
-//! `attacks` what `./tench test hostile` reads the lines of ([`hostile::attacks`]).
-//! Started with other arguments it is one of the programs that cases watch
-//! from outside: [`child`].
+//! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names
+//! begin so, with `attacks` what `./tench test hostile` reads the lines of ([`hostile::attacks`]). Started with other
+//! arguments it is one of the programs that cases watch from outside: [`child`].
 //!
 //! ```text
 //! case       what a case is, and how it says what went wrong

@@ -153,8 +153,8 @@ pub fn child(name: &str) -> Option<i32> {
             let all = Mem::STANDARD.next_account(process::id() - 1).ok()?.quota;
             for page in 0..256 << 8 {
                 write(place + page * PAGE_SIZE, 1);
-                // The least that the memory server gives is a page. A few tables may not fit any more, nor the 64 KiB by which the
-                // books of a process of this size grow.
+                // The least that the memory server gives is a page. A few tables may not fit any more, nor the 64 KiB
+                // by which the books of a process of this size grow.
                 if used().ok()? + 20 * PAGE > all {
                     return Some(0);
                 }
@@ -380,7 +380,8 @@ fn large_heap(_: &mut Stage) -> Outcome {
     check!(account().frames >= frames + 1024 && used()? >= before + (3 << 20));
     drop(piece);
     check!(account().frames <= frames + 1);
-    // The books stay, which have grown for that many pages and tables, and blocks of memory of which something else is used.
+    // The books stay, which have grown for that many pages and tables, and blocks of memory of which something else is
+    // used.
     check!(used()? < before + (5 << 18));
     Ok(())
 }

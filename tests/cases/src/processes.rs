@@ -244,8 +244,8 @@ fn many_waiters(_: &mut Stage) -> Outcome {
 /// Says how often it was interrupted.
 const SAID: u64 = 3;
 
-/// What the child does: asks to be told, three times; then says that it waits, and asks again when it was told, but for the last
-/// time.
+/// What the child does: asks to be told, three times; then says that it waits, and asks again when it was told, but for
+/// the last time.
 pub fn wait_to_be_told() -> i32 {
     let again = || -> Option<Cap<Notification>> {
         let own = make::<Notification>(0).ok()?.leak();
@@ -349,8 +349,8 @@ fn until_named() -> Outcome {
     Ok(())
 }
 
-/// Waits until the name server has heard that the child has ended: the name is to be had again. (That it leads to nobody shows earlier: the
-/// endpoint went with the child's memory.)
+/// Waits until the name server has heard that the child has ended: the name is to be had again. (That it leads to
+/// nobody shows earlier: the endpoint went with the child's memory.)
 fn until_free() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     until(|| Names::STANDARD.register(NAME, endpoint.cap()).is_ok())?;

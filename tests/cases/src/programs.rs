@@ -1,5 +1,5 @@
-//! Programs that lie in no boot archive: their parent reads the file and hands it over. What it hands over is checked like every
-//! other program, lies on the account of the process whose program it is, and gives that process nothing.
+//! Programs that lie in no boot archive: their parent reads the file and hands it over. What it hands over is checked
+//! like every other program, lies on the account of the process whose program it is, and gives that process nothing.
 
 use alloc::vec::Vec;
 
@@ -64,7 +64,8 @@ fn refused<T>(error: ProcsError) -> Result<T, ProcsFailure> {
     Err(ProcsFailure::Refused(error))
 }
 
-/// Does something twice, and looks that the second time nothing stays: the first time, the process server may get memory that it keeps.
+/// Does something twice, and looks that the second time nothing stays: the first time, the process server may get
+/// memory that it keeps.
 fn without_loss(mut deed: impl FnMut() -> Outcome) -> Outcome {
     deed()?;
     let before = in_use()?;
@@ -79,7 +80,8 @@ fn good() -> Vec<u8> {
     file
 }
 
-/// What a process has: where, what, with which rights, and whether it is known by its own number and nothing else there.
+/// What a process has: where, what, with which rights, and whether it is known by its own number and nothing else
+/// there.
 type Held = (CapAddress, Kind, Rights, u32, bool);
 
 fn held_by(process: u64) -> Outcome<Vec<Held>> {
@@ -96,8 +98,8 @@ fn held_by(process: u64) -> Outcome<Vec<Held>> {
     }
 }
 
-/// What a child of which nothing was said has before its first instruction, and then how it ends. Its priority is lower than this
-/// program's, so that it runs when this thread waits.
+/// What a child of which nothing was said has before its first instruction, and then how it ends. Its priority is lower
+/// than this program's, so that it runs when this thread waits.
 fn look_at(child: Spawn) -> Outcome<Vec<Held>> {
     child.argument("obey")?;
     let child = child.start()?;
@@ -190,8 +192,8 @@ fn incomplete(_: &mut Stage) -> Outcome {
     })
 }
 
-/// What a child does that may have [`QUOTA`]: takes no more by what it hands over, starts what is no program, and leaves a program that
-/// it does not start.
+/// What a child does that may have [`QUOTA`]: takes no more by what it hands over, starts what is no program, and
+/// leaves a program that it does not start.
 pub fn child() -> i32 {
     let is_no_program = |child: Result<Spawn, ProcsFailure>| {
         child.is_ok_and(|child| matches!(child.start_or_defect(), Err((_, Some(_)))))

@@ -67,7 +67,8 @@ fn list(server: &Reserve<Cap<Endpoint>>) -> Outcome<alloc::vec::Vec<Reservation>
     Ok(all)
 }
 
-/// The server, when nobody has a share any more: one that was used is free when the budget would have come back, after 10 seconds at most.
+/// The server, when nobody has a share any more: one that was used is free when the budget would have come back, after
+/// 10 seconds at most.
 fn settled() -> Outcome<Reserve<Cap<Endpoint>>> {
     let server = server()?;
     for _ in 0..1100 {
@@ -93,7 +94,8 @@ fn granted(stage: &mut Stage) -> Outcome {
     check!((u64::from(FIRST_PRIORITY)..=u64::from(LAST_PRIORITY)).contains(&reservation.priority));
     let info = context.query()?;
     equal!((info.priority, info.ceiling, info.slice), (reservation.priority, 110, 777));
-    // So that a job which was held up does not delay the next, it is there again after what the deadline leaves of the period.
+    // So that a job which was held up does not delay the next, it is there again after what the deadline leaves of the
+    // period.
     equal!((info.budget, info.period), (frequency() / 1000, 5 * frequency() / 1000));
     equal!(list(&server)?, [reservation]);
     equal!(server.wish(context, &wish), Err(Refusal::Other(Refused::Refused(Error::Reserved))));
@@ -120,7 +122,8 @@ fn refused(stage: &mut Stage) -> Outcome {
     equal!(error(&Wish { deadline: ms(1), ..of(100, 1000) }), other(Error::DeadlineTooLong));
     equal!(error(&of(900, 2000)), Err(Refusal::Overcommitted { free: RESERVABLE / 2 }));
     equal!(error(&of(410, 2000)), Err(Refusal::Excessive { free: RESERVABLE / 2 }));
-    // A budget of 300 µs within 500 is too much beside the servers' 250; 235.2 is not, with 10 of blocking and 4.8 of switching.
+    // A budget of 300 µs within 500 is too much beside the servers' 250; 235.2 is not, with 10 of blocking and 4.8 of
+    // switching.
     let tight = Wish { deadline: Duration::from_micros(500), ..of(300, 10_000) };
     let budget = Duration::from_nanos(235_200);
     equal!(error(&tight), Err(Refusal::Unschedulable { budget }));
@@ -269,7 +272,8 @@ fn kept(stage: &mut Stage) -> Outcome {
 /// What a worker with a reservation has seen: jobs, deadlines missed, the longest response in ticks.
 type Seen = (u64, u64, u64);
 
-/// Lets a worker do a job of `work` ticks in each period, with this reservation. What it does is counted in its own time.
+/// Lets a worker do a job of `work` ticks in each period, with this reservation. What it does is counted in its own
+/// time.
 fn reserved(stage: &mut Stage, wish: &Wish, work: u64, jobs: u64) -> Outcome<(crate::worker::Worker<Seen>, u64)> {
     let (never, period) = (stage.notification()?, time::deadline(wish.period).since(Instant::now()));
     let deadline = if wish.deadline.is_zero() { wish.period / 2 } else { wish.deadline };
@@ -347,8 +351,8 @@ fn hostile(stage: &mut Stage) -> Outcome {
     }
     let (jobs, missed, longest) = worker.join()?;
     tench::println!("note: beside hostile clients: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
-    // What a server does for one of them, on nobody's budget, can hold a job up beyond what is allowed for: 0.5 ms have been seen, and
-    // what they were is not known. Without windows, what they ask of the kernel can for longer.
+    // What a server does for one of them, on nobody's budget, can hold a job up beyond what is allowed for: 0.5 ms have
+    // been seen, and what they were is not known. Without windows, what they ask of the kernel can for longer.
     check!(longest <= us(10_000 + 1000) || KERNEL.query(Statistic::Preemptible)? == 0);
     // They have what they can get, and this program can still be refused for a reason, or get what is left.
     let reservations = list(&server)?;
@@ -369,8 +373,8 @@ fn hostile(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Whoever uses up a budget, gives the reservation up and asks for another, again and again, by every way that there is, gets no more than
-/// what he may reserve all the same.
+/// Whoever uses up a budget, gives the reservation up and asks for another, again and again, by every way that there
+/// is, gets no more than what he may reserve all the same.
 fn afresh(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let wish = Wish { deadline: ms(2), ..Wish::new(ms(1), ms(7)) };

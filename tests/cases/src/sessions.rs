@@ -77,8 +77,8 @@ const FACTORY: Factory = Factory {
     refuse: |_| {},
 };
 
-/// Lets all threads make all their calls, at a server that keeps so many requests and then answers the one that `choose` picks
-/// by the number of answers so far and of requests that are kept. Answers how far one thread was ahead.
+/// Lets all threads make all their calls, at a server that keeps so many requests and then answers the one that
+/// `choose` picks by the number of answers so far and of requests that are kept. Answers how far one thread was ahead.
 fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
     let endpoint = Arc::new(make::<tench::sys::Endpoint>(0)?);
     let threads = (0..THREADS as u64).map(|number| {

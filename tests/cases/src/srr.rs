@@ -1,4 +1,5 @@
-//! Send, Receive, Reply on the target: the promises that the simulation on the host keeps, and what only real time can show.
+//! Send, Receive, Reply on the target: the promises that the simulation on the host keeps, and what only real time can
+//! show.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -86,8 +87,8 @@ fn serve() {
     }
 }
 
-/// One of so many tasks leaves its stack behind when it ends. That is memory that stays until this process ends: were it every task, a
-/// faster kernel would run out of it.
+/// One of so many tasks leaves its stack behind when it ends. That is memory that stays until this process ends: were
+/// it every task, a faster kernel would run out of it.
 const LEAVES: u64 = 8;
 
 /// Calls the server again and again. Answers whether everything was right.
@@ -111,8 +112,8 @@ fn call(server: Tid, until: Instant) -> bool {
     true
 }
 
-/// Tasks of priorities above and below those that are in primitives all the time await events, of which one comes in each of so many
-/// periods, each time at another place. Everything goes on as it should.
+/// Tasks of priorities above and below those that are in primitives all the time await events, of which one comes in
+/// each of so many periods, each time at another place. Everything goes on as it should.
 fn interfering() -> Outcome {
     const CALLERS: u64 = 3;
     let right = session(|number| {

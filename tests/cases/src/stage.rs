@@ -68,8 +68,8 @@ impl Stage {
         outcome.and(cleared)
     }
 
-    /// Ends what a case has received and not answered. Until the main thread receives again, it would stay at the priority of a caller that
-    /// has gone, and hostile clients at its own priority would keep it from running.
+    /// Ends what a case has received and not answered. Until the main thread receives again, it would stay at the
+    /// priority of a caller that has gone, and hostile clients at its own priority would keep it from running.
     fn work_for_nobody(&self) -> Outcome {
         // The caller may still wait.
         let _ = BOUND_REPLY.reply(&Message::new(0));

@@ -303,8 +303,8 @@ fn capabilities() -> Outcome<usize> {
     }
 }
 
-/// Starts processes with streams: one that reads and ends, one that is killed, one that is never started, one that gets a
-/// capability which is nobody's stream any more.
+/// Starts processes with streams: one that reads and ends, one that is killed, one that is never started, one that gets
+/// a capability which is nobody's stream any more.
 fn some_processes() -> Outcome {
     let (reader, mut writer) = io::pipe()?;
     let child = prepare("check")?;

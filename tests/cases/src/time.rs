@@ -31,7 +31,8 @@ pub const CASES: &[Case] = &[
     Case::new("TIM0011", "a program in C has time and events", in_c),
 ];
 
-/// Ticks by which somebody may be late whom nobody more important holds up: 4 µs, in which 4,000 instructions are carried out.
+/// Ticks by which somebody may be late whom nobody more important holds up: 4 µs, in which 4,000 instructions are
+/// carried out.
 const LATE: u64 = 250;
 /// The same, if the clock server is between.
 const LATE_BY_CLOCK: u64 = 1_000;

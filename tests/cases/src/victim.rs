@@ -1,7 +1,7 @@
 //! A process that does everything in turn, and can be killed at any moment.
 //!
-//! It answers nothing and prints nothing: what it does is only there to be in the middle of. What is refused, because the
-//! machine is small or a server is busy, it passes over.
+//! It answers nothing and prints nothing: what it does is only there to be in the middle of. What is refused, because
+//! the machine is small or a server is busy, it passes over.
 
 use alloc::vec;
 use alloc::vec::Vec;

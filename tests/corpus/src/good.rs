@@ -61,8 +61,8 @@ pub const CONSTANTS: u64 = 0x2000;
 /// What stays writable.
 pub const DATA: u64 = 0x3000;
 
-/// A position-independent program: tables, code, constants with addresses, data. The code jumps through the first word of
-/// the constants.
+/// A position-independent program: tables, code, constants with addresses, data. The code jumps through the first word
+/// of the constants.
 #[derive(Clone, Debug)]
 pub struct Movable {
     /// All but the tables. The headers are those of tables, code, constants and data, then the others.
@@ -76,8 +76,8 @@ pub struct Movable {
 }
 
 impl Movable {
-    /// The good one. Its first constant is the address of the breakpoint, its second that of the data; its data begin with
-    /// the address of the constants.
+    /// The good one. Its first constant is the address of the breakpoint, its second that of the data; its data begin
+    /// with the address of the constants.
     pub fn new() -> Movable {
         let mut jump = JUMP_THROUGH_NEXT_PAGE.to_vec();
         jump.push(BRK);

@@ -1,8 +1,8 @@
 //! Programs that must be refused, one for each mistake, each with the reason that it must be given.
 //!
-//! They are made here from two good programs by one change each, so that the change shows what is wrong and nothing else is.
-//! The loader's tests read them on the host. In the boot archive of the named cases they lie in the directory `broken`, and
-//! the process server has to refuse each; `tests/scenarios/broken.txt` shows how that looks.
+//! They are made here from two good programs by one change each, so that the change shows what is wrong and nothing
+//! else is. The loader's tests read them on the host. In the boot archive of the named cases they lie in the directory
+//! `broken`, and the process server has to refuse each; `tests/scenarios/broken.txt` shows how that looks.
 //!
 //! ```text
 //! elf        writes ELF files, right ones and wrong ones

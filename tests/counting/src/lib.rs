@@ -1,7 +1,8 @@
 //! An allocator for tests on the host that counts bytes: how much heap something needs while it runs.
 //!
-//! A test names it as its global allocator and asks [`peak`]. Sizes are counted as the allocator of the target has them: a
-//! header, and multiples of 16 bytes. A piece that grows is counted twice, because both lie there while it is copied.
+//! A test names it as its global allocator and asks [`peak`]. Sizes are counted as the allocator of the target has
+//! them: a header, and multiples of 16 bytes. A piece that grows is counted twice, because both lie there while it is
+//! copied.
 
 #![deny(missing_docs)]
 

@@ -213,8 +213,8 @@ fn assert_equal(one: &Message, other: &Message) {
     assert_eq!((one.label(), one.words(), one.caps()), (other.label(), other.words(), other.caps()));
 }
 
-/// Asks for random things, until the bytes run out, and demands that they arrive as they were sent, and the answers as they
-/// were given. Answers the labels of the methods that were reached.
+/// Asks for random things, until the bytes run out, and demands that they arrive as they were sent, and the answers as
+/// they were given. Answers the labels of the methods that were reached.
 pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
     let [mut client, server, mut callers] = parts(bytes);
     let here = RefCell::new(Here::<P>::new(server, None));
@@ -242,8 +242,8 @@ pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
     reached
 }
 
-/// Sends what clients never would, and what they would with something changed; changes answers, too. Answers how many requests
-/// have reached the server.
+/// Sends what clients never would, and what they would with something changed; changes answers, too. Answers how many
+/// requests have reached the server.
 pub fn hostile<P: Probe>(bytes: &[u8]) -> usize {
     let [mut client, server, way] = parts(bytes);
     let here = RefCell::new(Here::<P>::new(server, Some(way)));

@@ -1,8 +1,8 @@
 //! Random and hostile messages for every interface.
 //!
-//! From each interface the compiler writes a server that records what reaches it and answers anything ([`Tape`]), and a client
-//! that asks for anything ([`Probe`]). Bytes decide what is asked and answered, so the same code serves the property tests
-//! here and the fuzz targets:
+//! From each interface the compiler writes a server that records what reaches it and answers anything ([`Tape`]), and a
+//! client that asks for anything ([`Probe`]). Bytes decide what is asked and answered, so the same code serves the
+//! property tests here and the fuzz targets:
 //!
 //! ```text
 //! bytes ─ Dice ─▶ client ─▶ message ─▶ dispatch ─▶ Tape        round trip: what is recorded is what was sent,
@@ -81,7 +81,8 @@ pub trait Probe {
     /// Whether the interface has an error of this number.
     fn is_error(code: u64) -> bool;
 
-    /// Asks for random things by the client. Answers the message as the test would have written it, and what came of it.
+    /// Asks for random things by the client. Answers the message as the test would have written it, and what came of
+    /// it.
     fn call<Way: Shares>(label: u64, dice: &mut Dice, way: Way) -> (Message, Outcome);
 }
 

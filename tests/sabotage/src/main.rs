@@ -1,7 +1,9 @@
-//! Ends what a core cannot go on without, so that scenarios can show what the other cores do then (`systems/peers.toml`).
+//! Ends what a core cannot go on without, so that scenarios can show what the other cores do then
+//! (`systems/peers.toml`).
 //!
-//! One program under several names. `init` starts the `saboteur` on each core and gives it the kernel, so that it may do anything. It
-//! does nothing on the first core; on another it waits until somebody starts a program there whose name says what is to be ended:
+//! One program under several names. `init` starts the `saboteur` on each core and gives it the kernel, so that it may
+//! do anything. It does nothing on the first core; on another it waits until somebody starts a program there whose name
+//! says what is to be ended:
 //!
 //! | name | what ends |
 //! |---|---|
@@ -12,10 +14,11 @@
 //! | `end-shell` | the first core's shell is killed: the terminal is nobody's then |
 //! | `break-channel` | the core's side of its channel to the first is overwritten, and 5 seconds later the core stops |
 //!
-//! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to divide a block, which
-//! nobody else does.
+//! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to
+//! divide a block, which nobody else does.
 //!
-//! Such a program itself only waits. So whoever starts it from another core and waits for its end waits for an answer that never comes.
+//! Such a program itself only waits. So whoever starts it from another core and waits for its end waits for an answer
+//! that never comes.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Types as C has them, and the statements that put their values into messages and take them out.
 //!
-//! A value stands in C as one or more *members* with names that begin alike: text is `name` and `name_length`, an optional
-//! value `name_present` and `name`. Members are fields of structures; what a function takes is in `header`.
+//! A value stands in C as one or more *members* with names that begin alike: text is `name` and `name_length`, an
+//! optional value `name_present` and `name`. Members are fields of structures; what a function takes is in `header`.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;

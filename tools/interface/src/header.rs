@@ -1,8 +1,8 @@
 //! A header for C.
 //!
-//! For each interface: its constants, enumerations and structures, a structure for what each method answers, and a function
-//! for each method, which builds the message, calls, and reads the answer as strictly as Rust's clients do. What they have
-//! in common is written by hand: `user/lib/c/include/tench/message.h`.
+//! For each interface: its constants, enumerations and structures, a structure for what each method answers, and a
+//! function for each method, which builds the message, calls, and reads the answer as strictly as Rust's clients do.
+//! What they have in common is written by hand: `user/lib/c/include/tench/message.h`.
 
 use syn::Result;
 

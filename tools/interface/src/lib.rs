@@ -1,7 +1,7 @@
 //! The interface compiler.
 //!
-//! An interface is a Rust trait with an attribute, `#[interface(client = Clock, version = 1)]`. [`Interface::parse`] reads it;
-//! from what it finds come
+//! An interface is a Rust trait with an attribute, `#[interface(client = Clock, version = 1)]`. [`Interface::parse`]
+//! reads it; from what it finds come
 //!
 //! | | |
 //! |---|---|
@@ -12,7 +12,8 @@
 //!
 //! The last three need more than the trait: [`Source::read`] reads the whole file, [`files`] finds all of them.
 //!
-//! What travels how is decided by the types' traits (`tench_protocol::wire`), so nothing here knows the layout of a message.
+//! What travels how is decided by the types' traits (`tench_protocol::wire`), so nothing here knows the layout of a
+//! message.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -207,8 +207,8 @@ impl Interface {
         self.client.to_string()
     }
 
-    /// The number that tells a request to one server from a request to another (FNV-1a of the name, folded to 16 bits). Stubs,
-    /// headers and pages have it from here.
+    /// The number that tells a request to one server from a request to another (FNV-1a of the name, folded to 16 bits).
+    /// Stubs, headers and pages have it from here.
     pub fn number(&self) -> u16 {
         let add = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         let hash = self.name().bytes().fold(0x811c_9dc5, add);

@@ -223,8 +223,8 @@ fn sharing(arguments: &[(&Ident, &Shape)], result: &TokenStream, body: &TokenStr
 fn attach_stub(interface: &Interface) -> TokenStream {
     let (client, error) = (&interface.client, &interface.error);
     ours! {
-        /// Asks for a buffer of at least so many bytes that is shared with the server; the capability to its frame goes to the
-        /// empty slot. Answers it and log2 of its size. It takes the place of the one that this client had.
+        /// Asks for a buffer of at least so many bytes that is shared with the server; the capability to its frame goes
+        /// to the empty slot. Answers it and log2 of its size. It takes the place of the one that this client had.
         pub fn attach_buffer(
             self,
             bytes: u64,

@@ -26,7 +26,8 @@ const TURNS: usize = 240;
 /// In the place of a turn's beginning.
 const NONE: u64 = u64::MAX;
 
-/// What a program reads, `tests/cases/src/hostile/attacks/meter.rs`. Everything is in instructions that any core has executed.
+/// What a program reads, `tests/cases/src/hostile/attacks/meter.rs`. Everything is in instructions that any core has
+/// executed.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Page {

@@ -1,5 +1,5 @@
-//! What the emulator calls, and what it is asked: version 1 of its interface for plug-ins, which QEMU 7.2 has (`qemu-plugin.h`). Another refuses to
-//! load this.
+//! What the emulator calls, and what it is asked: version 1 of its interface for plug-ins, which QEMU 7.2 has
+//! (`qemu-plugin.h`). Another refuses to load this.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -105,8 +105,9 @@ extern "C" fn waits(core: c_uint, _: *mut c_void) {
 extern "C" fn writes(core: c_uint, place: *mut c_void) {
     let page = place.wrapping_byte_add(BEHIND).cast::<Page>();
     if core == 0 && place.addr().is_multiple_of(PAGE) {
-        // SAFETY: it is the first instruction of a page, and what is written is shorter than the rest of that. It is memory of the machine, which is
-        // there as long as the emulator, and which the emulator itself accesses while it holds no reference to it.
+        // SAFETY: it is the first instruction of a page, and what is written is shorter than the rest of that. It is
+        // memory of the machine, which is there as long as the emulator, and which the emulator itself accesses while
+        // it holds no reference to it.
         BOOK.write(unsafe { &*page });
     }
 }

@@ -1,8 +1,8 @@
 //! The boot archive: an ordinary tar file with the programs, the system description and further files.
 //!
-//! It depends on nothing but the content: no times, no owners, entries in the order of their paths. Programs begin at pages
-//! of the archive, so that the process server can show their pages to processes: before each lies a comment that is as long
-//! as that needs.
+//! It depends on nothing but the content: no times, no owners, entries in the order of their paths. Programs begin at
+//! pages of the archive, so that the process server can show their pages to processes: before each lies a comment that
+//! is as long as that needs.
 
 use std::collections::BTreeMap;
 use std::fs;

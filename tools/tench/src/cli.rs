@@ -53,8 +53,8 @@ pub struct RunOptions {
     /// Count instructions instead of time, so that every run is the same.
     #[arg(long)]
     pub icount: bool,
-    /// Which kernel to boot. They are equal, but `without-windows` never lets interrupts in during long operations, and the
-    /// watching ones measure how long interrupts are off.
+    /// Which kernel to boot. They are equal, but `without-windows` never lets interrupts in during long operations, and
+    /// the watching ones measure how long interrupts are off.
     #[arg(long, value_name = "NAME", default_value = "usual")]
     pub kernel: Kernel,
     /// Where the random numbers begin from which the addresses in each process are chosen; a fresh one is shown.

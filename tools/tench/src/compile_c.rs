@@ -16,7 +16,8 @@ const INCLUDE: &str = "user/lib/c/include";
 /// As in Rust programs: frame records, so that a backtrace can follow them, and no tables for unwinding.
 const FRAMES: [&str; 3] =
     ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-asynchronous-unwind-tables"];
-/// As in Rust programs (`.cargo/config.toml`): the loader puts them where it likes, and carries compact relocations out.
+/// As in Rust programs (`.cargo/config.toml`): the loader puts them where it likes, and carries compact relocations
+/// out.
 const POSITION_INDEPENDENT: [&str; 5] =
     ["-pie", "--no-dynamic-linker", "--pack-dyn-relocs=relr", "-z", "max-page-size=4096"];
 

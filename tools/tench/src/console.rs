@@ -1,6 +1,7 @@
 //! The emulator's own console: stops a machine that runs, and reads its physical memory.
 //!
-//! It is QEMU's machine protocol (QMP): a line of JSON for each command, one for each answer, and others for events between them.
+//! It is QEMU's machine protocol (QMP): a line of JSON for each command, one for each answer, and others for events
+//! between them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

@@ -54,7 +54,8 @@ impl Executable {
         Self::parse(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
 
-    /// Reads the kernel's executable at `path`, which corrects addresses in itself if it does not lie where it was linked.
+    /// Reads the kernel's executable at `path`, which corrects addresses in itself if it does not lie where it was
+    /// linked.
     pub fn read_kernel(path: &Path) -> Result<Executable> {
         Self::as_linked(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
@@ -126,9 +127,9 @@ fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<
     Ok(all.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD && one.p_memsz(endian) != 0).collect())
 }
 
-/// The executable as it lies in the boot archive: without symbols and debugging information, and laid out so that processes
-/// can be shown the file's own pages. What is not written begins at a page of the file and ends with one, filled up with
-/// zeros; what is written is copied anyway, and keeps its size.
+/// The executable as it lies in the boot archive: without symbols and debugging information, and laid out so that
+/// processes can be shown the file's own pages. What is not written begins at a page of the file and ends with one,
+/// filled up with zeros; what is written is copied anyway, and keeps its size.
 pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     let (header, endian) = header(bytes)?;
     let can_move = header.e_type(endian) == elf::ET_DYN;
@@ -143,7 +144,8 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
         let content = one.data(endian, bytes).map_err(|()| outside())?;
         let (address, physical) = (one.p_vaddr(endian), one.p_paddr(endian));
         let lead = address % PAGE;
-        // Where a program lies that can be moved agrees with what its parts ask for; one that cannot has what it asks for.
+        // Where a program lies that can be moved agrees with what its parts ask for; one that cannot has what it asks
+        // for.
         let alignment = if can_move { one.p_align(endian).max(PAGE) } else { PAGE };
         let start = (file.len() as u64).next_multiple_of(alignment) + (address - lead) % alignment;
         file.resize(start as usize, 0);

@@ -38,7 +38,8 @@ pub fn kernel(kernel: &Executable) -> Result<Vec<u8>> {
     Ok(image)
 }
 
-/// The RAM disk with `init` and the boot archive. Without an archive, it is the file from which `init` is made on further cores.
+/// The RAM disk with `init` and the boot archive. Without an archive, it is the file from which `init` is made on
+/// further cores.
 pub fn ram_disk(init: &Executable, archive: &[u8]) -> Result<Vec<u8>> {
     if init.segments.len() > MAX_SEGMENTS {
         return Err(miette!("init has {} segments; the kernel takes at most {MAX_SEGMENTS}", init.segments.len()));

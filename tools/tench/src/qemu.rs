@@ -17,8 +17,8 @@ pub struct Machine {
     pub cpu: String,
     /// Whether time is the number of instructions.
     pub icount: bool,
-    /// Whether an idle machine that counts instructions waits, as long as it would in real time, for the next deadline. Otherwise it
-    /// goes there at once.
+    /// Whether an idle machine that counts instructions waits, as long as it would in real time, for the next deadline.
+    /// Otherwise it goes there at once.
     pub idles: bool,
     /// Whether to wait for a debugger.
     pub gdb: bool,

@@ -34,7 +34,8 @@ pub enum Step {
 }
 
 /// Reads a script: a line for each command; `@expect TEXT` waits for TEXT, `@type TEXT` types without waiting for the
-/// prompt (`^C` is Ctrl-C, `^[` escape, `^M` return, `^^` a caret); empty lines and lines that begin with `#` are skipped.
+/// prompt (`^C` is Ctrl-C, `^[` escape, `^M` return, `^^` a caret); empty lines and lines that begin with `#` are
+/// skipped.
 pub fn parse(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {

@@ -1,10 +1,10 @@
 //! The retired-instruction counter: event counter 0 of the performance monitors, started by the kernel's first
 //! instructions and never stopped, in user mode and in the kernel alike.
 //!
-//! Programs may not read it, nor the counter of cycles, unless somebody with the power to decide that says so: what is counted is what
-//! everybody does, to the instruction. Then measurements need no system call. It has 32 bits on many processors and then wraps;
-//! differences of 32 bits are right for stretches of up to 2³² instructions. QEMU counts only with `-icount`; without,
-//! it reads 0.
+//! Programs may not read it, nor the counter of cycles, unless somebody with the power to decide that says so: what is
+//! counted is what everybody does, to the instruction. Then measurements need no system call. It has 32 bits on many
+//! processors and then wraps; differences of 32 bits are right for stretches of up to 2³² instructions. QEMU counts
+//! only with `-icount`; without, it reads 0.
 
 use core::arch::asm;
 

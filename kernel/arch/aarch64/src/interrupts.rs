@@ -1,10 +1,10 @@
 //! The interrupt controller: GICv3, as one core sees it, every line in group 1.
 //!
-//! The distributor and the lines of devices belong to the first core. Every core has its own lines: the timer's, and those on which
-//! other cores ring it.
+//! The distributor and the lines of devices belong to the first core. Every core has its own lines: the timer's, and
+//! those on which other cores ring it.
 //!
-//! Written by hand rather than taken from a library: acknowledging and masking lie on the measured path from a device to
-//! its driver (`irq_wake`), and the whole of what a kernel without policy needs is below.
+//! Written by hand rather than taken from a library: acknowledging and masking lie on the measured path from a device
+//! to its driver (`irq_wake`), and the whole of what a kernel without policy needs is below.
 
 use tench_abi::object::DOORBELLS;
 
@@ -47,7 +47,8 @@ pub enum Devices {
     OfAnother,
 }
 
-/// The redistributor of the core with this affinity, among those of a region. Takes and answers kernel virtual addresses.
+/// The redistributor of the core with this affinity, among those of a region. Takes and answers kernel virtual
+/// addresses.
 pub fn redistributor(region: usize, size: usize, affinity: u64) -> Option<usize> {
     let wanted = (affinity >> 32 & 0xff) << 24 | affinity & 0xff_ffff;
     let mut at = region;
@@ -133,7 +134,8 @@ impl Interrupts {
         (registers + (number as usize / 32) * 4, 1 << (number & 31))
     }
 
-    /// Whether user programs may own the line: those of devices, if they are this core's, and those on which it is rung.
+    /// Whether user programs may own the line: those of devices, if they are this core's, and those on which it is
+    /// rung.
     pub fn exists(&self, number: u32) -> bool {
         number < self.lines && (number >= FIRST_SHARED || u64::from(number) < DOORBELLS)
     }

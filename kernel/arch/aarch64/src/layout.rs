@@ -4,8 +4,8 @@
 //!   0xffff_fff0_0000_0000 + physical     the linear map: all RAM, the kernel itself, its devices
 //!   0x0000_0000_0000_0000 …              programs
 //! ```
-//! The linear map is the last 64 GiB that there are, so the sign extension of an address's number in units of 32 or 64 bytes is all it
-//! takes to get the address back ([`locate`]): the kernel names slots and queue nodes by such numbers.
+//! The linear map is the last 64 GiB that there are, so the sign extension of an address's number in units of 32 or 64
+//! bytes is all it takes to get the address back ([`locate`]): the kernel names slots and queue nodes by such numbers.
 //!
 //! The kernel is linked where the linear map shows it, so there is one address for everything and translating between
 //! the two kinds is an addition.

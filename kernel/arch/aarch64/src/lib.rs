@@ -18,7 +18,8 @@
 //! | `fatal`       | reports of what no kernel should meet                                 |
 //! | `machine`     | all of it, as `tench_kernel::Arch`                                    |
 //!
-//! Everything that needs the processor is compiled for it alone; the pure parts also compile and are tested on the host.
+//! Everything that needs the processor is compiled for it alone; the pure parts also compile and are tested on the
+//! host.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -55,7 +55,8 @@ pub unsafe fn zero(address: usize, length: usize) {
 /// Both are mapped, normal memory, aligned to 8, that no reference exists to.
 #[inline(always)]
 pub unsafe fn copy(from: usize, to: usize, words: usize) {
-    // SAFETY: reads and writes `words` words (caller). Without vector registers four pairs at a time is the fastest way.
+    // SAFETY: reads and writes `words` words (caller). Without vector registers four pairs at a time is the fastest
+    // way.
     unsafe {
         core::arch::asm!(
             "subs {words}, {words}, #8",

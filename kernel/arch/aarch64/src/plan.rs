@@ -57,7 +57,8 @@ pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pi
     Ok(pieces)
 }
 
-/// The pieces of a core that was started by another: its memory, the largest first, the frame that the two share, and the archive.
+/// The pieces of a core that was started by another: its memory, the largest first, the frame that the two share, and
+/// the archive.
 ///
 /// # Errors
 /// A sentence, if what that other core says is not possible.
@@ -108,7 +109,8 @@ fn gaps(whole: Region, taken: &[Region]) -> impl Iterator<Item = Region> + '_ {
     })
 }
 
-/// Splits a range of whole pages into the fewest naturally aligned powers of two. Stops with `None` when `take` refuses.
+/// Splits a range of whole pages into the fewest naturally aligned powers of two. Stops with `None` when `take`
+/// refuses.
 fn split(region: Region, kind: MemoryKind, mut take: impl FnMut(UntypedInfo) -> bool) -> Option<()> {
     let mut address = region.start;
     while address < region.end {

@@ -6,9 +6,9 @@
 //!  BASE + n GiB    the GiB with the kernel, in 2 MiB blocks; the kernel's own 2 MiB in pages: text, constants, data
 //!  …               further memory, in 1 GiB blocks, mapped once the device tree is read
 //! ```
-//! The kernel lies where the upper half shows it, so a kernel virtual address is a physical one plus `BASE`. The first core's lies
-//! where it was linked. Every other core has a copy of its own: of the image as it was linked, which corrects the addresses in
-//! itself before it does anything else.
+//! The kernel lies where the upper half shows it, so a kernel virtual address is a physical one plus `BASE`. The first
+//! core's lies where it was linked. Every other core has a copy of its own: of the image as it was linked, which
+//! corrects the addresses in itself before it does anything else.
 
 use crate::layout::{BASE, RAM_END, Region, physical};
 
@@ -27,8 +27,8 @@ const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
 /// Which entry of the kernel's first table shows physical address 0.
 const FIRST_ENTRY: usize = BASE >> 30 & 511;
 
-/// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped. Mapping one again
-/// does no harm.
+/// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped. Mapping
+/// one again does no harm.
 ///
 /// # Safety
 /// Called before any trap, with a range of existing memory.

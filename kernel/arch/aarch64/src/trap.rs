@@ -112,8 +112,8 @@ fn enter(address: usize) -> Kernel<Machine> {
     kernel
 }
 
-/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode. An `EMPTY`
-/// message has no words.
+/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode. An
+/// `EMPTY` message has no words.
 ///
 /// # Safety
 /// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
@@ -250,7 +250,8 @@ unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
     }
 }
 
-/// Goes on with another kind of message, or of signal. Each kind is a function of its own, so that none pays for what others need.
+/// Goes on with another kind of message, or of signal. Each kind is a function of its own, so that none pays for what
+/// others need.
 macro_rules! go_on_in {
     ($function:literal, $address:ident, $tag:ident, $old:ident $(, $slot:ident)?) => {
         // SAFETY: the function takes what this one was given, and perhaps the slot that it has found.

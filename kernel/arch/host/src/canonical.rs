@@ -1,14 +1,15 @@
-//! A kernel's state as a number that is equal for states that are equal up to renaming: that differ in where objects and capabilities
-//! lie, and in nothing that a program could tell or a later call depends on.
+//! A kernel's state as a number that is equal for states that are equal up to renaming: that differ in where objects
+//! and capabilities lie, and in nothing that a program could tell or a later call depends on.
 //!
-//! The state is read as a graph. Objects and capabilities are its nodes, whatever names one of them from another is an edge. Each node has a
-//! colour: at first what it holds besides names, then, round by round, its colour and those of its neighbours by edge. After
-//! [`ROUNDS`] the sum over all nodes is the answer. A name of what does not live is an edge to nothing, with a colour of its own.
+//! The state is read as a graph. Objects and capabilities are its nodes, whatever names one of them from another is an
+//! edge. Each node has a colour: at first what it holds besides names, then, round by round, its colour and those of
+//! its neighbours by edge. After [`ROUNDS`] the sum over all nodes is the answer. A name of what does not live is an
+//! edge to nothing, with a colour of its own.
 //!
-//! What is left out: registers and memory of programs (but for the tags of messages under way, and whether a receiver's deadline is to be
-//! its alarm), statistics, identifiers, the shape of the derivation tree, and all that lies outside of the memory in question. Two states that
-//! differ and cannot be told by the colours would be merged; for so few objects of a kind as there are in a small universe that takes a
-//! collision of 64 bits.
+//! What is left out: registers and memory of programs (but for the tags of messages under way, and whether a receiver's
+//! deadline is to be its alarm), statistics, identifiers, the shape of the derivation tree, and all that lies outside
+//! of the memory in question. Two states that differ and cannot be told by the colours would be merged; for so few
+//! objects of a kind as there are in a small universe that takes a collision of 64 bits.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -162,7 +163,8 @@ fn has_node(cap: &Cap) -> bool {
 /// All capabilities that lie in `ours` or stand for something there, in the order of the derivation tree.
 pub fn capabilities(k: &mut Kernel<Host>, ours: &Range<usize>) -> Vec<(SlotRef, Cap)> {
     let mut found = Vec::with_capacity(64);
-    // Objects lie in the order of their addresses, so what is ours is the tree's end, in which the list is walked backwards.
+    // Objects lie in the order of their addresses, so what is ours is the tree's end, in which the list is walked
+    // backwards.
     let mut at = SlotRef::new(k.state().derivation_tail);
     while let Some(slot) = at {
         let s = k.slot(slot);
@@ -178,8 +180,8 @@ pub fn capabilities(k: &mut Kernel<Host>, ours: &Range<usize>) -> Vec<(SlotRef, 
     found
 }
 
-/// The number of a state. Only objects in `ours` count. `fixed` says of a slot's address whether it can be told from others, and as what; objects
-/// that lie in `placed` can be told by where.
+/// The number of a state. Only objects in `ours` count. `fixed` says of a slot's address whether it can be told from
+/// others, and as what; objects that lie in `placed` can be told by where.
 pub fn canonical(
     k: &mut Kernel<Host>,
     ours: &Range<usize>,

@@ -178,8 +178,8 @@ fn queue(k: &mut Kernel<Host>, head: Option<Ref<Thread>>, tail: Option<Ref<Threa
     Ok(threads)
 }
 
-/// The senders at an endpoint, in runs of equal priority, the first of each of which is in the heap. Their keys say their priorities and
-/// the order in which they came. No two have the same. `tail` is the last of a run.
+/// The senders at an endpoint, in runs of equal priority, the first of each of which is in the heap. Their keys say
+/// their priorities and the order in which they came. No two have the same. `tail` is the last of a run.
 fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) -> Result<BTreeSet<usize>, String> {
     let mut nodes = Vec::new();
     // SAFETY: the field of a live thread.
@@ -412,7 +412,8 @@ fn check_residents(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// The timer queues are heaps of exactly the threads that wait with a deadline or have an alarm, and the contexts that wait for a refill.
+/// The timer queues are heaps of exactly the threads that wait with a deadline or have an alarm, and the contexts that
+/// wait for a refill.
 fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut found = BTreeSet::new();
     for (class, root) in k.state().timers.roots().into_iter().enumerate() {
@@ -513,7 +514,8 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// Of the automatic lines that signal a notification, it holds those that are masked; then there is a signal, whose taking lets them in.
+/// Of the automatic lines that signal a notification, it holds those that are masked; then there is a signal, whose
+/// taking lets them in.
 fn check_held(k: &mut Kernel<Host>, notification: Ref<Notification>) -> Checked {
     let n = k.get(notification);
     let (held, word) = (n.held, n.word);

@@ -1,5 +1,5 @@
-//! Whether each thread runs on what it should run on, worked out from scratch: from who waits for whom, and who has which scheduling
-//! context of his own.
+//! Whether each thread runs on what it should run on, worked out from scratch: from who waits for whom, and who has
+//! which scheduling context of his own.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,16 @@ use tench_kernel::thread::{Base, Binding, Thread, ThreadState, slow};
 use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
 
-/// A scheduling context, at a priority (-1: not now), and how many threads wait for each other behind the one that runs on it.
+/// A scheduling context, at a priority (-1: not now), and how many threads wait for each other behind the one that runs
+/// on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The context's address.
     pub context: Option<usize>,
     /// What the thread runs at.
     pub priority: i16,
-    /// More than that of each who helps, 0 if nobody does. Of senders to a thread without depth, those of 2 and 3 count as 3.
+    /// More than that of each who helps, 0 if nobody does. Of senders to a thread without depth, those of 2 and 3 count
+    /// as 3.
     pub height: u8,
 }
 
@@ -100,8 +102,8 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
     world
 }
 
-/// What each thread runs on, if everything is worked out from nothing: nobody runs on anything at first, and each looks at those who wait
-/// for it until nothing changes.
+/// What each thread runs on, if everything is worked out from nothing: nobody runs on anything at first, and each looks
+/// at those who wait for it until nothing changes.
 pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
     let nothing = Standing { context: None, priority: -1, height: 0 };
     let mut standings: BTreeMap<usize, Standing> = world.keys().map(|thread| (*thread, nothing)).collect();

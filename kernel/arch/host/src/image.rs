@@ -1,10 +1,10 @@
 //! Images of a machine: part of its memory and the kernel's state, to be put back much faster than a machine is made.
 //!
-//! Which part is up to whoever takes one: ranges that are known to hold everything that changes ([`Regions::new`]), or all pages that may hold
-//! anything but zeros ([`Regions::written`]).
+//! Which part is up to whoever takes one: ranges that are known to hold everything that changes ([`Regions::new`]), or
+//! all pages that may hold anything but zeros ([`Regions::written`]).
 //!
-//! Kernel objects name each other by address, so an image belongs to the machine of which it was taken. Nothing may be suspended in
-//! the kernel meanwhile: what lies on the stacks is not part of an image.
+//! Kernel objects name each other by address, so an image belongs to the machine of which it was taken. Nothing may be
+//! suspended in the kernel meanwhile: what lies on the stacks is not part of an image.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -61,8 +61,8 @@ impl Regions {
         Regions { ranges: merged }
     }
 
-    /// Images contain all pages of `machine` that may hold anything but zeros by now. What is written later to other pages becomes zero again
-    /// when [`Machine::restore_all`] puts one back.
+    /// Images contain all pages of `machine` that may hold anything but zeros by now. What is written later to other
+    /// pages becomes zero again when [`Machine::restore_all`] puts one back.
     pub fn written(machine: &mut Machine) -> Regions {
         let pages = machine.host().memory.written();
         let ranges = pages.into_iter().map(|page| page..page + PAGE_SIZE).collect();
@@ -91,7 +91,8 @@ fn take(address: usize, bytes: &mut [u8]) {
 /// Whether the same lies at an address as in a buffer.
 fn is_equal(bytes: &[u8], address: usize) -> bool {
     let there: *const u8 = std::ptr::with_exposed_provenance(address);
-    // SAFETY: as in `take`; nothing is written while the slice lives. Padding counts, which at worst makes equal states differ.
+    // SAFETY: as in `take`; nothing is written while the slice lives. Padding counts, which at worst makes equal states
+    // differ.
     unsafe { std::slice::from_raw_parts(there, bytes.len()) == bytes }
 }
 
@@ -158,7 +159,8 @@ impl Machine {
         true
     }
 
-    /// Puts back what [`is_unchanged`](Self::is_unchanged) leaves out: a thread's registers. What the kernel has counted stays.
+    /// Puts back what [`is_unchanged`](Self::is_unchanged) leaves out: a thread's registers. What the kernel has
+    /// counted stays.
     pub fn restore_registers(&mut self, regions: &Regions, image: &Image, thread: Ref<Thread>) {
         let hole = thread.address() + REGISTERS.start..thread.address() + REGISTERS.end;
         let mut rest = &image.memory[..];
@@ -173,7 +175,8 @@ impl Machine {
         panic!("the registers of {thread:?} are not part of the image");
     }
 
-    /// Takes an image of everything. What is suspended in the kernel must be forgotten; what is cached of translations is.
+    /// Takes an image of everything. What is suspended in the kernel must be forgotten; what is cached of translations
+    /// is.
     pub fn save_all(&mut self) -> (Regions, Image) {
         self.host().cache = translation::Cache::default();
         self.host().memory.mark_found();
@@ -200,8 +203,8 @@ impl Machine {
         found
     }
 
-    /// Tells the memory where messages may be written. To be called wherever threads may have got message areas, if images of everything are put
-    /// back.
+    /// Tells the memory where messages may be written. To be called wherever threads may have got message areas, if
+    /// images of everything are put back.
     pub fn mark_areas(&mut self) {
         for cap in self.capabilities(Kind::Thread) {
             // SAFETY: a thread capability names a live thread object.

@@ -130,7 +130,8 @@ impl Machine {
         unsafe { Ref::at(object + THREAD_OFFSET) }.expect("not null")
     }
 
-    /// Physical address of what lies in a slot, or of what a mapping there shows, as the kernel tells those who may know it.
+    /// Physical address of what lies in a slot, or of what a mapping there shows, as the kernel tells those who may
+    /// know it.
     #[track_caller]
     pub fn physical(&mut self, address: u64) -> u64 {
         self.call(Operation::Identify, &[0, address, at(slot::KERNEL)]).ok()[5]
@@ -273,7 +274,8 @@ impl Machine {
         self.stacks.suspended()
     }
 
-    /// Forgets what is suspended in the kernel. Whoever continues there continues in user mode, as after its registers were written.
+    /// Forgets what is suspended in the kernel. Whoever continues there continues in user mode, as after its registers
+    /// were written.
     pub fn forget_suspended(&mut self) {
         if self.stacks.suspended() > 0 {
             self.stacks.forget();
@@ -312,7 +314,8 @@ impl Machine {
         self.free - 1
     }
 
-    /// Makes a thread in the first thread's spaces, with time and a reply object of its own, and lets it run. Answers it.
+    /// Makes a thread in the first thread's spaces, with time and a reply object of its own, and lets it run. Answers
+    /// it.
     #[track_caller]
     pub fn make_thread(&mut self, priority: u64) -> Ref<Thread> {
         let address = self.make(Kind::Thread, 0);

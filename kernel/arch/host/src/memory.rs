@@ -6,8 +6,8 @@
 //! ```
 //! The kernel never looks into device memory, so nothing has to lie there.
 //!
-//! The buffer knows which of its pages may hold anything but zeros. The kernel writes to objects, which it has filled with zeros before, and to
-//! message areas, of which [`Machine::mark_areas`](crate::Machine::mark_areas) tells.
+//! The buffer knows which of its pages may hold anything but zeros. The kernel writes to objects, which it has filled
+//! with zeros before, and to message areas, of which [`Machine::mark_areas`](crate::Machine::mark_areas) tells.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
@@ -110,7 +110,8 @@ impl Memory {
         (physical..physical + PAGE_SIZE as u64).step_by(8).all(|address| self.read(address) == 0)
     }
 
-    /// Of these pages, those that hold nothing but zeros are marked no longer: nobody writes there who does not mark them again.
+    /// Of these pages, those that hold nothing but zeros are marked no longer: nobody writes there who does not mark
+    /// them again.
     pub fn unmark_zeros(&mut self, address: usize, length: usize) {
         for page in (address..address + length).step_by(PAGE_SIZE) {
             if self.contains(page, PAGE_SIZE) && self.is_zero(page) {

@@ -1,5 +1,5 @@
-//! What a kernel's state comes to: text that is equal for states that no program can tell apart but by the order of copies in
-//! a queue.
+//! What a kernel's state comes to: text that is equal for states that no program can tell apart but by the order of
+//! copies in a queue.
 //!
 //! All addresses are physical, so that machines whose memory lies elsewhere can be compared.
 

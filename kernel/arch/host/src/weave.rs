@@ -6,12 +6,12 @@
 //!   B          └─call──┐window    │          └─call goes on──end──┘
 //!              decision└──────────┘decision                 decision
 //! ```
-//! The threads have the priority of the first thread, the *driver*, which stands first in the ready queue and runs as soon
-//! as none of them is to go on. Whatever is decided is brought about with the scheduler's own queues, so the switches are
-//! those that an interrupt would cause.
+//! The threads have the priority of the first thread, the *driver*, which stands first in the ready queue and runs as
+//! soon as none of them is to go on. Whatever is decided is brought about with the scheduler's own queues, so the
+//! switches are those that an interrupt would cause.
 //!
-//! [`Orders`] answers all sequences of decisions in turn: each is played on a machine of its own, because a machine cannot
-//! go back.
+//! [`Orders`] answers all sequences of decisions in turn: each is played on a machine of its own, because a machine
+//! cannot go back.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -138,8 +138,8 @@ impl Weave {
         self.shared.borrow_mut().event = Some(event);
     }
 
-    /// The state is checked at windows and between calls from this decision on. All before were checked when another sequence
-    /// began with the same decisions.
+    /// The state is checked at windows and between calls from this decision on. All before were checked when another
+    /// sequence began with the same decisions.
     pub fn check_from(&mut self, decision: usize) {
         self.shared.borrow_mut().check_from = decision;
     }
@@ -234,8 +234,8 @@ impl Shared {
         let current = k.current();
         let Some(me) = self.actors.iter().position(|actor| actor.thread == current) else { return };
         self.check(k);
-        // Who comes back from a switch lets interrupts in once more before it has looked at anything. Whatever happens there could
-        // have happened while it was away, so that is the same window.
+        // Who comes back from a switch lets interrupts in once more before it has looked at anything. Whatever happens
+        // there could have happened while it was away, so that is the same window.
         if k.state().nesting != 0 || core::mem::take(&mut self.actors[me].was_away) {
             return;
         }
@@ -368,7 +368,8 @@ impl Orders {
         self.path.iter().map(|(chosen, _)| *chosen).collect()
     }
 
-    /// Plays this sequence on a weave; what it does not say yet is decided for the first candidate. Answers what was decided.
+    /// Plays this sequence on a weave; what it does not say yet is decided for the first candidate. Answers what was
+    /// decided.
     pub fn play(self, weave: &mut Weave) -> Orders {
         let path = Rc::new(RefCell::new((self.path, 0)));
         let choose = path.clone();

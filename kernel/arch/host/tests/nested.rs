@@ -50,8 +50,9 @@ fn bind(m: &mut Machine, number: u32, notification: u64) -> u64 {
     line
 }
 
-/// Sleepers of the given priorities (of the same class as the first thread's or as the driver's, so that nobody need wait for a pause), whose deadlines all pass at time 1,000, and a driver of priority 200 that waits until
-/// time 1,000 at most if `impatient`.
+/// Sleepers of the given priorities (of the same class as the first thread's or as the driver's, so that nobody need
+/// wait for a pause), whose deadlines all pass at time 1,000, and a driver of priority 200 that waits until time 1,000
+/// at most if `impatient`.
 fn world(priorities: &[u64], impatient: bool) -> World {
     let mut m = Machine::new();
     let (never, bell) = (m.make(Kind::Notification, 0), m.make(Kind::Notification, 0));
@@ -79,8 +80,8 @@ struct Seen {
     driver_ready: Vec<bool>,
 }
 
-/// Looks at each window of a handler whether the kernel's state is consistent and still the same thread's, and then does
-/// `what`.
+/// Looks at each window of a handler whether the kernel's state is consistent and still the same thread's, and then
+/// does `what`.
 fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static) -> Rc<RefCell<Seen>> {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let (sleepers, driver) = (w.sleepers.clone(), w.driver);

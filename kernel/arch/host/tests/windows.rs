@@ -89,8 +89,8 @@ fn a_reply_object_that_is_named_for_one_receive_is_free_after_a_fast_call() {
     m.check();
 }
 
-/// A machine whose first thread, of priority 255, has its page faults sent to an endpoint at which nobody waits. Answers the
-/// endpoint.
+/// A machine whose first thread, of priority 255, has its page faults sent to an endpoint at which nobody waits.
+/// Answers the endpoint.
 fn faulting() -> (Machine, u64) {
     let mut m = Machine::new();
     let endpoint = m.make(Kind::Endpoint, 0);

@@ -13,14 +13,14 @@
 //!   └───┴────────┴───┘     │ B │ C │ D │  ──►  └───┴────────┴───┘     │ zombie N │ C │ D │
 //!                          └───┴───┴───┘                              └──────────┴───┴───┘
 //! ```
-//! N now waits for nobody and nobody waits for N: it is linked into a ring with A and emptied in its turn, independent of
-//! the others. Nesting costs no stack, and cycles are no case of their own. The capability that the deletion began with
-//! is the ring's last to go, so it can be named until all that belongs to it is gone.
+//! N now waits for nobody and nobody waits for N: it is linked into a ring with A and emptied in its turn, independent
+//! of the others. Nesting costs no stack, and cycles are no case of their own. The capability that the deletion began
+//! with is the ring's last to go, so it can be named until all that belongs to it is gone.
 //!
 //! A container's zombie uses `badge` for its progress (slots below are empty) and `extra` for the ring.
 //!
-//! What stands for copies on other cores stays where it is, and with it the container around it: when all else in that is gone, its
-//! zombie leaves the ring, so that it keeps nobody else, and whoever began with it is told.
+//! What stands for copies on other cores stays where it is, and with it the container around it: when all else in that
+//! is gone, its zombie leaves the ring, so that it keeps nobody else, and whoever began with it is told.
 
 use core::mem::offset_of;
 
@@ -34,8 +34,8 @@ use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
 /// What looking at a slot costs.
 const SLOT_COST: isize = 8;
 
-/// What stopping a thread costs: more than anything else, since it may wait with a deadline among many others. A window is passed
-/// then.
+/// What stopping a thread costs: more than anything else, since it may wait with a deadline among many others. A window
+/// is passed then.
 pub(super) const STOP_COST: isize = 1150;
 
 /// What a thread gets that deletes itself, to empty its bindings.
@@ -62,7 +62,8 @@ pub(super) fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && (is_zombie(cap) || derivation::is_last(k, slot))
 }
 
-/// One bounded step of emptying a slot that holds the last capability to a container, which goes with all that it holds.
+/// One bounded step of emptying a slot that holds the last capability to a container, which goes with all that it
+/// holds.
 pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     let mut work = Work { budget: *budget, root: slot };
     let done = empty_ring(k, &mut work);
@@ -76,8 +77,8 @@ fn begin_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
     if matches!(cap.kind, Kind::Thread) && !is_zombie(cap) { STOP_COST } else { FINALISE_COST }
 }
 
-/// What it has cost to begin the end of the container in this slot. The running thread, which is no more after the next window, waits
-/// for nothing and so costs little: it gets the time to empty its bindings.
+/// What it has cost to begin the end of the container in this slot. The running thread, which is no more after the next
+/// window, waits for nothing and so costs little: it gets the time to empty its bindings.
 fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     if !matches!(kind, Kind::Thread) {
@@ -89,8 +90,9 @@ fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) 
     }
 }
 
-/// Stops the thread whose last capability is in a slot, unless that is the running one: moving the capability as well would take too
-/// long. The thread's zombie waits in the slot, alone in its ring, until after the next window. Answers whether it did.
+/// Stops the thread whose last capability is in a slot, unless that is the running one: moving the capability as well
+/// would take too long. The thread's zombie waits in the slot, alone in its ring, until after the next window. Answers
+/// whether it did.
 fn stop<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     let is_current = k.current().address() == object + THREAD_OFFSET;
@@ -169,8 +171,8 @@ fn keep<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
     k.slot(zombie).cap.badge = 0;
 }
 
-/// Empties a container's slots, except that which holds its own zombie and what has to stay, until a window is due. Answers where the
-/// zombie is, once all others are empty; its progress has [`KEEPS`] if something stays.
+/// Empties a container's slots, except that which holds its own zombie and what has to stay, until a window is due.
+/// Answers where the zombie is, once all others are empty; its progress has [`KEEPS`] if something stays.
 fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     let cap = k.slot(zombie).cap;
     let mut zombie = zombie;
@@ -235,7 +237,8 @@ fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64,
 }
 
 /// `slot`, which is to be emptied, holds the last capability to another container. It moves into that container's first
-/// slot, what was there comes to `slot`, and the container joins the ring of `zombie`. Answers where that zombie is now.
+/// slot, what was there comes to `slot`, and the container joins the ring of `zombie`. Answers where that zombie is
+/// now.
 fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     work.budget -= END_USE_COST;
     if !is_zombie(&k.slot(slot).cap) {

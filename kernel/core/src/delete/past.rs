@@ -1,12 +1,14 @@
 //! Revoking past what stays: capabilities that stand for copies on other cores, and containers with such in them.
 //!
-//! A revocation that meets nothing of the kind always takes what comes next. One that does goes on here, where it remembers how far it
-//! came: at a capability that stays, or, if that is gone after a window, at a place in the order of derivation. Behind that it takes
-//! whatever comes, and what it finds to stay becomes the place. So each is looked at once, however many there are.
+//! A revocation that meets nothing of the kind always takes what comes next. One that does goes on here, where it
+//! remembers how far it came: at a capability that stays, or, if that is gone after a window, at a place in the order
+//! of derivation. Behind that it takes whatever comes, and what it finds to stay becomes the place. So each is looked
+//! at once, however many there are.
 //!
 //! Finding the place costs about as much as a step; so a window is passed before the step is begun.
 //!
-//! In the end it answers `ForeignCopies`, also if what stayed could go meanwhile: whoever revokes begins anew in any case.
+//! In the end it answers `ForeignCopies`, also if what stayed could go meanwhile: whoever revokes begins anew in any
+//! case.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -59,7 +61,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// The next capability to delete, when `slot` is revoked, and behind `at` nothing is yet done. What stays is passed.
+    /// The next capability to delete, when `slot` is revoked, and behind `at` nothing is yet done. What stays is
+    /// passed.
     fn next<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: &mut SlotRef, budget: &mut isize) -> Found {
         let revoked = k.slot(slot).cap;
         if let Some(before) = tree::previous(k, slot)
@@ -106,8 +109,8 @@ impl Walk {
         derivation::behind(k, &place)
     }
 
-    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun, unless stand-ins are met
-    /// first; then it is after the next window.
+    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun, unless
+    /// stand-ins are met first; then it is after the next window.
     fn work<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: SlotRef) -> Turn {
         let (mut budget, mut at) = (BUDGET, at);
         let mut turn = Turn { is_over: false, has_deleted: false };
@@ -149,8 +152,8 @@ struct Turn {
     has_deleted: bool,
 }
 
-/// Goes on with the revocation of `cap`, which lies at an address of a space: from the beginning, where nothing is left. Answers
-/// the error with which it ends.
+/// Goes on with the revocation of `cap`, which lies at an address of a space: from the beginning, where nothing is
+/// left. Answers the error with which it ends.
 #[cold]
 #[inline(never)]
 pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap, mut windows: Windows) -> Error {

@@ -1,7 +1,7 @@
 //! Who waits at an endpoint, and in which order.
 //!
-//! Receivers wait in a queue, first in, first out; senders, too, and where the endpoint is served in the order of their priorities. A thread
-//! that waits is unlinked in constant or logarithmic time, whatever ends its wait.
+//! Receivers wait in a queue, first in, first out; senders, too, and where the endpoint is served in the order of their
+//! priorities. A thread that waits is unlinked in constant or logarithmic time, whatever ends its wait.
 
 use core::mem::offset_of;
 
@@ -123,7 +123,8 @@ const fn class(height: u8) -> usize {
     if height < 2 { height as usize } else { 2 }
 }
 
-/// Returns the height that a thread of this depth has by those who wait at the endpoint that it serves: more than that of each who helps.
+/// Returns the height that a thread of this depth has by those who wait at the endpoint that it serves: more than that
+/// of each who helps.
 #[inline]
 pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: u8) -> u8 {
     match k.get(endpoint).helpers {
@@ -134,8 +135,8 @@ pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: 
     }
 }
 
-/// Returns the height that a sender gives to a thread of this depth that serves its endpoint. Of those of height 2 and 3 it is known only that there are some; but
-/// none of height 3 helps a thread with a depth.
+/// Returns the height that a sender gives to a thread of this depth that serves its endpoint. Of those of height 2 and
+/// 3 it is known only that there are some; but none of height 3 helps a thread with a depth.
 #[inline]
 pub fn height_by_sender(height: u8, depth: u8) -> u8 {
     if height < 2 { height + 1 } else { MAX_HEIGHT - depth.min(1) }
@@ -176,9 +177,9 @@ const ARRIVAL: u64 = (1 << ARRIVAL_BITS) - 1;
 
 /// A thread waits as a sender. No receiver does.
 ///
-/// Their priorities count where somebody serves the endpoint, and so is helped; elsewhere, first come, first served, before all who come when it
-/// is served. Whoever comes after one of the same place is linked behind that one; only the first of such a *run* is in the heap. So as long as
-/// all have the same priority, coming and going take constant time.
+/// Their priorities count where somebody serves the endpoint, and so is helped; elsewhere, first come, first served,
+/// before all who come when it is served. Whoever comes after one of the same place is linked behind that one; only the
+/// first of such a *run* is in the heap. So as long as all have the same priority, coming and going take constant time.
 pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let s = k.state();
     s.arrivals += 1;
@@ -207,8 +208,8 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     }
 }
 
-/// A sender's key where the endpoint is served: who has the lowest comes first. One that does not help comes last: its priority may be that of another who
-/// waits there.
+/// A sender's key where the endpoint is served: who has the lowest comes first. One that does not help comes last: its
+/// priority may be that of another who waits there.
 #[inline]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
     let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
@@ -245,8 +246,9 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
     set_senders(k, endpoint, root);
 }
 
-/// A sender's priority has changed. It keeps its place among equals, and among those who came when nobody served the endpoint. One that tells of its
-/// budget keeps the place with which it came: it helps nobody, so nobody would look at who is first when it moves.
+/// A sender's priority has changed. It keeps its place among equals, and among those who came when nobody served the
+/// endpoint. One that tells of its budget keeps the place with which it came: it helps nobody, so nobody would look at
+/// who is first when it moves.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
     let is_told = t.slow & slow::TOLD == slow::TOLD;

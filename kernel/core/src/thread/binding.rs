@@ -1,7 +1,7 @@
 //! What a thread lives in and runs with: its spaces, its time, its reply object, its notification, where its faults go.
 //!
-//! Each is a capability in a slot of the thread, and goes when what it names goes. What the thread remembers of it, because
-//! the fast paths ask for it, is written by `take_up` and cleared by [`unbind`].
+//! Each is a capability in a slot of the thread, and goes when what it names goes. What the thread remembers of it,
+//! because the fast paths ask for it, is written by `take_up` and cleared by [`unbind`].
 
 use tench_abi::fault::Class;
 use tench_abi::layout::UNBIND;
@@ -115,8 +115,8 @@ fn is_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding) -
 }
 
 /// Empties a binding slot. The object stays: whoever calls this holds another capability to what replaces it, and an
-/// object whose last capability was a binding is finalised like any other. That passes windows. Answers whether anything
-/// was there; then everything that was known has to be looked up again, the thread included.
+/// object whose last capability was a binding is finalised like any other. That passes windows. Answers whether
+/// anything was there; then everything that was known has to be looked up again, the thread included.
 ///
 /// # Errors
 /// `Aborted` if the running thread has deleted itself.

@@ -1,12 +1,12 @@
 //! Counting what was made of an untyped: the account with which a memory manager's books are compared.
 //!
-//! Children are not listed anywhere; they are the run behind the untyped in the derivation structure, with everything in
-//! between that was made of them, and copies. From one child to the next it is one step along the list, or, where
+//! Children are not listed anywhere; they are the run behind the untyped in the derivation structure, with everything
+//! in between that was made of them, and copies. From one child to the next it is one step along the list, or, where
 //! something lies between, one search for the first capability that begins at the child's end or later. So the whole
 //! takes at most O(log n) for each child, whatever is nested in them.
 //!
-//! It is a walk of a length that programs choose, so it passes windows. Over one it keeps how far it came, as an address,
-//! and the sums; the untyped and the next child are looked up again.
+//! It is a walk of a length that programs choose, so it passes windows. Over one it keeps how far it came, as an
+//! address, and the sums; the untyped and the next child are looked up again.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -55,8 +55,8 @@ fn again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, then: &Cap) -> Result<
     if delete::is_same(&k.slot(slot).cap, then) { Ok(slot) } else { Err(Error::Aborted) }
 }
 
-/// Counts children that begin at `from` or later, until a window is due. Answers up to where it has counted, or `None` if
-/// there are no more.
+/// Counts children that begin at `from` or later, until a window is due. Answers up to where it has counted, or `None`
+/// if there are no more.
 fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account: &mut Account) -> Option<usize> {
     let end = derivation::end(&k.slot(untyped).cap);
     let mut counted = from;

@@ -8,13 +8,13 @@
 //!                         └─────┴─────┴─────┴─────┘└───────────┴────────┘
 //!                                          marks ──┘   marks ───┘
 //! ```
-//! Objects are powers of two and aligned to their size, so the middle of an untyped lies inside an object only if that is
-//! as large as the untyped; then it is the first child. What else can lie across the middle is a reservation, whose
+//! Objects are powers of two and aligned to their size, so the middle of an untyped lies inside an object only if that
+//! is as large as the untyped; then it is the first child. What else can lie across the middle is a reservation, whose
 //! length is what a retype of several objects asked for; nothing lies in one, so it is the last capability before the
 //! middle. Neither place takes more than a search.
 //!
-//! In the derivation tree the lower half keeps the untyped's place (what begins where it does is smaller still, or was made
-//! of it), the upper one comes before all that begins in the middle. Whoever holds the untyped's parent sees two
+//! In the derivation tree the lower half keeps the untyped's place (what begins where it does is smaller still, or was
+//! made of it), the upper one comes before all that begins in the middle. Whoever holds the untyped's parent sees two
 //! children where one was.
 
 use tench_abi::Error;
@@ -46,7 +46,8 @@ pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// Where in the order the upper half of an untyped comes, which begins at `middle`; `None` if something lies across that.
+/// Where in the order the upper half of an untyped comes, which begins at `middle`; `None` if something lies across
+/// that.
 fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option<Gap> {
     let crosses = |cap: &Cap| cap.object < middle && derivation::end(cap) > middle;
     if let Some(first) = tree::next(k, untyped)
@@ -62,8 +63,8 @@ fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option
     Some(gap)
 }
 
-/// The capabilities to both halves. A half in which nothing lies has no marks; in the other they are where they were, as far
-/// as that half reaches.
+/// The capabilities to both halves. A half in which nothing lies has no marks; in the other they are where they were,
+/// as far as that half reaches.
 fn halves<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, cap: &Cap, (_, after): Gap) -> (Cap, Cap) {
     let size_bits = cap.size_bits - 1;
     let half = 1u64 << size_bits;

@@ -1,5 +1,5 @@
-//! Retype, split, copy, mint, move, delete and revoke, and what other cores have, against a slow, obvious model: a table of
-//! capabilities and a table of objects that know what they were made of.
+//! Retype, split, copy, mint, move, delete and revoke, and what other cores have, against a slow, obvious model: a
+//! table of capabilities and a table of objects that know what they were made of.
 
 mod model;
 

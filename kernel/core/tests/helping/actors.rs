@@ -170,7 +170,8 @@ impl Stage {
         self.machine.thread(actor.thread).priority
     }
 
-    /// At which priority a thread runs, and the address of the capability to the context that it runs on; 0 for another's than an actor's.
+    /// At which priority a thread runs, and the address of the capability to the context that it runs on; 0 for
+    /// another's than an actor's.
     pub fn runs_on(&mut self, actor: Actor) -> (i16, Option<u64>) {
         let t = self.machine.thread(actor.thread);
         let (priority, context) = (t.priority, t.scheduling.map(Ref::address));

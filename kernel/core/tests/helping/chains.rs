@@ -52,7 +52,8 @@ fn beyond_a_limit_a_server_works_on_its_own_time_as_urgently_as_its_caller() {
     }
 }
 
-/// How a client who brings a chain of his own threads comes to the first of three servers, each of which calls the next.
+/// How a client who brings a chain of his own threads comes to the first of three servers, each of which calls the
+/// next.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     /// His threads, each of which waits for the next.

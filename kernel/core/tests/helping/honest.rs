@@ -1,5 +1,5 @@
-//! Three servers that say how deep their calls go, a client of high priority, and a program of seven threads that does whatever it likes, in any order: nobody
-//! keeps the client's time from the server that works for it.
+//! Three servers that say how deep their calls go, a client of high priority, and a program of seven threads that does
+//! whatever it likes, in any order: nobody keeps the client's time from the server that works for it.
 
 use proptest::prelude::*;
 use tench_abi::fault::Class;

@@ -1,5 +1,5 @@
-//! How much is worked out anew at once, with interrupts off: no more than there are copies of a context, however many threads wait for each
-//! other.
+//! How much is worked out anew at once, with interrupts off: no more than there are copies of a context, however many
+//! threads wait for each other.
 
 use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::object::Ref;
@@ -35,7 +35,8 @@ fn whoever_stops_waiting_changes_little_at_once() {
     }
 }
 
-/// A server answers the caller of its own caller, in that one's reply object, and waits with that: nobody helps it any more.
+/// A server answers the caller of its own caller, in that one's reply object, and waits with that: nobody helps it any
+/// more.
 #[test]
 fn who_takes_its_callers_reply_object_has_no_height() {
     let mut stage = Stage::new();
@@ -61,7 +62,8 @@ fn who_takes_its_callers_reply_object_has_no_height() {
     assert_eq!(stage.machine.thread(server.thread).height, 0);
 }
 
-/// A client gives up, and the server that went on with its request loses its own context: another that it waits for goes on as urgently as the client was.
+/// A client gives up, and the server that went on with its request loses its own context: another that it waits for
+/// goes on as urgently as the client was.
 #[test]
 fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_time() {
     let mut stage = Stage::new();
@@ -74,7 +76,8 @@ fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_ti
     assert_eq!(stage.runs_on(second), (5, Some(second.time)));
 }
 
-/// A client gives up, and so does the server that went on with its request, at another server: that one goes on as urgently as the client was.
+/// A client gives up, and so does the server that went on with its request, at another server: that one goes on as
+/// urgently as the client was.
 #[test]
 fn what_was_begun_for_somebody_stays_as_urgent_through_two_servers() {
     let mut stage = Stage::new();

@@ -1,6 +1,7 @@
 //! Helping: on whose time a thread runs, and at which priority, while somebody waits for it.
 //!
-//! Whether everybody runs on what follows from scratch is checked after each step (`check_helping`). Here is what that comes to:
+//! Whether everybody runs on what follows from scratch is checked after each step (`check_helping`). Here is what that
+//! comes to:
 //!
 //! ```text
 //! requests   what is done for a caller

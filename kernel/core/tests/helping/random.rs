@@ -1,4 +1,5 @@
-//! Random calls, answers, ends of waits and changes among six threads; after each step everybody runs on what follows from scratch.
+//! Random calls, answers, ends of waits and changes among six threads; after each step everybody runs on what follows
+//! from scratch.
 
 use proptest::prelude::*;
 use tench_abi::layout::UNBIND;

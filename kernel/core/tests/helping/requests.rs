@@ -1,4 +1,5 @@
-//! What is done for a caller: on whose time while he waits, and how urgent it is when he does not, or cannot help any more.
+//! What is done for a caller: on whose time while he waits, and how urgent it is when he does not, or cannot help any
+//! more.
 
 use tench_abi::fault::Class;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};

@@ -1,5 +1,5 @@
-//! Rings of threads that wait for each other, which come about without anybody beginning to wait: a caller who was laid aside is a caller
-//! again, because the reply object with which his server received after him is that thread's no more.
+//! Rings of threads that wait for each other, which come about without anybody beginning to wait: a caller who was laid
+//! aside is a caller again, because the reply object with which his server received after him is that thread's no more.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ enum Loss {
     Received,
 }
 
-/// A server lays its caller aside, and then waits for him at the endpoint that he serves; its time is the more urgent. When he is its
-/// caller again, each has of the other what that one has of it.
+/// A server lays its caller aside, and then waits for him at the endpoint that he serves; its time is the more urgent.
+/// When he is its caller again, each has of the other what that one has of it.
 fn ring(loss: Loss, urgent: bool) {
     let mut stage = Stage::new();
     let (server, caller, third) = (stage.server(100, true), stage.actor(50), stage.server(100, false));
@@ -59,8 +59,8 @@ fn ring(loss: Loss, urgent: bool) {
     stage.check();
 }
 
-/// A ring of so many threads, each of which is the caller of the next; the last waits at the endpoint that the first serves. The first is
-/// less important than the others, and the last has something of its own to do.
+/// A ring of so many threads, each of which is the caller of the next; the last waits at the endpoint that the first
+/// serves. The first is less important than the others, and the last has something of its own to do.
 fn long_ring(length: usize) {
     let mut stage = Stage::new();
     let first = stage.server(10, true);
@@ -80,8 +80,8 @@ fn long_ring(length: usize) {
     stage.check();
 }
 
-/// Who tells a handler that its budget is used up helps him no longer; and does again, as soon as it runs on something else, because the handler
-/// himself waits at the endpoint that it serves.
+/// Who tells a handler that its budget is used up helps him no longer; and does again, as soon as it runs on something
+/// else, because the handler himself waits at the endpoint that it serves.
 fn told_ring(urgent: bool) {
     let mut stage = Stage::new();
     let (handler, client) = (stage.server(100, true), stage.actor(50));
@@ -152,7 +152,8 @@ fn who_tells_of_a_budget_closes_no_ring() {
     assert_eq!(endless(works), Vec::<String>::new());
 }
 
-/// Threads that wait at endpoints that nobody serves, each of which then begins to serve the one at which the next waits.
+/// Threads that wait at endpoints that nobody serves, each of which then begins to serve the one at which the next
+/// waits.
 #[test]
 fn who_begins_to_serve_while_it_waits_makes_no_long_chain() {
     for length in [3, 8] {

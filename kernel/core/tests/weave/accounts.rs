@@ -13,8 +13,8 @@ fn subject(name: &str) -> &'static Subject {
     WITH_WINDOWS.iter().find(|subject| subject.name == name).expect("a subject of this name")
 }
 
-/// A asks, and comes to itself while B, which is suspending the account, is in a window. So nobody has stopped A when B comes to its
-/// end. A is in a window then, and the first thread, which is no member, runs.
+/// A asks, and comes to itself while B, which is suspending the account, is in a window. So nobody has stopped A when B
+/// comes to its end. A is in a window then, and the first thread, which is no member, runs.
 fn passed_over() -> (Weave, Ref<Thread>) {
     let (mut run, actors) = weave(&[subject("ask an account"), subject("suspend an account")]);
     let mut choices = [1, 0].into_iter();

@@ -11,8 +11,8 @@ use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS, World, place};
 /// When the timer fires.
 const DEADLINE: u64 = 1000;
 
-/// `subject` is interrupted at its window number `at` by the timer, which wakes a thread that makes the calls of `other`.
-/// Answers whether it passed that window.
+/// `subject` is interrupted at its window number `at` by the timer, which wakes a thread that makes the calls of
+/// `other`. Answers whether it passed that window.
 fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     let subjects = [subject, other];
     let shown = Shown { subjects: &subjects, choices: vec![at] };

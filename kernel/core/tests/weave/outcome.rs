@@ -77,8 +77,8 @@ pub fn delete_all(weave: &mut Weave) {
 
 /// A run to compare with.
 struct Known {
-    /// `AB` and `BA`: one after the other. `A2B`: A stopped at its second step, and B ran then. `aB`, `Ba`: of A only what
-    /// remains if it is refused after a window.
+    /// `AB` and `BA`: one after the other. `A2B`: A stopped at its second step, and B ran then. `aB`, `Ba`: of A only
+    /// what remains if it is refused after a window.
     name: String,
     /// Who did not come to its end.
     cut: Option<usize>,
@@ -154,8 +154,8 @@ impl References {
         self.known.iter().any(|known| known.cut.is_none() && known.outcome == *outcome)
     }
 
-    /// Whether an outcome is as described: the state is that of one after the other or of a run in which one stopped; each was
-    /// answered as there, or as its operation answers who was disturbed.
+    /// Whether an outcome is as described: the state is that of one after the other or of a run in which one stopped;
+    /// each was answered as there, or as its operation answers who was disturbed.
     pub fn judge(&self, outcome: &Outcome) -> bool {
         self.is_sequential(outcome)
             || self.known.iter().any(|known| {
@@ -189,7 +189,8 @@ impl References {
         })
     }
 
-    /// Whether so many bytes are no more and no less than there are in undisturbed orders, or in one of them nothing could be counted.
+    /// Whether so many bytes are no more and no less than there are in undisturbed orders, or in one of them nothing
+    /// could be counted.
     fn is_between(&self, actor: usize, bytes: u64) -> bool {
         let ends = self.known.iter().flat_map(|known| &known.outcome.ends[actor]);
         let counts: Vec<u64> =
@@ -254,7 +255,8 @@ pub struct Explored {
     pub orders: usize,
     /// Those that came to the same as one after the other.
     pub sequential: usize,
-    /// Those that were not as described: class, how many, one of the sequences, how its state differs from that of A before B.
+    /// Those that were not as described: class, how many, one of the sequences, how its state differs from that of A
+    /// before B.
     pub strange: BTreeMap<String, (usize, Vec<usize>, String)>,
 }
 

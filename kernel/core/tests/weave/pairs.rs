@@ -6,8 +6,8 @@ use tench_kernel::window::PREEMPTIBLE;
 use crate::outcome::{References, explore};
 use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
 
-/// Operations whose handlers pass windows. One that is not here and passes some fails in `triples`. (Those that delete in parts are
-/// `Delete` and `Revoke` with an end; `parts` is about them.)
+/// Operations whose handlers pass windows. One that is not here and passes some fails in `triples`. (Those that delete
+/// in parts are `Delete` and `Revoke` with an end; `parts` is about them.)
 pub const HANDLERS: [Operation; 14] = [
     Operation::UntypedRetype,
     Operation::UntypedChildren,

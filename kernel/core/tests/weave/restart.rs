@@ -17,7 +17,8 @@ enum Restarted {
     Refused(Error),
     /// It says something else than it would have said.
     OtherAnswer,
-    /// It comes to the same if it is interrupted once, but never ends if it is interrupted at its first window each time.
+    /// It comes to the same if it is interrupted once, but never ends if it is interrupted at its first window each
+    /// time.
     NeverEnds,
 }
 
@@ -69,7 +70,8 @@ fn until(windows: usize) -> Policy {
     })
 }
 
-/// The operation is interrupted at window number `at`, forgotten and begun anew, at most `times`. Answers what it came to.
+/// The operation is interrupted at window number `at`, forgotten and begun anew, at most `times`. Answers what it came
+/// to.
 fn restart(subject: &Subject, at: usize, times: usize) -> Outcome {
     let (mut run, actors) = weave(&[subject]);
     run.run(until(at));

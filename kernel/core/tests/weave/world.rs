@@ -6,8 +6,8 @@
 //!   RAM                                       most of those who wait, and of an account's members
 //!   LARGE_DEVICE ─ device ─ frame             mapped into `TABLE`, 130 pages: three steps
 //! ```
-//! Sizes are such that each operation passes two to four windows, and all orders of two can be tried. The one that deletes the
-//! most, "revoke all", passes more than ten; so it leaves what lies in `RAM`.
+//! Sizes are such that each operation passes two to four windows, and all orders of two can be tried. The one that
+//! deletes the most, "revoke all", passes more than ten; so it leaves what lies in `RAM`.
 
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::MapFlags;

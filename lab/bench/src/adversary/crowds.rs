@@ -108,7 +108,8 @@ pub fn chains(arena: &mut Arena) -> Result<(), Error> {
 /// Servers in a chain of callers.
 const RELAYS: usize = 6;
 
-/// Servers of any depth each of which calls the next, called by threads that wait for each other: who stops helping if there are too many.
+/// Servers of any depth each of which calls the next, called by threads that wait for each other: who stops helping if
+/// there are too many.
 pub fn callers(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     for _ in 0..60 {

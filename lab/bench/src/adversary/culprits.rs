@@ -1,10 +1,11 @@
 //! In which deed each path's longest stretch happened.
 //!
-//! The kernel keeps a path's longest stretch, but not whose doing it was. So all paths are read after each deed: what has grown
-//! grew in it, or while what it left behind was revoked. Nothing is reset, so the kernel's figures are those of all deeds together.
+//! The kernel keeps a path's longest stretch, but not whose doing it was. So all paths are read after each deed: what
+//! has grown grew in it, or while what it left behind was revoked. Nothing is reset, so the kernel's figures are those
+//! of all deeds together.
 //!
-//! The readings are system calls, and the ticker runs beside them. Where one of those stretches is its path's longest, it counts
-//! for the deed before or behind that reading.
+//! The readings are system calls, and the ticker runs beside them. Where one of those stretches is its path's longest,
+//! it counts for the deed before or behind that reading.
 
 use alloc::string::String;
 

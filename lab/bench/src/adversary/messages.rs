@@ -1,4 +1,5 @@
-//! Messages as long as they can be, and as many as can wait; faults, which are messages too; and the floating-point unit.
+//! Messages as long as they can be, and as many as can wait; faults, which are messages too; and the floating-point
+//! unit.
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::message::MAX_WORDS;
@@ -18,7 +19,8 @@ const MOVE: u32 = tench::abi::message::MessageArea::MOVE;
 /// Threads that wait at once.
 const CROWD: usize = 1000;
 
-/// Four capabilities of the dearest kinds to send, and four slots to receive them: those from which they can be moved back.
+/// Four capabilities of the dearest kinds to send, and four slots to receive them: those from which they can be moved
+/// back.
 struct Freight {
     send: [u32; 4],
     back: [u32; 4],

@@ -3,9 +3,10 @@
 //! ```text
 //!   bench adversary [INSTRUCTIONS [SEED]]     one deed after another; after each, everything must have come back
 //! ```
-//! A deed makes what it needs of one piece of memory, does to it what takes the kernel long, and leaves it lying about. Then that
-//! memory is revoked, and the kernel's books must say that nothing is left in it. Meanwhile a thread of high priority is
-//! woken by the timer again and again, so operations are interrupted and switched away from at their windows.
+//! A deed makes what it needs of one piece of memory, does to it what takes the kernel long, and leaves it lying about.
+//! Then that memory is revoked, and the kernel's books must say that nothing is left in it. Meanwhile a thread of high
+//! priority is woken by the timer again and again, so operations are interrupted and switched away from at their
+//! windows.
 //!
 //! | module | its deeds |
 //! |---|---|
@@ -15,8 +16,8 @@
 //! | [`crowds`] | a thousand deadlines at one instant, accounts of a thousand threads, all interrupt lines |
 //! | [`chaos`] | every system call with every kind of argument, threads that are deleted in the middle of operations |
 //!
-//! The figures are the longest stretch of each path; the notes say where it began, and in which deed ([`culprits`]). A kernel in
-//! which a stretch grows beyond what is allowed fails the tests.
+//! The figures are the longest stretch of each path; the notes say where it began, and in which deed ([`culprits`]). A
+//! kernel in which a stretch grows beyond what is allowed fails the tests.
 
 mod chaos;
 mod crowds;

@@ -1,7 +1,7 @@
 //! Threads that make one system call, or do one thing again and again.
 //!
-//! They live in this program's address space, own nothing and use no stack, so they can be deleted at any moment. What each runs is a
-//! few instructions in which all that it needs lies in registers:
+//! They live in this program's address space, own nothing and use no stack, so they can be deleted at any moment. What
+//! each runs is a few instructions in which all that it needs lies in registers:
 //!
 //! ```text
 //!   once      x0..x12 and x10: the system call; x20: its own thread, which it suspends then
@@ -195,7 +195,8 @@ impl Arena {
         victim.set_up(priority, home)
     }
 
-    /// A thread with a message area that this program can write to, and a reply object. The area's number is below `AREAS`.
+    /// A thread with a message area that this program can write to, and a reply object. The area's number is below
+    /// `AREAS`.
     pub fn correspondent(&mut self, priority: u64, area: usize) -> Result<Victim, Error> {
         let home = Home { area: Some((self.areas[area].frame(), 0)), ..Home::OWN };
         let victim = self.victim(priority, home)?;

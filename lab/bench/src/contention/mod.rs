@@ -8,8 +8,8 @@
 //! | `together_N` | the server keeps requests until it has one of each of the N threads, and answers the last first |
 //! | `spread_N` | of the threads of `turns_N`: calls by which the fastest is ahead of the slowest when it has made 100 |
 //!
-//! Instructions for each call, both sides and the kernel. Every answer is one more than the number that was sent, and no two
-//! threads send the same numbers: so an answer that reaches another thread is noticed, and ends the experiment.
+//! Instructions for each call, both sides and the kernel. Every answer is one more than the number that was sent, and
+//! no two threads send the same numbers: so an answer that reaches another thread is noticed, and ends the experiment.
 
 mod server;
 
@@ -70,7 +70,8 @@ impl Race {
         }
     }
 
-    /// One thread's calls, as many as it makes until it has all of them or another has, if that counts. Answers how many.
+    /// One thread's calls, as many as it makes until it has all of them or another has, if that counts. Answers how
+    /// many.
     fn run(&self, client: Meeting, call: Call, thread: u64, threads: u64, is_race: bool) -> Result<u64, String> {
         self.ready.fetch_add(1, Ordering::Relaxed);
         while !self.begun.load(Ordering::Relaxed) {

@@ -1,7 +1,9 @@
-//! A channel between two threads of this core that sleep whenever there is nothing to do, and wake each other by doorbells.
+//! A channel between two threads of this core that sleep whenever there is nothing to do, and wake each other by
+//! doorbells.
 //!
-//! A core hears its own doorbells as it hears those of others, so this is what a round trip between two cores takes that do nothing
-//! else: each side rings, is interrupted and is woken. What the monitors do besides is what `sleep_1` has more.
+//! A core hears its own doorbells as it hears those of others, so this is what a round trip between two cores takes
+//! that do nothing else: each side rings, is interrupted and is woken. What the monitors do besides is what `sleep_1`
+//! has more.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -75,7 +75,8 @@ fn trips(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, toget
     mean(|| trip(client, server, words, together)).map(|cost| cost / together / 2)
 }
 
-/// The same for messages that do not have room in the channel all together: each side goes on as far as it comes, and then the other.
+/// The same for messages that do not have room in the channel all together: each side goes on as far as it comes, and
+/// then the other.
 fn flow(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<u64, String> {
     let message = WORDS.get(..words).ok_or("cores: the message is too long")?;
     let mut owed = VecDeque::with_capacity(LIMIT as usize);
@@ -124,7 +125,8 @@ fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, togeth
     Ok(())
 }
 
-/// Requests, and their answers, of which each side sends what there is room for. `owed` is for those that wait for their answers.
+/// Requests, and their answers, of which each side sends what there is room for. `owed` is for those that wait for
+/// their answers.
 fn stream(
     client: &mut Channel<'_>,
     server: &mut Channel<'_>,

@@ -22,8 +22,8 @@
 //! | `copy_N` | a frame is sent to a process of each of `N` other cores, one after another |
 //! | `revoke_N` | and is taken back from all of them |
 //!
-//! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine executes. What
-//! reading the counter costs is taken off where it matters.
+//! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine
+//! executes. What reading the counter costs is taken off where it matters.
 
 mod bell;
 mod channel;

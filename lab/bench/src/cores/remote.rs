@@ -76,7 +76,8 @@ fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
     Ok(cost / TIMES / together)
 }
 
-/// What it costs to start `hello` on a core and to learn of its end. What is still done when the answer is there counts with the next.
+/// What it costs to start `hello` on a core and to learn of its end. What is still done when the answer is there counts
+/// with the next.
 fn spawns(monitor: Monitor, core: u64) -> Result<u64, String> {
     (0..FIRST_SPAWNS).try_for_each(|_| spawn(monitor, core))?;
     let start = instructions();

@@ -1,4 +1,5 @@
-//! A frame that processes of other cores have copies of, and that is taken back from all of them: what that costs by the number of cores.
+//! A frame that processes of other cores have copies of, and that is taken back from all of them: what that costs by
+//! the number of cores.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -62,7 +63,8 @@ fn take_back(monitor: Monitor, frame: Cap<Frame>) -> Result<(), String> {
     frame.revoke().map(drop).map_err(problem("revoking a frame"))
 }
 
-/// What runs on each of the other cores: takes whatever it is sent, into a slot that is empty again when that was taken back.
+/// What runs on each of the other cores: takes whatever it is sent, into a slot that is empty again when that was taken
+/// back.
 pub fn holder() -> Result<(), String> {
     let (monitor, slot) = (monitor(0)?, memory::take_slot().map_err(|error| error.to_string())?);
     loop {

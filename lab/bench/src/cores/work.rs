@@ -1,7 +1,8 @@
 //! Independent work on several cores: what cores that have nothing to do with each other cost each other.
 //!
-//! A unit of work takes memory page by page, computes in it, gives it back, asks its core's memory server and process server, and
-//! makes a thread and awaits it. So it uses the kernel, the servers and the memory of its core, and nothing of others.
+//! A unit of work takes memory page by page, computes in it, gives it back, asks its core's memory server and process
+//! server, and makes a thread and awaits it. So it uses the kernel, the servers and the memory of its core, and nothing
+//! of others.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -164,7 +164,8 @@ impl Actor {
     fn write(&self, offset: usize, value: u64) {
         assert!(offset.is_multiple_of(8) && offset + 8 <= size_of::<Control>(), "not in the control page");
         let place = core::ptr::with_exposed_provenance_mut::<u64>(self.control.address() + offset);
-        // SAFETY: the page is mapped as long as `self` lives, the offset is inside (above), and nobody holds references.
+        // SAFETY: the page is mapped as long as `self` lives, the offset is inside (above), and nobody holds
+        // references.
         unsafe { place.write_volatile(value) };
     }
 

@@ -43,7 +43,8 @@ fn conversation(endpoint: Cap<Endpoint>, length: usize) -> (Role, Role) {
 }
 
 /// `call_N`: from the client's `svc` to the server's first instruction. `reply_recv_N`: from the server's `svc` to the
-/// client's. The server waits when the client calls, and nobody else does; both have the same priority. Answers the sum.
+/// client's. The server waits when the client calls, and nobody else does; both have the same priority. Answers the
+/// sum.
 pub fn round_trip(bench: &Bench, length: usize) -> Result<u64, String> {
     let what = "a round trip";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;

@@ -1,7 +1,8 @@
 //! The programs that are measured, in assembly, and the page that tells each what to do.
 //!
 //! Between the two readings of the counter there must be nothing but what is measured, and what a reading costs must be
-//! known; a compiler promises neither. So each actor (a thread that takes part in a measurement) runs one of these loops:
+//! known; a compiler promises neither. So each actor (a thread that takes part in a measurement) runs one of these
+//! loops:
 //!
 //! ```text
 //! once for each round:

@@ -13,9 +13,9 @@
 //!     send the buffer's capability ───────────────────────────────────────────────► map it, read each page, unmap it,
 //!     unmap the buffer, delete it                                                    delete the capability
 //! ```
-//! A buffer goes to another process, so it is made anew for each burst and the kernel zeroes it: nobody sees what was in it for
-//! somebody else. The device is the real-time clock, whose alarm has gone off once and for all: its mask register raises and lowers
-//! the interrupt line.
+//! A buffer goes to another process, so it is made anew for each burst and the kernel zeroes it: nobody sees what was
+//! in it for somebody else. The device is the real-time clock, whose alarm has gone off once and for all: its mask
+//! register raises and lowers the interrupt line.
 
 use alloc::boxed::Box;
 use alloc::string::String;

@@ -1,8 +1,8 @@
 //! How long after its deadline the thread runs that waited for it, and what preemption costs (R3, section 5).
 //!
-//! A thread of the highest priority waits until a deadline, which is a number of instructions: while the machine never idles, its
-//! time is the count of retired instructions ([`phase`]). The latency is what was retired from the deadline to the thread's first
-//! instruction after it. Three loads run meanwhile:
+//! A thread of the highest priority waits until a deadline, which is a number of instructions: while the machine never
+//! idles, its time is the count of retired instructions ([`phase`]). The latency is what was retired from the deadline
+//! to the thread's first instruction after it. Three loads run meanwhile:
 //!
 //! | load | module | what it does |
 //! |---|---|---|
@@ -15,8 +15,9 @@
 //! ```text
 //! values: SERIES FIRST V V V …      the values of a series from number FIRST on
 //! ```
-//! [`model`] sets R3's analytic model beside such latencies. The host tool makes means, percentiles and distribution functions of them. With the argument `watching` the loads run on a kernel
-//! that measures itself, and what is printed is the longest stretch with interrupts off.
+//! [`model`] sets R3's analytic model beside such latencies. The host tool makes means, percentiles and distribution
+//! functions of them. With the argument `watching` the loads run on a kernel that measures itself, and what is printed
+//! is the longest stretch with interrupts off.
 
 mod adversary;
 mod io;

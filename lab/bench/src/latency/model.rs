@@ -1,14 +1,15 @@
-//! R3's analytic model beside measurements: how late the kernel begins to handle an interrupt, from the lengths of the stretches in
-//! which it cannot.
+//! R3's analytic model beside measurements: how late the kernel begins to handle an interrupt, from the lengths of the
+//! stretches in which it cannot.
 //!
 //! For each load, on a kernel that measures itself:
 //!
-//! 1. The load runs alone. The kernel sums the lengths of all stretches with interrupts off and their squares, and how many
-//!    instructions passed is known. That is all that the model needs.
-//! 2. The load runs while the timer interrupts it at random moments, and the kernel says when it was entered for each. That is what the
-//!    model predicts.
+//! 1. The load runs alone. The kernel sums the lengths of all stretches with interrupts off and their squares, and how
+//!    many instructions passed is known. That is all that the model needs.
+//! 2. The load runs while the timer interrupts it at random moments, and the kernel says when it was entered for each.
+//!    That is what the model predicts.
 //!
-//! The first has nothing of the second: neither the stretches of the thread that waits for the timer, nor the latencies.
+//! The first has nothing of the second: neither the stretches of the thread that waits for the timer, nor the
+//! latencies.
 //!
 //! ```text
 //! figure: LOAD_time T                  instructions of the first part
@@ -33,8 +34,8 @@ use crate::KERNEL;
 /// How long the load runs alone, in ticks: 160 million instructions, which 32 bits hold.
 const ALONE: u64 = 10_000_000;
 
-/// When the kernel was entered. An entry for another interrupt may have come just before the deadline, and have found the timer's, too:
-/// then that waited for nothing.
+/// When the kernel was entered. An entry for another interrupt may have come just before the deadline, and have found
+/// the timer's, too: then that waited for nothing.
 struct Entries(Vec<u32>);
 
 impl Also for Entries {

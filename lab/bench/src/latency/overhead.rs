@@ -1,9 +1,9 @@
 //! What timer interrupts cost a computation (R3, section 5.1 and figure 4).
 //!
-//! A piece of work is a million instructions of arithmetic. Its length without any interrupt is known exactly; then it is carried
-//! out many times while a thread of the highest priority waits for one deadline after another, a millisecond apart on average.
-//! Whatever a piece takes longer then is overhead: the interrupt, the switch to the thread that waited, what that does, and the
-//! switch back.
+//! A piece of work is a million instructions of arithmetic. Its length without any interrupt is known exactly; then it
+//! is carried out many times while a thread of the highest priority waits for one deadline after another, a millisecond
+//! apart on average. Whatever a piece takes longer then is overhead: the interrupt, the switch to the thread that
+//! waited, what that does, and the switch back.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -41,7 +41,8 @@ fn piece() -> u32 {
 pub fn measure(seed: u64) -> Result<(u32, Vec<u32>), String> {
     let own = Cap::<SchedulingContext>::new(tench::abi::layout::slot::SCHEDULING);
     let info = own.query().map_err(problem("the own scheduling context"))?;
-    // Nobody ends the time slice of somebody who has none; that is for priorities and ceilings below that of whoever authorises it.
+    // Nobody ends the time slice of somebody who has none; that is for priorities and ceilings below that of whoever
+    // authorises it.
     let authority = make::<SchedulingContext>(0).map_err(problem("a scheduling context"))?;
     authority.cap().configure(0, info.ceiling, info.slice, None).map_err(problem("the authority"))?;
     own.configure(info.priority, HIGHEST.into(), 0, None).map_err(problem("the time slice"))?;

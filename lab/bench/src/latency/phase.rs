@@ -1,15 +1,17 @@
 //! How the system counter and the count of retired instructions are tied.
 //!
-//! On a machine that counts instructions, virtual time is the number of instructions (a nanosecond each) and what idle time was
-//! skipped. The system counter shows it in steps of 16 ns; the performance monitors show the instructions alone. While the machine
-//! never idles, the two differ by a constant, the *offset*: `time = instructions + offset`. Each pair of readings says where the
-//! offset lies to within one step; readings at many places within a step leave one value. With it, a deadline in ticks of the
-//! counter is an exact number of instructions, and what passes until an instruction of a program can be counted exactly.
+//! On a machine that counts instructions, virtual time is the number of instructions (a nanosecond each) and what idle
+//! time was skipped. The system counter shows it in steps of 16 ns; the performance monitors show the instructions
+//! alone. While the machine never idles, the two differ by a constant, the *offset*: `time = instructions + offset`.
+//! Each pair of readings says where the offset lies to within one step; readings at many places within a step leave one
+//! value. With it, a deadline in ticks of the counter is an exact number of instructions, and what passes until an
+//! instruction of a program can be counted exactly.
 
 /// Nanoseconds, and so instructions, of one tick: the counter of the emulated machine has 62.5 MHz.
 pub const TICK: u64 = 16;
 
-/// Pairs of readings. They lie an odd number of instructions apart, or two do, so that sixteen see every place in a step.
+/// Pairs of readings. They lie an odd number of instructions apart, or two do, so that sixteen see every place in a
+/// step.
 const READINGS: u32 = 256;
 
 /// The offset. The count of instructions has 32 bits on some processors; so has everything here.
@@ -42,8 +44,8 @@ impl Range {
 }
 
 impl Phase {
-    /// Finds the offset; `None` if the readings contradict each other or leave more than one value, because the machine does not
-    /// count instructions or was interrupted in between.
+    /// Finds the offset; `None` if the readings contradict each other or leave more than one value, because the machine
+    /// does not count instructions or was interrupted in between.
     pub fn find() -> Option<Phase> {
         Self::from_readings((0..READINGS).map(readings))
     }
@@ -56,8 +58,8 @@ impl Phase {
         (range.length == 1).then_some(Phase { offset: range.first })
     }
 
-    /// Instructions retired between a deadline and a reading of the count, which is itself one that does not count. Negative if
-    /// the reading was before the deadline.
+    /// Instructions retired between a deadline and a reading of the count, which is itself one that does not count.
+    /// Negative if the reading was before the deadline.
     pub const fn difference(&self, deadline: u64, count: u64) -> i32 {
         let at_deadline = (deadline as u32).wrapping_mul(TICK as u32).wrapping_sub(self.offset);
         (count as u32).wrapping_sub(at_deadline).wrapping_sub(1) as i32
@@ -127,7 +129,8 @@ mod tests {
 
     #[test]
     fn a_deadline_is_a_number_of_instructions() {
-        // Tick 100 is 1,600 ns, which is instruction 1,595: the reading that is instruction 1,600 comes after four others.
+        // Tick 100 is 1,600 ns, which is instruction 1,595: the reading that is instruction 1,600 comes after four
+        // others.
         let phase = Phase { offset: 5 };
         assert_eq!(phase.latency(100, 1600), 4);
         // The count has wrapped, the counter has not.

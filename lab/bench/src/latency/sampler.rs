@@ -64,8 +64,8 @@ impl Drop for Raised {
     }
 }
 
-/// Takes samples in the main thread while something else runs at lower priorities. Answers the latencies in instructions, from the
-/// deadline to the thread's first instruction after it.
+/// Takes samples in the main thread while something else runs at lower priorities. Answers the latencies in
+/// instructions, from the deadline to the thread's first instruction after it.
 pub fn sample(spacing: Spacing, seed: u64, also: &mut impl Also) -> Result<Vec<u32>, String> {
     // Everything is there before anything is measured.
     let mut latencies = alloc::vec![0_u32; spacing.samples];
@@ -108,7 +108,8 @@ impl Pause {
     }
 }
 
-/// Waits until a deadline in ticks. Answers the count of retired instructions, read by the first instruction after the wait.
+/// Waits until a deadline in ticks. Answers the count of retired instructions, read by the first instruction after the
+/// wait.
 fn wait_until(timer: &Made<Notification>, deadline: u64) -> Result<u64, String> {
     let (code, count) = wait_and_count(timer.cap(), deadline);
     if code == tench::abi::Error::TimedOut as u64 {
@@ -124,8 +125,8 @@ fn wait_and_count(timer: Cap<Notification>, deadline: u64) -> (u64, u64) {
     use tench::abi::{Operation, Tag};
 
     let (code, count): (u64, u64);
-    // SAFETY: a receive from a notification changes no memory of the program. The registers are declared as the kernel treats them:
-    // results, or cleared, or preserved; `x13` is read into after it has been cleared.
+    // SAFETY: a receive from a notification changes no memory of the program. The registers are declared as the kernel
+    // treats them: results, or cleared, or preserved; `x13` is read into after it has been cleared.
     unsafe {
         core::arch::asm!(
             "svc #1",

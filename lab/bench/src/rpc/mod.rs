@@ -8,8 +8,8 @@
 //! | `parts_N` | N bytes as parts of 448, a request each, where otherwise memory is shared |
 //! | `ram_local`, `ram_remote` | an untyped of 4 KiB: from books in this process, and from the memory server: see [`ram`] |
 //!
-//! Strings of 16 and 128 bytes travel in messages; 1,024 bytes and 64 KiB through memory that is shared with the server. The
-//! client copies the string into that memory and the server out of it: both are part of the figure.
+//! Strings of 16 and 128 bytes travel in messages; 1,024 bytes and 64 KiB through memory that is shared with the
+//! server. The client copies the string into that memory and the server out of it: both are part of the figure.
 
 mod ram;
 mod server;
@@ -64,7 +64,8 @@ impl Costs {
         self.0.get(index).copied().unwrap_or(0)
     }
 
-    /// Prints median, 99th percentile and largest, and the distribution function: which percentage costs at most so much.
+    /// Prints median, 99th percentile and largest, and the distribution function: which percentage costs at most so
+    /// much.
     fn print(&self, key: &str) {
         figure(key, self.within(500));
         figure(&format!("{key}_99"), self.within(990));

@@ -1,8 +1,9 @@
 //! Capabilities to memory, 7,000 of them: R0's figure 16.
 //!
-//! **Remote** is `give` of the memory server. **Local** is what that method does, done in this process with a stock of its own:
-//! the memory server's books (`tench_mem::books`) find a block, an untyped of it is made for the books, which revokes it one
-//! day, and another of that for whoever asked. Slots for the caller's capabilities are taken before, in both cases.
+//! **Remote** is `give` of the memory server. **Local** is what that method does, done in this process with a stock of
+//! its own: the memory server's books (`tench_mem::books`) find a block, an untyped of it is made for the books, which
+//! revokes it one day, and another of that for whoever asked. Slots for the caller's capabilities are taken before, in
+//! both cases.
 
 use alloc::vec;
 use alloc::vec::Vec;

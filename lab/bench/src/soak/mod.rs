@@ -50,8 +50,8 @@ const MAX_CLIENTS: u64 = 6;
 const LONGEST_LIFE: u64 = 4_000_000;
 /// Priority of the clients; this program's own is higher.
 const PRIORITY: u8 = 100;
-/// Bytes that all servers together may have more than after the rounds that do not count, however long it goes on; without
-/// the process server.
+/// Bytes that all servers together may have more than after the rounds that do not count, however long it goes on;
+/// without the process server.
 const SERVERS_BOUND: i64 = 1 << 20;
 /// The same for the process server: for its records of processes that have ended, and some bytes for each process ever.
 const RECORDS_BOUND: i64 = 4 << 20;

@@ -1,7 +1,7 @@
 //! Spawning without the process server: the loader's library runs in the caller, with its memory and its capabilities.
 //!
-//! What it makes is no process of the process server's, which knows nothing of it: it has no number there, nobody can wait
-//! for it, its faults go to its maker, its memory is on its maker's account, and it ends when its maker takes that
+//! What it makes is no process of the process server's, which knows nothing of it: it has no number there, nobody can
+//! wait for it, its faults go to its maker, its memory is on its maker's account, and it ends when its maker takes that
 //! back. It finds the memory server, as its maker's own client, and nobody else.
 
 use alloc::string::String;

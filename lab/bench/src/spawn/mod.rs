@@ -1,5 +1,5 @@
-//! What a process costs: R0's figures 13 and 17, its latency of spawning by the number of processes that there are, and on
-//! from 25 to 1,000.
+//! What a process costs: R0's figures 13 and 17, its latency of spawning by the number of processes that there are, and
+//! on from 25 to 1,000.
 //!
 //! | key | what |
 //! |---|---|
@@ -13,9 +13,9 @@
 //! | `local_kept_kib` | what all of those have asked the memory server for themselves, which stays their maker's |
 //! | `…_percent` | what 1,000 costs in per cent of 25 |
 //!
-//! Samples `rpc`, `local`, `kill`, `local_end` over the number of processes. `rpc_N` and so on are means of the last 25 up
-//! to the N-th, because now and then an array or a node grows. All of them are alive: each has run until it waits before
-//! the next one is made. Instructions of all who take part.
+//! Samples `rpc`, `local`, `kill`, `local_end` over the number of processes. `rpc_N` and so on are means of the last 25
+//! up to the N-th, because now and then an array or a node grows. All of them are alive: each has run until it waits
+//! before the next one is made. Instructions of all who take part.
 
 mod local;
 

@@ -1,5 +1,6 @@
-//! The client's functions. Each takes what it sends from memory, calls, and puts the answer into memory, so that they differ in
-//! the call alone. They are compiled once each and have names of their own, by which the host tool finds their sizes.
+//! The client's functions. Each takes what it sends from memory, calls, and puts the answer into memory, so that they
+//! differ in the call alone. They are compiled once each and have names of their own, by which the host tool finds
+//! their sizes.
 
 use tench::sys::{Cap, CapAddress, Carried, Endpoint, Message, Notification};
 use tench_protocol::{DONE, call};

@@ -1,5 +1,5 @@
-//! What a request costs by a bare call, by a generated stub, and by the generic message builder; and `task_info` by a generated
-//! stub and by a layer of ports.
+//! What a request costs by a bare call, by a generated stub, and by the generic message builder; and `task_info` by a
+//! generated stub and by a layer of ports.
 //!
 //! | key | what |
 //! |---|---|
@@ -12,9 +12,10 @@
 //! | `task_info_stub`, `task_info_port` | a structure of 10 words, both sides, see [`ports`] |
 //! | `…_bytes` | the size of the client's function, taken from the program by the host tool |
 //!
-//! But for `served_…` and `task_info_…`, the server is the same: it echoes words, without looking at them. Each figure is the
-//! whole round trip to a thread of the same process and back; it includes taking the words from memory and putting the answer
-//! there, which is the same everywhere. What two readings of the counter and the call of an empty function cost is taken off.
+//! But for `served_…` and `task_info_…`, the server is the same: it echoes words, without looking at them. Each figure
+//! is the whole round trip to a thread of the same process and back; it includes taking the words from memory and
+//! putting the answer there, which is the same everywhere. What two readings of the counter and the call of an empty
+//! function cost is taken off.
 
 mod calls;
 mod interface;

@@ -1,12 +1,12 @@
-//! `task_info` by a layer of ports, as R2 found it in its system: the client names a port, not a capability; every item of a
-//! message has a descriptor of its type; the message is copied on each of its four ways between caller, layer and server; and
-//! the server finds object and routine by look-up.
+//! `task_info` by a layer of ports, as R2 found it in its system: the client names a port, not a capability; every item
+//! of a message has a descriptor of its type; the message is copied on each of its four ways between caller, layer and
+//! server; and the server finds object and routine by look-up.
 //!
 //! ```text
 //! client stub ─▶ buffer ─ copy ▶ layer: names ▶ rights ─ our call ─▶ layer ─ copy ▶ buffer ─▶ server stub ─▶ routine
 //! ```
-//! It is written for this experiment, to be as dear as it has to be and no dearer: nothing is allocated on the way, names are
-//! looked up in a tree of some hundred, and its messages are sent by this system's own calls.
+//! It is written for this experiment, to be as dear as it has to be and no dearer: nothing is allocated on the way,
+//! names are looked up in a tree of some hundred, and its messages are sent by this system's own calls.
 
 use alloc::collections::BTreeMap;
 use core::hint::black_box;

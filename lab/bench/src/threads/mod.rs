@@ -1,7 +1,8 @@
 //! A shared counter with turn-taking: R2's table 8.2.
 //!
-//! Each of N threads takes a lock of its own (its turn), takes the lock of the counter, increments it, gives that lock up, and
-//! gives up the next thread's turn. So each increment is two locks taken and given up, of which one had to be waited for.
+//! Each of N threads takes a lock of its own (its turn), takes the lock of the counter, increments it, gives that lock
+//! up, and gives up the next thread's turn. So each increment is two locks taken and given up, of which one had to be
+//! waited for.
 //!
 //! | key | the locks |
 //! |---|---|
@@ -51,7 +52,8 @@ trait Locks {
     fn unlock(&self, index: usize);
 }
 
-/// What the threads share besides the locks: all but the first turn are taken at the beginning. The counter's lock comes last.
+/// What the threads share besides the locks: all but the first turn are taken at the beginning. The counter's lock
+/// comes last.
 struct Counter {
     value: AtomicU64,
     before: AtomicU64,

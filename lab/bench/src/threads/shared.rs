@@ -1,7 +1,7 @@
 //! The threads in two processes.
 //!
-//! Cells of the frame: the turns (semaphores, because a turn is given up by another than takes it), the counter's lock, the
-//! counter, and how many threads of the child are ready.
+//! Cells of the frame: the turns (semaphores, because a turn is given up by another than takes it), the counter's lock,
+//! the counter, and how many threads of the child are ready.
 
 use alloc::string::String;
 use alloc::sync::Arc;

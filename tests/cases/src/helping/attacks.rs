@@ -1,4 +1,5 @@
-//! What whoever asks or answers cannot gain by it: priority, time, a deadline that does not end, memory, other messages' words.
+//! What whoever asks or answers cannot gain by it: priority, time, a deadline that does not end, memory, other
+//! messages' words.
 
 use tench::abi::fault::Registers;
 use tench::abi::layout::slot;
@@ -230,8 +231,8 @@ fn chained(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A client on a context that lies in memory of its own calls the first of so many servers without time, each of which calls the next.
-/// In the middle of that the context goes, and its memory becomes a frame, into which nobody may write.
+/// A client on a context that lies in memory of its own calls the first of so many servers without time, each of which
+/// calls the next. In the middle of that the context goes, and its memory becomes a frame, into which nobody may write.
 fn lose_context(stage: &mut Stage, length: usize, unbind: bool) -> Outcome {
     let endpoints = [stage.endpoint()?, stage.endpoint()?, stage.endpoint()?];
     let mut servers = [None; 3];

@@ -1,5 +1,6 @@
-//! What a program can do to others, or get through what it starts, that was given nothing but its standard capabilities: nothing. Each
-//! case starts such a program, a child of this one, which tries everything and says by its exit code which attempt had success.
+//! What a program can do to others, or get through what it starts, that was given nothing but its standard
+//! capabilities: nothing. Each case starts such a program, a child of this one, which tries everything and says by its
+//! exit code which attempt had success.
 
 use alloc::format;
 
@@ -219,8 +220,8 @@ fn has_standard_capabilities(process: u64) -> Option<bool> {
     }
 }
 
-/// Starts the clock five times at endpoints of its own, and ends them: nothing of it concerns anybody else. Five such requests once kept
-/// the process server busy for ever.
+/// Starts the clock five times at endpoints of its own, and ends them: nothing of it concerns anybody else. Five such
+/// requests once kept the process server busy for ever.
 fn duplicate() -> Option<bool> {
     let clock = PROCS.find("clock", 0).ok()?;
     for _ in 0..5 {
@@ -276,7 +277,8 @@ fn descendant(powers: u64) -> Option<i32> {
     if more { status.exit_code().map(|code| code as i32) } else { Some(2) }
 }
 
-/// A server without an endpoint once asked the kernel for requests for ever, at the priority that the description gave it.
+/// A server without an endpoint once asked the kernel for requests for ever, at the priority that the description gave
+/// it.
 pub fn alone() -> Outcome {
     for server in ["names", "console", "files"] {
         let child = PROCS.prepare(server)?.start()?;

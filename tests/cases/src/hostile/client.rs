@@ -134,7 +134,8 @@ impl Victim {
     }
 }
 
-/// Blocks, mostly of the smallest kind. Nowhere do their capabilities arrive; the memory is this process's all the same.
+/// Blocks, mostly of the smallest kind. Nowhere do their capabilities arrive; the memory is this process's all the
+/// same.
 fn blocks(victim: &Victim, random: &mut Random, _: u64) -> Message {
     let mut message = victim.message(1);
     message.extend(&[if random.below(16) == 0 { random.below(50) } else { 12 }, 0, 0, 0]);
@@ -226,7 +227,8 @@ pub fn run(name: &str, seed: u64) -> Option<i32> {
     });
     let mut random = Random::new(seed);
     for step in 0.. {
-        // A thread that is suspended does not read what it is answered; one that goes on has been answered, or never is.
+        // A thread that is suspended does not read what it is answered; one that goes on has been answered, or never
+        // is.
         if let Some(other) = others[random.below(THREADS) as usize].thread() {
             let _ = if random.below(3) == 0 { other.suspend() } else { other.resume() };
         }

@@ -1,9 +1,10 @@
 //! Hostile clients of each server, while somebody else is served.
 //!
-//! Two processes with several threads each ask a server for nonsense and for everything, give up before they are answered, do not
-//! read what they are answered, and are killed in the middle of it ([`client`]). Meanwhile this program asks the server for a
-//! fixed piece of work and looks at every answer ([`work`]): it is right, and costs what it costs alone, as far as nobody of the same
-//! priority takes a time slice. When the hostile ones have been killed, the books say what they said before.
+//! Two processes with several threads each ask a server for nonsense and for everything, give up before they are
+//! answered, do not read what they are answered, and are killed in the middle of it ([`client`]). Meanwhile this
+//! program asks the server for a fixed piece of work and looks at every answer ([`work`]): it is right, and costs what
+//! it costs alone, as far as nobody of the same priority takes a time slice. When the hostile ones have been killed,
+//! the books say what they said before.
 
 pub mod attacks;
 pub mod authority;
@@ -218,7 +219,8 @@ fn play(scene: &Scene<'_>) -> Outcome {
             lower * 100 / alone,
             same * 100 / alone
         );
-        // Requests of theirs that run out of time interrupt it, at most one of each thread while a piece of work is done.
+        // Requests of theirs that run out of time interrupt it, at most one of each thread while a piece of work is
+        // done.
         let interruptions = 2 * PIECES * ENEMIES * ENEMY_THREADS * INTERRUPTION;
         check!(lower <= alone * BOUND / 100 + interruptions);
         // Each thread that attacks may have its time slice whenever this one has used up its own, or has waited.

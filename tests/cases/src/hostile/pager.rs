@@ -18,7 +18,8 @@ use crate::child::Random;
 
 /// Log2 of the pages that the pager has.
 const POOL_BITS: u32 = 8;
-/// The good client's number. Those of the hostile ones are their processes', of which none that they know of is the first.
+/// The good client's number. Those of the hostile ones are their processes', of which none that they know of is the
+/// first.
 const GOOD: u64 = 1;
 /// Pages that the good client touches.
 const PAGES: u64 = 12;

@@ -1,5 +1,5 @@
-//! What a program that was given nothing but its standard capabilities is refused. Each case starts such a program, a child of this one,
-//! which tries everything and says by its exit code which attempt was not refused as it should be.
+//! What a program that was given nothing but its standard capabilities is refused. Each case starts such a program, a
+//! child of this one, which tries everything and says by its exit code which attempt was not refused as it should be.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -7,8 +7,8 @@ use tench_protocol::label;
 
 use crate::child::Random;
 
-/// Shares of every size, mostly for the main thread's scheduling context, now and then for another capability; releases of whatever
-/// number; questions.
+/// Shares of every size, mostly for the main thread's scheduling context, now and then for another capability; releases
+/// of whatever number; questions.
 pub fn request(random: &mut Random) -> Message {
     let message = |method| Message::new(label(Reserve::<()>::INTERFACE, Reserve::<()>::VERSION, method));
     let most = 1 << (20 + random.below(14));

@@ -200,8 +200,8 @@ pub fn file_usage() -> Outcome<Usage> {
     tench::again(|| Files::STANDARD.usage()).map_err(because("the file server's usage"))
 }
 
-/// Removes what there is in the root and in `/tmp` and is not of the boot archive. What lies in a directory is moved to `/tmp` first,
-/// because paths to it can be too long.
+/// Removes what there is in the root and in `/tmp` and is not of the boot archive. What lies in a directory is moved to
+/// `/tmp` first, because paths to it can be too long.
 pub fn remove_files() -> Outcome {
     let (mut moved, mut before) = (0, 0);
     loop {

@@ -1,7 +1,8 @@
 //! Columns 5 and 6: interrupts in the handler of another, and while nobody runs.
 //!
-//! Two interrupts are pending at once when a line that is high is acknowledged while a deadline passes: both wait for the
-//! end of that system call. The timer comes first; it wakes more threads than one batch, so it lets the line in between.
+//! Two interrupts are pending at once when a line that is high is acknowledged while a deadline passes: both wait for
+//! the end of that system call. The timer comes first; it wakes more threads than one batch, so it lets the line in
+//! between.
 
 use tench::abi::Operation;
 use tench::abi::object::{Statistic, ThreadState};
@@ -24,8 +25,8 @@ const AROUND: u64 = 110;
 /// Up to which it is moved further, by so many at a time: until it passes when the driver has looked at all sleepers.
 const FAR: u64 = 2500;
 const STEP: usize = 100;
-/// Words: when the sleepers' deadline is; whether the driver looks; what it saw; what went wrong in the drill, the driver; how often
-/// something came between while the driver looked.
+/// Words: when the sleepers' deadline is; whether the driver looks; what it saw; what went wrong in the drill, the
+/// driver; how often something came between while the driver looked.
 const DEADLINE: usize = 0;
 const LOOKING: usize = 1;
 const SEEN: usize = 2;
@@ -131,8 +132,8 @@ impl Nest {
         Ok(Nest { drill, driver, sleepers, bed, line, clock })
     }
 
-    /// Lets the drill acknowledge the line, about when the sleepers' deadline passes: `ticks` after the drill is told to,
-    /// which then begins `late` instructions later.
+    /// Lets the drill acknowledge the line, about when the sleepers' deadline passes: `ticks` after the drill is told
+    /// to, which then begins `late` instructions later.
     fn round(&self, late: u64, ticks: u64) -> Outcome<Round> {
         let before = (KERNEL.query(Statistic::NestedInterrupts)?, depth(self.drill.worker.thread)?);
         // Long enough for all of them to fall asleep.
@@ -166,8 +167,8 @@ impl Nest {
         })
     }
 
-    /// Rounds at all ticks, from the deadline that passes long before the line is acknowledged to that which passes long
-    /// after it. Does `what` after each, and looks at last that both interrupts were pending at once in some.
+    /// Rounds at all ticks, from the deadline that passes long before the line is acknowledged to that which passes
+    /// long after it. Does `what` after each, and looks at last that both interrupts were pending at once in some.
     fn sweep(self, mut what: impl FnMut(&Nest, Round) -> Outcome) -> Outcome {
         let (mut nested, mut before, mut after) = (0, 0, 0);
         for tick in 0..AROUND {

@@ -8,9 +8,10 @@
 //!
 //! Case `TABccrr` is column `cc`, row `rr`: kernel stack, saving area, context switch, restoring area.
 //!
-//! What is interrupted runs at low priority in a [`Drill`]; what interrupts it is the deadline of the main thread, which
-//! is moved tick by tick (16 instructions) over what the drill does, while that begins up to 15 instructions later. A
-//! kernel without windows lets nothing in where the table says "kernel mode": the cases say what they expect there.
+//! What is interrupted runs at low priority in a [`Drill`]; what interrupts it is the deadline of the main thread,
+//! which is moved tick by tick (16 instructions) over what the drill does, while that begins up to 15 instructions
+//! later. A kernel without windows lets nothing in where the table says "kernel mode": the cases say what they expect
+//! there.
 
 mod interrupt;
 mod kernel;

@@ -58,8 +58,8 @@ fn slider(stage: &mut Stage) -> Outcome<Worker<u64>> {
     })
 }
 
-/// Whether a stopped worker is in the middle of the 4,096 instructions. Single ones like them are everywhere: the linker shortens
-/// code and fills what is left.
+/// Whether a stopped worker is in the middle of the 4,096 instructions. Single ones like them are everywhere: the
+/// linker shortens code and fills what is left.
 fn slides(registers: &Registers) -> bool {
     let four = registers.pc & !15;
     [read(four), read(four + 8)] == [NOPS; 2]
@@ -162,7 +162,8 @@ fn sweep(drill: &Drill) -> Outcome {
     Ok(())
 }
 
-/// Words that an upcall and the main thread share: rounds of 4,096 instructions to do, and done, and how many went wrong.
+/// Words that an upcall and the main thread share: rounds of 4,096 instructions to do, and done, and how many went
+/// wrong.
 const TO_DO: usize = 0;
 const DONE: usize = 1;
 const WRONG: usize = 2;
@@ -204,8 +205,8 @@ fn caller(stage: &mut Stage, rounds: u64) -> Outcome<Worker<u64>> {
     Ok(worker)
 }
 
-/// Lets a worker go on for a while. Answers whether it then is in the middle of doing nothing in its upcall, after so many
-/// rounds.
+/// Lets a worker go on for a while. Answers whether it then is in the middle of doing nothing in its upcall, after so
+/// many rounds.
 fn slides_in_round(stage: &mut Stage, worker: &Worker<u64>, round: u64) -> Outcome<bool> {
     sleep(stage, 60)?;
     check!(!worker.has_ended());

@@ -1,4 +1,5 @@
-//! For how long interrupts are off: the table of a kernel's longest stretches, path by path, and what was done meanwhile.
+//! For how long interrupts are off: the table of a kernel's longest stretches, path by path, and what was done
+//! meanwhile.
 
 use tench_abi::object::stretch;
 
@@ -20,8 +21,8 @@ pub const ADVERSARY: Experiment = Experiment {
     ..USUAL
 };
 
-/// The longest time with interrupts off on each path, how often it was taken, how long they were off on the average, and in which deed
-/// the longest was.
+/// The longest time with interrupts off on each path, how often it was taken, how long they were off on the average,
+/// and in which deed the longest was.
 fn tables(measured: &Measured) -> Vec<Table> {
     let of = |series: &str, path: f64| {
         let sample = measured.samples.iter().find(|sample| sample.series == series && sample.x == path);

@@ -1,6 +1,6 @@
 //! Recorded figures, and what differs from them. The comparison is exact: the machine is deterministic, so one
-//! instruction more is one instruction more. Another compiler makes other instructions, so its figures are not compared;
-//! what this tool computes without a target is the same with every compiler.
+//! instruction more is one instruction more. Another compiler makes other instructions, so its figures are not
+//! compared; what this tool computes without a target is the same with every compiler.
 
 use std::collections::BTreeSet;
 

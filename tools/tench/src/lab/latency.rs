@@ -1,6 +1,7 @@
 //! How late a thread runs that waits for the timer, beside R3's section 5: figures, samples, distribution functions.
 //!
-//! The target prints the latencies alone, one series for each load and kernel; what is said about them is computed here.
+//! The target prints the latencies alone, one series for each load and kernel; what is said about them is computed
+//! here.
 
 use super::experiments::{Experiment, PLAIN, Run, USUAL};
 use super::measure::{Measured, Sample};
@@ -11,13 +12,14 @@ use crate::build::Kernel;
 const KERNELS: [(&str, &str); 2] = [("preempt", "preemptible"), ("nopreempt", "not preemptible")];
 /// The loads.
 const LOADS: [&str; 3] = ["cpu", "io", "adversary"];
-/// R3's pictures: which load, what it is called, and the letters of its panels: samples without and with preemption, then the
-/// distribution functions.
+/// R3's pictures: which load, what it is called, and the letters of its panels: samples without and with preemption,
+/// then the distribution functions.
 const R3_LOADS: [(&str, &str, [char; 4]); 2] =
     [("io", "I/O-bound", ['a', 'b', 'e', 'f']), ("cpu", "CPU-bound", ['c', 'd', 'g', 'h'])];
 
-/// At most 2,500 instructions with preemption where R3 reaches 2,500 cycles; a tenth of the worst without it where a program asks
-/// for the longest operations; four fifths of the mean; and nothing for it on the shortest message and on computations.
+/// At most 2,500 instructions with preemption where R3 reaches 2,500 cycles; a tenth of the worst without it where a
+/// program asks for the longest operations; four fifths of the mean; and nothing for it on the shortest message and on
+/// computations.
 const TARGETS: &[(&str, f64)] = &[
     ("io_worst_preempt", 2500.0),
     ("io_mean_percent", 80.0),
@@ -62,8 +64,8 @@ fn percentile_99(values: &[f64]) -> f64 {
     values.get(place).copied().unwrap_or_default()
 }
 
-/// A distribution function: how many percent of ascending values are at most so much. It begins with none at the least value, and
-/// has a point for each different value.
+/// A distribution function: how many percent of ascending values are at most so much. It begins with none at the least
+/// value, and has a point for each different value.
 fn distribution(values: &[f64]) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = values.first().map(|least| (*least, 0.0)).into_iter().collect();
     for (index, value) in values.iter().enumerate() {

@@ -11,8 +11,8 @@
 //! ```
 //! An experiment may also, or only, be computed by this tool, where what it measures is a matter of counting and not of
 //! instructions. [`experiments`] is the register; experiments that compute more than a few pictures have a module each.
-//! [`reference`] holds what others reached and what is to be reached, [`measure`] gets the numbers, [`plot`], [`table`] and
-//! [`write`](mod@write) turn them into files, [`baseline`] compares them with the recorded ones.
+//! [`reference`] holds what others reached and what is to be reached, [`measure`] gets the numbers, [`plot`], [`table`]
+//! and [`write`](mod@write) turn them into files, [`baseline`] compares them with the recorded ones.
 
 mod adversary;
 pub mod baseline;

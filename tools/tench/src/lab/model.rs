@@ -1,10 +1,10 @@
 //! R3's analytic model (its equations (20) and (23)) beside what was measured.
 //!
-//! An interrupt that comes at a random moment within a time `T` finds interrupts off in a stretch of length `c` with probability
-//! `c / T`, and then waits `c / 2` on average. So it waits `Σ c² / 2T` on average: equation (20), summed over all sections with
-//! equation (8), if a stretch is everything from an entry to user mode; equation (23), if an operation consists of several stretches
-//! with moments in between at which interrupts are let in. The kernel sums the `c²` of what happens, whichever it is.
-//! docs/manual/latency.md derives it.
+//! An interrupt that comes at a random moment within a time `T` finds interrupts off in a stretch of length `c` with
+//! probability `c / T`, and then waits `c / 2` on average. So it waits `Σ c² / 2T` on average: equation (20), summed
+//! over all sections with equation (8), if a stretch is everything from an entry to user mode; equation (23), if an
+//! operation consists of several stretches with moments in between at which interrupts are let in. The kernel sums the
+//! `c²` of what happens, whichever it is. docs/manual/latency.md derives it.
 
 use std::collections::BTreeMap;
 

@@ -56,7 +56,8 @@ pub const SEL4: &[(&str, f64)] = &[
     ("round_trip_float", 512.0),
 ];
 
-/// Barrelfish (its AOS kernel for AArch64), measured in the same way: deleting a capability of which there are 200 copies.
+/// Barrelfish (its AOS kernel for AArch64), measured in the same way: deleting a capability of which there are 200
+/// copies.
 pub const BARRELFISH_SIBLINGS: &[(&str, f64)] = &[("delete_copy_200", 141_000.0)];
 
 /// The largest good value of each path.
@@ -150,8 +151,8 @@ pub const R2_STUBS: [(&str, f64, f64); 2] = [("by hand", 41.0, 60.0), ("convenie
 /// R2's section 7.1: cycles of `task_info` by its generic layer and by a stub of its own.
 pub const R2_TASK_INFO: [(&str, f64); 2] = [("generic layer", 6023.0), ("stub", 3970.0)];
 
-/// R2's table 8.2 in cycles of its processor: Darwin's locks, which are semaphores in another address space (`server`), and
-/// those of its own library (`local`).
+/// R2's table 8.2 in cycles of its processor: Darwin's locks, which are semaphores in another address space (`server`),
+/// and those of its own library (`local`).
 pub const THREADS_R2: &[(&str, f64)] = &[
     ("local_2", 6426.0),
     ("local_3", 6433.0),
@@ -178,8 +179,8 @@ pub const THREADS_TARGETS: &[(&str, f64)] = &[("local_9_percent", 38.0), ("local
 /// R0's figure 15, in microseconds: what its text says that nearly all strings of a size were sent within.
 pub const RPC_R0: &[(&str, f64)] = &[("string_16", 60.0), ("string_128", 300.0), ("string_1024", 350.0)];
 
-/// A short string costs at most 100 instructions more than two calls of eight words, as `ipc` has them; memory from the server
-/// at most half as much again as from books in the process.
+/// A short string costs at most 100 instructions more than two calls of eight words, as `ipc` has them; memory from the
+/// server at most half as much again as from books in the process.
 pub const RPC_TARGETS: &[(&str, f64)] = &[("string_16", 300.0), ("ram_percent", 150.0)];
 
 /// Whoever waits in turn is never more than one call behind.
@@ -199,8 +200,9 @@ pub const SPAWN_TARGETS: &[(&str, f64)] = &[
     ("local_end_percent", 102.0),
 ];
 
-/// Of a channel's sides that poll; of a ping by sleeping monitors, four times `call_0` and the interrupts, which are `bell`; of a program
-/// on another core, in percent of one on the own; of work on eight cores, in percent of that on one.
+/// Of a channel's sides that poll; of a ping by sleeping monitors, four times `call_0` and the interrupts, which are
+/// `bell`; of a program on another core, in percent of one on the own; of work on eight cores, in percent of that on
+/// one.
 pub const CORES_TARGETS: &[(&str, f64)] = &[
     ("poll_1", 250.0),
     ("poll_7", 250.0),

@@ -1,5 +1,5 @@
-//! What a call costs by hand, by a generated stub and by the message builder, in instructions and in bytes of machine code,
-//! beside R2's tables.
+//! What a call costs by hand, by a generated stub and by the message builder, in instructions and in bytes of machine
+//! code, beside R2's tables.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,11 @@
-//! Whether the table in `docs/manual/authority.md` says what every process holds: the system is booted on one core and on two, the
-//! shell lists the capabilities of each process, and what they are, without numbers that differ between builds, is the table.
+//! Whether the table in `docs/manual/authority.md` says what every process holds: the system is booted on one core and
+//! on two, the shell lists the capabilities of each process, and what they are, without numbers that differ between
+//! builds, is the table.
 //!
-//! A capability that somebody was given, or looked up, is a row with its slot; what a process makes of its memory is one row for each
-//! kind, since how much that is changes with every program; memory of its own is none. `init` and `mem` are loaded before the process server, which cannot list
-//! what they hold: their rows are those of the system description.
+//! A capability that somebody was given, or looked up, is a row with its slot; what a process makes of its memory is
+//! one row for each kind, since how much that is changes with every program; memory of its own is none. `init` and
+//! `mem` are loaded before the process server, which cannot list what they hold: their rows are those of the system
+//! description.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -104,7 +106,8 @@ fn steps(system: &System, cores: u32) -> Vec<Step> {
     lines.into_iter().map(Step::Line).collect()
 }
 
-/// A row of the table without its numbers: process by its place, slot (the last for what has no fixed one), and the text.
+/// A row of the table without its numbers: process by its place, slot (the last for what has no fixed one), and the
+/// text.
 type Row = (usize, u32, String);
 
 /// Rows, and how often each was seen; `None` for what is there in any number.

@@ -1,6 +1,6 @@
-//! The named cases on the target: boots `systems/tests.toml` once for each kernel and number of cores, and reads what the program `cases`
-//! prints. It runs on the first core; on others, their kernels, servers and monitors run meanwhile. The same program carries out the attacks,
-//! each in a process of its own (`tests/cases/src/hostile/attacks`).
+//! The named cases on the target: boots `systems/tests.toml` once for each kernel and number of cores, and reads what
+//! the program `cases` prints. It runs on the first core; on others, their kernels, servers and monitors run meanwhile.
+//! The same program carries out the attacks, each in a process of its own (`tests/cases/src/hostile/attacks`).
 //!
 //! ```text
 //! case: IPC0007 a reply to a dead caller is dropped ... ok
@@ -105,7 +105,8 @@ impl Part {
     }
 }
 
-/// What `cases` is told: on a kernel that measures, the cases about that; its measuring takes time, and others look at that closely.
+/// What `cases` is told: on a kernel that measures, the cases about that; its measuring takes time, and others look at
+/// that closely.
 fn arguments(boot: Boot) -> &'static [&'static str] {
     match (boot.part, boot.kernel) {
         (Part::Attacks, _) => &["attacks"],

@@ -1,10 +1,11 @@
-//! What people see when what everything depends on goes wrong: a kernel that cannot boot, one with a broken instruction, and a
-//! process server with one, which dies while `init` still waits for it.
+//! What people see when what everything depends on goes wrong: a kernel that cannot boot, one with a broken
+//! instruction, and a process server with one, which dies while `init` still waits for it.
 //!
-//! All must power off: the kernel with the status of its failures, and with the functions on the way there, `init` with 1.
+//! All must power off: the kernel with the status of its failures, and with the functions on the way there, `init` with
+//! 1.
 //!
-//! Then the same on another core, while it runs: a kernel, a monitor, a memory server and a process server. Only that core stops, the
-//! others go on, and who waits for it is told.
+//! Then the same on another core, while it runs: a kernel, a monitor, a memory server and a process server. Only that
+//! core stops, the others go on, and who waits for it is told.
 
 use std::time::Duration;
 

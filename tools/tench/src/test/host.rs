@@ -1,4 +1,5 @@
-//! The tests that run on this machine: all libraries, all integration tests, this tool, and the documentation's examples.
+//! The tests that run on this machine: all libraries, all integration tests, this tool, and the documentation's
+//! examples.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -9,8 +10,9 @@ use super::Target;
 use super::report::Report;
 use crate::process;
 
-/// What cargo is asked to test, and what the stage is called. Programs for the target have their logic, and so their tests,
-/// in libraries. The kernel and its model are tested a second time without windows: only these three are built anew.
+/// What cargo is asked to test, and what the stage is called. Programs for the target have their logic, and so their
+/// tests, in libraries. The kernel and its model are tested a second time without windows: only these three are built
+/// anew.
 const STAGES: [(&str, &[&str]); 3] = [
     ("host", &["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"]),
     (
@@ -101,7 +103,8 @@ pub fn run_long(target: &Target, test: &Long, report: &mut Report) -> Result<()>
     Ok(())
 }
 
-/// Runs `cargo test` and shows what it says, but for the single tests that passed. Returns how many did, if none failed.
+/// Runs `cargo test` and shows what it says, but for the single tests that passed. Returns how many did, if none
+/// failed.
 fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<Option<usize>> {
     process::show(command);
     let mut child =

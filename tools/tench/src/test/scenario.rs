@@ -2,11 +2,13 @@
 //!
 //! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
-//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel: NAME`
-//! boots another kernel than the usual one ([`Kernel`]), `# system: peers` another system description, and `# archive: broken` adds files to the boot
-//! archive that are no programs. `# also with cores: 2 4` plays the session again on machines with so many cores, as `NAME/2-cores` and
-//! `NAME/4-cores`: it must be the same, but for lines that end with `monitor`, which lists of programs have there. `seed=N` among the settings of the machine chooses other addresses in each process, and `idle=real`
-//! lets time pass while the machine is idle, for sessions in which a program waits in the background.
+//! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel:
+//! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: peers` another system description, and `#
+//! archive: broken` adds files to the boot archive that are no programs. `# also with cores: 2 4` plays the session
+//! again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, but for lines that
+//! end with `monitor`, which lists of programs have there. `seed=N` among the settings of the machine chooses other
+//! addresses in each process, and `idle=real` lets time pass while the machine is idle, for sessions in which a program
+//! waits in the background.
 
 use std::path::PathBuf;
 use std::time::Duration;

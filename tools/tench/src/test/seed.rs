@@ -1,5 +1,6 @@
-//! Whether addresses follow from the seed: a program faults three times in each of three boots, two of them with the same seed. And whether
-//! processes with the same number on two cores lie elsewhere: it faults on both, often enough that some have, in each of two boots.
+//! Whether addresses follow from the seed: a program faults three times in each of three boots, two of them with the
+//! same seed. And whether processes with the same number on two cores lie elsewhere: it faults on both, often enough
+//! that some have, in each of two boots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Figures in documents are those that were recorded.
 //!
-//! A figure that stands before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`, and the comment says where
-//! a reader of the source finds it; `<!--EXPERIMENT.KEY+KEY-->` is a sum. It is written with as many digits after the point as stand
-//! there already, and with commas.
+//! A figure that stands before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`, and the comment
+//! says where a reader of the source finds it; `<!--EXPERIMENT.KEY+KEY-->` is a sum. It is written with as many digits
+//! after the point as stand there already, and with commas.
 
 use std::collections::BTreeMap;
 

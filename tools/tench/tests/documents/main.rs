@@ -1,8 +1,8 @@
 //! The documents say what is true: each test compares a page with the source that it speaks of.
 //!
 //! `BLESS=1 cargo test -p tench-tool --test documents` writes the parts that are made from source: the table of system
-//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and pages of interfaces,
-//! figures that were recorded.
+//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and pages of
+//! interfaces, figures that were recorded.
 
 #![forbid(unsafe_code)]
 

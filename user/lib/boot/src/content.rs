@@ -1,8 +1,8 @@
 //! A program's file that a parent hands over, in memory to which nobody else has a capability.
 //!
-//! Its bytes come in messages and are copied out of them. They lie in a frame that is made here: pages of it are shown to the process
-//! whose program it is, to be read and executed, and nobody is given the frame. So what was checked is what runs, whatever the parent
-//! does meanwhile.
+//! Its bytes come in messages and are copied out of them. They lie in a frame that is made here: pages of it are shown
+//! to the process whose program it is, to be read and executed, and nobody is given the frame. So what was checked is
+//! what runs, whatever the parent does meanwhile.
 
 use tench::memory::{self, Window as View};
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
@@ -23,7 +23,8 @@ pub struct Content {
 }
 
 impl Content {
-    /// Makes room for a file of so many bytes. `block` takes a block of 2^n bytes, with its capability in an empty slot.
+    /// Makes room for a file of so many bytes. `block` takes a block of 2^n bytes, with its capability in an empty
+    /// slot.
     ///
     /// # Errors
     /// Those of `block`; `OutOfMemory` if there are no slots; what the kernel says.
@@ -91,8 +92,9 @@ impl Opened<'_> {
     /// The file.
     pub fn bytes(&self) -> &[u8] {
         let start = core::ptr::with_exposed_provenance::<u8>(self.view.address());
-        // SAFETY: the frame is mapped there, to be read, as long as `view` lives, and is at least that long. Nobody writes to it: only
-        // `Content` has a capability to it, whose `append` takes it mutably, and who is shown pages of it cannot write to them.
+        // SAFETY: the frame is mapped there, to be read, as long as `view` lives, and is at least that long. Nobody
+        // writes to it: only `Content` has a capability to it, whose `append` takes it mutably, and who is shown pages
+        // of it cannot write to them.
         unsafe { core::slice::from_raw_parts(start, self.content.length) }
     }
 

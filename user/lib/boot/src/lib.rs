@@ -1,5 +1,6 @@
-//! The boot archive, as a process is given it: its frames lie side by side in the slots for extra capabilities. What the
-//! loader needs to map something into the process itself. And programs' files that come from elsewhere ([`Content`]).
+//! The boot archive, as a process is given it: its frames lie side by side in the slots for extra capabilities. What
+//! the loader needs to map something into the process itself. And programs' files that come from elsewhere
+//! ([`Content`]).
 
 #![no_std]
 #![deny(missing_docs)]
@@ -17,8 +18,8 @@ use tench_loader::space::Space;
 use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
 use tench_sys::{Cap, Error, Frame, OWN_SPACE, PageTable, Rights};
 
-/// The archive's frames, of which the first lies in slot `first`, and log2 of their sizes. They are the frames that can be read and
-/// executed, and not written: those of devices and channels can be.
+/// The archive's frames, of which the first lies in slot `first`, and log2 of their sizes. They are the frames that can
+/// be read and executed, and not written: those of devices and channels can be.
 pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
     (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
         let found = OWN_SPACE.identify_at(place).ok()?;
@@ -27,8 +28,8 @@ pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
     })
 }
 
-/// Maps the archive's frames side by side, at a random address, to be read for as long as the process lives. Answers them, and what
-/// is in them.
+/// Maps the archive's frames side by side, at a random address, to be read for as long as the process lives. Answers
+/// them, and what is in them.
 ///
 /// # Errors
 /// What the kernel says of a mapping; `OutOfMemory` for its tables.

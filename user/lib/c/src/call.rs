@@ -69,8 +69,8 @@ impl CMessage {
 /// `message` points to a message whose words and capabilities are there as far as its lengths say.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn tench_call(server: u32, message: *mut CMessage) -> c_int {
-    // SAFETY: the caller says what it points to, and C passes it to nobody else meanwhile. Words that were never written
-    // lie beyond the lengths, and are only written to.
+    // SAFETY: the caller says what it points to, and C passes it to nobody else meanwhile. Words that were never
+    // written lie beyond the lengths, and are only written to.
     let message = unsafe { &mut *message };
     let Some(request) = message.request() else { return TOO_LONG };
     let slots = message.slots.map(CapAddress);

@@ -1,7 +1,7 @@
 //! `__thread` and `_Thread_local`.
 //!
-//! Programs are compiled so that each such variable has a control block, and each access calls the function here. A thread's
-//! copy is made when it is first accessed, and goes when the thread ends.
+//! Programs are compiled so that each such variable has a control block, and each access calls the function here. A
+//! thread's copy is made when it is first accessed, and goes when the thread ends.
 
 use alloc::alloc::{alloc, dealloc};
 use core::alloc::Layout;

@@ -14,8 +14,8 @@
 //! call       requests to servers, for the headers of interfaces
 //! ```
 //! The functions have the names of standard C on the target alone; on the host they would take the place of the real
-//! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here
-//! is `unsafe`: a function relies on what standard C says that its caller has to see to.
+//! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything
+//! here is `unsafe`: a function relies on what standard C says that its caller has to see to.
 
 #![cfg_attr(target_os = "none", no_std)]
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]

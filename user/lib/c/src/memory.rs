@@ -8,8 +8,8 @@
 //!       └── 16 bytes ──┘
 //!   └──────── lead ───────────┘   16, or the alignment if that is more
 //! ```
-//! Pieces of no bytes are pieces like others: no two have the same address. Where there is no memory, all answer null and
-//! set `errno`; what the program has stays as it is.
+//! Pieces of no bytes are pieces like others: no two have the same address. Where there is no memory, all answer null
+//! and set `errno`; what the program has stays as it is.
 
 use alloc::alloc::{alloc, alloc_zeroed, dealloc};
 use core::alloc::Layout;
@@ -107,8 +107,8 @@ unsafe extern "C" fn free(memory: *mut c_void) {
     }
 }
 
-/// Makes memory larger or smaller, elsewhere if need be; answers null, and changes nothing, if that cannot be. Elsewhere it
-/// is aligned as `malloc` does it.
+/// Makes memory larger or smaller, elsewhere if need be; answers null, and changes nothing, if that cannot be.
+/// Elsewhere it is aligned as `malloc` does it.
 ///
 /// # Safety
 /// As for `free`; where null is answered, the memory is still in use.

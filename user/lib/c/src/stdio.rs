@@ -1,7 +1,7 @@
 //! Files and standard streams as C has them.
 //!
-//! Output is not kept back: each call sends what it has. Input is read ahead, a message at a time; whoever writes to a file that it
-//! also reads goes on where it has read to.
+//! Output is not kept back: each call sends what it has. Input is read ahead, a message at a time; whoever writes to a
+//! file that it also reads goes on where it has read to.
 
 use alloc::boxed::Box;
 use core::ffi::{c_char, c_int, c_void};

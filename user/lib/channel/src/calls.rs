@@ -1,25 +1,26 @@
 //! Requests and answers over a channel, both ways.
 //!
-//! Each side may have up to 64 requests in flight; answers come in whatever order the other side has them. A request is known
-//! by its number: the low six bits are its place in a table, the others change whenever the place is used again, so that an
-//! answer that comes twice does not pass for the answer to the next request. An answer has to name a request in flight and
-//! its operation, and a request a place that is free; anything else closes the channel.
+//! Each side may have up to 64 requests in flight; answers come in whatever order the other side has them. A request is
+//! known by its number: the low six bits are its place in a table, the others change whenever the place is used again,
+//! so that an answer that comes twice does not pass for the answer to the next request. An answer has to name a request
+//! in flight and its operation, and a request a place that is free; anything else closes the channel.
 //!
 //! # Nobody waits for ever
 //!
-//! Both sides may send as much as they like, so both may find their rings full. That is no deadlock as long as whoever cannot
-//! send goes on taking in, by [`receive`](Calls::receive):
+//! Both sides may send as much as they like, so both may find their rings full. That is no deadlock as long as whoever
+//! cannot send goes on taking in, by [`receive`](Calls::receive):
 //!
 //! 1. To take a message in needs no room: it frees lines and changes the own control line, which can always be written.
 //!    `receive` never waits and sends nothing but what is left of an older message, if there is room for it.
-//! 2. There is always a place for what was taken in. An answer belongs to a request whose place in the table is still kept. Of
-//!    requests no more than the limit are in flight, so whoever has not yet been able to answer keeps at most so many. Events are
-//!    dealt with at once, or dropped.
-//! 3. So lines are taken in whatever else goes on, room is made, and who waits for room is woken. A message that is sent in
-//!    parts is no exception: each part needs one line.
+//! 2. There is always a place for what was taken in. An answer belongs to a request whose place in the table is still
+//!    kept. Of requests no more than the limit are in flight, so whoever has not yet been able to answer keeps at most
+//!    so many. Events are dealt with at once, or dropped.
+//! 3. So lines are taken in whatever else goes on, room is made, and who waits for room is woken. A message that is
+//!    sent in parts is no exception: each part needs one line.
 //!
-//! Hence the two rules for users: who is refused with `Full` calls `receive`, or [`wait`](Calls::wait) and then `receive`, before it
-//! tries again; and to deal with a request must not mean to wait for an answer without calling `receive`.
+//! Hence the two rules for users: who is refused with `Full` calls `receive`, or [`wait`](Calls::wait) and then
+//! `receive`, before it tries again; and to deal with a request must not mean to wait for an answer without calling
+//! `receive`.
 
 use crate::error::{Broken, Refused, Unfit};
 use crate::layout::{Kind, LONGEST, Message, Side};
@@ -117,8 +118,8 @@ pub struct Calls<M, B, const LINES: usize = LONGEST> {
 }
 
 impl<M: Memory, B: Bell + Clone, const LINES: usize> Calls<M, B, LINES> {
-    /// Opens a channel as [`open`](crate::open) does, with at most `limit` requests in flight in each direction. Both sides use the
-    /// same limit.
+    /// Opens a channel as [`open`](crate::open) does, with at most `limit` requests in flight in each direction. Both
+    /// sides use the same limit.
     ///
     /// Errors: `Lines`, `Limit`.
     pub fn open(memory: &M, side: Side, bell: B, limit: u32) -> Result<Self, Unfit> {
@@ -149,7 +150,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
 
     /// Answers a request of the peer.
     ///
-    /// Errors: `NotAsked` if it was answered before; `Full`, `TooLong`, `Broken`. Then nothing was sent, and it can still be answered.
+    /// Errors: `NotAsked` if it was answered before; `Full`, `TooLong`, `Broken`. Then nothing was sent, and it can
+    /// still be answered.
     #[inline]
     pub fn answer(&mut self, request: Request, words: &[u64]) -> Result<(), Refused> {
         if !self.owed.has(request) {
@@ -219,8 +221,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
-    /// Returns when [`receive`](Self::receive) has something to do, or, if `room` is true, when a message could be sent: looks a few times,
-    /// and then sleeps until the peer rings. It may also return without a reason.
+    /// Returns when [`receive`](Self::receive) has something to do, or, if `room` is true, when a message could be
+    /// sent: looks a few times, and then sleeps until the peer rings. It may also return without a reason.
     pub fn wait(&mut self, room: bool, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
             if self.receiver.has_line() || self.makes_progress(room)? {
@@ -239,8 +241,9 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         Ok(())
     }
 
-    /// For whoever waits for more than this channel: says that this side sleeps from now on, and looks once more. Answers whether
-    /// there is nothing to do, and it may sleep until the bell rings; whatever it does, it calls [`awake`](Self::awake) then.
+    /// For whoever waits for more than this channel: says that this side sleeps from now on, and looks once more.
+    /// Answers whether there is nothing to do, and it may sleep until the bell rings; whatever it does, it calls
+    /// [`awake`](Self::awake) then.
     #[inline]
     pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
         match self.prepare(false) {
@@ -280,7 +283,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         self.sender.has_room().map_err(|broken| self.close(broken))
     }
 
-    /// Whether part of a message was not sent yet: whoever has nothing more to do calls [`receive`](Self::receive) until it was.
+    /// Whether part of a message was not sent yet: whoever has nothing more to do calls [`receive`](Self::receive)
+    /// until it was.
     pub fn is_partial(&self) -> bool {
         self.sender.is_partial()
     }

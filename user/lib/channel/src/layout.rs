@@ -13,13 +13,13 @@
 //!   a header:  0      16       28     32          48    64
 //!              │ lap  │ length │ kind │ operation │ id  │
 //! ```
-//! A half is written by its side alone and never read by it, so each line has one writer and one reader. (Where a half has a
-//! page or more, the other side could be given it read-only.)
+//! A half is written by its side alone and never read by it, so each line has one writer and one reader. (Where a half
+//! has a page or more, the other side could be given it read-only.)
 //!
-//! *Lap* counts how often the writer has been through its lines, from 1. So a reader that knows which line is next needs no
-//! index of the writer's: the line has arrived when its lap is the reader's, has not when it is the one before, and anything
-//! else is a mistake. A frame of zeros is one in which lap 0 is complete: nothing has to be initialised, and neither side has
-//! to wait for the other to do so.
+//! *Lap* counts how often the writer has been through its lines, from 1. So a reader that knows which line is next
+//! needs no index of the writer's: the line has arrived when its lap is the reader's, has not when it is the one
+//! before, and anything else is a mistake. A frame of zeros is one in which lap 0 is complete: nothing has to be
+//! initialised, and neither side has to wait for the other to do so.
 
 use crate::memory::{Memory, WORDS};
 

@@ -46,7 +46,8 @@ pub trait Memory: Clone {
     /// A line; `index` is less than the number of lines.
     fn line(&self, index: usize) -> &[Self::Word; WORDS];
 
-    /// A sequentially consistent fence: of two cores that each store, fence and load what the other stored, one sees it.
+    /// A sequentially consistent fence: of two cores that each store, fence and load what the other stored, one sees
+    /// it.
     fn fence(&self) {
         fence(Ordering::SeqCst);
     }
@@ -71,14 +72,14 @@ impl<'m> Frame<'m> {
 }
 
 impl Frame<'static> {
-    /// The frame of `bytes` bytes that is mapped at `start`: a power of two from [`SMALLEST`] to [`LARGEST`], all zeros until
-    /// either side opens a channel in it.
+    /// The frame of `bytes` bytes that is mapped at `start`: a power of two from [`SMALLEST`] to [`LARGEST`], all zeros
+    /// until either side opens a channel in it.
     ///
     /// Errors: `Size`, `Alignment`.
     ///
     /// # Safety
-    /// The memory is mapped, readable and writable, and stays so as long as the frame, its copies or a channel in it are used.
-    /// In this address space nothing but such values reaches it.
+    /// The memory is mapped, readable and writable, and stays so as long as the frame, its copies or a channel in it
+    /// are used. In this address space nothing but such values reaches it.
     pub unsafe fn at(start: NonNull<u8>, bytes: usize) -> Result<Frame<'static>, Unfit> {
         if !bytes.is_power_of_two() || !(SMALLEST..=LARGEST).contains(&bytes) {
             return Err(Unfit::Size(bytes));
@@ -86,8 +87,8 @@ impl Frame<'static> {
         if !start.addr().get().is_multiple_of(LINE) {
             return Err(Unfit::Alignment(start.addr().get()));
         }
-        // SAFETY: it is aligned, and by the caller's word mapped for ever; other processes and cores that write to it meet
-        // atomic words.
+        // SAFETY: it is aligned, and by the caller's word mapped for ever; other processes and cores that write to it
+        // meet atomic words.
         Ok(Frame(unsafe { slice::from_raw_parts(start.cast().as_ptr(), bytes / LINE) }))
     }
 }

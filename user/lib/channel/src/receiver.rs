@@ -20,8 +20,8 @@ pub struct Receiver<M, B, const LINES: usize = LONGEST> {
     batch: usize,
     waits: Peer<B, WAITS>,
     asleep: Own<ASLEEP>,
-    /// The message that is being put together: its first header, how many lines are here, how many words are not. Nothing is
-    /// missing of a message that was received, and something is if the channel is closed.
+    /// The message that is being put together: its first header, how many lines are here, how many words are not.
+    /// Nothing is missing of a message that was received, and something is if the channel is closed.
     head: Header,
     here: usize,
     missing: usize,
@@ -79,7 +79,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         self.fetch_slowly(header)
     }
 
-    /// Does what is left to do when the next line is not the whole of a message: with this header, that was just read, or none.
+    /// Does what is left to do when the next line is not the whole of a message: with this header, that was just read,
+    /// or none.
     #[inline(never)]
     fn fetch_slowly(&mut self, mut header: Header) -> Result<Option<(Kind, Header)>, Broken> {
         loop {
@@ -165,8 +166,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         header.lap() != self.place.lap.wrapping_sub(1)
     }
 
-    /// Says that this side is about to sleep until a line arrives. If the answer is true, it may: the peer rings when it has
-    /// written one. Otherwise there is one already. After either, whoever slept calls [`awake`](Self::awake).
+    /// Says that this side is about to sleep until a line arrives. If the answer is true, it may: the peer rings when
+    /// it has written one. Otherwise there is one already. After either, whoever slept calls [`awake`](Self::awake).
     #[inline]
     pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
         if let Some(broken) = self.broken {
@@ -229,8 +230,8 @@ fn look<W: Word>(line: &[W; WORDS]) -> Header {
 #[inline(always)]
 fn copy<W: Word>(line: &[W; WORDS], words: &mut [u64; PAYLOAD]) {
     for (word, shared) in words.iter_mut().zip(&line[1..]) {
-        // Relaxed: the acquire of the header puts it after the header, the release in `Receiver::tell` before the sender's next
-        // use of the line. A word of a hostile peer may be anything, but it is read once.
+        // Relaxed: the acquire of the header puts it after the header, the release in `Receiver::tell` before the
+        // sender's next use of the line. A word of a hostile peer may be anything, but it is read once.
         *word = shared.load(Relaxed);
     }
 }

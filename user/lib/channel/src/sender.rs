@@ -24,10 +24,11 @@ struct Ring<M> {
     own: Half<M>,
     peer: Half<M>,
     place: Place,
-    /// Lines that may be written without asking. 0 if the channel is broken, and 0 between calls while part of a message has no
-    /// line: so a message with room for its line needs no other check.
+    /// Lines that may be written without asking. 0 if the channel is broken, and 0 between calls while part of a
+    /// message has no line: so a message with room for its line needs no other check.
     room: usize,
-    /// How many lines the peer is known to have taken in since the beginning. All other lines but those with room are outstanding.
+    /// How many lines the peer is known to have taken in since the beginning. All other lines but those with room are
+    /// outstanding.
     taken: u64,
 }
 
@@ -36,8 +37,8 @@ impl<M: Memory> Ring<M> {
     #[inline(always)]
     fn put(&mut self, header: Header, words: &[u64]) {
         let line = self.own.line(self.place.line);
-        // Relaxed: the header's release puts the words before the header. They come after the peer's last look at the line, because
-        // the room was made known by the peer after that look, and was read with acquire in `refresh`.
+        // Relaxed: the header's release puts the words before the header. They come after the peer's last look at the
+        // line, because the room was made known by the peer after that look, and was read with acquire in `refresh`.
         if let Ok(words) = <&[u64; PAYLOAD]>::try_from(words) {
             // The commonest length, without a test at each word.
             line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
@@ -64,8 +65,8 @@ impl<M: Memory> Ring<M> {
 
     /// Looks how much room the peer has made.
     fn refresh(&mut self) -> Result<(), Broken> {
-        // Acquire: the peer has read the lines that it gives back before it said so, and what is written to them from now on
-        // cannot be what it read. Pairs with the release in `Receiver::tell`.
+        // Acquire: the peer has read the lines that it gives back before it said so, and what is written to them from
+        // now on cannot be what it read. Pairs with the release in `Receiver::tell`.
         let taken = self.peer.control(TAKEN).load(Acquire);
         let outstanding = (self.place.lines - self.room) as u64;
         let newly = taken.wrapping_sub(self.taken);
@@ -99,10 +100,11 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         }
     }
 
-    /// Sends a message, and wakes the peer if it sleeps. What has no room in the ring of a message of several lines stays with
-    /// the sender until [`flush`](Self::flush) or the next message.
+    /// Sends a message, and wakes the peer if it sleeps. What has no room in the ring of a message of several lines
+    /// stays with the sender until [`flush`](Self::flush) or the next message.
     ///
-    /// Errors: `Full` if there is no room, or not for all of the message before; `TooLong`; `Broken`. Then nothing was sent.
+    /// Errors: `Full` if there is no room, or not for all of the message before; `TooLong`; `Broken`. Then nothing was
+    /// sent.
     #[inline(always)]
     pub fn try_send(&mut self, message: &Message<'_>) -> Result<(), Refused> {
         if self.ring.room == 0 || message.words.len() > PAYLOAD {
@@ -170,8 +172,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         Ok(true)
     }
 
-    /// Says that this side is about to sleep until there is room. If the answer is true, it may: the peer rings when it has
-    /// made room. Otherwise there is room already. After either, whoever slept calls [`awake`](Self::awake).
+    /// Says that this side is about to sleep until there is room. If the answer is true, it may: the peer rings when it
+    /// has made room. Otherwise there is room already. After either, whoever slept calls [`awake`](Self::awake).
     pub fn prepare_wait(&mut self) -> Result<bool, Broken> {
         self.waits.begin(&self.ring.own);
         let has_room = self.has_room();

@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::layout::Half;
 use crate::memory::{Memory, Word};
 
-/// What wakes the peer when it sleeps: on the target a system call that raises an interrupt on the other core, which signals
-/// a notification there.
+/// What wakes the peer when it sleeps: on the target a system call that raises an interrupt on the other core, which
+/// signals a notification there.
 pub trait Bell {
     /// Wakes the peer, or lets its next sleep end at once.
     fn ring(&self);
@@ -30,8 +30,8 @@ pub trait Idle {
 
 /// This side's word that says whether it sleeps, for one of the two reasons there are.
 ///
-/// The word is odd in a sleep, and each sleep has another number: the peer cannot change the word, and so remembers for which
-/// sleep it has rung.
+/// The word is odd in a sleep, and each sleep has another number: the peer cannot change the word, and so remembers for
+/// which sleep it has rung.
 pub(crate) struct Own<const WORD: usize> {
     value: u64,
 }
@@ -48,10 +48,11 @@ impl<const WORD: usize> Own<WORD> {
             // Relaxed: it says nothing about other words. The fence puts it before the look that follows.
             own.control(WORD).store(self.value, Relaxed);
         }
-        // Pairs with the fence in `Peer::ring_if_asleep`. Both sides store, fence and load: this one stores that it sleeps and
-        // loads what it waits for, the peer stores that and loads whether somebody sleeps. One of the fences is first in
-        // the order of all such fences. If it is this one, the peer sees the sleep and rings; if it is the peer's, this side
-        // sees what it waits for, and does not sleep. Without either fence both loads could overtake the stores before them.
+        // Pairs with the fence in `Peer::ring_if_asleep`. Both sides store, fence and load: this one stores that it
+        // sleeps and loads what it waits for, the peer stores that and loads whether somebody sleeps. One of the fences
+        // is first in the order of all such fences. If it is this one, the peer sees the sleep and rings; if it is the
+        // peer's, this side sees what it waits for, and does not sleep. Without either fence both loads could overtake
+        // the stores before them.
         own.fence();
     }
 

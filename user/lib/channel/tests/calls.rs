@@ -127,8 +127,8 @@ proptest! {
         }
     }
 
-    /// Both sides send as much as they can, and take in only when they cannot: with one line in each direction, and with messages
-    /// that do not fit into it.
+    /// Both sides send as much as they can, and take in only when they cannot: with one line in each direction, and
+    /// with messages that do not fit into it.
     #[test]
     fn both_sides_full_of_requests_is_no_deadlock(ring in 1..4usize, limit in 1..=MOST, length in 0..=LINES * PAYLOAD, choice: usize) {
         const EACH: u64 = 200;
@@ -208,7 +208,8 @@ fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> (u32, Broke
 fn answers_to_nothing_close_the_channel() {
     let unasked = |accepted, id, operation| (accepted, Broken::Unasked { id, operation });
     assert_eq!(judge(Kind::Answer, 3, 1, None), unasked(0, 3, 1));
-    // A request in flight has number 64: here the number is another one of the same place, the operation is another, the place is.
+    // A request in flight has number 64: here the number is another one of the same place, the operation is another,
+    // the place is.
     assert_eq!(judge(Kind::Answer, 128, 1, Some(1)), unasked(0, 128, 1));
     assert_eq!(judge(Kind::Answer, 64, 2, Some(1)), unasked(0, 64, 2));
     assert_eq!(judge(Kind::Answer, 65, 1, Some(1)), unasked(0, 65, 1));

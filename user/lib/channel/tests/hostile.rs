@@ -1,5 +1,5 @@
-//! A peer that writes anything anywhere in the frame, before any access of the other side: it closes its channel, and nothing
-//! else. Not a panic, not an endless loop, not a word of another channel.
+//! A peer that writes anything anywhere in the frame, before any access of the other side: it closes its channel, and
+//! nothing else. Not a panic, not an endless loop, not a word of another channel.
 
 mod host;
 
@@ -14,10 +14,12 @@ use proptest::prelude::*;
 use tench_channel::{Broken, Calls, Frame, Incoming, Memory, PAYLOAD, Refused, Request, Side, WORDS, Word};
 
 const LINES: usize = 4;
-/// Accesses of one call at most: those of the lines of the longest message, once as sent and once as received, and of control words.
+/// Accesses of one call at most: those of the lines of the longest message, once as sent and once as received, and of
+/// control words.
 const MOST_ACCESSES: u32 = 2 * LINES as u32 * WORDS as u32 + 20;
 
-/// What the peer writes: where, what, and how many accesses later than the time before. It keeps some bits of what is there.
+/// What the peer writes: where, what, and how many accesses later than the time before. It keeps some bits of what is
+/// there.
 #[derive(Clone, Copy, Debug)]
 struct Blow {
     after: u32,
@@ -106,8 +108,8 @@ impl Attacked {
     }
 }
 
-/// Words as a peer would write them that knows the rules, but for one: laps, lengths, kinds and numbers near what is due, or what
-/// is there with one bit changed. As bits to keep and bits to change.
+/// Words as a peer would write them that knows the rules, but for one: laps, lengths, kinds and numbers near what is
+/// due, or what is there with one bit changed. As bits to keep and bits to change.
 fn value() -> impl Strategy<Value = (u64, u64)> {
     let header = (0..4u64, 0..40u64, 0..6u64, 0..3u64, prop_oneof![0..3u64, 64..67u64]);
     let header = header
@@ -226,7 +228,8 @@ impl<'m> Quiet<'m> {
     }
 }
 
-/// Lines, at most so many blows with pauses of less than so many accesses, and at most so many steps: by whom, what, how long.
+/// Lines, at most so many blows with pauses of less than so many accesses, and at most so many steps: by whom, what,
+/// how long.
 fn attack(
     blows: usize,
     pause: u32,
@@ -253,7 +256,8 @@ proptest! {
         }
     }
 
-    /// The peer keeps the rules most of the time, so the channel is well under way when a word changes. Both sides are victims.
+    /// The peer keeps the rules most of the time, so the channel is well under way when a word changes. Both sides are
+    /// victims.
     #[test]
     fn a_peer_breaks_the_rules_now_and_then((ring, blows, steps) in attack(4, 600, 150)) {
         let memory = Attacked::new(ring, blows);

@@ -1,5 +1,5 @@
-//! Every order of steps of two sides: nothing torn, nothing lost, nobody who sleeps for ever. And what happens with a fence or
-//! an ordering less, so that it is known that the checker would find it.
+//! Every order of steps of two sides: nothing torn, nothing lost, nobody who sleeps for ever. And what happens with a
+//! fence or an ordering less, so that it is known that the checker would find it.
 
 mod checker;
 
@@ -96,8 +96,8 @@ fn sleeping(ring: usize, preemptions: usize, careless: Option<Side>, lengths: &'
     });
 }
 
-/// The sender sleeps until the receiver, which polls, has taken in the first of two lines. One of them can be without its
-/// fences.
+/// The sender sleeps until the receiver, which polls, has taken in the first of two lines. One of them can be without
+/// its fences.
 fn waiting(careless: Option<Side>) {
     check(4, move || {
         let memory = Lines::new(1, Mistake::Nothing);
@@ -177,8 +177,8 @@ fn without_release_and_acquire_credits_let_a_line_be_overwritten_while_it_is_rea
     polling(1, 4, Mistake::Credits, &[7, 7]);
 }
 
-/// Both sides ask, answer, and sleep whenever there is nothing to do: nobody sleeps for ever, though each line of the other side
-/// has to be taken in before there is room.
+/// Both sides ask, answer, and sleep whenever there is nothing to do: nobody sleeps for ever, though each line of the
+/// other side has to be taken in before there is room.
 fn asking(ring: usize, preemptions: usize, length: usize) {
     check(preemptions, move || {
         let memory = Lines::new(ring, Mistake::Nothing);

@@ -14,17 +14,17 @@
 //! neighbours of the same region at once. Regions that touch stay apart, because the capabilities do.
 //!
 //! Every operation takes O(log n) steps with n extents:
-//! - Without alignment beyond [`GRANULE`] and without range, best fit is the first extent in order of size that is large
-//!   enough. This is always exact.
-//! - With them, the first [`PATIENCE`] extents that are large enough are tried in order of size; the first in which the block
-//!   fits is the best fit. If it fits in none of them, then without a range the smallest extent is taken in which such a block
-//!   fits wherever the extent begins (`size + align` − 4 KiB); and with a range, or if there is no such extent, the lowest
-//!   address where the block fits. The summaries of the free tree find that: each node knows for each alignment the largest
-//!   block that fits somewhere below it. So a block is found if, and only if, there is one.
+//! - Without alignment beyond [`GRANULE`] and without range, best fit is the first extent in order of size that is
+//!   large enough. This is always exact.
+//! - With them, the first [`PATIENCE`] extents that are large enough are tried in order of size; the first in which the
+//!   block fits is the best fit. If it fits in none of them, then without a range the smallest extent is taken in which
+//!   such a block fits wherever the extent begins (`size + align` − 4 KiB); and with a range, or if there is no such
+//!   extent, the lowest address where the block fits. The summaries of the free tree find that: each node knows for
+//!   each alignment the largest block that fits somewhere below it. So a block is found if, and only if, there is one.
 //!
-//! Two requests are beyond the summaries, and exact all the same. An alignment above 1 GiB: the extents in which a block
-//! aligned to 1 GiB fits are tried one by one, of which there is at most one for each GiB of memory. A block of nearly 16 TiB
-//! or more: all extents that are large enough are tried, at most one for each 16 TiB.
+//! Two requests are beyond the summaries, and exact all the same. An alignment above 1 GiB: the extents in which a
+//! block aligned to 1 GiB fits are tried one by one, of which there is at most one for each GiB of memory. A block of
+//! nearly 16 TiB or more: all extents that are large enough are tried, at most one for each 16 TiB.
 //!
 //! Nothing allocates. The nodes lie in storage that the user lets grow; an operation says what it may need
 //! ([`NODES_PER_ALLOC`], [`NODES_PER_FREE`], …) and refuses before it changes anything if there is less.
@@ -50,8 +50,8 @@ pub const PATIENCE: usize = 8;
 pub const NODES_PER_ADD: usize = 1;
 /// Nodes that an allocation may need: for the block, and for what is left behind it.
 pub const NODES_PER_ALLOC: usize = 2;
-/// Nodes that [`Manager::free`] may need for part of a block: for the free part, and for what stays used behind it. For a
-/// whole block it needs none.
+/// Nodes that [`Manager::free`] may need for part of a block: for the free part, and for what stays used behind it. For
+/// a whole block it needs none.
 pub const NODES_PER_FREE: usize = 2;
 /// Nodes that [`Manager::split`] needs.
 pub const NODES_PER_SPLIT: usize = 1;

@@ -128,8 +128,8 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         !self.is_refilling && self.nodes_left() < RESERVE
     }
 
-    /// Begins a refill, if it is time for one and none is under way: so it cannot nest. What the refill allocates comes out
-    /// of the reserve.
+    /// Begins a refill, if it is time for one and none is under way: so it cannot nest. What the refill allocates comes
+    /// out of the reserve.
     #[must_use]
     pub fn begin_refill(&mut self) -> bool {
         let begins = self.wants_refill();
@@ -275,8 +275,8 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// Makes memory free that is in no tree, and joins it with free neighbours of its region. If it was a whole block, `own`
-    /// is its node.
+    /// Makes memory free that is in no tree, and joins it with free neighbours of its region. If it was a whole block,
+    /// `own` is its node.
     fn release(&mut self, base: u64, size: u64, region: u32, own: Option<Id>) -> Result<(), Error> {
         let (before, after) = self.free_around(base);
         let node = |id: &Id| self.arena.node(*id);

@@ -6,8 +6,8 @@ use crate::GRANULE;
 
 /// Alignments with a summary of their own: 4 KiB (which is the size), 8 KiB, … 1 GiB.
 pub const ALIGNMENTS: usize = 19;
-/// The largest size in granules that summaries can tell from others: they count to 2³² − 1, and an extent that is larger
-/// counts as one of that size, of which alignment may take up to 1 GiB.
+/// The largest size in granules that summaries can tell from others: they count to 2³² − 1, and an extent that is
+/// larger counts as one of that size, of which alignment may take up to 1 GiB.
 pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
 
 /// A number of granules for each alignment.
@@ -41,8 +41,8 @@ pub struct Node {
     /// In the tree of the blocks or in that of the free extents.
     by_address: Links,
     by_size: Links,
-    /// In the tree of free extents by address: for each alignment, the granules of the largest block in the subtree that
-    /// begins at a multiple of it. They fall from alignment to alignment.
+    /// In the tree of free extents by address: for each alignment, the granules of the largest block in the subtree
+    /// that begins at a multiple of it. They fall from alignment to alignment.
     pub(crate) usable: Usable,
 }
 
@@ -90,8 +90,8 @@ impl Node {
         assert_eq!(self.usable, expected, "a summary is that of the subtree");
     }
 
-    /// Makes its summary anew from its own extent and those of the subtrees below it: the parts in `which`, a bit for each
-    /// alignment. Answers which of them have changed.
+    /// Makes its summary anew from its own extent and those of the subtrees below it: the parts in `which`, a bit for
+    /// each alignment. Answers which of them have changed.
     #[inline(always)]
     fn summarise(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
         if which == ALL { self.summarise_all(left, right) } else { self.summarise_some(left, right, which) }
@@ -141,8 +141,8 @@ impl Node {
         changed
     }
 
-    /// Raises the parts in `which` of its summary to those of an extent that has come into the subtree. Answers which of
-    /// them have changed.
+    /// Raises the parts in `which` of its summary to those of an extent that has come into the subtree. Answers which
+    /// of them have changed.
     #[inline(always)]
     fn raise(&mut self, added: &Usable, which: u32) -> u32 {
         let mut changed = 0;

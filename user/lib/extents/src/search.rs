@@ -81,8 +81,8 @@ pub fn lowest_fit(free: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found>
     }
 }
 
-/// The first node behind `from` for which `is_good` holds. If `has_below` does not hold for a node, no node of its subtree
-/// is good.
+/// The first node behind `from` for which `is_good` holds. If `has_below` does not hold for a node, no node of its
+/// subtree is good.
 fn next_with(
     tree: &Tree,
     view: &Free<&[Node]>,

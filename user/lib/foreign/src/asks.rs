@@ -1,6 +1,7 @@
 //! How many copies the owner has sent on for each other core, and to which, that have not been confirmed.
 //!
-//! A core has no more requests under way than its table has places. One that does would fill the channels of third cores.
+//! A core has no more requests under way than its table has places. One that does would fill the channels of third
+//! cores.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -77,8 +77,8 @@ impl Copies {
         Some(self.copies.remove(place))
     }
 
-    /// The borrowed memory that an object of this shape was made of: the smallest around it. Of two with the same extent the
-    /// later was made of the earlier, all of which had been lent on.
+    /// The borrowed memory that an object of this shape was made of: the smallest around it. Of two with the same
+    /// extent the later was made of the earlier, all of which had been lent on.
     pub fn innermost(&self, shape: &Shape) -> Option<&Copy> {
         self.copies
             .iter()

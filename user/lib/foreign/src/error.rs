@@ -60,14 +60,15 @@ errors! {
     TooManyCopies = 14 "too many foreign objects",
     /// This core's table of requests is full.
     TooManyRequests = 15 "too many requests are under way",
-    /// The core that was to receive the object has stopped. Whether it had received it is unknown, and no longer matters.
+    /// The core that was to receive the object has stopped. Whether it had received it is unknown, and no longer
+    /// matters.
     CoreLost = 16 "the core has stopped",
     /// The core that owns the object has stopped; copies are on their way out.
     OwnerLost = 17 "the owner of the object has stopped",
     /// The kernel of the sender's, the owner's or the receiver's core refused (no room for the capability, say).
     Kernel = 18 "the kernel refused",
-    /// Withdrawn from the cores that are alive. The memory around it is being withdrawn as well, and what a lost core made of it
-    /// goes with that.
+    /// Withdrawn from the cores that are alive. The memory around it is being withdrawn as well, and what a lost core
+    /// made of it goes with that.
     MemoryWithdrawn = 19 "the memory around the object is being withdrawn",
     /// Nobody on the core that was sent to expects the copy, or too many have arrived there that nobody expects.
     NoReceiver = 20 "nobody expects the copy",
@@ -75,8 +76,8 @@ errors! {
 
 impl core::error::Error for Error {}
 
-/// A message that no monitor in its right mind sends. It was ignored, or answered with an error; nothing was changed but
-/// what is between this core and the sender.
+/// A message that no monitor in its right mind sends. It was ignored, or answered with an error; nothing was changed
+/// but what is between this core and the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// Who sent it, or this core itself for a senseless input.

@@ -18,8 +18,8 @@ pub struct Export {
     pub withdrawing: bool,
     /// Lost cores that may have spread what was made of it.
     pub tainted: Cores,
-    /// What a lost core may have spread of it is left to whoever takes back the memory around it, and the stand-in goes with
-    /// that memory.
+    /// What a lost core may have spread of it is left to whoever takes back the memory around it, and the stand-in goes
+    /// with that memory.
     pub given_up: bool,
 }
 

@@ -59,8 +59,8 @@ impl Losses {
         self.losses.get(core.index()).map_or(Cores::NONE, |loss| loss.tainted)
     }
 
-    /// Whether nothing is left of what the lost cores `tainted` may have spread: no core that is alive has anything of theirs,
-    /// nor of those to which parts of that were lent, and so on.
+    /// Whether nothing is left of what the lost cores `tainted` may have spread: no core that is alive has anything of
+    /// theirs, nor of those to which parts of that were lent, and so on.
     pub fn is_settled(&self, tainted: Cores) -> bool {
         self.unsettled(tainted) == Cores::NONE
     }

@@ -11,8 +11,9 @@ use crate::message::Message;
 use crate::object::{Core, Cores, MAX_CORES, ObjectId, RequestId, Send, Sent, Shape, Token};
 use crate::requests::{Purpose, Requests};
 
-/// How much a monitor keeps books of. All memory is allocated at the start. Objects are found by name in constant or logarithmic
-/// time; sending one's own object looks through the exports for its shape, and a withdrawal for what was made of the object.
+/// How much a monitor keeps books of. All memory is allocated at the start. Objects are found by name in constant or
+/// logarithmic time; sending one's own object looks through the exports for its shape, and a withdrawal for what was
+/// made of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Objects of this core of which there are copies elsewhere, at most 2²⁴.
@@ -26,11 +27,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How many messages there can be at most on the way from one core to another, if all have these limits and there are
-    /// `cores` of them: as long a queue the monitor keeps for what does not fit into a channel.
+    /// How many messages there can be at most on the way from one core to another, if all have these limits and there
+    /// are `cores` of them: as long a queue the monitor keeps for what does not fit into a channel.
     ///
-    /// Each request has at most one `Ask`, `Grant`, `Taken` or `Answer` under way, and each grant at most one `Release` that was
-    /// not read when it was sent. The rest is one per entry of a table.
+    /// Each request has at most one `Ask`, `Grant`, `Taken` or `Answer` under way, and each grant at most one `Release`
+    /// that was not read when it was sent. The rest is one per entry of a table.
     pub const fn messages(&self, cores: usize) -> usize {
         let asked = 2 * self.requests;
         let granted = 3 * cores * self.requests;
@@ -48,8 +49,8 @@ pub enum Input {
         /// What is asked for.
         send: Send,
     },
-    /// A client whose kernel answered `ForeignCopies` wants an object of this core to disappear from all others. Answered when no core
-    /// has a copy, nor anything that was made of one.
+    /// A client whose kernel answered `ForeignCopies` wants an object of this core to disappear from all others.
+    /// Answered when no core has a copy, nor anything that was made of one.
     Revoke {
         /// What to call the request.
         token: Token,
@@ -87,7 +88,8 @@ pub enum Input {
     },
 }
 
-/// What a monitor does in a step. All are done in order and at once, but [`delete`](Effects::delete), which takes its time.
+/// What a monitor does in a step. All are done in order and at once, but [`delete`](Effects::delete), which takes its
+/// time.
 pub trait Effects {
     /// Sends `message` to `to`, behind all that was sent there before. There is room: [`Limits::messages`].
     fn send(&mut self, to: Core, message: Message);
@@ -95,20 +97,20 @@ pub trait Effects {
     /// Answers a client.
     fn answer(&mut self, token: Token, result: Result<(), Error>);
 
-    /// Has the kernel make a stand-in of the capability that came with the request `token`. While that exists the object lives,
-    /// its memory is not reused, and a revocation that meets it is refused.
+    /// Has the kernel make a stand-in of the capability that came with the request `token`. While that exists the
+    /// object lives, its memory is not reused, and a revocation that meets it is refused.
     ///
     /// # Errors
     ///
-    /// [`Error::Lent`] for untyped memory that has a stand-in already, [`Error::InUse`] for untyped memory of which something was made,
-    /// [`Error::Kernel`] if the kernel refuses for another reason.
+    /// [`Error::Lent`] for untyped memory that has a stand-in already, [`Error::InUse`] for untyped memory of which
+    /// something was made, [`Error::Kernel`] if the kernel refuses for another reason.
     fn export(&mut self, object: ObjectId, shape: &Shape, token: Token) -> Result<(), Error>;
 
     /// Has the kernel delete the stand-in. If it was the last capability to the object, its memory is free.
     fn unexport(&mut self, object: ObjectId);
 
-    /// Has the kernel make a foreign copy, under the root for this object, which it makes if there is none; and hands it to whom
-    /// `request` of the core `asker` is meant for.
+    /// Has the kernel make a foreign copy, under the root for this object, which it makes if there is none; and hands
+    /// it to whom `request` of the core `asker` is meant for.
     ///
     /// # Errors
     ///
@@ -121,15 +123,17 @@ pub trait Effects {
         asker: (Core, RequestId),
     ) -> Result<(), Error>;
 
-    /// Makes a copy of the stand-in on the owner's own core, and hands it to whom `request` of the core `asker` is meant for.
+    /// Makes a copy of the stand-in on the owner's own core, and hands it to whom `request` of the core `asker` is
+    /// meant for.
     ///
     /// # Errors
     ///
     /// As [`import`](Self::import).
     fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error>;
 
-    /// Has the kernel delete the root, all copies below it and all that was made of them, also what is made while it does so, and
-    /// stand-ins that it meets (of objects that are [given up](Export::given_up)). [`Input::Deleted`] follows.
+    /// Has the kernel delete the root, all copies below it and all that was made of them, also what is made while it
+    /// does so, and stand-ins that it meets (of objects that are [given up](Export::given_up)). [`Input::Deleted`]
+    /// follows.
     fn delete(&mut self, object: ObjectId);
 
     /// Has the kernel delete the root if nothing lies below it.
@@ -182,7 +186,8 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if the input is nothing that a monitor or kernel in its right mind would say. It was counted, and is over.
+    /// A [`Fault`] if the input is nothing that a monitor or kernel in its right mind would say. It was counted, and is
+    /// over.
     pub fn step(&mut self, input: Input, effects: &mut impl Effects) -> Result<(), Fault> {
         let done = match input {
             Input::Send { token, send } => {
@@ -297,8 +302,9 @@ impl Machine {
         self.requests.len()
     }
 
-    /// The other cores that have to say something, or to stop, before what is under way here goes on: what a client of this core waits for,
-    /// and what this core takes back because another one does. Who may have stopped is to be looked for among these.
+    /// The other cores that have to say something, or to stop, before what is under way here goes on: what a client of
+    /// this core waits for, and what this core takes back because another one does. Who may have stopped is to be
+    /// looked for among these.
     pub fn awaited(&self) -> Cores {
         let sent = self.requests.purposes().fold(Cores::NONE, |sum, purpose| match purpose {
             Purpose::Send { object, to } => sum.with(to).with(object.owner),

@@ -141,8 +141,8 @@ pub struct Shape {
     pub base: u64,
     /// Its size in bytes, not 0.
     pub bytes: u64,
-    /// Of an endpoint, the badge of the capability that was sent: each badge is an object of its own, because each can be revoked
-    /// alone. Otherwise 0.
+    /// Of an endpoint, the badge of the capability that was sent: each badge is an object of its own, because each can
+    /// be revoked alone. Otherwise 0.
     pub badge: u64,
 }
 

@@ -28,7 +28,8 @@ impl Machine {
             return Err(Error::BeingRevoked);
         }
         let within = around.map(|copy| copy.object);
-        // Two capabilities to untyped memory of the same extent can differ in what was made of what, so the kernel tells them apart.
+        // Two capabilities to untyped memory of the same extent can differ in what was made of what, so the kernel
+        // tells them apart.
         let known = if shape.kind == Kind::Untyped { None } else { self.exports.find(&shape) };
         let object = match known {
             Some(object) => object,
@@ -288,8 +289,9 @@ impl Machine {
         }
     }
 
-    /// Waits no longer for what a lost core may have spread: the memory around the object is being withdrawn too, and whoever reuses
-    /// that waits for the same. To wait here as well could be for ever: others would wait for this core, which waits for them.
+    /// Waits no longer for what a lost core may have spread: the memory around the object is being withdrawn too, and
+    /// whoever reuses that waits for the same. To wait here as well could be for ever: others would wait for this core,
+    /// which waits for them.
     fn give_up(&mut self, object: ObjectId, around: ObjectId) {
         if let Some(export) = self.exports.get_mut(object) {
             export.given_up = true;

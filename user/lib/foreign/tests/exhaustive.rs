@@ -312,7 +312,8 @@ fn memory_and_a_core_that_stops() {
     }
 }
 
-/// What core 1 lent back to core 2 cannot be reused there, although both it and the memory around it go because core 2 stops.
+/// What core 1 lent back to core 2 cannot be reused there, although both it and the memory around it go because core 2
+/// stops.
 #[test]
 fn memory_within_memory_of_a_core_that_stops() {
     let objects = [
@@ -336,7 +337,8 @@ fn memory_within_memory_of_a_core_that_stops() {
     check("memory within memory of a core that stops", &script);
 }
 
-/// A chain 0 → 1 → 2 → 3 → 2: what core 3 made is found although only cores 1 and 2 know that it has something, and 1 stops too.
+/// A chain 0 → 1 → 2 → 3 → 2: what core 3 made is found although only cores 1 and 2 know that it has something, and 1
+/// stops too.
 #[test]
 fn two_cores_that_stop() {
     let objects = [

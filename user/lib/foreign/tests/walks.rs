@@ -1,4 +1,5 @@
-//! Long random walks: four cores, random clients, a random scheduler that lets a core be slow for a while. Two cores may stop.
+//! Long random walks: four cores, random clients, a random scheduler that lets a core be slow for a while. Two cores
+//! may stop.
 //!
 //! A walk follows from its seed alone. One that fails says its seed; put it into [`SEEDS`] to see it again.
 

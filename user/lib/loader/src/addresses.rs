@@ -7,9 +7,9 @@
 //!                      allocate           of that    it fills      the boot   loader maps whole  message areas,
 //!                                                    frames        archive                       the first stack
 //! ```
-//! Each part moves by multiples of what one table of level 3 shows (2 MiB), and within that by pages, but never out of the
-//! tables that it would need anyway. So it takes the same number of tables, and the same number of instructions, wherever
-//! it lies. How many bits each choice has: docs/manual/programs.md.
+//! Each part moves by multiples of what one table of level 3 shows (2 MiB), and within that by pages, but never out of
+//! the tables that it would need anyway. So it takes the same number of tables, and the same number of instructions,
+//! wherever it lies. How many bits each choice has: docs/manual/programs.md.
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -58,8 +58,8 @@ impl Randomness {
         Randomness { seed, used: 0 }
     }
 
-    /// What follows from a seed that all cores of a machine have: on each something else, and on the first what [`new`](Self::new) makes
-    /// of it.
+    /// What follows from a seed that all cores of a machine have: on each something else, and on the first what
+    /// [`new`](Self::new) makes of it.
     pub fn of_core(mut seed: [u8; 32], core: u64) -> Randomness {
         // Spread, so that it is not the seed of another machine that differs by little.
         let mixed = core.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
@@ -114,8 +114,8 @@ pub struct Addresses {
 
 /// A number below `count`, which is not 0.
 ///
-/// By multiplication, so that it takes no division and always as many instructions; that some numbers are more probable than
-/// others by one part in 2¹⁶ or less shows nowhere, because no range here has more than 2⁴⁸ members.
+/// By multiplication, so that it takes no division and always as many instructions; that some numbers are more probable
+/// than others by one part in 2¹⁶ or less shows nowhere, because no range here has more than 2⁴⁸ members.
 fn below(random: &mut impl Rng, count: u64) -> u64 {
     ((u128::from(random.next_u64()) * u128::from(count)) >> 64) as u64
 }
@@ -152,8 +152,8 @@ impl Addresses {
                 Stack { bottom, top: bottom + size, own: 0 }
             }
         };
-        // What is allocated goes there from the beginning on. In the first half of what a table of level 2 shows it needs
-        // another one as late as can be.
+        // What is allocated goes there from the beginning on. In the first half of what a table of level 2 shows it
+        // needs another one as late as can be.
         let gib = below(random, DYNAMIC_PLAY / GIB) * GIB;
         let dynamic = address::DYNAMIC + gib + below(random, GIB / 2 / TABLE) * TABLE;
         let (start, end) = BOOKS;

@@ -40,15 +40,16 @@ pub struct Window {
 }
 
 impl Window {
-    /// Makes the tables for it; once for each loader. It takes the 2 MiB at `start`, a multiple of that, where nothing else
-    /// is ([`addresses::window`](crate::addresses::window) chooses some).
+    /// Makes the tables for it; once for each loader. It takes the 2 MiB at `start`, a multiple of that, where nothing
+    /// else is ([`addresses::window`](crate::addresses::window) chooses some).
     pub fn new(resources: &mut impl Resources, start: u64) -> Result<Window, LoadError> {
         let mut builder = Machine::without_window(resources);
         let table = Space::over(slot::VSPACE).table(&mut builder, start, 3)?;
         Ok(Window { start, table: Cap::new(table), slot: resources.slot()? })
     }
 
-    /// Copies bytes into a frame of 2^`size_bits` bytes, from an offset on. Fails with `InvalidArgument` if they do not fit.
+    /// Copies bytes into a frame of 2^`size_bits` bytes, from an offset on. Fails with `InvalidArgument` if they do not
+    /// fit.
     pub fn fill(&self, frame: Cap<Frame>, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError> {
         if (1u64 << size_bits).checked_sub(offset).is_none_or(|room| room < bytes.len() as u64) {
             return Err(LoadError::Kernel(Error::InvalidArgument));
@@ -77,9 +78,9 @@ impl Window {
 /// Frames that a [`Shown`] can consist of.
 const MAX_FRAMES: usize = 32;
 
-/// Memory that lies side by side in the loader's address space, never changes, and may be shown to every process: the boot
-/// archive. What of a program's file is only read and executed, and fills whole pages, processes see there instead of
-/// having copies of it.
+/// Memory that lies side by side in the loader's address space, never changes, and may be shown to every process: the
+/// boot archive. What of a program's file is only read and executed, and fills whole pages, processes see there instead
+/// of having copies of it.
 #[derive(Clone, Debug)]
 pub struct Shown {
     start: u64,
@@ -281,8 +282,8 @@ impl Process {
         self.space
     }
 
-    /// Makes the process ready to run. Its faults go to `faults`, whose badge says which process it is. If it is to have an
-    /// account, that is opened before.
+    /// Makes the process ready to run. Its faults go to `faults`, whose badge says which process it is. If it is to
+    /// have an account, that is opened before.
     pub fn make_ready(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
         let Schedule { priority, ceiling, slice } = schedule;
         self.scheduling.configure(u64::from(priority), u64::from(ceiling), slice, None)?;

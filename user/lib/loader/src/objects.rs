@@ -6,11 +6,11 @@
 //! │ 0 │ 1 │ … │ shelf ─┼── only while it is loaded ─▶ tables, frames, mappings, further blocks, …   │
 //! └───┴───┴───┴────────┘                            └───────────────────────────────────────────────┘
 //! ```
-//! The capabilities that keep an address space together must lie somewhere, and only their maker needs to name them. So they
-//! lie in nodes that are made of the process's memory and hang in the maker's capability space while the process is
-//! loaded. Afterwards the maker keeps one slot for each such node, and for the first block of memory, the
-//! process's root, its thread and its address space. When the memory is taken back, everything in the node goes with it: nobody has to walk
-//! through what the process was made of.
+//! The capabilities that keep an address space together must lie somewhere, and only their maker needs to name them. So
+//! they lie in nodes that are made of the process's memory and hang in the maker's capability space while the process
+//! is loaded. Afterwards the maker keeps one slot for each such node, and for the first block of memory, the process's
+//! root, its thread and its address space. When the memory is taken back, everything in the node goes with it: nobody
+//! has to walk through what the process was made of.
 //!
 //! One process at a time is loaded over the same shelf.
 
@@ -26,8 +26,8 @@ use crate::space::LoadError;
 
 /// Nodes that the objects of one process can fill: room for the frames and tables of some gigabytes.
 pub const SHELF: u32 = 4;
-/// Slots of the loader's that a process can have: its nodes, its root, its thread and its address space, and blocks of memory
-/// of which the nodes were made.
+/// Slots of the loader's that a process can have: its nodes, its root, its thread and its address space, and blocks of
+/// memory of which the nodes were made.
 const MAX_SLOTS: usize = 2 * SHELF as usize + 4;
 /// Log2 of the first block: enough for what a usual process begins with.
 const FIRST_BITS: u32 = 17;
@@ -45,7 +45,8 @@ pub trait Source {
     /// Takes a block of 2^`size_bits` bytes for the process, with its capability in an empty slot.
     fn block(&mut self, size_bits: u32, slot: CapAddress) -> Result<Cap<Untyped>, LoadError>;
 
-    /// Takes all blocks back, and with them everything that was made of them, or does a part of that. Answers whether nothing is left to do.
+    /// Takes all blocks back, and with them everything that was made of them, or does a part of that. Answers whether
+    /// nothing is left to do.
     fn take_back(&mut self) -> bool;
 }
 

@@ -64,8 +64,8 @@ pub struct Origin {
 
 /// Carries out what the loader decides. Capabilities are addresses in the loader's own space.
 pub trait Builder {
-    /// Where the pages lie with which `contents`, a part of a program's file, begins, if the process may be shown them for
-    /// reading and executing.
+    /// Where the pages lie with which `contents`, a part of a program's file, begins, if the process may be shown them
+    /// for reading and executing.
     fn origin(&self, contents: &[u8]) -> Option<Origin> {
         let _ = contents;
         None
@@ -141,8 +141,8 @@ impl Space {
         Ok(cap)
     }
 
-    /// Maps a segment: what is only read and fills whole pages, where the file has it if that is possible; the rest as a
-    /// copy.
+    /// Maps a segment: what is only read and fills whole pages, where the file has it if that is possible; the rest as
+    /// a copy.
     pub fn segment(
         &mut self,
         builder: &mut impl Builder,

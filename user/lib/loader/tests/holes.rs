@@ -40,7 +40,8 @@ proptest! {
                     prop_assert!(taken.iter().all(|(other, from, to)| *other != block || *to <= offset || end <= *from));
                     taken.push((block, offset, end));
                 }
-                // Then no part is that large: parts of one block have different sizes, so less than twice that is left of each.
+                // Then no part is that large: parts of one block have different sizes, so less than twice that is left
+                // of each.
                 None => prop_assert!(left(&taken) < (blocks.len() as u64 * 2) << bits),
             }
             holes.check_invariants();

@@ -1,4 +1,5 @@
-//! ELF files: one bad input per mistake, with the reason it must be given, and what programs look like that are accepted.
+//! ELF files: one bad input per mistake, with the reason it must be given, and what programs look like that are
+//! accepted.
 
 use std::collections::BTreeSet;
 

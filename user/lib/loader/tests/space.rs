@@ -272,7 +272,8 @@ fn a_program_that_can_be_moved_finds_itself_relocated() {
 #[test]
 fn relocation_goes_across_pages_and_leaves_the_others_alone() {
     let mut movable = Movable::new();
-    // Constants of three pages: the end of the first and the beginning of the second are relocated, nothing of the third.
+    // Constants of three pages: the end of the first and the beginning of the second are relocated, nothing of the
+    // third.
     movable.elf.headers[2] = Header::load(RW, 0x2008, 0x3000 - 8, &[0x55; 0x2f00]);
     movable.elf.headers[3].address = 0x6000;
     movable.relocate(&[0x2ff8, 0b11], &[[0x6008, good::RELATIVE, 3]]);
@@ -286,8 +287,8 @@ fn a_program_finds_what_its_file_says() {
     check(&good::fixed());
 }
 
-/// Loads a program whose file lies in two frames, of which processes are shown pages; the second begins at `middle` of the
-/// file. Answers the addresses of the pages that it sees there.
+/// Loads a program whose file lies in two frames, of which processes are shown pages; the second begins at `middle` of
+/// the file. Answers the addresses of the pages that it sees there.
 fn check_shown(file: &[u8], middle: usize, seed: u8) -> Vec<u64> {
     let (program, addresses) = placed(file, 0, seed);
     let mut first = vec![0xee; SHOWN_OFFSET];

@@ -19,8 +19,8 @@ pub enum Command<T> {
 
 /// Prints the help, or does what the command line asks for.
 ///
-/// `parse` gets the words behind the program's name and the program's ceiling, the highest priority that its threads can have. An
-/// error is a line for the user: `parse`'s, `act`'s, or the kernel's about the ceiling.
+/// `parse` gets the words behind the program's name and the program's ceiling, the highest priority that its threads
+/// can have. An error is a line for the user: `parse`'s, `act`'s, or the kernel's about the ceiling.
 pub fn start<T>(
     parse: impl FnOnce(core::iter::Skip<Strings>, u8) -> Result<Command<T>, String>,
     act: impl FnOnce(&T) -> Result<(), String>,

@@ -1,8 +1,8 @@
 //! Options as people know them: `-q`, `-t 3`, `-t3`, `--threads 3`, `--threads=3`.
 //!
-//! A program has a table of [`Entry`]; from it come the parsing, the help, and the errors, each of which says what is allowed.
-//! What is no option is an argument; `--` ends the options. A program whose options say everything that it does begins with
-//! [`start`].
+//! A program has a table of [`Entry`]; from it come the parsing, the help, and the errors, each of which says what is
+//! allowed. What is no option is an argument; `--` ends the options. A program whose options say everything that it
+//! does begins with [`start`].
 
 #![no_std]
 #![forbid(unsafe_code)]

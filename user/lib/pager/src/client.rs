@@ -84,8 +84,9 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// 2 MiB that a pager provides. Only a thread that runs in [`paged`] may touch pages that are not there yet. Dropping it
-/// takes the table away; the pager keeps the pages until it is told ([`detach`](Self::detach)), or forgets the client.
+/// 2 MiB that a pager provides. Only a thread that runs in [`paged`] may touch pages that are not there yet. Dropping
+/// it takes the table away; the pager keeps the pages until it is told ([`detach`](Self::detach)), or forgets the
+/// client.
 pub struct Region {
     pager: Cap<Endpoint>,
     address: u64,
@@ -123,7 +124,8 @@ impl Region {
     /// Reads 64 bits at an offset in bytes.
     pub fn read64(&self, offset: u64) -> u64 {
         let place = core::ptr::with_exposed_provenance::<u64>(self.place(offset));
-        // SAFETY: the place is aligned, and in a region that shows pages of the pager's or faults; any bits are a number.
+        // SAFETY: the place is aligned, and in a region that shows pages of the pager's or faults; any bits are a
+        // number.
         unsafe { place.read_volatile() }
     }
 
@@ -135,10 +137,10 @@ impl Region {
     }
 }
 
-/// Runs a function with the thread's page faults going to a pager. Afterwards they are the process's own to handle again
-/// ([`upcall::stop_handling`]): its memory comes on demand, and a handler that the program has set for page faults is
-/// forgotten. The function touches no memory that comes on demand otherwise: 16 KiB of stack are made to be there
-/// before, but a heap that has to grow would ask the pager for its pages.
+/// Runs a function with the thread's page faults going to a pager. Afterwards they are the process's own to handle
+/// again ([`upcall::stop_handling`]): its memory comes on demand, and a handler that the program has set for page
+/// faults is forgotten. The function touches no memory that comes on demand otherwise: 16 KiB of stack are made to be
+/// there before, but a heap that has to grow would ask the pager for its pages.
 ///
 /// # Errors
 /// The kernel did not direct the faults: then the function has not run.

@@ -1,8 +1,8 @@
 //! A frame of the pager's own, cut into pages, and mappings of them in foreign tables.
 //!
-//! The frame is mapped in the pager as a whole, once: pages are zeroed and copied there, and a page that is given again costs
-//! no system call but the mapping. Clients get mappings, never the frame, so that nothing but the pager decides how long
-//! they see a page.
+//! The frame is mapped in the pager as a whole, once: pages are zeroed and copied there, and a page that is given again
+//! costs no system call but the mapping. Clients get mappings, never the frame, so that nothing but the pager decides
+//! how long they see a page.
 
 use tench::abi::memory::{PAGE_BITS, PAGE_SIZE};
 use tench::memory::{self, Made, Window};

@@ -8,9 +8,9 @@
 //!                                 ▲                      │  write, nobody else shows it
 //!                                 └──────────────────────┘
 //! ```
-//! A page that is shared is mapped for reading in the region that had it, and not at all in the one that got it: there the
-//! first touch maps it. Nothing needs to be done when the other region lets go; the count of the page says at the next
-//! write that it has become one's own.
+//! A page that is shared is mapped for reading in the region that had it, and not at all in the one that got it: there
+//! the first touch maps it. Nothing needs to be done when the other region lets go; the count of the page says at the
+//! next write that it has become one's own.
 //!
 //! Every function leaves the books as [`Pager::check_invariants`] wants them, also when it fails in the middle.
 
@@ -76,7 +76,8 @@ struct Region<M: Memory> {
 /// Regions that a pager for clients who do not trust each other serves.
 pub const MAX_REGIONS: usize = 256;
 
-/// A pager's books. Clients are numbers: the processes of the badges of their capabilities, or whatever the pager's owner has numbered.
+/// A pager's books. Clients are numbers: the processes of the badges of their capabilities, or whatever the pager's
+/// owner has numbered.
 pub struct Pager<M: Memory> {
     memory: M,
     pool: Pool,
@@ -92,8 +93,8 @@ impl<M: Memory> Pager<M> {
         Pager { memory, pool, regions: BTreeMap::new(), statistics: Statistics::default(), is_fair: false }
     }
 
-    /// The same for clients that do not trust each other: one may have one more page as long as fewer are shown to its family than are
-    /// free, and one more region as long as its family has fewer than are free of [`MAX_REGIONS`].
+    /// The same for clients that do not trust each other: one may have one more page as long as fewer are shown to its
+    /// family than are free, and one more region as long as its family has fewer than are free of [`MAX_REGIONS`].
     pub fn fair(memory: M, pool: Pool) -> Pager<M> {
         Pager { is_fair: true, ..Pager::new(memory, pool) }
     }
@@ -162,7 +163,8 @@ impl<M: Memory> Pager<M> {
     /// writes itself. Both begin at the same address; the second must be empty. Answers the number of pages.
     ///
     /// # Errors
-    /// `NoSuchRegion`; `NotEmpty`; `Refused` if a page of the first could not be made read-only: then no page is shared.
+    /// `NoSuchRegion`; `NotEmpty`; `Refused` if a page of the first could not be made read-only: then no page is
+    /// shared.
     pub fn share(&mut self, from: u64, to: u64, address: u64) -> Result<u64, Error> {
         let target = self.regions.get(&(to, address)).ok_or(Error::NoSuchRegion)?;
         if from == to || target.pages.iter().any(Option::is_some) {
@@ -194,8 +196,8 @@ impl<M: Memory> Pager<M> {
     /// Serves a page fault. Afterwards the access is tried again.
     ///
     /// # Errors
-    /// Why it cannot succeed: `NotMine` (outside of the client's regions, or an instruction fetch), `OutOfPages`, `Refused`
-    /// (the kernel refused the mapping).
+    /// Why it cannot succeed: `NotMine` (outside of the client's regions, or an instruction fetch), `OutOfPages`,
+    /// `Refused` (the kernel refused the mapping).
     pub fn fault(&mut self, client: Client, report: &Report) -> Result<(), Error> {
         let result = self.serve(client, report);
         self.statistics.refused += u64::from(result.is_err());

@@ -18,8 +18,8 @@ pub trait PagerService {
     #[method(2)]
     fn detach(&mut self, caller: Caller, address: u64) -> Result<(), Error>;
 
-    /// Lets the region at an address, which is attached and empty, show what another client's region at that address shows
-    /// now. Answers the number of pages.
+    /// Lets the region at an address, which is attached and empty, show what another client's region at that address
+    /// shows now. Answers the number of pages.
     /// Errors: `NoSuchRegion`, `NotEmpty`, `NotAllowed`, `Refused`.
     #[method(3)]
     fn fork(&mut self, caller: Caller, address: u64, from: u64) -> Result<u64, Error>;

@@ -38,7 +38,8 @@ impl<P: Policy> Server<P> {
     /// Serves until it is told to stop, or nobody can reach it any more. Answers the pager as it is then.
     pub fn run(mut self) -> Pager<Frames> {
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots(1));
-        // Whoever waits for a page helps the pager, and through it the memory server. Refused if a thread serves the endpoint already.
+        // Whoever waits for a page helps the pager, and through it the memory server. Refused if a thread serves the
+        // endpoint already.
         let _ = current_thread().serve(self.endpoint, 1);
         while !self.stopped {
             if port.next(Wait::FOREVER) != Event::Request {

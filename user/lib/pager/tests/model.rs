@@ -1,5 +1,5 @@
-//! The pager against clients with plain memory of their own: whatever is touched, shared, copied and forgotten, each sees
-//! what it has written and what it got when it was forked.
+//! The pager against clients with plain memory of their own: whatever is touched, shared, copied and forgotten, each
+//! sees what it has written and what it got when it was forked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -37,8 +37,8 @@ pub struct Run {
 
 /// Makes objects, changes page tables, and finds memory for the books.
 ///
-/// A call that fails has changed nothing. No call may use the [`Paging`](crate::Paging) that makes it: so a refill of the
-/// books cannot begin another one.
+/// A call that fails has changed nothing. No call may use the [`Paging`](crate::Paging) that makes it: so a refill of
+/// the books cannot begin another one.
 pub trait Backend {
     /// Why a call failed.
     type Error;

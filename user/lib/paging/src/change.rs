@@ -31,8 +31,8 @@ impl Paging {
         Ok(())
     }
 
-    /// Destroys the table of pages of a mapping that has just gone, if nothing else is mapped in it, and all of it lies in
-    /// the range that goes: so its memory is free as early as that of its pages, beside which it may lie.
+    /// Destroys the table of pages of a mapping that has just gone, if nothing else is mapped in it, and all of it lies
+    /// in the range that goes: so its memory is free as early as that of its pages, beside which it may lie.
     fn drop_table<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
         let from = self.tables.address(table, 0);
         if self.tables.level(table) == 3 && start <= from && from + (1 << entry_bits(2)) <= end {
@@ -43,8 +43,8 @@ impl Paging {
         }
     }
 
-    /// Destroys tables that show nothing but addresses of a range in which nothing is mapped any more. Those at its edges
-    /// stay for their neighbours.
+    /// Destroys tables that show nothing but addresses of a range in which nothing is mapped any more. Those at its
+    /// edges stay for their neighbours.
     fn prune<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
         let level = self.tables.level(table);
         let bits = entry_bits(u32::from(level));
@@ -140,8 +140,8 @@ impl Paging {
         Ok(())
     }
 
-    /// Replaces a mapping by mappings of its parts: those outside a range as they are, that inside with other rights, or
-    /// not at all. If it fails, the mapping is made again.
+    /// Replaces a mapping by mappings of its parts: those outside a range as they are, that inside with other rights,
+    /// or not at all. If it fails, the mapping is made again.
     fn replace<B: Backend>(
         &mut self,
         backend: &mut B,

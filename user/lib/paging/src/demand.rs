@@ -1,8 +1,8 @@
 //! Memory on demand: what a page fault means, and how the memory comes.
 //!
-//! A fault brings a page, or more if its neighbours came before: where the page next to it belongs to a run of `n` pages
-//! that came on demand, the fault brings a run of `2n`, to 16 pages. A run is one frame and one mapping; it is aligned to
-//! its size, so that it never reaches beyond what the run before it suggests.
+//! A fault brings a page, or more if its neighbours came before: where the page next to it belongs to a run of `n`
+//! pages that came on demand, the fault brings a run of `2n`, to 16 pages. A run is one frame and one mapping; it is
+//! aligned to its size, so that it never reaches beyond what the run before it suggests.
 //!
 //! ```text
 //! touched in order:   page 0 │ 1 │ 2 3 │ 4 5 6 7 │ 8 … 15 │ 16 … 31 │ 32 … 47 │ …     each │ is a fault
@@ -44,8 +44,8 @@ impl Paging {
         self.back_empty(backend, &region, table, address)
     }
 
-    /// Handles a page fault: finds memory where memory is to be found, and answers `None` then; otherwise what the fault
-    /// means. The same as [`classify`](Self::classify) and [`back`](Self::back), in one go.
+    /// Handles a page fault: finds memory where memory is to be found, and answers `None` then; otherwise what the
+    /// fault means. The same as [`classify`](Self::classify) and [`back`](Self::back), in one go.
     pub fn fault<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -166,8 +166,8 @@ impl Paging {
         if like && self.tables.level(mapping.table as usize) == 3 { mapping.count } else { 0 }
     }
 
-    /// What is backed at once with an address of a lazily backed region where nothing is mapped: first address, and log2
-    /// of its size, at most `bits`.
+    /// What is backed at once with an address of a lazily backed region where nothing is mapped: first address, and
+    /// log2 of its size, at most `bits`.
     fn granule(&self, region: &Region, table: Option<usize>, address: u64, bits: u8) -> (u64, u8) {
         let mut bits = bits.max(ONE);
         loop {

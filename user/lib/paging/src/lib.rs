@@ -12,16 +12,17 @@
 //! One [`Paging`] describes one address space, its own process's or another's. It decides; a [`Backend`] carries out.
 //! On the target that is the kernel, in tests a model that checks every step.
 //!
-//! - *Regions* are reserved addresses. Finding free ones, finding what an address belongs to, adding, dividing and freeing
-//!   take O(log n) steps with n regions.
+//! - *Regions* are reserved addresses. Finding free ones, finding what an address belongs to, adding, dividing and
+//!   freeing take O(log n) steps with n regions.
 //! - *Mappings* cover up to 512 entries of one page table each. Pages of 2 MiB and 1 GiB are used by themselves where
 //!   address, offset and size allow. Part of a mapping can go or change its rights: the mapping is deleted and the rest
 //!   mapped again. Everything that this takes is there before the deletion, and if it still fails, the old mapping is
 //!   made again.
-//! - *Lazily backed* regions find their memory on the first access, which faults: [`Paging::classify`] says what a fault
-//!   means, [`Paging::back`] maps zeroed memory, and [`Paging::fault`] does both.
-//! - *Books never run out within an operation.* Each operation counts first what it can need at worst, and has the books
-//!   grow before it changes anything. Growing is the backend's affair and does not use the books, so it cannot nest.
+//! - *Lazily backed* regions find their memory on the first access, which faults: [`Paging::classify`] says what a
+//!   fault means, [`Paging::back`] maps zeroed memory, and [`Paging::fault`] does both.
+//! - *Books never run out within an operation.* Each operation counts first what it can need at worst, and has the
+//!   books grow before it changes anything. Growing is the backend's affair and does not use the books, so it cannot
+//!   nest.
 //!
 //! A call that fails has changed nothing, except where it says so: [`Paging::unmap`] and [`Paging::protect`] of several
 //! mappings stop at the one that failed, and can be repeated.

@@ -130,7 +130,8 @@ impl Paging {
         self.map_piece(backend, piece, None)
     }
 
-    /// Maps a piece of pages of one table, in which nothing is mapped there; the books have room. (Each page fault comes here.)
+    /// Maps a piece of pages of one table, in which nothing is mapped there; the books have room. (Each page fault
+    /// comes here.)
     #[inline(always)]
     pub(crate) fn map_pages<B: Backend>(
         &mut self,

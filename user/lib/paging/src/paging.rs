@@ -210,8 +210,8 @@ impl Paging {
         self.regions.first_from(address)
     }
 
-    /// The mapping that shows an address: its capability, the frame's, the offset in the frame in bytes, and the rights.
-    /// O(1).
+    /// The mapping that shows an address: its capability, the frame's, the offset in the frame in bytes, and the
+    /// rights. O(1).
     pub fn shown(&self, address: u64) -> Option<(CapAddress, CapAddress, u64, MapFlags)> {
         let (_, Entry::Mapping(place)) = self.tables.walk(address) else { return None };
         let mapping = self.mappings.get(place);

@@ -1,7 +1,7 @@
 //! Which addresses are taken, and for what.
 //!
-//! The regions lie in a balanced tree by address. Each knows how many bytes before it are free, and the largest such gap
-//! in the subtree below it:
+//! The regions lie in a balanced tree by address. Each knows how many bytes before it are free, and the largest such
+//! gap in the subtree below it:
 //!
 //! ```text
 //!            ┌────── heap, gap 3, largest 9 ──────┐
@@ -9,12 +9,12 @@
 //!                                               │
 //!                                           end, gap 4
 //! ```
-//! A node of no size stands at the end of the address space, so that the last gap belongs to a node too. Of a gap only the
-//! part counts in which addresses may be chosen. So the lowest gap that is large enough is found on one way down: into the
-//! first subtree whose largest gap is not too small.
+//! A node of no size stands at the end of the address space, so that the last gap belongs to a node too. Of a gap only
+//! the part counts in which addresses may be chosen. So the lowest gap that is large enough is found on one way down:
+//! into the first subtree whose largest gap is not too small.
 //!
-//! An operation looks a region up once, and goes up from it once: a region that is added below a gap, or taken away, has no
-//! part in what the nodes above know; the gap that becomes smaller or larger has, and is the only one.
+//! An operation looks a region up once, and goes up from it once: a region that is added below a gap, or taken away,
+//! has no part in what the nodes above know; the gap that becomes smaller or larger has, and is the only one.
 
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_tree::{Id, Links, Nodes, Tree, View};
@@ -294,8 +294,8 @@ impl Regions {
         self.at_or_after(start).filter(|next| self.node(*next).start >= start + size)
     }
 
-    /// The lowest free range of `size` bytes at a multiple of `alignment` (a power of two): its first address, and where
-    /// [`insert_at`](Self::insert_at) puts regions into it.
+    /// The lowest free range of `size` bytes at a multiple of `alignment` (a power of two): its first address, and
+    /// where [`insert_at`](Self::insert_at) puts regions into it.
     pub fn search(&self, size: u64, alignment: u64) -> Option<(u64, Id)> {
         let root = self.tree.root()?;
         let largest = self.node(root).largest;

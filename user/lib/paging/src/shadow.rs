@@ -231,8 +231,8 @@ impl Tables {
         table
     }
 
-    /// Takes a table without mappings out of its parent. Tables below it are taken out first, each answered once; `None`
-    /// when the table itself is gone, or there is none.
+    /// Takes a table without mappings out of its parent. Tables below it are taken out first, each answered once;
+    /// `None` when the table itself is gone, or there is none.
     pub fn take_empty(&mut self, parent: usize, entry: u16) -> Option<Object> {
         let Entry::Table(mut table) = self.entry(parent, entry) else { return None };
         if self.heads.get(table).mapped != 0 {
@@ -275,8 +275,8 @@ impl Tables {
         }
     }
 
-    /// Panics unless every table hangs where it says, and counts what is below it. Calls `check` for each run of entries
-    /// that name one mapping: table, first entry, number of entries, mapping.
+    /// Panics unless every table hangs where it says, and counts what is below it. Calls `check` for each run of
+    /// entries that name one mapping: table, first entry, number of entries, mapping.
     pub fn check_invariants(&self, mut check: impl FnMut(usize, u16, u16, usize)) {
         self.heads.check_invariants();
         let mut seen = 0;

@@ -1,7 +1,7 @@
 //! Where to go on looking for those who have given up.
 //!
-//! Somebody who waits at a server can give up without a word, and the server has to ask the kernel about each. It asks about a few at a time, so
-//! that no request takes long, and about others the next time.
+//! Somebody who waits at a server can give up without a word, and the server has to ask the kernel about each. It asks
+//! about a few at a time, so that no request takes long, and about others the next time.
 
 use alloc::vec::Vec;
 
@@ -43,8 +43,9 @@ impl<T> Default for Cursors<T> {
     }
 }
 
-/// Looks at no more than so many of those who wait, in their order, from the one on with this number, or from the first if there are not so many.
-/// Returns the numbers of those for whom `has_gone` holds, and from where to go on when these are not there any more.
+/// Looks at no more than so many of those who wait, in their order, from the one on with this number, or from the first
+/// if there are not so many. Returns the numbers of those for whom `has_gone` holds, and from where to go on when these
+/// are not there any more.
 pub fn look<'a, R: 'a>(
     from: Option<usize>,
     looks: usize,

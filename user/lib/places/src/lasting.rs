@@ -1,20 +1,22 @@
 //! Places for what outlasts the process that made it, such as files.
 //!
-//! [`Places`](crate::Places) come back when the process ends that has them. These stay taken. If they counted for nobody from then on, a program could
-//! start one child after another, each of which takes half of what is free and ends, until nothing is free. So they count for the family,
-//! whoever of it lives, by the same rule ([`allows`]). When the last process of the family has ended, they are nobody's.
+//! [`Places`](crate::Places) come back when the process ends that has them. These stay taken. If they counted for
+//! nobody from then on, a program could start one child after another, each of which takes half of what is free and
+//! ends, until nothing is free. So they count for the family, whoever of it lives, by the same rule ([`allows`]). When
+//! the last process of the family has ended, they are nobody's.
 //!
 //! ```text
 //! families   family ──▶ its places, and since when it has some      owner   family, since when: what each place is marked with
 //! ```
-//! Numbers of families are used again. What is left of one that has ended is not taken for that of the next with its number, because that
-//! one has some since later.
+//! Numbers of families are used again. What is left of one that has ended is not taken for that of the next with its
+//! number, because that one has some since later.
 //!
-//! A family of [guests](power::is_of_guests) ends when a program wants it to: that starts a process on another core and ends it, as often as it likes, and each
-//! time that was a family. Nobody knows here who has sent it and whether that one lives. So all guests together get what one family gets, and what
-//! those have left that have ended counts for the others. Of that part each family of guests gets what a family gets of everything: a client of such
-//! a family may take one more place while that has fewer than guests may have more in all. Whoever of whom nothing is known is of one of them, [`COMMON`],
-//! which never ends.
+//! A family of [guests](power::is_of_guests) ends when a program wants it to: that starts a process on another core and
+//! ends it, as often as it likes, and each time that was a family. Nobody knows here who has sent it and whether that
+//! one lives. So all guests together get what one family gets, and what those have left that have ended counts for the
+//! others. Of that part each family of guests gets what a family gets of everything: a client of such a family may take
+//! one more place while that has fewer than guests may have more in all. Whoever of whom nothing is known is of one of
+//! them, [`COMMON`], which never ends.
 //!
 //! ```text
 //! 1,024 places   a family 512   all guests 512: the first 256, the second 128, …
@@ -130,7 +132,8 @@ impl Lasting {
         }
     }
 
-    /// The last process of a family has ended. What the family has stays taken, and is nobody's; if it was one of guests, all guests'.
+    /// The last process of a family has ended. What the family has stays taken, and is nobody's; if it was one of
+    /// guests, all guests'.
     pub fn family_ended(&mut self, family: u64) {
         if family != COMMON {
             self.families.remove(&family);

@@ -1,23 +1,25 @@
 //! Places of a server's table, shared among its clients.
 //!
-//! A table has so many places in all. If the first who asks could have them all, one client would shut out every other; and a
-//! fixed share for each would be small for the many times when hardly anybody asks. So what is free decides. And because a process starts
-//! others, it is not the process that counts but its [family](tench_abi::power::family):
+//! A table has so many places in all. If the first who asks could have them all, one client would shut out every other;
+//! and a fixed share for each would be small for the many times when hardly anybody asks. So what is free decides. And
+//! because a process starts others, it is not the process that counts but its [family](tench_abi::power::family):
 //!
 //! > A client may take one more place while its family has fewer than are free.
 //!
-//! Alone, a family gets half of the table; `n` that want everything at the same time get one part in `n + 1` each, and as much stays free;
-//! if they come one after another, each gets half of what the others left. A family that has nothing is refused only when nothing
-//! is free at all. That is so however many processes each of them has: of 1,024 places, a program alone gets 512, and with eleven
-//! children it gets 512, too. If each process could have half of what is left, twelve of them would have 512 + 256 + … + 1 + 1, which is all. Within
-//! a family, processes can take places from each other. Whoever has the power `processes` starts each of his children as a new family.
+//! Alone, a family gets half of the table; `n` that want everything at the same time get one part in `n + 1` each, and
+//! as much stays free; if they come one after another, each gets half of what the others left. A family that has
+//! nothing is refused only when nothing is free at all. That is so however many processes each of them has: of 1,024
+//! places, a program alone gets 512, and with eleven children it gets 512, too. If each process could have half of what
+//! is left, twelve of them would have 512 + 256 + … + 1 + 1, which is all. Within a family, processes can take places
+//! from each other. Whoever has the power `processes` starts each of his children as a new family.
 //!
 //! ```text
 //! held       process ──▶ its family, its places        so that they come back when the process ends
 //! families   family  ──▶ the places of its processes   what the rule asks for
 //! ```
-//! The rule needs to know no more than how many places each family has. Servers hear of the ends of processes, and give back by process;
-//! so it is kept how many each process has, too. Places for what stays when its maker has ended are counted by family alone ([`lasting`]).
+//! The rule needs to know no more than how many places each family has. Servers hear of the ends of processes, and give
+//! back by process; so it is kept how many each process has, too. Places for what stays when its maker has ended are
+//! counted by family alone ([`lasting`]).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -36,7 +38,8 @@ use alloc::collections::BTreeMap;
 
 pub use tench_abi::power::Client;
 
-/// Returns whether a client may take one more place whose family has `own` of `limit` places, of which `taken` are taken in all.
+/// Returns whether a client may take one more place whose family has `own` of `limit` places, of which `taken` are
+/// taken in all.
 pub const fn allows(own: usize, taken: usize, limit: usize) -> bool {
     own < limit.saturating_sub(taken)
 }
@@ -95,13 +98,15 @@ impl Places {
         self.held.range(from..).find(|(_, held)| held.family == family).map(|(process, _)| *process)
     }
 
-    /// Returns the family for which a client counts: the one that is known of its process, if the client does not say any.
+    /// Returns the family for which a client counts: the one that is known of its process, if the client does not say
+    /// any.
     fn family(&self, Client { process, family }: Client) -> u64 {
         let known = self.held.get(&process).filter(|_| family == process);
         known.map_or(family, |held| held.family)
     }
 
-    /// Returns how many places count for a client: those of its family, and its own if they were taken before its family was known.
+    /// Returns how many places count for a client: those of its family, and its own if they were taken before its
+    /// family was known.
     fn own(&self, client: Client) -> usize {
         let family = self.family(client);
         let stray = self.held.get(&client.process).filter(|held| held.family != family);
@@ -120,8 +125,8 @@ impl Places {
         allows(self.own(client) + before, self.taken + before, self.limit)
     }
 
-    /// A client has one more, whether it [may](Self::may_take) or not: a server that is started again finds what there is. Of whom no family
-    /// was known before, what it has is its family's from now on.
+    /// A client has one more, whether it [may](Self::may_take) or not: a server that is started again finds what there
+    /// is. Of whom no family was known before, what it has is its family's from now on.
     pub fn take(&mut self, client: Client) {
         self.taken += 1;
         self.add(client, 1);
@@ -172,8 +177,8 @@ impl Places {
         self.taken -= self.subtract(process, count).unwrap_or(0);
     }
 
-    /// So many places of a process are a client's from now on, whether that one may have them or not. Of more than the first has,
-    /// only as many as it has.
+    /// So many places of a process are a client's from now on, whether that one may have them or not. Of more than the
+    /// first has, only as many as it has.
     pub fn pass(&mut self, from: u64, to: Client, count: usize) {
         if let Some(count @ 1..) = self.subtract(from, count) {
             self.add(to, count);

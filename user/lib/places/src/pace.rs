@@ -1,12 +1,13 @@
 //! How many of those whose time has come are answered at a time.
 //!
-//! A server answers them at its own priority, which is a high one, whatever theirs are. If everybody who can wait had the same deadline, all
-//! the answers together would hold up whatever runs at a lower priority than the server. So there are a few answers, and then a pause in
-//! which others run and requests are served.
+//! A server answers them at its own priority, which is a high one, whatever theirs are. If everybody who can wait had
+//! the same deadline, all the answers together would hold up whatever runs at a lower priority than the server. So
+//! there are a few answers, and then a pause in which others run and requests are served.
 
 /// Answers without a pause.
 pub const ANSWERS: u32 = 8;
-/// For how many answers a request counts during which an alarm went off: what was left of it was done at the server's priority, too.
+/// For how many answers a request counts during which an alarm went off: what was left of it was done at the server's
+/// priority, too.
 pub const URGENT: u32 = 4;
 
 /// Counts answers.

@@ -11,7 +11,8 @@ use crate::{Client, Places};
 /// The deadline of who waits for as long as it takes.
 pub const NEVER: u64 = u64::MAX;
 
-/// What a wait is found by. Those of a process are in the order of their deadlines, and of arrival where these are equal.
+/// What a wait is found by. Those of a process are in the order of their deadlines, and of arrival where these are
+/// equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key {
     /// Whose thread waits.
@@ -25,23 +26,24 @@ pub struct Key {
 /// The only group of which families are members.
 const ALL: u64 = 0;
 
-/// Waiting threads, each in a place that its family has. Families that have threads whose time has come are served in turn, and in each of
-/// them the processes: so one with many processes delays others by one answer each time and not by all of them, and so does a process with many
-/// threads within its family.
+/// Waiting threads, each in a place that its family has. Families that have threads whose time has come are served in
+/// turn, and in each of them the processes: so one with many processes delays others by one answer each time and not by
+/// all of them, and so does a process with many threads within its family.
 ///
 /// ```text
 /// waiters      process, deadline, arrival ──▶ R
 /// families     each family, with the earliest of its processes that wait for their time     waits for that, or for its turn
 /// processes    each process, with its earliest thread                                       the same, in its family
 /// ```
-/// A family is called when its time has come, and of its processes one with each answer to it: so no answer takes longer because many of
-/// one family have the same deadline. `R` is what it takes to answer.
+/// A family is called when its time has come, and of its processes one with each answer to it: so no answer takes
+/// longer because many of one family have the same deadline. `R` is what it takes to answer.
 pub struct Queue<R> {
     waiters: BTreeMap<Key, R>,
     families: Turns,
     processes: Turns,
     arrivals: u64,
-    /// The earliest deadline, which servers ask for with each request: 0 while anybody's time has come, [`NEVER`] if there is none.
+    /// The earliest deadline, which servers ask for with each request: 0 while anybody's time has come, [`NEVER`] if
+    /// there is none.
     next: u64,
     places: Places,
     /// Behind whom of each family [`take_out_some`](Self::take_out_some) goes on.
@@ -112,8 +114,8 @@ impl<R> Queue<R> {
         key
     }
 
-    /// A thread waits, and before it that one was the first of its process. If it comes before that, the process waits for its time, and the
-    /// family, too, if it comes before all of it. Who has a turn keeps it.
+    /// A thread waits, and before it that one was the first of its process. If it comes before that, the process waits
+    /// for its time, and the family, too, if it comes before all of it. Who has a turn keeps it.
     fn enter(&mut self, family: u64, before: Option<Key>, key: Key) {
         let first = self.processes.first(family).map(|(head, _)| head);
         let is_first =
@@ -137,8 +139,8 @@ impl<R> Queue<R> {
         self.processes.remove(family, Some(head.time()), head.process);
     }
 
-    /// A family that has [left](Self::leave) waits again: for its turn, after all others, if one of its processes does so, and otherwise for the
-    /// earliest time of one.
+    /// A family that has [left](Self::leave) waits again: for its turn, after all others, if one of its processes does
+    /// so, and otherwise for the earliest time of one.
     fn rejoin(&mut self, family: u64) {
         if self.processes.is_any_called(family) {
             self.families.call(ALL, family);
@@ -159,7 +161,8 @@ impl<R> Queue<R> {
         self.next = if self.families.is_any_called(ALL) { 0 } else { first };
     }
 
-    /// Takes out one whose deadline is `now` or earlier: of the family whose turn it is, and in that of the process whose turn it is, the earliest.
+    /// Takes out one whose deadline is `now` or earlier: of the family whose turn it is, and in that of the process
+    /// whose turn it is, the earliest.
     pub fn pop_expired(&mut self, now: u64) -> Option<(Key, R)> {
         if self.next > now || self.next == NEVER {
             return None;
@@ -199,8 +202,9 @@ impl<R> Queue<R> {
         self.take_out(process, &keys)
     }
 
-    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
-    /// and at others the next time. Finding the family's processes takes a step for each process that waits.
+    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no
+    /// more than so many, and at others the next time. Finding the family's processes takes a step for each process
+    /// that waits.
     pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
         let mut cursor = self.cursors.take(family).unwrap_or(FIRST);
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
@@ -230,7 +234,8 @@ impl<R> Queue<R> {
         gone
     }
 
-    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is looked at by nobody of its family.
+    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is
+    /// looked at by nobody of its family.
     pub fn take_out_any(&mut self, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
         let behind = (Bound::Excluded(self.cursor), Bound::Unbounded);
         let seen: Vec<_> = self.waiters.range(behind).take(looks).map(|(key, reply)| (*key, has_gone(reply))).collect();

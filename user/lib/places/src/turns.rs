@@ -1,7 +1,7 @@
 //! Whose turn it is: members of groups, each of which waits for its time, and after that for its turn.
 //!
-//! [`Queue`](crate::queue::Queue) has two of these: one in which the families are the members of one group, and one in which each family is a
-//! group, and its processes are the members.
+//! [`Queue`](crate::queue::Queue) has two of these: one in which the families are the members of one group, and one in
+//! which each family is a group, and its processes are the members.
 //!
 //! ```text
 //! heads     group, deadline, arrival, member       those who wait for their time
@@ -84,7 +84,8 @@ impl Turns {
         Some(member)
     }
 
-    /// Takes out a member, which waits for this time if it does not wait for its turn. Finding one that does takes a step for each of its group.
+    /// Takes out a member, which waits for this time if it does not wait for its turn. Finding one that does takes a
+    /// step for each of its group.
     pub fn remove(&mut self, group: u64, head: Option<Head>, member: u64) {
         if head.is_some_and(|head| self.stop_waiting(group, head, member)) {
             return;

@@ -1,12 +1,12 @@
 //! Processes of which a server does not know whether they live.
 //!
-//! A process server says once of a process that it has ended. Who has that process's capability by then can take places with it
-//! afterwards, and nobody would ever give those back. So a server notes each process that takes something while it has nothing, and asks
-//! about those whom it has noted when it hears next of the end of another. That costs one question for a process that takes
-//! something, and none for others.
+//! A process server says once of a process that it has ended. Who has that process's capability by then can take places
+//! with it afterwards, and nobody would ever give those back. So a server notes each process that takes something while
+//! it has nothing, and asks about those whom it has noted when it hears next of the end of another. That costs one
+//! question for a process that takes something, and none for others.
 //!
-//! Each process server knows the processes of its own core alone, and is asked about those. A process is noted while it has places at
-//! most, so there are no more of those noted than places.
+//! Each process server knows the processes of its own core alone, and is asked about those. A process is noted while it
+//! has places at most, so there are no more of those noted than places.
 
 use alloc::collections::BTreeSet;
 use core::ops::RangeInclusive;

@@ -350,7 +350,8 @@ proptest! {
         prop_assert_eq!(queue.len(), list.waits.len());
     }
 
-    /// Between the time that a thread's time comes and its answer, each other family has no more answers than its own process and family leave it.
+    /// Between the time that a thread's time comes and its answer, each other family has no more answers than its own
+    /// process and family leave it.
     #[test]
     fn no_family_is_late_because_another_has_many_processes(
         many in 1..60u64, others in prop::collection::vec(0..4u64, 0..12), deadline in 0..10u64,

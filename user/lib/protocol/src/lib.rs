@@ -9,8 +9,8 @@
 //!   values ▶ words, capabilities   (wire)   words, capabilities ▶ values, checked
 //! ```
 //! The label of a request has the interface's number in bits 32 to 47, its version in bits 16 to 31 and the method's
-//! number in bits 0 to 15. So a server refuses clients of other versions and of other servers by name, and a request that
-//! is known costs no more than one comparison.
+//! number in bits 0 to 15. So a server refuses clients of other versions and of other servers by name, and a request
+//! that is known costs no more than one comparison.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -148,7 +148,8 @@ pub trait Code: Copy {
 /// Why a request was refused before the server's own code saw it. These codes are the same for all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// The arguments are not those of the method: too few, too many, out of their range, or a capability of another kind.
+    /// The arguments are not those of the method: too few, too many, out of their range, or a capability of another
+    /// kind.
     BadArguments,
     /// The interface has no such method.
     NoSuchMethod,
@@ -156,8 +157,8 @@ pub enum Rejection {
     OtherVersion(u16),
     /// The server has another interface: the one with this number.
     OtherInterface(u16),
-    /// The method is for those with the capability without a badge, or with a power that this one does not carry; or the process whose capability it
-    /// is has ended.
+    /// The method is for those with the capability without a badge, or with a power that this one does not carry; or
+    /// the process whose capability it is has ended.
     NotAllowed,
     /// The server cannot remember one more request that it would answer later.
     Busy,
@@ -171,8 +172,8 @@ pub enum Rejection {
     Unreachable,
 }
 
-/// Code of an answer that says that the server was started again: whoever answers in its place on another core says it so, because
-/// the capability to itself is not gone.
+/// Code of an answer that says that the server was started again: whoever answers in its place on another core says it
+/// so, because the capability to itself is not gone.
 pub const RESTARTED: u64 = Rejection::FIRST + 10;
 
 impl Rejection {
@@ -275,8 +276,8 @@ pub enum Failure<E> {
     TooLong,
     /// The kernel could not deliver it, or the server is gone.
     Lost(Error),
-    /// The server was started again. It has forgotten what it does not promise to keep, and may or may not have done what
-    /// was asked; it can be asked again.
+    /// The server was started again. It has forgotten what it does not promise to keep, and may or may not have done
+    /// what was asked; it can be asked again.
     Restarted,
     /// The answer is not one of this protocol.
     Malformed,

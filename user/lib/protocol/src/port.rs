@@ -1,7 +1,7 @@
 //! Where a server receives: answering the last request and waiting for the next, and slots for what arrives.
 //!
-//! A message is received into the port and stays there until the next, because it is large: moving it from hand to hand costs
-//! more than everything else that is done for a request.
+//! A message is received into the port and stays there until the next, because it is large: moving it from hand to hand
+//! costs more than everything else that is done for a request.
 //!
 //! ```text
 //! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
@@ -25,8 +25,8 @@ use crate::shared::Attachments;
 use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE, Rejection};
 
-/// Who asks: the process of the badge of the capability that was used, and its family. The process server gives each process capabilities
-/// that say both.
+/// Who asks: the process of the badge of the capability that was used, and its family. The process server gives each
+/// process capabilities that say both.
 pub use tench_abi::power::Client as Caller;
 
 /// What becomes of a request.
@@ -116,7 +116,8 @@ pub struct Port {
     detours: u32,
 }
 
-/// Windows that the kernel passes to delete one capability that came along with a request, before the rest is left for later.
+/// Windows that the kernel passes to delete one capability that came along with a request, before the rest is left for
+/// later.
 const PART: u64 = 4;
 
 /// So many answers are sent with another reply object before it is worth a system call to return to the bound one.
@@ -175,8 +176,8 @@ impl Port {
         }
     }
 
-    /// Receives with the bound reply object again: at once if nothing is to be answered, otherwise when it has turned out that
-    /// requests are answered in the object in which they arrive.
+    /// Receives with the bound reply object again: at once if nothing is to be answered, otherwise when it has turned
+    /// out that requests are answered in the object in which they arrive.
     #[cold]
     fn return_to_bound(&mut self) {
         if self.flow == Flow::Answer {
@@ -197,8 +198,8 @@ impl Port {
         self.is_request.then_some(&self.received)
     }
 
-    /// Carries out the request that has arrived: `dispatch` writes its answer. What came along and is not kept is deleted.
-    /// Where no request has arrived, nothing happens.
+    /// Carries out the request that has arrived: `dispatch` writes its answer. What came along and is not kept is
+    /// deleted. Where no request has arrived, nothing happens.
     #[inline]
     pub fn carry_out(&mut self, dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow) {
         self.carry_out_with(None, dispatch);
@@ -251,8 +252,8 @@ impl Port {
         }
     }
 
-    /// Answers a request that was kept: together with the next receive, unless another answer is to go then. Whoever has
-    /// gone is answered nothing.
+    /// Answers a request that was kept: together with the next receive, unless another answer is to go then. Whoever
+    /// has gone is answered nothing.
     pub fn finish<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) {
         match self.flow {
             Flow::Answer => drop(self.replies.answer(pending, answer)),

@@ -1,7 +1,7 @@
 //! Reply objects of a server that answers some requests later.
 //!
-//! A server receives with one reply object, its *current* one. To answer later it keeps that one, with the caller in it,
-//! and receives with another. Objects that are done with are used again.
+//! A server receives with one reply object, its *current* one. To answer later it keeps that one, with the caller in
+//! it, and receives with another. Objects that are done with are used again.
 
 use core::marker::PhantomData;
 
@@ -42,8 +42,8 @@ pub struct Replies {
     factory: Factory,
 }
 
-/// The right to answer a request later. Dropping it leaves whoever asked waiting until the server ends: the server keeps
-/// it, [answers](Replies::answer) it, or [forgets](Replies::forget) it when the caller has gone.
+/// The right to answer a request later. Dropping it leaves whoever asked waiting until the server ends: the server
+/// keeps it, [answers](Replies::answer) it, or [forgets](Replies::forget) it when the caller has gone.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "somebody waits for an answer"]
 pub struct Pending<T, E> {
@@ -93,8 +93,8 @@ impl Replies {
         if self.current == self.bound { wait } else { wait.with_reply(self.current) }
     }
 
-    /// Keeps the current object, with the caller in it, to answer later. If there is no spare object and none can be made,
-    /// nothing changes.
+    /// Keeps the current object, with the caller in it, to answer later. If there is no spare object and none can be
+    /// made, nothing changes.
     pub fn keep<T, E>(&mut self) -> Result<Pending<T, E>, Error> {
         let next = if core::mem::take(&mut self.is_bound_spare) {
             self.bound
@@ -118,7 +118,8 @@ impl Replies {
         self.is_bound_spare
     }
 
-    /// Makes the bound object current in the place of an empty one, if it is empty itself: requests are cheaper with it.
+    /// Makes the bound object current in the place of an empty one, if it is empty itself: requests are cheaper with
+    /// it.
     pub(crate) fn use_bound(&mut self) {
         if core::mem::take(&mut self.is_bound_spare) {
             let idle = core::mem::replace(&mut self.current, self.bound);
@@ -135,9 +136,9 @@ impl Replies {
         told
     }
 
-    /// Takes back the right to answer, because the caller has gone, or the process in whose name he asked has ended. A thread of another
-    /// process may have asked in its name, and still wait: it is refused. Otherwise the object would not be empty, and a server that receives with
-    /// it receives nothing.
+    /// Takes back the right to answer, because the caller has gone, or the process in whose name he asked has ended. A
+    /// thread of another process may have asked in its name, and still wait: it is refused. Otherwise the object would
+    /// not be empty, and a server that receives with it receives nothing.
     pub fn forget<T, E>(&mut self, pending: Pending<T, E>) {
         (self.factory.refuse)(pending.reply);
         self.release(pending.reply);

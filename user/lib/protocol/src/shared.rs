@@ -6,9 +6,10 @@
 //! write(&[u8])  ─ copies into the buffer ─▶ message: offset, length ─▶ Shared:    copies out of it, checked
 //! read(&mut [u8]) ◀─ copies out of it ───── answer ◀──────────────── SharedMut: copies into it, checked
 //! ```
-//! The frame is the server's: a client that takes its memory back, or dies, cannot take away what the server reads. The other
-//! side may change the memory at any time, so nobody has references into it: bytes are copied, and what was checked is the copy.
-//! Buffers belong to callers, so a server that shares memory gives each client a capability with a badge of its own.
+//! The frame is the server's: a client that takes its memory back, or dies, cannot take away what the server reads. The
+//! other side may change the memory at any time, so nobody has references into it: bytes are copied, and what was
+//! checked is the copy. Buffers belong to callers, so a server that shares memory gives each client a capability with a
+//! badge of its own.
 
 use core::fmt::Debug;
 use core::marker::PhantomData;
@@ -31,8 +32,8 @@ pub trait Memory {
 
 /// The memory that a server shares with its callers, one buffer each.
 pub trait Attachments: Debug {
-    /// Makes a buffer of at least so many bytes for a caller, in the place of the one that it had. Answers the frame and log2
-    /// of its size.
+    /// Makes a buffer of at least so many bytes for a caller, in the place of the one that it had. Answers the frame
+    /// and log2 of its size.
     ///
     /// # Errors
     /// There is no memory, or the server gives no such buffer: too large, or one too many.

@@ -21,8 +21,9 @@ pub trait Transport: Copy {
         Failure::Lost(error)
     }
 
-    /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps` capabilities that it carries; at
-    /// most as many words come back. Capabilities that come back go to the offered slots, which are empty.
+    /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps`
+    /// capabilities that it carries; at most as many words come back. Capabilities that come back go to the offered
+    /// slots, which are empty.
     fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
         let words = request.words.get(..request.length()).ok_or(Error::MessageTooLong)?;
         let mut message = Message::with_words(label, words);
@@ -36,12 +37,12 @@ pub trait Transport: Copy {
         Ok(Short { words, caps })
     }
 
-    /// A message of any length. Capabilities that come back go to the offered slots, which are empty. The answer goes where
-    /// the caller wants it, because it is large.
+    /// A message of any length. Capabilities that come back go to the offered slots, which are empty. The answer goes
+    /// where the caller wants it, because it is large.
     fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error>;
 
-    /// Makes such a call, which ends at a deadline with `TimedOut`. Where the way does not end in an endpoint, it goes on until
-    /// there is an answer.
+    /// Makes such a call, which ends at a deadline with `TimedOut`. Where the way does not end in an endpoint, it goes
+    /// on until there is an answer.
     fn call_until(
         self,
         _deadline: Instant,
@@ -57,12 +58,13 @@ pub trait Transport: Copy {
 #[derive(Clone, Copy, Debug)]
 pub struct Until<T>(pub T, pub Instant);
 
-/// Ticks after a server's deadline at which its client gives up: 67 ms at 62.5 MHz, 4.2 at 1 GHz. A server without an alarm may be late. An answer that comes
-/// later still is lost.
+/// Ticks after a server's deadline at which its client gives up: 67 ms at 62.5 MHz, 4.2 at 1 GHz. A server without an
+/// alarm may be late. An answer that comes later still is lost.
 const GRACE: u64 = 1 << 22;
 
 impl<T> Until<T> {
-    /// A way to a server that ends a wait at `deadline` by itself, and may be a little late. A time that has passed means now.
+    /// A way to a server that ends a wait at `deadline` by itself, and may be a little late. A time that has passed
+    /// means now.
     pub fn with_grace(way: T, deadline: Instant) -> Until<T> {
         Until(way, deadline.max(Instant::now()).after(GRACE))
     }
@@ -179,8 +181,8 @@ fn with_offered<T>(offered: &[CapAddress], call: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// An answer with capabilities that nobody waited for: they lie where the program wanted others, which are offered no more. Only
-/// that they came is answered, so that whoever reads the answer finds it malformed.
+/// An answer with capabilities that nobody waited for: they lie where the program wanted others, which are offered no
+/// more. Only that they came is answered, so that whoever reads the answer finds it malformed.
 #[cold]
 #[inline(never)]
 fn unwanted(tag: Tag) -> Tag {

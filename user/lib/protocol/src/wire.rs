@@ -1,7 +1,7 @@
 //! How values travel in messages.
 //!
-//! A value is some words, in the order of its fields; text is its length in bytes and then its bytes, eight to a word, the
-//! first in the lowest bits; a list is its length and then its elements. Capabilities travel beside the words.
+//! A value is some words, in the order of its fields; text is its length in bytes and then its bytes, eight to a word,
+//! the first in the lowest bits; a list is its length and then its elements. Capabilities travel beside the words.
 //! Whatever arrives is checked while it is read: what is not a value of its type is refused.
 
 use core::cell::Cell;
@@ -52,8 +52,8 @@ impl Sink for Message {
 pub struct Registers {
     /// The words; those beyond the length are 0.
     pub words: [u64; REGISTER_WORDS],
-    /// How many there is room for. (Were they counted from 0, the structure would begin as nothing but zeros, and be cleared by
-    /// a call of `memset`, which costs more than a message of one word.)
+    /// How many there is room for. (Were they counted from 0, the structure would begin as nothing but zeros, and be
+    /// cleared by a call of `memset`, which costs more than a message of one word.)
     free: usize,
     caps: [Carried; MAX_CAPS],
     cap_count: usize,
@@ -74,8 +74,8 @@ impl Registers {
         REGISTER_WORDS.wrapping_sub(self.free)
     }
 
-    /// The first `count` capabilities that go along. Who knows the count at compile time says it, so that nothing is done for
-    /// capabilities that never come.
+    /// The first `count` capabilities that go along. Who knows the count at compile time says it, so that nothing is
+    /// done for capabilities that never come.
     #[inline(always)]
     pub fn caps(&self, count: usize) -> &[Carried] {
         &self.caps[..count.min(MAX_CAPS)]

@@ -1,7 +1,8 @@
-//! Slabs: memory in the manner of seL4's untyped objects, and everything about its allocation that needs no system call.
+//! Slabs: memory in the manner of seL4's untyped objects, and everything about its allocation that needs no system
+//! call.
 //!
-//! A *slab* is a piece of untyped memory that can only be used from the bottom up. The kernel keeps a *watermark*, above
-//! which the next object goes, aligned to its own size; the mark returns to 0 when the last object of the slab is
+//! A *slab* is a piece of untyped memory that can only be used from the bottom up. The kernel keeps a *watermark*,
+//! above which the next object goes, aligned to its own size; the mark returns to 0 when the last object of the slab is
 //! deleted. So memory is lost in two ways, and each has a name here:
 //!
 //! ```text

@@ -38,9 +38,9 @@ pub enum Policy {
     /// **Best fit that counts alignment**: what is skipped to align the objects counts as left over too, so a slab with
     /// little room is not taken because skipping uses it up. R1's closing idea; on its workloads as good as best fit.
     BestFitAlignment = 5,
-    /// **Segregated**: objects of a size keep to slabs of their own, and slabs in use fill before empty ones, large ones
-    /// first; `docs/manual/policies.md` says how. Less is lost than with best fit in every workload of R1's study but for
-    /// one peak, which is equal. Good wherever memory is short and objects of many sizes come and go.
+    /// **Segregated**: objects of a size keep to slabs of their own, and slabs in use fill before empty ones, large
+    /// ones first; `docs/manual/policies.md` says how. Less is lost than with best fit in every workload of R1's study
+    /// but for one peak, which is equal. Good wherever memory is short and objects of many sizes come and go.
     Segregated = 6,
     /// **Buddy**: the smallest block of a power of two, aligned to its size, that holds the objects. What is left are
     /// blocks again, so large aligned requests fit for long. Good with the watermark rule lifted.
@@ -196,15 +196,15 @@ fn least(slabs: &[Slab], descriptor: Descriptor, cost: impl Fn(&Candidate) -> u6
 /// | in use, otherwise | `left + 4 live - 6 size`, and `5 size` if its largest object has another size, and `240 n` if its last one has |
 /// | each | `26 n log2(size)` besides |
 ///
-/// So a slab that serves this size already is taken first, the largest of them, for a slab that is emptied as a whole is
-/// worth as much as it is large; the more of what it holds is dead, the better, since the dead bytes are lost anyway. An
-/// empty slab is opened next, the one in which least is left; this costs small objects more than large ones, which shall
-/// have slabs that they fill alone. A slab of another size is spoiled last, and a large one only for want of others. The
-/// last term keeps large requests out of large slabs while small ones would do.
+/// So a slab that serves this size already is taken first, the largest of them, for a slab that is emptied as a whole
+/// is worth as much as it is large; the more of what it holds is dead, the better, since the dead bytes are lost
+/// anyway. An empty slab is opened next, the one in which least is left; this costs small objects more than large ones,
+/// which shall have slabs that they fill alone. A slab of another size is spoiled last, and a large one only for want
+/// of others. The last term keeps large requests out of large slabs while small ones would do.
 ///
-/// The weights were found by searching on R1's workloads and random ones. Around them is a small plateau (232 to 240 for
-/// the 240, 24 to 28 for the 26) where results hardly change; beyond it sequence 2 can do worse than best fit. Without
-/// the watermark rule there is nothing to keep apart, and this is best fit.
+/// The weights were found by searching on R1's workloads and random ones. Around them is a small plateau (232 to 240
+/// for the 240, 24 to 28 for the 26) where results hardly change; beyond it sequence 2 can do worse than best fit.
+/// Without the watermark rule there is nothing to keep apart, and this is best fit.
 fn segregated(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     let bytes = descriptor.bytes().cast_signed();
     let bits = descriptor.size.trailing_zeros() as u8;
@@ -241,8 +241,8 @@ fn kept_apart(slab: &Slab, bits: u8, bytes: i64, left: i64) -> i64 {
 
 /// The smallest buddy block that holds the objects; where there is none, the place that skips least.
 ///
-/// With the watermark rule the block at the aligned watermark is the only one of a slab that can be used. Without, a hole
-/// falls into blocks, and each is looked at.
+/// With the watermark rule the block at the aligned watermark is the only one of a slab that can be used. Without, a
+/// hole falls into blocks, and each is looked at.
 fn buddy(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     let wanted = descriptor.bytes().next_power_of_two();
     let mut best: Option<(u64, Candidate)> = None;

@@ -95,8 +95,8 @@ impl Source for Random {
 }
 
 /// Random numbers: xoshiro128++, whose state is filled from the seed by a 64-bit linear congruential generator with a
-/// permuted output (PCG-XSH-RR), as the generator of R1's system has it. In which order that system drew is not known, so its
-/// sequences cannot be had again from a seed; they are in `lab/traces`, from its logs.
+/// permuted output (PCG-XSH-RR), as the generator of R1's system has it. In which order that system drew is not known,
+/// so its sequences cannot be had again from a seed; they are in `lab/traces`, from its logs.
 #[derive(Clone, Debug)]
 struct Numbers([u32; 4]);
 

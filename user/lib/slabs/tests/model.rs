@@ -1,6 +1,6 @@
 //! Random bundles and frees under every policy, with the watermark rule and without. After every step the books equal
-//! the model kernel's account; in a second test, on small slabs, a map of every sixteen bytes says what is free, whether
-//! a refusal was right, and whether the place was the one that the policy promises.
+//! the model kernel's account; in a second test, on small slabs, a map of every sixteen bytes says what is free,
+//! whether a refusal was right, and whether the place was the one that the policy promises.
 
 use proptest::prelude::*;
 use tench_slabs::{Backend, Descriptor, Error, Lifetime, Model, Piece, Place, Policy, Refused, Slabs};

@@ -1,7 +1,7 @@
 //! What the primitives promise: small programs, each with the words that it must print.
 //!
-//! They run wherever the primitives do. On the host `tests/primitives.rs` runs them in the simulation of R4's scheduler,
-//! and on the target the test programs run them over the kernel, so that both are held to the same promises.
+//! They run wherever the primitives do. On the host `tests/primitives.rs` runs them in the simulation of R4's
+//! scheduler, and on the target the test programs run them over the kernel, so that both are held to the same promises.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -321,7 +321,8 @@ fn senders_first() {
     }
 }
 
-/// The message goes to a waiting receiver of the sender's priority, and still the task that was ready before runs first.
+/// The message goes to a waiting receiver of the sender's priority, and still the task that was ready before runs
+/// first.
 fn equal_receiver() {
     let receiver = create(3, || {
         receive(&mut []);
@@ -336,8 +337,8 @@ fn equal_receiver() {
     create(3, || show!("equal")).unwrap();
 }
 
-/// The server replies to a task of higher priority, which makes `e2` ready, while `e1` is ready: the server goes between
-/// the two. In the first round it replies to a task that waits, in the second to one in its queue.
+/// The server replies to a task of higher priority, which makes `e2` ready, while `e1` is ready: the server goes
+/// between the two. In the first round it replies to a task that waits, in the second to one in its queue.
 fn replying() {
     let e2 = create(2, || {
         for _ in 0..2 {

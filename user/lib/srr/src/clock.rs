@@ -1,12 +1,12 @@
 //! The clock server: time, delay, delay until.
 //!
-//! It is two tasks, as in R4. The *server* answers whoever asks, and keeps those who wait for a time. The *notifier*, which is more
-//! important, awaits the clock's event and tells the server. It awaits it only while somebody waits for a time; otherwise the
-//! server lets it wait for its reply. So a session that has a clock server still ends when no task can run and none waits for a
-//! time, and nothing happens every 10 milliseconds for nobody.
+//! It is two tasks, as in R4. The *server* answers whoever asks, and keeps those who wait for a time. The *notifier*,
+//! which is more important, awaits the clock's event and tells the server. It awaits it only while somebody waits for a
+//! time; otherwise the server lets it wait for its reply. So a session that has a clock server still ends when no task
+//! can run and none waits for a time, and nothing happens every 10 milliseconds for nobody.
 //!
-//! A request is three bytes that tell it from messages meant for others, one that says what is asked, and eight with a number. A reply is
-//! the same three bytes, one of outcome, and the time in ticks.
+//! A request is three bytes that tell it from messages meant for others, one that says what is asked, and eight with a
+//! number. A reply is the same three bytes, one of outcome, and the time in ticks.
 
 use alloc::collections::BTreeMap;
 
@@ -159,8 +159,8 @@ fn notify(server: Tid) {
     }
 }
 
-/// Creates a clock server with this priority, and its notifier with the next higher one. With a name, the server registers it with the
-/// name server. Answers the server's identifier.
+/// Creates a clock server with this priority, and its notifier with the next higher one. With a name, the server
+/// registers it with the name server. Answers the server's identifier.
 /// Errors: those of [`create`].
 pub fn start(priority: i32, name: Option<&'static str>) -> Result<Tid, Error> {
     let server = create(priority, move || serve(name))?;

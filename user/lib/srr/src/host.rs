@@ -1,8 +1,8 @@
 //! The primitives on the host: R4's scheduler, simulated.
 //!
-//! Each task is a thread of the host, and a turn goes from one to the next: a task runs only while it is `running`. Each
-//! primitive changes the table, puts its caller behind its equals if it is still ready, and passes the turn to the first
-//! task of the highest priority. So what happens depends on nothing but the program.
+//! Each task is a thread of the host, and a turn goes from one to the next: a task runs only while it is `running`.
+//! Each primitive changes the table, puts its caller behind its equals if it is still ready, and passes the turn to the
+//! first task of the highest priority. So what happens depends on nothing but the program.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};

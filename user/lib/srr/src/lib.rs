@@ -17,8 +17,8 @@
 //! | `Time(tid)`, `Delay(tid, ticks)`, `DelayUntil(tid, ticks)` | [`clock::time`], [`clock::delay`], [`clock::delay_until`]; the server is [`clock::start`]'s |
 //! | `bwprintf`, `bwgetc` | [`say!`], [`wait_key`] |
 //!
-//! Errors are an [`Error`] each; [`Error::code`] is R4's number for it. A message has at most [`MAX_MESSAGE`] bytes; one
-//! that is longer than the buffer it arrives in is cut.
+//! Errors are an [`Error`] each; [`Error::code`] is R4's number for it. A message has at most [`MAX_MESSAGE`] bytes;
+//! one that is longer than the buffer it arrives in is cut.
 //!
 //! # The order of events
 //!
@@ -26,14 +26,14 @@
 //! first. Every primitive is a *kernel entry*: afterwards its caller stands behind all tasks of its priority. So a task
 //! that replies lets its equals run before it goes on, and so does one that asks for its own identifier.
 //!
-//! A task must not wait for anything but tasks and events, because while it does others would run whose turn it is not. [`say!`]
-//! does not wait, and while one waits in [`wait_key`] no other runs.
+//! A task must not wait for anything but tasks and events, because while it does others would run whose turn it is not.
+//! [`say!`] does not wait, and while one waits in [`wait_key`] no other runs.
 //!
 //! # Where it runs
 //!
 //! On Tench each task is a thread, and messages go through the kernel's endpoints (`target.rs`). On the host each task
-//! is a thread too, of which a simulation of R4's scheduler lets one run at a time (`host.rs`). Both take every decision
-//! from the same [`table`], so a program can be tested on the host, event by event.
+//! is a thread too, of which a simulation of R4's scheduler lets one run at a time (`host.rs`). Both take every
+//! decision from the same [`table`], so a program can be tested on the host, event by event.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -159,12 +159,12 @@ pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     machine::reply(sender, message)
 }
 
-/// Waits for an event. Answers the session's time in ticks of 10 milliseconds, which may be several more than at the last one, if
-/// others were more important meanwhile. An event that happens while nobody waits for it is lost.
+/// Waits for an event. Answers the session's time in ticks of 10 milliseconds, which may be several more than at the
+/// last one, if others were more important meanwhile. An event that happens while nobody waits for it is lost.
 /// Errors: `NoSuchEvent` (-1), `EventTaken` (-2).
 ///
-/// On Tench the task goes on as soon as the event happens, in the middle of whatever a less important task does. On the host time
-/// passes only when no task can run, so the same program always does the same.
+/// On Tench the task goes on as soon as the event happens, in the middle of whatever a less important task does. On the
+/// host time passes only when no task can run, so the same program always does the same.
 pub fn await_event(event: i32) -> Result<u64, Error> {
     machine::await_event(event)
 }

@@ -1,9 +1,10 @@
 //! R4's measurement: what one Send-Receive-Reply costs.
 //!
-//! A sender sends messages of one length to a receiver that replies with the same length. With the receiver at the higher
-//! priority it waits first (`r`), with the lower the sender does (`s`); priorities are R4's. R4's program divides by a
-//! wrong number of rounds and counts what happens before and after; this one has the sender take the difference between
-//! two readings of the instruction counter, with a few rounds before the first so that everybody is where they will be.
+//! A sender sends messages of one length to a receiver that replies with the same length. With the receiver at the
+//! higher priority it waits first (`r`), with the lower the sender does (`s`); priorities are R4's. R4's program
+//! divides by a wrong number of rounds and counts what happens before and after; this one has the sender take the
+//! difference between two readings of the instruction counter, with a few rounds before the first so that everybody is
+//! where they will be.
 
 use alloc::sync::Arc;
 use alloc::vec;

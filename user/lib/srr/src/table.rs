@@ -16,9 +16,9 @@
 //!                 EventWait   ◀── await_event (from Ready); back when the event comes
 //! ```
 //!
-//! Only one task runs at a time, and none is switched away from while it changes the table: an event may end the turn of a task that
-//! is in its own code, but not of one that is in the library (`target/outside.rs`). So the
-//! cells below need no lock; they are atomic only so that a table can be shared by threads without unsafe code.
+//! Only one task runs at a time, and none is switched away from while it changes the table: an event may end the turn
+//! of a task that is in its own code, but not of one that is in the library (`target/outside.rs`). So the cells below
+//! need no lock; they are atomic only so that a table can be shared by threads without unsafe code.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};

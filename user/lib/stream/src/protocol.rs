@@ -1,8 +1,8 @@
 //! The interface of an end of a byte stream.
 //!
-//! The capability says which end: its badge is the end's number. Several capabilities can stand for the same end; they share
-//! its position in a file. An end is gone when the last of them is [closed](StreamService::close), or the process that it belongs to
-//! has ended.
+//! The capability says which end: its badge is the end's number. Several capabilities can stand for the same end; they
+//! share its position in a file. An end is gone when the last of them is [closed](StreamService::close), or the process
+//! that it belongs to has ended.
 
 use tench_protocol::{Bytes, Caller, Given, Later, Replies, Sent, Words, interface};
 use tench_sys::Endpoint;
@@ -10,8 +10,9 @@ use tench_sys::Endpoint;
 /// One end of a byte stream: of a pipe, or an open file.
 #[interface(client = Stream, version = 1)]
 pub trait StreamService {
-    /// Reads at most so many bytes, when there are some: of a pipe, waits until somebody has written. Those who wait get bytes in
-    /// the order in which they came. No bytes are the end: of a file, or of a pipe into which nobody can write any more.
+    /// Reads at most so many bytes, when there are some: of a pipe, waits until somebody has written. Those who wait
+    /// get bytes in the order in which they came. No bytes are the end: of a file, or of a pipe into which nobody can
+    /// write any more.
     /// Errors: `Closed`, `NotForReading`, `Full`.
     #[method(1)]
     fn read(
@@ -21,8 +22,8 @@ pub trait StreamService {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_DATA>>, Error>;
 
-    /// Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Answers when they are
-    /// in the pipe's buffer or in the file. Those who wait for room get it in the order in which they came.
+    /// Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Answers when
+    /// they are in the pipe's buffer or in the file. Those who wait for room get it in the order in which they came.
     /// Errors: `Closed`, `NotForWriting`, `Broken`, `NoSpace`, `TooLarge`, `Full`.
     #[method(2)]
     fn write(
@@ -32,8 +33,9 @@ pub trait StreamService {
         data: Bytes<'_, MAX_DATA>,
     ) -> Result<Option<()>, Error>;
 
-    /// Another capability to the same end, which belongs to this process: it is closed when that process ends, whoever holds the
-    /// capability. This is how a process passes a stream to one that it starts. The capability goes to the empty slot.
+    /// Another capability to the same end, which belongs to this process: it is closed when that process ends, whoever
+    /// holds the capability. This is how a process passes a stream to one that it starts. The capability goes to the
+    /// empty slot.
     /// Errors: `Closed`, `Full`.
     #[method(3)]
     fn share(&mut self, caller: Caller, process: u64) -> Result<Sent<Endpoint, Given>, Error>;

@@ -24,7 +24,8 @@ impl<P: Platform> Barrier<P> {
         Barrier::of(P::Word::new(0), Line::new(), size)
     }
 
-    /// Waits until as many threads have arrived as it was made for. Answers true to one of them: the one that came last.
+    /// Waits until as many threads have arrived as it was made for. Answers true to one of them: the one that came
+    /// last.
     pub fn wait(&self) -> bool {
         let waiter = Waiter::new();
         let others = self.line.with(|list| {

@@ -48,8 +48,8 @@ impl<P: Platform> Condition<P> {
         notified
     }
 
-    /// Waits to be notified, until a time if there is one; `release` gives the lock up, whichever kind of lock it is, when
-    /// notifications are no longer missed. Answers whether it was notified.
+    /// Waits to be notified, until a time if there is one; `release` gives the lock up, whichever kind of lock it is,
+    /// when notifications are no longer missed. Answers whether it was notified.
     pub fn wait_with(&self, deadline: Option<u64>, release: impl FnOnce()) -> bool {
         let waiter = Waiter::new();
         self.line.with(|list| {

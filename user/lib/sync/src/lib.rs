@@ -6,19 +6,20 @@
 //!   Condition  Permits  ReadWrite  Barrier       what a Line is good for
 //!   shared::…           the same for memory that several processes share
 //! ```
-//! A [`Platform`] says what a word in memory is and how a thread sleeps and is woken. So the same code runs on the target,
-//! on the host with the threads of its own, and under a checker that tries every order of steps.
+//! A [`Platform`] says what a word in memory is and how a thread sleeps and is woken. So the same code runs on the
+//! target, on the host with the threads of its own, and under a checker that tries every order of steps.
 //!
 //! # Fair
 //!
-//! Whoever asks first gets first. A lock that is given up while others wait is never free for a moment in between: it is
-//! handed to the thread that has waited longest, and whoever comes meanwhile waits behind the others. So no thread starves,
-//! however often another takes and releases the same lock.
+//! Whoever asks first gets first. A lock that is given up while others wait is never free for a moment in between: it
+//! is handed to the thread that has waited longest, and whoever comes meanwhile waits behind the others. So no thread
+//! starves, however often another takes and releases the same lock.
 //!
 //! # Nothing spins
 //!
-//! With fixed priorities, a thread that spins would keep the one that it waits for from running. Every wait here sleeps.
-//! Without contention nobody sleeps and nobody is woken: an operation is one or two atomic instructions on one word.
+//! With fixed priorities, a thread that spins would keep the one that it waits for from running. Every wait here
+//! sleeps. Without contention nobody sleeps and nobody is woken: an operation is one or two atomic instructions on one
+//! word.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -19,9 +19,9 @@ const FLAGS: usize = LOCKED | QUEUED;
 ///         newest arrival ─▶ … ─▶ oldest arrival         anybody pushes in front, the holder takes all at once
 ///         queue: longest waiting ─▶ … ─▶ last           only the holder reads and writes it
 /// ```
-/// When it is given up, it passes to the first of the queue; an empty queue first gets all that have arrived, turned round.
-/// So waiters are served in the order of their arrival, and each is moved once: giving the lock up takes constant time on
-/// average, however many wait. Between threads it stays locked.
+/// When it is given up, it passes to the first of the queue; an empty queue first gets all that have arrived, turned
+/// round. So waiters are served in the order of their arrival, and each is moved once: giving the lock up takes
+/// constant time on average, however many wait. Between threads it stays locked.
 pub struct FairLock<P: Platform> {
     state: P::Word,
     queue: P::Word,

@@ -12,8 +12,8 @@ const PERMIT: usize = 2;
 
 /// Permits that are taken and given back.
 ///
-/// The state is twice the number of permits, or [`WAITED`]. Whoever sets or clears that bit holds the line's lock; while it
-/// is set, a permit goes straight to the thread that has waited longest.
+/// The state is twice the number of permits, or [`WAITED`]. Whoever sets or clears that bit holds the line's lock;
+/// while it is set, a permit goes straight to the thread that has waited longest.
 pub struct Permits<P: Platform> {
     state: P::Word,
     line: Line<P>,

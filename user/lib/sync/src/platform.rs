@@ -81,12 +81,12 @@ pub trait Platform: Sized {
     /// What wakes the running thread.
     fn own() -> Self::Parker;
 
-    /// Sleeps until [`unpark`](Self::unpark) is called on what wakes the running thread, or was since it last slept; may
-    /// also return without that.
+    /// Sleeps until [`unpark`](Self::unpark) is called on what wakes the running thread, or was since it last slept;
+    /// may also return without that.
     fn park(own: &Self::Parker);
 
-    /// The same until a time at most, in ticks of the system's counter. Answers whether the time was still to come when it
-    /// returned.
+    /// The same until a time at most, in ticks of the system's counter. Answers whether the time was still to come when
+    /// it returned.
     fn park_until(own: &Self::Parker, deadline: u64) -> bool;
 
     /// Wakes a thread, or lets its next sleep end at once.

@@ -18,9 +18,9 @@ const TO_WRITE: usize = 1;
 
 /// A lock that many hold to read, or one to write.
 ///
-/// All wait in one line. When the lock can be given to the first, it is; when that is a reader, also to the readers right
-/// behind it. So neither readers nor writers starve. [`WAITED`] is set and cleared under the line's lock, and set exactly
-/// while the line is not empty; while it is set, only those who hold the line's lock add holders.
+/// All wait in one line. When the lock can be given to the first, it is; when that is a reader, also to the readers
+/// right behind it. So neither readers nor writers starve. [`WAITED`] is set and cleared under the line's lock, and set
+/// exactly while the line is not empty; while it is set, only those who hold the line's lock add holders.
 pub struct ReadWrite<P: Platform> {
     state: P::Word,
     line: Line<P>,
@@ -80,8 +80,8 @@ impl<P: Platform> ReadWrite<P> {
                 if if kind == TO_READ { self.try_read() } else { self.try_write() } {
                     return false;
                 }
-                // It fails if somebody has come or gone. It must not be set when the lock has become free: nobody would come
-                // to hand it over.
+                // It fails if somebody has come or gone. It must not be set when the lock has become free: nobody would
+                // come to hand it over.
                 if state != 0 && self.state.replace(state, state | WAITED, Relaxed, Relaxed).is_ok() {
                     break;
                 }

@@ -10,7 +10,8 @@ use crate::platform::{Platform, Word};
 const WAITING: usize = 0;
 const WOKEN: usize = 1;
 
-/// A thread that waits. It lies on the thread's own stack, and stays there until the thread is woken or has left the queue.
+/// A thread that waits. It lies on the thread's own stack, and stays there until the thread is woken or has left the
+/// queue.
 ///
 /// Its links belong to the queue in which it is, and are read and written only by whoever may change that queue.
 pub struct Waiter<P: Platform> {

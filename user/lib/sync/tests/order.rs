@@ -1,5 +1,5 @@
-//! Every order of steps of a few threads, tried by a checker that also lets loads see old values where the orderings allow
-//! it: whatever it finds wrong is a missing acquire, a missed waiter or a lock that two hold.
+//! Every order of steps of a few threads, tried by a checker that also lets loads see old values where the orderings
+//! allow it: whatever it finds wrong is a missing acquire, a missed waiter or a lock that two hold.
 
 mod checker;
 

@@ -23,7 +23,8 @@ struct Shared {
     notify: [Notify; COUNT],
     dead: [AtomicBool; COUNT],
     count: AtomicUsize,
-    /// Whether sleepers look by themselves, as they must where others end; otherwise whoever is not woken sleeps for ever.
+    /// Whether sleepers look by themselves, as they must where others end; otherwise whoever is not woken sleeps for
+    /// ever.
     impatient: bool,
 }
 

@@ -19,8 +19,9 @@ pub struct AccountInfo {
 }
 
 impl Cap<PageTable> {
-    /// Opens the account of the address space with this root, where nobody lives yet: whatever thread does later belongs to it, and
-    /// what such a thread makes. Rights: `WRITE`, also on `authority`. Errors: `AlreadyBound`, `Busy` (a thread lives there).
+    /// Opens the account of the address space with this root, where nobody lives yet: whatever thread does later
+    /// belongs to it, and what such a thread makes. Rights: `WRITE`, also on `authority`. Errors: `AlreadyBound`,
+    /// `Busy` (a thread lives there).
     pub fn open_account(self, authority: Cap<Kernel>) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::AccountOpen, self.raw(), authority.raw()) }.done()

@@ -1,7 +1,7 @@
 //! The thread block: what a thread knows about itself, reached through its thread pointer.
 //!
-//! `TPIDR_EL0` holds the address of the running thread's [`ThreadBlock`], or 0 before the runtime has set it up. Whoever
-//! starts a thread writes its block first. The offsets are part of what C programs and assembly rely on.
+//! `TPIDR_EL0` holds the address of the running thread's [`ThreadBlock`], or 0 before the runtime has set it up.
+//! Whoever starts a thread writes its block first. The offsets are part of what C programs and assembly rely on.
 
 use core::cell::Cell;
 use core::mem::{MaybeUninit, offset_of};
@@ -121,8 +121,8 @@ fn field<T>(offset: usize) -> Option<*mut T> {
 pub(crate) fn write_words(words: &[u64]) {
     let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else { return };
     let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
-    // SAFETY: the area is mapped (`install`), and what is written ends with word `MAX_WORDS`. The kernel looks at it only
-    // during system calls of this thread, before which it is written because they count as reading memory.
+    // SAFETY: the area is mapped (`install`), and what is written ends with word `MAX_WORDS`. The kernel looks at it
+    // only during system calls of this thread, before which it is written because they count as reading memory.
     unsafe { area.wrapping_add(REGISTER_WORDS).copy_from_nonoverlapping(words.as_ptr(), count) };
 }
 
@@ -135,8 +135,8 @@ pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
         return;
     };
     let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
-    // SAFETY: the area is mapped (`install`), and what is read ends with word `MAX_WORDS`. The kernel writes it only during
-    // system calls of this thread, which count as writing memory.
+    // SAFETY: the area is mapped (`install`), and what is read ends with word `MAX_WORDS`. The kernel writes it only
+    // during system calls of this thread, which count as writing memory.
     unsafe { words.as_mut_ptr().cast::<u64>().copy_from_nonoverlapping(area.wrapping_add(REGISTER_WORDS), count) };
 }
 
@@ -173,7 +173,8 @@ pub fn offered_slots() -> [CapAddress; MAX_CAPS] {
     offered
 }
 
-/// The first slot that is on offer. It is another one as soon as capabilities have arrived, or somebody offers other slots.
+/// The first slot that is on offer. It is another one as soon as capabilities have arrived, or somebody offers other
+/// slots.
 #[inline(always)]
 pub fn first_offered_slot() -> CapAddress {
     match field::<u32>(offset_of!(MessageArea, receive_slots)) {

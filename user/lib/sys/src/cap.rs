@@ -217,14 +217,15 @@ impl Cap<CapNode> {
         Ok(unsafe { raw::call0(Operation::Revoke, self.raw(), u64::from(address.0)) }.check()?.first)
     }
 
-    /// Deletes the capability in a slot, or as much of it as takes so many windows; `Unfinished` asks for the next part.
+    /// Deletes the capability in a slot, or as much of it as takes so many windows; `Unfinished` asks for the next
+    /// part.
     pub fn delete_part_at(self, address: CapAddress, windows: u64) -> Result<(), Error> {
         // SAFETY: as for `delete_at`.
         unsafe { raw::call1(Operation::DeletePart, self.raw(), u64::from(address.0), windows) }.done()
     }
 
-    /// Revokes the capability in a slot, or deletes as much of what is derived from it as takes so many windows; `Unfinished` asks
-    /// for the next part. Answers how many windows were passed.
+    /// Revokes the capability in a slot, or deletes as much of what is derived from it as takes so many windows;
+    /// `Unfinished` asks for the next part. Answers how many windows were passed.
     pub fn revoke_part_at(self, address: CapAddress, windows: u64) -> Result<u64, Error> {
         // SAFETY: as for `delete_at`.
         Ok(unsafe { raw::call1(Operation::RevokePart, self.raw(), u64::from(address.0), windows) }.check()?.words[0])

@@ -31,8 +31,8 @@ pub enum Trigger {
 
 impl Cap<InterruptControl> {
     /// Makes the capability to an interrupt line, in an empty slot.
-    /// Errors: `InvalidInterrupt`, `InvalidArgument` (a line that cannot be rung, as a bell), `Busy` (it was made before), `SlotOccupied`,
-    /// `NoSuchSlot`.
+    /// Errors: `InvalidInterrupt`, `InvalidArgument` (a line that cannot be rung, as a bell), `Busy` (it was made
+    /// before), `SlotOccupied`, `NoSuchSlot`.
     pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
         let flags = match trigger {
             Trigger::Level => 0,
@@ -94,8 +94,8 @@ pub struct Machine {
 const PRINT_BYTES: usize = 64;
 
 impl Cap<Kernel> {
-    /// Powers the machine off with an exit status; on a core that another has started, stops that core alone. Returns only if that is
-    /// refused. Rights: `WRITE`.
+    /// Powers the machine off with an exit status; on a core that another has started, stops that core alone. Returns
+    /// only if that is refused. Rights: `WRITE`.
     pub fn power_off(self, status: u8) -> Error {
         // SAFETY: no memory of the program changes.
         match unsafe { raw::call0(Operation::KernelPowerOff, self.raw(), u64::from(status)) }.done() {
@@ -122,7 +122,8 @@ impl Cap<Kernel> {
         Ok(unsafe { raw::call0(Operation::KernelQuery, self.raw(), statistic as u64) }.check()?.first)
     }
 
-    /// Lets all programs on this core read the processor's counters, or makes each attempt an exception. Rights: `WRITE`.
+    /// Lets all programs on this core read the processor's counters, or makes each attempt an exception. Rights:
+    /// `WRITE`.
     pub fn let_count(self, readable: bool) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::KernelCounters, self.raw(), u64::from(readable)) }.done()
@@ -136,11 +137,12 @@ impl Cap<Kernel> {
         Ok(Machine { cores: answer.first, core, device_tree, device_tree_size })
     }
 
-    /// Starts a core with the kernel whose image lies at one physical address, and its boot page at the other. Rights: `WRITE`.
+    /// Starts a core with the kernel whose image lies at one physical address, and its boot page at the other. Rights:
+    /// `WRITE`.
     /// Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused`.
     pub fn start_core(self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
-        // SAFETY: what the other core does there is the contract between whoever has this capability and the kernel; memory of this
-        // program changes only if it is given to that core.
+        // SAFETY: what the other core does there is the contract between whoever has this capability and the kernel;
+        // memory of this program changes only if it is given to that core.
         unsafe { raw::call2(Operation::KernelStartCore, self.raw(), core, image, boot) }.done()
     }
 

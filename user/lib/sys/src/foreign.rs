@@ -1,5 +1,5 @@
-//! Capabilities that left their core, as one kernel sees them. For monitors: who has the kernel's capability answers for what the
-//! other cores do.
+//! Capabilities that left their core, as one kernel sees them. For monitors: who has the kernel's capability answers
+//! for what the other cores do.
 
 use tench_abi::{CapAddress, Error, Kind, Operation, Rights};
 
@@ -11,7 +11,8 @@ use crate::raw;
 /// Who has an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holders {
-    /// Others than the capability asked about: capabilities (of one with a badge, those with this badge), mappings, what was made of it.
+    /// Others than the capability asked about: capabilities (of one with a badge, those with this badge), mappings,
+    /// what was made of it.
     pub others: bool,
     /// The capability stands for copies on other cores.
     pub exported: bool,
@@ -27,17 +28,20 @@ impl Cap<Kernel> {
     /// Makes the capability in a slot the stand-in of copies on other cores. Rights: `WRITE`.
     /// Errors: `WrongType`, `Lent` (there is one), `Busy` (something was made of it), `Borrowed`, `DeviceMemory`.
     pub fn export(self, space: Cap<CapNode>, address: CapAddress) -> Result<(), Error> {
-        // SAFETY: no memory of the program changes; that others will write it is the contract of whoever has this capability.
+        // SAFETY: no memory of the program changes; that others will write it is the contract of whoever has this
+        // capability.
         unsafe { raw::call1(Operation::KernelExport, self.raw(), space.raw(), u64::from(address.0)) }.done()
     }
 
-    /// Makes it an ordinary capability again. Rights: `WRITE`. Errors: `NotExported`, `Busy` (part of it was borrowed back).
+    /// Makes it an ordinary capability again. Rights: `WRITE`. Errors: `NotExported`, `Busy` (part of it was borrowed
+    /// back).
     pub fn unexport(self, space: Cap<CapNode>, address: CapAddress) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call1(Operation::KernelUnexport, self.raw(), space.raw(), u64::from(address.0)) }.done()
     }
 
-    /// Makes the capability to a frame of another core's, of 2ⁿ bytes, in an empty slot of the own space. Rights: `WRITE`.
+    /// Makes the capability to a frame of another core's, of 2ⁿ bytes, in an empty slot of the own space. Rights:
+    /// `WRITE`.
     /// Errors: `Overlap` (with memory of this kernel's), `Misaligned`, `InvalidArgument`, `SlotOccupied`, `NoSuchSlot`.
     pub fn import_frame(
         self,
@@ -58,7 +62,8 @@ impl Cap<Kernel> {
 
     fn import(self, kind: Kind, physical: u64, bits: u64, rights: Rights, slot: CapAddress) -> Result<(), Error> {
         let (kind, rights, slot) = (kind as u64, u64::from(rights.bits()), u64::from(slot.0));
-        // SAFETY: the kernel refuses memory that anybody has here; that it may be used is the contract of whoever has this capability.
+        // SAFETY: the kernel refuses memory that anybody has here; that it may be used is the contract of whoever has
+        // this capability.
         unsafe { raw::call5(Operation::KernelImport, self.raw(), kind, physical, bits, rights, 0, slot) }.done()
     }
 

@@ -35,8 +35,8 @@ impl Wait {
         Wait { flags: Tag::DEADLINE, reply: 0, deadline: deadline.ticks() }
     }
 
-    /// Waits until a time at which a server has something urgent to do: if a request comes before, and the deadline passes while it is carried
-    /// out, the server's own priority counts until it receives again.
+    /// Waits until a time at which a server has something urgent to do: if a request comes before, and the deadline
+    /// passes while it is carried out, the server's own priority counts until it receives again.
     pub const fn alarm(deadline: Instant) -> Wait {
         Wait { flags: Tag::DEADLINE | Tag::ALARM, reply: 0, deadline: deadline.ticks() }
     }
@@ -197,7 +197,8 @@ impl Cap<Endpoint> {
     }
 
     /// Sends a message and waits until it is taken. No reply comes.
-    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `CallsOnly`, `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
+    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `CallsOnly`, `MessageTooLong`, `NoMessageArea`,
+    /// `TimedOut`, `Aborted`.
     #[inline]
     pub fn send(self, message: &Message, wait: Wait) -> Result<(), Error> {
         send(Operation::Send, self.raw(), message, wait).done()

@@ -89,8 +89,8 @@ impl Cap<Untyped> {
         Ok(UntypedInfo { size_bits: answer.first as u32, watermark, device: flags & 1 != 0 })
     }
 
-    /// Divides it: this capability becomes one to the lower half, the one to the upper half goes to an empty slot of the
-    /// own space and is answered. What was made of it stays, and belongs to the half in which it lies.
+    /// Divides it: this capability becomes one to the lower half, the one to the upper half goes to an empty slot of
+    /// the own space and is answered. What was made of it stays, and belongs to the half in which it lies.
     /// Rights: `WRITE`. Errors: `Overlap` (something lies in both halves), `InvalidArgument` (too small to divide),
     /// `SlotOccupied`, `NoSuchSlot`.
     pub fn split(self, slot: CapAddress) -> Result<Cap<Untyped>, Error> {

@@ -1,8 +1,8 @@
 //! Messages: building one to send, and reading a received one.
 //!
-//! [`Message`] and [`Received`] hold up to 64 words and 4 capabilities; only the words in use are ever touched, and the first
-//! eight, which travel in registers whether they are in use or not. For
-//! messages of up to eight words there are the shorter `call0` to `call8` of an endpoint, which answer [`Words`].
+//! [`Message`] and [`Received`] hold up to 64 words and 4 capabilities; only the words in use are ever touched, and the
+//! first eight, which travel in registers whether they are in use or not. For messages of up to eight words there are
+//! the shorter `call0` to `call8` of an endpoint, which answer [`Words`].
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::{CapAddress, Tag};
@@ -314,9 +314,9 @@ impl Received {
     /// The words.
     #[inline]
     pub fn words(&self) -> &[u64] {
-        // SAFETY: a tag with a length is set by `complete`, before which the first eight words and all below the length were written,
-        // and by `from_message`, which copies a message of which all words below the length are written. Both see to it that there
-        // are so many.
+        // SAFETY: a tag with a length is set by `complete`, before which the first eight words and all below the length
+        // were written, and by `from_message`, which copies a message of which all words below the length are written.
+        // Both see to it that there are so many.
         unsafe { self.words.first(self.tag.length()) }
     }
 

@@ -157,8 +157,8 @@ stub! {
     out () options (reply "x11", deadline "x12") clobber ()
 }
 
-/// All eight words, out of memory and into memory: two are loaded and stored at a time. Answers `x0`, `x1` and `x10`. After an error
-/// the words received are those that the registers hold.
+/// All eight words, out of memory and into memory: two are loaded and stored at a time. Answers `x0`, `x1` and `x10`.
+/// After an error the words received are those that the registers hold.
 ///
 /// # Safety
 /// As for the other stubs.
@@ -174,8 +174,8 @@ pub unsafe fn exchange(
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
     {
         let (mut code, mut first, mut badge) = (cap, tag, operation as u64);
-        // SAFETY: the registers are declared as the kernel treats them, as in `stub`. What is loaded is readable, where it is stored
-        // writable, and both pointers are in registers that are not written before they are used.
+        // SAFETY: the registers are declared as the kernel treats them, as in `stub`. What is loaded is readable, where
+        // it is stored writable, and both pointers are in registers that are not written before they are used.
         unsafe {
             core::arch::asm!(
                 "ldp x2, x3, [{sent}]",

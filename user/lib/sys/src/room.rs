@@ -4,7 +4,8 @@ use core::mem::MaybeUninit;
 
 use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
 
-/// Words of which the first eight, which travel in registers, are always numbers, and the others only once they are written.
+/// Words of which the first eight, which travel in registers, are always numbers, and the others only once they are
+/// written.
 #[derive(Clone, Debug)]
 pub(crate) struct Room([MaybeUninit<u64>; MAX_WORDS]);
 
@@ -72,8 +73,8 @@ pub(crate) const fn bytes(words: &[u64]) -> &[u8] {
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// Puts bytes into words, eight to a word, the first in the lowest bits; what is left of the last word becomes 0. As many as
-/// there is room for. Answers how many words there should be.
+/// Puts bytes into words, eight to a word, the first in the lowest bits; what is left of the last word becomes 0. As
+/// many as there is room for. Answers how many words there should be.
 #[inline(always)]
 pub fn put_bytes(words: &mut [u64], bytes: &[u8]) -> usize {
     // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and `put` writes nothing but numbers.
@@ -84,8 +85,8 @@ pub fn put_bytes(words: &mut [u64], bytes: &[u8]) -> usize {
 /// Bytes that [`put_short`] puts into words at most.
 pub const SHORT_BYTES: usize = 24;
 
-/// As [`put_bytes`], without a call, for at most `max` bytes, which is a constant of at most [`SHORT_BYTES`]. The words behind them,
-/// as far as there could have been more, become 0.
+/// As [`put_bytes`], without a call, for at most `max` bytes, which is a constant of at most [`SHORT_BYTES`]. The words
+/// behind them, as far as there could have been more, become 0.
 #[inline(always)]
 pub fn put_short(words: &mut [u64], bytes: &[u8], max: usize) -> usize {
     for (index, word) in words.iter_mut().take(max.div_ceil(8)).enumerate() {
@@ -114,8 +115,8 @@ fn few(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Eight bytes as a word, wherever they lie. The compiler by itself loads one after another what may not be aligned; the processor
-/// can do better.
+/// Eight bytes as a word, wherever they lie. The compiler by itself loads one after another what may not be aligned;
+/// the processor can do better.
 #[inline(always)]
 fn load(bytes: &[u8; 8]) -> u64 {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]

@@ -97,9 +97,11 @@ impl Cap<Thread> {
             .done()
     }
 
-    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. Its own calls go `depth` servers deep meanwhile (0 to
-    /// [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): the kernel keeps room for these in a chain of threads that help each other.
-    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread), `InvalidArgument` (the depth).
+    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. Its own calls go
+    /// `depth` servers deep meanwhile (0 to [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): the kernel keeps room for
+    /// these in a chain of threads that help each other.
+    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread),
+    /// `InvalidArgument` (the depth).
     pub fn serve(self, endpoint: Cap<Endpoint>, depth: u64) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call1(Operation::ThreadServe, self.raw(), endpoint.raw(), depth) }.done()
@@ -206,8 +208,8 @@ pub unsafe fn upcall_return(registers: &Registers) -> Error {
     unsafe { upcall_resume() }
 }
 
-/// Ends an upcall: the thread continues where it was, with the registers that the kernel left in the message area. Returns
-/// only if that is refused.
+/// Ends an upcall: the thread continues where it was, with the registers that the kernel left in the message area.
+/// Returns only if that is refused.
 ///
 /// # Safety
 /// The thread is in an upcall, nothing has changed the registers in the message area, and what made the instruction at
@@ -257,8 +259,9 @@ impl Cap<SchedulingContext> {
         unsafe { raw::call3(Operation::SchedulingConfigure, self.raw(), priority, ceiling, slice, authority) }.done()
     }
 
-    /// Limits it to `budget` ticks in any stretch of time as long as `period` ticks (0, 0: no limit), authorised by another
-    /// context (`None`: the caller's own), whose ceiling its priority may not exceed. All of the budget can be used at once.
+    /// Limits it to `budget` ticks in any stretch of time as long as `period` ticks (0, 0: no limit), authorised by
+    /// another context (`None`: the caller's own), whose ceiling its priority may not exceed. All of the budget can be
+    /// used at once.
     /// Rights: `WRITE`. Errors: `PriorityTooHigh`, `InvalidArgument`.
     pub fn reserve(self, budget: u64, period: u64, authority: Option<Cap<SchedulingContext>>) -> Result<(), Error> {
         let authority = authority.map_or(u64::from(CapAddress::NULL.0), Cap::raw);

@@ -85,8 +85,8 @@ pub fn may_count() -> bool {
     true
 }
 
-/// Retired instructions on this core, by kernel and programs. Where programs [may not count](may_count) this is an exception. The
-/// count wraps at 2³² on some processors, so only differences mean something.
+/// Retired instructions on this core, by kernel and programs. Where programs [may not count](may_count) this is an
+/// exception. The count wraps at 2³² on some processors, so only differences mean something.
 #[inline]
 pub fn instructions() -> u64 {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]

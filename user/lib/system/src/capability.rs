@@ -73,9 +73,9 @@ fn is_plain(number: &str) -> bool {
 
 /// Something that a program is given besides what every process gets.
 ///
-/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`, and what tells where memory lies to `KERNEL`. The others take the slots from
-/// `EXTRA` on, in the order of the description; `archive`, `absent-services` and `untyped:all`, which can be several
-/// capabilities, take as many as they need.
+/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`, and what tells where memory lies
+/// to `KERNEL`. The others take the slots from `EXTRA` on, in the order of the description; `archive`,
+/// `absent-services` and `untyped:all`, which can be several capabilities, take as many as they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability<'a> {
     /// The kernel itself.
@@ -90,7 +90,8 @@ pub enum Capability<'a> {
     Archive,
     /// The frame that this core shares with the one that has started it, if there is one.
     Channel,
-    /// Where the servers would receive that run on the first core only, in the order of the description; nothing on the first core.
+    /// Where the servers would receive that run on the first core only, in the order of the description; nothing on the
+    /// first core.
     AbsentServices,
     /// All memory that nobody else was given, and the kernel for being told where it lies.
     Untyped,

@@ -205,7 +205,8 @@ impl Program<'_> {
         self.server && matches!(self.cores, Cores::First)
     }
 
-    /// Whether it is a server of which each core has its own, if there are several: then its name is that of the own core's one.
+    /// Whether it is a server of which each core has its own, if there are several: then its name is that of the own
+    /// core's one.
     pub fn is_on_each_core(&self) -> bool {
         self.server && !matches!(self.cores, Cores::First)
     }

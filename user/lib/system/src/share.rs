@@ -1,4 +1,5 @@
-//! How a machine's memory is divided among its cores, as the description writes it and as the first core's monitor reads it.
+//! How a machine's memory is divided among its cores, as the description writes it and as the first core's monitor
+//! reads it.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,14 +5,14 @@
 //!   ├ bins ┤▒▒│  │▒│  ┤  ├▒▒│      │▒│    ┤    ├▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒┤
 //!    live 2               live 2                live 1
 //! ```
-//! The allocator is talc (boundary tags in bins by size). It lies in regions of addresses, each of which doubles the heap,
-//! so that few requests go to the system; a large piece gets a region of its own. There is a region only if there is memory
-//! for all of it (`memory::promise`), so that whoever asks for too much is told so. Regions count the pieces in them. A
-//! region without pieces is given back with its memory, unless it is small and the only one: whoever allocates and frees in
-//! turn does not ask the system each time. The first region stays, because the bins lie in it.
+//! The allocator is talc (boundary tags in bins by size). It lies in regions of addresses, each of which doubles the
+//! heap, so that few requests go to the system; a large piece gets a region of its own. There is a region only if there
+//! is memory for all of it (`memory::promise`), so that whoever asks for too much is told so. Regions count the pieces
+//! in them. A region without pieces is given back with its memory, unless it is small and the only one: whoever
+//! allocates and frees in turn does not ask the system each time. The first region stays, because the bins lie in it.
 //!
-//! A program that must not end for want of memory keeps some in reserve ([`reserve`]): then what it allocates in the middle
-//! of something is there, and a region is not given back if the reserve lies in it.
+//! A program that must not end for want of memory keeps some in reserve ([`reserve`]): then what it allocates in the
+//! middle of something is there, and a region is not given back if the reserve lies in it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;

@@ -26,8 +26,8 @@
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
-//! (cells behind locks), `upcall`, `backtrace`, `memory` (looking ahead on the stack), `memory::window` (volatile accesses),
-//! `memory::books` (nodes in new memory), `memory::resources`.
+//! (cells behind locks), `upcall`, `backtrace`, `memory` (looking ahead on the stack), `memory::window` (volatile
+//! accesses), `memory::books` (nodes in new memory), `memory::resources`.
 
 #![cfg_attr(not(test), no_std)]
 #![deny(missing_docs)]

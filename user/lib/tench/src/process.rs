@@ -73,8 +73,8 @@ pub(crate) fn books() -> u64 {
     info().map_or(address::BOOKS, |info| info.books)
 }
 
-/// What the program's file calls an address of the program: it may lie elsewhere than it was linked. Other addresses stay as
-/// they are.
+/// What the program's file calls an address of the program: it may lie elsewhere than it was linked. Other addresses
+/// stay as they are.
 pub fn linked_address(address: usize) -> usize {
     let in_program = |part: &Segment| part.address <= address as u64 && address as u64 - part.address < part.size;
     match info() {

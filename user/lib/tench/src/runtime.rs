@@ -1,8 +1,8 @@
 //! The first instructions of a program, and what its `main` may return.
 //!
-//! No linker script is needed: the linker's own layout puts code, constants, constants with addresses in them, and data in
-//! pages of their own. Programs are position-independent, and whoever loads one has put it where it lies, relocations
-//! included.
+//! No linker script is needed: the linker's own layout puts code, constants, constants with addresses in them, and data
+//! in pages of their own. Programs are position-independent, and whoever loads one has put it where it lies,
+//! relocations included.
 
 use alloc::string::{String, ToString};
 use core::fmt::Display;
@@ -94,8 +94,8 @@ mod start {
         )
     }
 
-    /// Sets up the main thread, and runs `main`: on a stack that comes on demand, unless the loader has given it a whole one.
-    /// (It gives one to those that serve everybody, who do without memory on demand.)
+    /// Sets up the main thread, and runs `main`: on a stack that comes on demand, unless the loader has given it a
+    /// whole one. (It gives one to those that serve everybody, who do without memory on demand.)
     extern "C" fn start(information: usize) -> ! {
         // SAFETY: this is the address that the loader passed.
         unsafe { process::set_block(information) };
@@ -140,8 +140,8 @@ mod start {
         core::arch::naked_asm!("mov sp, x0", "mov x29, xzr", "mov x30, xzr", "b {}", sym run_on_demand)
     }
 
-    /// Lets page faults be handled on the stack on which the process began, and runs `main`. Until then there is no fault:
-    /// a part of the new stack is there, and the memory manager, who looks further down, is not called.
+    /// Lets page faults be handled on the stack on which the process began, and runs `main`. Until then there is no
+    /// fault: a part of the new stack is there, and the memory manager, who looks further down, is not called.
     extern "C" fn run_on_demand() -> ! {
         // SAFETY: the main thread has left that stack, and only its page faults use it from now on.
         if let Err(error) = unsafe { upcall::handle_page_faults(Cap::new(slot::THREAD), thread::main_fault_stack()) } {

@@ -15,8 +15,9 @@ use crate::sync::Mutex;
 use crate::thread;
 
 /// Where the main thread of a server receives: at [`SERVICE`](slot::SERVICE), with requests that carry at most `caps`
-/// capabilities. A program that was given no endpoint there says so and ends: otherwise it would ask for requests for ever. From now on
-/// whoever waits there helps the calling thread, whose own calls go `depth` servers deep meanwhile: 1, if it calls the memory server alone.
+/// capabilities. A program that was given no endpoint there says so and ends: otherwise it would ask for requests for
+/// ever. From now on whoever waits there helps the calling thread, whose own calls go `depth` servers deep meanwhile:
+/// 1, if it calls the memory server alone.
 pub fn port(caps: usize, depth: u64) -> Port {
     let service = Cap::<Endpoint>::new(slot::SERVICE);
     if !can_receive(service) {
@@ -41,20 +42,22 @@ pub const fn slots(count: usize) -> Slots {
     Slots { take: || memory::take_slot().ok(), delete: delete_in_parts, delete_more, count }
 }
 
-/// Slots in which something is being deleted: what clients sent, and what takes long. Each request that brings a capability deletes a part. So
-/// nobody waits for all of it, and what a process leaves here goes at the latest with its memory.
+/// Slots in which something is being deleted: what clients sent, and what takes long. Each request that brings a
+/// capability deletes a part. So nobody waits for all of it, and what a process leaves here goes at the latest with its
+/// memory.
 static PENDING: Mutex<VecDeque<CapAddress>> = Mutex::new(VecDeque::new());
 
 /// Windows that the kernel passes for one part of that: some 30,000 instructions.
 const PART: u64 = 24;
 
-/// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes longer than a moment is done in
-/// parts, with later requests.
+/// Deletes what lies in a slot, of which nobody knows how much it is, and gives the slot back. What takes longer than a
+/// moment is done in parts, with later requests.
 pub fn delete_in_parts(slot: CapAddress) {
     delete_part(slot, 0);
 }
 
-/// Deletes a part, and gives the slot back if that was the last. What went with its owner's memory is not there any more.
+/// Deletes a part, and gives the slot back if that was the last. What went with its owner's memory is not there any
+/// more.
 fn delete_part(slot: CapAddress, windows: u64) {
     match OWN_SPACE.delete_part_at(slot, windows) {
         Err(Error::Unfinished) => remember(slot),
@@ -76,8 +79,8 @@ fn remember(slot: CapAddress) {
     memory::free_slot(slot);
 }
 
-/// Deletes a part of what [could not be deleted at once](delete_in_parts). Whoever receives capabilities without a [`Port`] calls this for each
-/// message that brings some: so there is never more left than lies in memory of clients.
+/// Deletes a part of what [could not be deleted at once](delete_in_parts). Whoever receives capabilities without a
+/// [`Port`] calls this for each message that brings some: so there is never more left than lies in memory of clients.
 pub fn delete_more() {
     let next = PENDING.lock().pop_front();
     if let Some(slot) = next {
@@ -90,8 +93,8 @@ fn can_receive(service: Cap<Endpoint>) -> bool {
     service.identify().is_ok_and(|found| found.kind == Kind::Endpoint && found.rights.contains(Rights::READ))
 }
 
-/// Reply objects that were made and are not used. They are used again, so that there are never more than once had to be at the
-/// same time: the memory of one that is deleted would come back only with the server's end.
+/// Reply objects that were made and are not used. They are used again, so that there are never more than once had to be
+/// at the same time: the memory of one that is deleted would come back only with the server's end.
 static IDLE: Mutex<Vec<Cap<Reply>>> = Mutex::new(Vec::new());
 
 /// A reply object, which is empty.
@@ -118,14 +121,14 @@ fn delete(reply: Cap<Reply>) {
 /// What was signalled and taken by a [`Watch`].
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// The bits of the bound notification that were received by [`Watch`]es since this was asked last. Of a process in which several threads
-/// have one, nobody knows whose they were.
+/// The bits of the bound notification that were received by [`Watch`]es since this was asked last. Of a process in
+/// which several threads have one, nobody knows whose they were.
 pub fn missed_signals() -> u64 {
     MISSED.swap(0, Ordering::Relaxed)
 }
 
-/// Finds out whether those whom a server has not answered yet still wait. Somebody who waits can give up, at its own deadline, or
-/// because the thread has ended; the server hears nothing of it.
+/// Finds out whether those whom a server has not answered yet still wait. Somebody who waits can give up, at its own
+/// deadline, or because the thread has ended; the server hears nothing of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
     /// Where nobody ever sends.
@@ -138,9 +141,10 @@ impl Watch {
         Ok(Watch { quiet: memory::make::<Endpoint>(0)?.leak() })
     }
 
-    /// Whether nobody waits any more for the answer to a request. (The kernel says of a reply object whether somebody waits in it
-    /// when somebody tries to receive with it, here where there is nothing to receive. A thread with a bound notification can lose
-    /// a signal of it to this: it looks afterwards at what the signal would have told it, or [which it was](missed_signals).)
+    /// Whether nobody waits any more for the answer to a request. (The kernel says of a reply object whether somebody
+    /// waits in it when somebody tries to receive with it, here where there is nothing to receive. A thread with a
+    /// bound notification can lose a signal of it to this: it looks afterwards at what the signal would have told it,
+    /// or [which it was](missed_signals).)
     pub fn has_gone<T, E>(&self, pending: &Pending<T, E>) -> bool {
         self.is_empty(pending.reply())
     }
@@ -156,8 +160,8 @@ impl Watch {
     }
 }
 
-/// Memory and slots that stay when this server ends and is started again. At first the memory is zeros and the slots are
-/// empty; afterwards they are as the server's predecessor left them, which may be in the middle of anything.
+/// Memory and slots that stay when this server ends and is started again. At first the memory is zeros and the slots
+/// are empty; afterwards they are as the server's predecessor left them, which may be in the middle of anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     first: CapAddress,
@@ -165,8 +169,8 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// What the process server gave: slots and memory; if it gave nothing, as many nodes of 256 slots and as many bytes, which
-    /// do not stay.
+    /// What the process server gave: slots and memory; if it gave nothing, as many nodes of 256 slots and as many
+    /// bytes, which do not stay.
     pub fn open(bytes: u64, nodes: u32) -> Result<(Kept, Window), memory::Error> {
         let frame = given(slot::KEPT_MEMORY, Kind::Frame);
         let frame =

@@ -91,8 +91,8 @@ impl Attachments for Buffers {
     }
 }
 
-/// A client's way to a server with which it shares memory. Threads use it one after another; those that should not wait for
-/// each other have a connection each. It is useless once another buffer was attached in its place.
+/// A client's way to a server with which it shares memory. Threads use it one after another; those that should not wait
+/// for each other have a connection each. It is useless once another buffer was attached in its place.
 #[derive(Debug)]
 pub struct Connection {
     endpoint: Cap<Endpoint>,

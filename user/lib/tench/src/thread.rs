@@ -49,7 +49,8 @@ use crate::{process, upcall};
 pub const DEFAULT_STACK_SIZE: usize = 64 * 1024;
 
 /// Bytes of what a thread has for itself, if it handles its page faults: the stack for that, and a page at the end. A
-/// request to the memory server takes 5 KiB of that stack, and 13 KiB in a program that was compiled without optimisation.
+/// request to the memory server takes 5 KiB of that stack, and 13 KiB in a program that was compiled without
+/// optimisation.
 const CONTROL_SIZE: usize = if cfg!(unoptimised) { 32 } else { 16 } * 1024;
 
 /// What a thread has for itself, in a page behind its stack for page faults.
@@ -142,7 +143,8 @@ impl Builder {
         self
     }
 
-    /// A limit to the processor time that it gets. (Not that of whoever starts it: a thread without one is not limited.)
+    /// A limit to the processor time that it gets. (Not that of whoever starts it: a thread without one is not
+    /// limited.)
     pub const fn budget(mut self, budget: Budget) -> Builder {
         self.budget = budget;
         self
@@ -273,8 +275,8 @@ fn start(parts: &Parts, name: Name, function: extern "C" fn(*mut ()), argument: 
 fn entry() -> usize {
     #[cfg(target_os = "none")]
     {
-        /// Where a thread begins, with its function in `x0` and its argument in `x1`. A frame record of zeros ends every
-        /// backtrace here.
+        /// Where a thread begins, with its function in `x0` and its argument in `x1`. A frame record of zeros ends
+        /// every backtrace here.
         #[unsafe(naked)]
         extern "C" fn begin() -> ! {
             core::arch::naked_asm!("mov x29, xzr", "mov x30, xzr", "b {}", sym run)
@@ -294,12 +296,12 @@ extern "C" fn run(function: extern "C" fn(*mut ()), argument: *mut ()) -> ! {
     unsafe { end() }
 }
 
-/// Ends the running thread, as if its function had returned: what it has for itself is dropped, and whoever joins it goes on.
-/// The main thread's end is the end of the process.
+/// Ends the running thread, as if its function had returned: what it has for itself is dropped, and whoever joins it
+/// goes on. The main thread's end is the end of the process.
 ///
 /// # Safety
-/// What lies on the stack is never dropped. Nobody may rely on that, for instance to give up a lock or because another thread
-/// uses something that lies there; and a thread that was started with [`Builder::spawn`] has no result then.
+/// What lies on the stack is never dropped. Nobody may rely on that, for instance to give up a lock or because another
+/// thread uses something that lies there; and a thread that was started with [`Builder::spawn`] has no result then.
 pub unsafe fn end() -> ! {
     local::drop_all();
     let Some(block) = ThreadBlock::current().filter(|_| current_id() != 0) else { crate::process::exit(0) };
@@ -440,8 +442,8 @@ pub(crate) fn fault_stack() -> usize {
     }
 }
 
-/// The end of the stack on which the main thread's page faults are handled: the one on which the process began, which that
-/// thread has left.
+/// The end of the stack on which the main thread's page faults are handled: the one on which the process began, which
+/// that thread has left.
 pub(crate) fn main_fault_stack() -> usize {
     process::info().map_or(0, |info| info.stack_top as usize)
 }
@@ -451,8 +453,8 @@ pub fn current_id() -> usize {
     Own::current().map_or(0, |own| own.number.get())
 }
 
-/// Where the running thread's error number for C lies, as long as the thread runs. Threads that did not begin in this library
-/// share one.
+/// Where the running thread's error number for C lies, as long as the thread runs. Threads that did not begin in this
+/// library share one.
 pub fn error_number() -> *mut i32 {
     static SHARED: AtomicI32 = AtomicI32::new(0);
     Own::current().map_or(SHARED.as_ptr(), |own| own.error.as_ptr())

@@ -1,8 +1,8 @@
 //! Time: now, and waiting for later.
 //!
-//! Waiting costs one system call and no server: the kernel keeps the deadline. Nobody is woken early; how late, is up to whoever is
-//! more important. In which order threads of one priority go on that wait for the very same tick is not said; the clock server keeps to
-//! that in which they asked.
+//! Waiting costs one system call and no server: the kernel keeps the deadline. Nobody is woken early; how late, is up
+//! to whoever is more important. In which order threads of one priority go on that wait for the very same tick is not
+//! said; the clock server keeps to that in which they asked.
 //!
 //! | R4 | here | by the clock server |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | `DelayUntil` | [`sleep_until`]; again and again: [`Periodic`] | `Clock::delay_until` |
 //! | `AwaitEvent` | [`await_event`], [`await_interrupt`] | `Clock::await_event` |
 //!
-//! The clock server ([`crate::clock`]) is for whoever has no thread to spare for waiting on a deadline of its own, or wants an answer
-//! that it can wait for like that of any server.
+//! The clock server ([`crate::clock`]) is for whoever has no thread to spare for waiting on a deadline of its own, or
+//! wants an answer that it can wait for like that of any server.
 
 pub use core::time::Duration;
 
@@ -72,8 +72,8 @@ pub fn await_event(event: Cap<Notification>, deadline: Option<Instant>) -> Resul
     }
 }
 
-/// Lets an interrupt line's next interrupt in, and waits until it comes; with a deadline, no longer than that. The line is bound to
-/// the notification, and its device has been told that what it said last was heard.
+/// Lets an interrupt line's next interrupt in, and waits until it comes; with a deadline, no longer than that. The line
+/// is bound to the notification, and its device has been told that what it said last was heard.
 /// Rights: `WRITE` on the interrupt, `READ` on the notification. Errors: those of [`await_event`].
 pub fn await_interrupt(
     line: Cap<Interrupt>,
@@ -84,7 +84,8 @@ pub fn await_interrupt(
     await_event(event, deadline)
 }
 
-/// Something that is to be done again and again, at times that are whole periods from one another, however long it takes each time.
+/// Something that is to be done again and again, at times that are whole periods from one another, however long it
+/// takes each time.
 #[derive(Clone, Debug)]
 pub struct Periodic {
     next: Instant,
@@ -103,8 +104,8 @@ impl Periodic {
         self.next
     }
 
-    /// Waits until the next period begins. Answers how many have begun besides it, unnoticed, because the last one took too long: 0 if
-    /// all is well. Then they are over, and the next is the first that has not begun.
+    /// Waits until the next period begins. Answers how many have begun besides it, unnoticed, because the last one took
+    /// too long: 0 if all is well. Then they are over, and the next is the first that has not begun.
     pub fn wait(&mut self) -> u64 {
         sleep_until(self.next);
         let missed = self.pass(Instant::now());
@@ -112,7 +113,8 @@ impl Periodic {
         missed
     }
 
-    /// At a time that is not before the next period's beginning: moves on to the period that it is in, and answers by how many.
+    /// At a time that is not before the next period's beginning: moves on to the period that it is in, and answers by
+    /// how many.
     fn pass(&mut self, now: Instant) -> u64 {
         let missed = now.since(self.next) / self.ticks;
         self.next = self.next.after(missed.saturating_mul(self.ticks));
@@ -170,8 +172,9 @@ impl Budget {
         self.period != 0
     }
 
-    /// Limits a scheduling context, on the authority of another (`None`: that of the running thread). All of the budget can be
-    /// used at once. Errors: `InvalidArgument` (no such budget), `PriorityTooHigh`, and those of the capabilities.
+    /// Limits a scheduling context, on the authority of another (`None`: that of the running thread). All of the budget
+    /// can be used at once. Errors: `InvalidArgument` (no such budget), `PriorityTooHigh`, and those of the
+    /// capabilities.
     pub fn limit(
         self,
         context: Cap<SchedulingContext>,

@@ -5,9 +5,9 @@
 //! inside a handler goes to the process server, like a fault of a thread without handlers. So a handler may not touch
 //! memory that comes on demand; [`make_present`](crate::memory::make_present) has it there before.
 //!
-//! Page faults are handled by the library itself, on a stack of each thread's own: it finds memory where memory comes on
-//! demand. A handler of the program's gets only the faults for which there is no remedy, and if there is none, the process
-//! ends with a report.
+//! Page faults are handled by the library itself, on a stack of each thread's own: it finds memory where memory comes
+//! on demand. A handler of the program's gets only the faults for which there is no remedy, and if there is none, the
+//! process ends with a report.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -33,10 +33,10 @@ static HANDLERS: [AtomicPtr<()>; Class::COUNT] = [const { AtomicPtr::new(core::p
 
 /// Makes `handler` the process's for a class of faults, and the running thread use it.
 ///
-/// `stack` is where the handler runs: the top of a stack for this thread alone, or 0. If memory comes on demand, 0 means the
-/// stack on which the thread's page faults are handled (12 KiB), which is always there: one upcall runs at a time.
-/// Otherwise, and in threads that this library has not made, it means the stack in use when the fault happens; a handler
-/// for faults of the stack itself needs one of its own then.
+/// `stack` is where the handler runs: the top of a stack for this thread alone, or 0. If memory comes on demand, 0
+/// means the stack on which the thread's page faults are handled (12 KiB), which is always there: one upcall runs at a
+/// time. Otherwise, and in threads that this library has not made, it means the stack in use when the fault happens; a
+/// handler for faults of the stack itself needs one of its own then.
 ///
 /// # Safety
 /// The handler leaves registers with which the thread can go on, and takes no lock that the interrupted code may hold;
@@ -81,8 +81,8 @@ fn server() -> Option<Cap<Endpoint>> {
     found.is_ok_and(|found| found.kind == Kind::Endpoint).then_some(Cap::new(slot::PROCS))
 }
 
-/// Where the kernel lets a faulting thread continue. All its registers lie in the message area, and so may a message that
-/// it was about to send: what remedies a page fault leaves both as they are.
+/// Where the kernel lets a faulting thread continue. All its registers lie in the message area, and so may a message
+/// that it was about to send: what remedies a page fault leaves both as they are.
 extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -> ! {
     let report = Report { class, address, instruction, syndrome };
     let error = if is_remedied(&report) {
@@ -100,8 +100,8 @@ extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -
 /// What it keeps takes more than a kibibyte of the stack, which a fault that is remedied needs for other things.
 #[inline(never)]
 fn call_handler(report: &Report) -> Error {
-    // A page fault can happen while the interrupted code writes a message, and a budget end then; the handler may send some
-    // itself. A foreign system call happens only where the program makes one.
+    // A page fault can happen while the interrupted code writes a message, and a budget end then; the handler may send
+    // some itself. A foreign system call happens only where the program makes one.
     let is_anywhere = report.class == Class::PageFault as u64 || report.class == Class::Timeout as u64;
     let staged = if is_anywhere { Staged::save() } else { None };
     let place = HANDLERS.get(report.class as usize);

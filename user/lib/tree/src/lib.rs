@@ -1,9 +1,9 @@
 //! A balanced tree over nodes that lie in an array of its user and are named by their place in it.
 //!
 //! The tree allocates nothing and owns nothing: the user keeps the nodes, with [`Links`] in each, and says through
-//! [`View`] and [`Nodes`] where those are. A node can be in several trees at once, with links for each. A node may carry a summary of
-//! the subtree below it (the largest gap, say); the tree has it made anew wherever the subtree has changed, and stops on
-//! the way to the root where nothing changes any more.
+//! [`View`] and [`Nodes`] where those are. A node can be in several trees at once, with links for each. A node may
+//! carry a summary of the subtree below it (the largest gap, say); the tree has it made anew wherever the subtree has
+//! changed, and stops on the way to the root where nothing changes any more.
 //!
 //! The heights of two siblings differ by at most one (Adelson-Velsky and Landis), so that with `n` nodes no way to the
 //! root is longer than 1.45 log₂ n. Insertion, removal and every search take O(log n) steps; there is no recursion.
@@ -94,8 +94,8 @@ pub trait Nodes: View {
     /// A node's links.
     fn links_mut(&mut self, id: Id) -> &mut Links;
 
-    /// Makes a node's summary of its subtree anew from the node itself and the summaries of its children. Answers whether
-    /// it is another one than before. Trees without summaries leave this as it is.
+    /// Makes a node's summary of its subtree anew from the node itself and the summaries of its children. Answers
+    /// whether it is another one than before. Trees without summaries leave this as it is.
     #[inline(always)]
     fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
         let _ = (id, left, right);
@@ -110,8 +110,8 @@ pub trait Nodes: View {
         if self.summarise(id, left, right) { u32::MAX } else { 0 }
     }
 
-    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it, or after the summary of
-    /// such a node has become larger. Answers which have changed.
+    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it, or after the
+    /// summary of such a node has become larger. Answers which have changed.
     #[inline(always)]
     fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
         let _ = leaf;
@@ -119,8 +119,8 @@ pub trait Nodes: View {
         self.summarise_parts(id, left, right, which)
     }
 
-    /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If the
-    /// answer is that it has not, the summary is made anew. Only if each change of a node is followed by
+    /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If
+    /// the answer is that it has not, the summary is made anew. Only if each change of a node is followed by
     /// [`Tree::changed`] before the next insertion or removal is `from`'s summary certain to be right.
     #[inline(always)]
     fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
@@ -128,8 +128,8 @@ pub trait Nodes: View {
         false
     }
 
-    /// Makes the summary of a node that comes into the tree as a leaf, whatever summary it had before. Answers which parts of
-    /// the summaries above can change by it.
+    /// Makes the summary of a node that comes into the tree as a leaf, whatever summary it had before. Answers which
+    /// parts of the summaries above can change by it.
     #[inline(always)]
     fn summarise_leaf(&mut self, id: Id) -> u32 {
         self.summarise(id, None, None);
@@ -162,8 +162,8 @@ impl Tree {
         self.root
     }
 
-    /// Inserts a node that is not in the tree, behind all nodes for which `is_before` holds. These must be the first ones
-    /// in order.
+    /// Inserts a node that is not in the tree, behind all nodes for which `is_before` holds. These must be the first
+    /// ones in order.
     pub fn insert<N: Nodes>(&mut self, nodes: &mut N, id: Id, mut is_before: impl FnMut(&N, Id) -> bool) {
         let mut place = None;
         let mut next = self.root;
@@ -272,8 +272,8 @@ impl Tree {
         renew_upwards(nodes, Some(id), None, ALL);
     }
 
-    /// The same after what a node adds to summaries has become larger: only the node's own summary is made anew from its
-    /// children, and those above it by [`Nodes::summarise_added`].
+    /// The same after what a node adds to summaries has become larger: only the node's own summary is made anew from
+    /// its children, and those above it by [`Nodes::summarise_added`].
     #[inline]
     pub fn enlarged<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
         let Links { left, right, mut parent, .. } = *nodes.links(id);
@@ -369,8 +369,8 @@ impl Tree {
         }
     }
 
-    /// Raises `child` or its inner child to the place of `at`, whose subtree on the side of `child`, `higher`, is higher by
-    /// two. Answers which of them stands there now.
+    /// Raises `child` or its inner child to the place of `at`, whose subtree on the side of `child`, `higher`, is
+    /// higher by two. Answers which of them stands there now.
     fn rotate<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id, higher: Balance) -> Id {
         let is_left = higher == Balance::Left;
         let lower = if is_left { Balance::Right } else { Balance::Left };
@@ -410,7 +410,8 @@ impl Tree {
         let has_summary = nodes.inherit_summary(top, at);
         renew(nodes, at);
         if !has_summary {
-            // Also above, for users that change a node and have the tree know it only after the next insertion or removal.
+            // Also above, for users that change a node and have the tree know it only after the next insertion or
+            // removal.
             renew(nodes, top);
             renew_upwards(nodes, nodes.links(top).parent, None, ALL);
         }
@@ -441,8 +442,8 @@ impl Tree {
         nodes.links_mut(at).parent = Some(child);
     }
 
-    /// Panics unless every node is linked both ways and balanced; `check` is called for each node in order, with the one
-    /// before it, and panics if the order or a summary is wrong. Answers the number of nodes.
+    /// Panics unless every node is linked both ways and balanced; `check` is called for each node in order, with the
+    /// one before it, and panics if the order or a summary is wrong. Answers the number of nodes.
     pub fn check_invariants<N: View>(&self, nodes: &N, mut check: impl FnMut(&N, Option<Id>, Id)) -> usize {
         let mut count = 0;
         let mut previous = None;
@@ -464,8 +465,8 @@ impl Tree {
     }
 }
 
-/// Panics unless each node of a subtree says rightly which of its subtrees is higher, by one at most. Answers the subtree's
-/// height.
+/// Panics unless each node of a subtree says rightly which of its subtrees is higher, by one at most. Answers the
+/// subtree's height.
 fn check_height<N: View>(nodes: &N, top: Option<Id>) -> u32 {
     let Some(top) = top else { return 0 };
     let links = nodes.links(top);
@@ -483,8 +484,8 @@ fn check_height<N: View>(nodes: &N, top: Option<Id>) -> u32 {
 /// All parts of a summary.
 const ALL: u32 = u32::MAX;
 
-/// Has summaries made anew from a node up to the root or to below `end`, or to where nothing changes any more. `which` of
-/// the first one's parts can have changed.
+/// Has summaries made anew from a node up to the root or to below `end`, or to where nothing changes any more. `which`
+/// of the first one's parts can have changed.
 #[inline]
 fn renew_upwards<N: Nodes>(nodes: &mut N, from: Option<Id>, end: Option<Id>, mut which: u32) {
     let mut next = from;

@@ -91,8 +91,8 @@ impl Tree {
         found
     }
 
-    /// The last node for which `is_before` holds, and the first for which it does not: neighbours between which a new node
-    /// would go.
+    /// The last node for which `is_before` holds, and the first for which it does not: neighbours between which a new
+    /// node would go.
     #[inline]
     pub fn around<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> (Option<Id>, Option<Id>) {
         let (mut before, mut after) = (None, None);

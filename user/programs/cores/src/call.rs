@@ -1,4 +1,5 @@
-//! Endpoints that are called from another core. This program is both sides: the guest is the same program, started on the other core.
+//! Endpoints that are called from another core. This program is both sides: the guest is the same program, started on
+//! the other core.
 //!
 //! ```text
 //!   host                                       guest

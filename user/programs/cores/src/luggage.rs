@@ -1,5 +1,5 @@
-//! Memory that goes along with requests to another core, and with their answers. This program is both sides: the guest is the same program,
-//! started on the other core.
+//! Memory that goes along with requests to another core, and with their answers. This program is both sides: the guest
+//! is the same program, started on the other core.
 //!
 //! ```text
 //!   host                                        guest

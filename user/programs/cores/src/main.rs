@@ -1,4 +1,5 @@
-//! The cores of the machine, and what runs on them. Without arguments it lists the cores; what else it can do, [`USAGE`] says.
+//! The cores of the machine, and what runs on them. Without arguments it lists the cores; what else it can do,
+//! [`USAGE`] says.
 //!
 //! ```text
 //! main       the cores and the way to them

@@ -77,8 +77,8 @@ pub fn badge_of(core: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Servers on two cores register the same name, which each core has for itself, and a client on each, which waits for that, finds its own
-/// core's. When they have ended, the name is free.
+/// Servers on two cores register the same name, which each core has for itself, and a client on each, which waits for
+/// that, finds its own core's. When they have ended, the name is free.
 pub fn own(monitor: Monitor, cores: [u64; 2], name: &str) -> Result<(), String> {
     let clients = cores.map(|core| spawn(monitor, core, &["cores", "own-client", name]));
     // They wait meanwhile.

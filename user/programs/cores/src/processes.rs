@@ -78,8 +78,8 @@ pub fn kills(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Resul
     Ok(())
 }
 
-/// Does something many times, and says whether the core has as much free memory as before. It is done once more before all that, so that
-/// whatever is kept for the next time is there.
+/// Does something many times, and says whether the core has as much free memory as before. It is done once more before
+/// all that, so that whatever is kept for the next time is there.
 fn many(
     monitor: Monitor,
     times: u64,

@@ -1,5 +1,5 @@
-//! Memory that two cores share, and memory that one lends to another. This program is both sides: the guest is the same program,
-//! started on the other core.
+//! Memory that two cores share, and memory that one lends to another. This program is both sides: the guest is the same
+//! program, started on the other core.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -52,8 +52,8 @@ impl Books {
     }
 }
 
-/// Does something with a guest on a core, so often, and says whether everything is as before. Once more before all that, so that
-/// whatever is kept for the next time is there.
+/// Does something with a guest on a core, so often, and says whether everything is as before. Once more before all
+/// that, so that whatever is kept for the next time is there.
 pub fn many(
     monitor: Monitor,
     core: u64,
@@ -190,8 +190,8 @@ fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
 /// How long it takes a program that ends its core to do so.
 const END: Duration = Duration::from_millis(500);
 
-/// Shares a frame with a guest on a core and lends memory to another, starts a program there that ends the core without a word, and takes
-/// all back.
+/// Shares a frame with a guest on a core and lends memory to another, starts a program there that ends the core without
+/// a word, and takes all back.
 pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
     let [guest, borrower] = [spawn(monitor, core, &["cores", "guest"])?, spawn(monitor, core, &["cores", "guest"])?];
@@ -224,8 +224,8 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Shares a frame with a guest, and starts a program on its core that breaks the channel to it, and later stops it. As long as the core is on,
-/// it may use the frame.
+/// Shares a frame with a guest, and starts a program on its core that breaks the channel to it, and later stops it. As
+/// long as the core is on, it may use the frame.
 pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     let guest = spawn(monitor, core, &["cores", "guest"])?;
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Notifications that are signalled from another core. This program is both sides: the guest is the same program, started on the other
-//! core.
+//! Notifications that are signalled from another core. This program is both sides: the guest is the same program,
+//! started on the other core.
 //!
 //! ```text
 //!   host                                       guest

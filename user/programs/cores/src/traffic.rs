@@ -1,5 +1,6 @@
-//! Random traffic of capabilities among all cores: an agent on each sends frames and endpoints and lends memory to the others, sends on what it
-//! got, calls it, drops it, and takes back what is its own, all at the same time. In the end all memory is free again.
+//! Random traffic of capabilities among all cores: an agent on each sends frames and endpoints and lends memory to the
+//! others, sends on what it got, calls it, drops it, and takes back what is its own, all at the same time. In the end
+//! all memory is free again.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -369,8 +370,9 @@ impl Agent {
         self.send(word_of(place as u64 + 1), self.badges[place])
     }
 
-    /// Calls one of somebody, perhaps with a frame: whoever answers is who was promised, and what comes back is a frame if one went along.
-    /// (Which it is can only be asked with the power `memory`; the monitor's host tests look at that.)
+    /// Calls one of somebody, perhaps with a frame: whoever answers is who was promised, and what comes back is a frame
+    /// if one went along. (Which it is can only be asked with the power `memory`; the monitor's host tests look at
+    /// that.)
     fn call_one(&mut self) -> Result<(), String> {
         let endpoints: Vec<(u64, CapAddress)> =
             self.held.iter().copied().filter(|(word, _)| word & ENDPOINT != 0).collect();

@@ -1,7 +1,7 @@
 //! Histograms as a picture: how late threads were to the right, how often upwards, by powers of ten.
 //!
-//! The picture is a file of its own: it names no other, and has its colours and fonts within. All arithmetic is in whole numbers,
-//! because programs do without floating point where they can.
+//! The picture is a file of its own: it names no other, and has its colours and fonts within. All arithmetic is in
+//! whole numbers, because programs do without floating point where they can.
 
 use alloc::format;
 use alloc::string::String;

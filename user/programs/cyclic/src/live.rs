@@ -1,8 +1,8 @@
 //! A thread's numbers while they change.
 //!
-//! The thread that measures must wait for nobody, least of all for a thread of lower priority that reads. So there is no lock:
-//! the one writer makes a number odd before it writes and even again behind it, and a reader that sees an odd number, or
-//! another one afterwards, reads again.
+//! The thread that measures must wait for nobody, least of all for a thread of lower priority that reads. So there is
+//! no lock: the one writer makes a number odd before it writes and even again behind it, and a reader that sees an odd
+//! number, or another one afterwards, reads again.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 

@@ -1,7 +1,8 @@
 //! The threads, and the one that watches them.
 //!
-//! A thread waits at its gate: first for the signal to begin, then for each of its times, which is the deadline of that wait.
-//! Any other signal ends it. It makes no system call between its times but this one, so that nothing but the wait is measured.
+//! A thread waits at its gate: first for the signal to begin, then for each of its times, which is the deadline of that
+//! wait. Any other signal ends it. It makes no system call between its times but this one, so that nothing but the wait
+//! is measured.
 
 use alloc::format;
 use alloc::string::String;

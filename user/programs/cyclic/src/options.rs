@@ -36,7 +36,8 @@ const ENTRIES: &[Entry] = &[
 pub const MAX_THREADS: u64 = 32;
 /// Shortest and longest interval in microseconds.
 pub const INTERVALS: (u64, u64) = (50, 60_000_000);
-/// How often in a second all threads together may want to run. As they come before the shell, they must leave time to it.
+/// How often in a second all threads together may want to run. As they come before the shell, they must leave time to
+/// it.
 pub const MAX_RATE: u64 = 20_000;
 /// Most buckets of a histogram.
 pub const MAX_BUCKETS: u64 = 20_000;

@@ -1,7 +1,7 @@
 //! When a periodic thread wants to run.
 
-/// The next time at which a thread wants to run that wanted to at `time` and has run until `now`, and how many times it has
-/// missed: those that were over before it came to wait for them. `interval` is not 0; the unit is the caller's.
+/// The next time at which a thread wants to run that wanted to at `time` and has run until `now`, and how many times it
+/// has missed: those that were over before it came to wait for them. `interval` is not 0; the unit is the caller's.
 pub const fn next(time: u64, interval: u64, now: u64) -> (u64, u64) {
     let missed = now.saturating_sub(time) / interval;
     (time.saturating_add(interval.saturating_mul(missed.saturating_add(1))), missed)

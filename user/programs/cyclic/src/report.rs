@@ -43,8 +43,8 @@ pub fn lines(options: &Options, figures: &[Figures]) -> String {
     lines.join("\n")
 }
 
-/// The histograms of all threads beside each other: a line for each bucket that has something in it, and then how many there
-/// are, how many lie beyond, and what most do not exceed. Each line that is no bucket's begins with `#`.
+/// The histograms of all threads beside each other: a line for each bucket that has something in it, and then how many
+/// there are, how many lie beyond, and what most do not exceed. Each line that is no bucket's begins with `#`.
 pub fn table(unit: Unit, histograms: &[&Histogram]) -> String {
     let mut text = String::new();
     let width = histograms.first().map_or(1, |histogram| histogram.width());

@@ -23,7 +23,8 @@ const FRAMES: u32 = 32;
 const POOL_BITS: u64 = 17;
 /// Bytes that come on demand in a round: so many that the heap has no place for them, and gives back what it asked for.
 const HEAP: usize = 256 * 1024;
-/// From asking for a deadline to the deadline, as part of a second: long enough that it lies ahead when the kernel looks.
+/// From asking for a deadline to the deadline, as part of a second: long enough that it lies ahead when the kernel
+/// looks.
 const LEAD: u64 = 1_000_000;
 /// The most of what a deadline has cost that counts, as part of a second: who was kept waiting did not cost that much.
 const MOST: u64 = 1000;
@@ -34,8 +35,8 @@ pub trait Rounds {
     fn round(&mut self) -> Result<(), String>;
 }
 
-/// Makes what a load needs, in a thread of this priority. `rivals` are the threads with this load, if there is another load that is
-/// to get on as well, and otherwise 0.
+/// Makes what a load needs, in a thread of this priority. `rivals` are the threads with this load, if there is another
+/// load that is to get on as well, and otherwise 0.
 pub fn make_load(load: Load, priority: u8, rivals: u64) -> Result<Box<dyn Rounds>, String> {
     Ok(match load {
         Load::Cpu => Box::new(Cpu(1)),

@@ -55,8 +55,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Priority of a thread with this load. A thread that waits for a moment would not get it behind others that never wait, so
-    /// one that does nothing else comes before them, if it may.
+    /// Priority of a thread with this load. A thread that waits for a moment would not get it behind others that never
+    /// wait, so one that does nothing else comes before them, if it may.
     pub fn priority_of(&self, load: Load) -> u8 {
         match load {
             Load::Interrupts => self.priority.saturating_add(1).min(self.ceiling),

@@ -1,7 +1,7 @@
 //! When a thread works and when it waits.
 //!
-//! Time is divided into periods. In each, every thread has a part of its own, and all parts together are the share that was asked
-//! for: threads that work one after another take no more than that, however many there are.
+//! Time is divided into periods. In each, every thread has a part of its own, and all parts together are the share that
+//! was asked for: threads that work one after another take no more than that, however many there are.
 //!
 //! ```text
 //! ├──────────────── period ───────────────┤
@@ -28,8 +28,8 @@ pub enum Turn {
 }
 
 impl Turns {
-    /// The part of one of `threads` threads, when all together work `percent` of the time. With the whole time nobody ever waits:
-    /// they divide it by letting each other go on at the end of each period.
+    /// The part of one of `threads` threads, when all together work `percent` of the time. With the whole time nobody
+    /// ever waits: they divide it by letting each other go on at the end of each period.
     pub const fn new(period: u64, percent: u64, thread: u64, threads: u64) -> Turns {
         if percent >= 100 || threads == 0 {
             return Turns { period, from: 0, to: period };

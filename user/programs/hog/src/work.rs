@@ -85,8 +85,8 @@ impl Task {
                         count += 1;
                     }
                     if self.yields {
-                        // The end of a time slice does not see to that: a slice begins anew whenever a thread comes back to
-                        // the processor, and the load of interrupts takes it away all the time.
+                        // The end of a time slice does not see to that: a slice begins anew whenever a thread comes
+                        // back to the processor, and the load of interrupts takes it away all the time.
                         yield_now();
                     }
                 }

@@ -1,5 +1,5 @@
-//! Where the model lies: pages that the system gave, one after another. While slabs are set up they come from there, with
-//! the 8 KiB node that R1's program asks for beside them.
+//! Where the model lies: pages that the system gave, one after another. While slabs are set up they come from there,
+//! with the 8 KiB node that R1's program asks for beside them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,8 +17,8 @@ const SLABS: Slabs = Slabs::STANDARD;
 /// Log2 of the bytes of the node that holds the pages of R1's program.
 const NODE_BITS: u32 = 13;
 
-/// Pages side by side in no particular order of addresses. Dropping them gives them back one by one, the first first, and
-/// then the node.
+/// Pages side by side in no particular order of addresses. Dropping them gives them back one by one, the first first,
+/// and then the node.
 pub struct Pages {
     pages: Vec<Loaded>,
     /// The node's bundle.

@@ -28,7 +28,8 @@ pub fn run(task: &str) -> Result<(), Problem> {
             region.detach()?;
             let again = regions.attach(PAGER, 1)?;
             let zero = paged(PAGER, || (0..PAGES * PAGE_SIZE as u64).step_by(8).all(|at| again.read64(at) == 0));
-            // Faults are the process's own to handle again: its memory comes on demand, and the pager knows nothing of it.
+            // Faults are the process's own to handle again: its memory comes on demand, and the pager knows nothing of
+            // it.
             let own = vec![7u8; OWN];
             Ok(right && zero? && own.iter().step_by(PAGE_SIZE).all(|byte| *byte == 7))
         }

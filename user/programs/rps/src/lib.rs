@@ -9,9 +9,10 @@
 //!   client ── quit ────▶ server     answered at once; whoever waits takes the place
 //! ```
 //!
-//! The rules are in `server`, which knows nothing of tasks but their identifiers; what a player does is in `client`; the
-//! messages between them are in `protocol`, and where moves come from in `moves`. The same options always give the same
-//! transcript, because [`tench_srr`] puts events in one order and because the moves are a list or come from a seed.
+//! The rules are in `server`, which knows nothing of tasks but their identifiers; what a player does is in `client`;
+//! the messages between them are in `protocol`, and where moves come from in `moves`. The same options always give the
+//! same transcript, because [`tench_srr`] puts events in one order and because the moves are a list or come from a
+//! seed.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,11 +1,11 @@
 //! How a pipeline becomes processes.
 //!
-//! First everything that can fail for a reason that the user can mend: is there such a command or program, can the files be
-//! opened? Then the processes are connected, and only then does the first of them run. Whatever fails, what was prepared is given
-//! up and every end of a stream closed, so that nothing is left behind.
+//! First everything that can fail for a reason that the user can mend: is there such a command or program, can the
+//! files be opened? Then the processes are connected, and only then does the first of them run. Whatever fails, what
+//! was prepared is given up and every end of a stream closed, so that nothing is left behind.
 //!
-//! A command in a pipeline is carried out by the shell itself, once the programs run; it reads nothing, so its place in the
-//! pipeline has no input.
+//! A command in a pipeline is carried out by the shell itself, once the programs run; it reads nothing, so its place in
+//! the pipeline has no input.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -297,7 +297,8 @@ impl Shell<'_> {
         }
     }
 
-    /// Waits for a job in the foreground, and says how it ended. One that is suspended becomes or remains a numbered one.
+    /// Waits for a job in the foreground, and says how it ended. One that is suspended becomes or remains a numbered
+    /// one.
     pub(crate) fn wait_for(&mut self, mut job: Job) {
         let waited = self.system.wait(&job.living());
         // Whoever types Ctrl-C means the whole line.

@@ -146,8 +146,8 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream(pub u32);
 
-/// What a person says about a process that is to be started. What is not said, the system description says of that program, and
-/// what that does not say is as usual.
+/// What a person says about a process that is to be started. What is not said, the system description says of that
+/// program, and what that does not say is as usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Bytes of memory that it may have.
@@ -224,8 +224,8 @@ pub trait System {
     fn next_process(&mut self, after: u64) -> Option<Process>;
     /// What the shell's capabilities permit beyond what everybody's do: it can pass that on.
     fn powers(&self) -> Powers;
-    /// Prepares a process of a program, with arguments, on a core; the first word is its name. It has the shell's input, output and
-    /// errors unless others are given. Answers `None` if there is no such program.
+    /// Prepares a process of a program, with arguments, on a core; the first word is its name. It has the shell's
+    /// input, output and errors unless others are given. Answers `None` if there is no such program.
     fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal>;
     /// The core on which the fewest processes run.
     fn least_loaded(&mut self) -> Result<u64, Refusal>;
@@ -235,8 +235,8 @@ pub trait System {
     fn start(&mut self, pid: u64) -> Result<(), Refusal>;
     /// Gives a prepared process up.
     fn abandon(&mut self, pid: u64);
-    /// Gives these processes the terminal, and lets its keys do with them what is said, until the next `wait` has come back.
-    /// `reader`, which is one of them or the shell, gets what is typed.
+    /// Gives these processes the terminal, and lets its keys do with them what is said, until the next `wait` has come
+    /// back. `reader`, which is one of them or the shell, gets what is typed.
     fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey);
     /// Waits until processes have ended, in the foreground that was set.
     fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal>;

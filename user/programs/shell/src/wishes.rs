@@ -1,8 +1,8 @@
 //! What the system description says of programs that people run.
 //!
-//! It gives nobody anything: the description is a file like others, and what stands there of a program are this shell's own
-//! settings. The shell passes them on of what it has, as if a person had typed them: a priority no higher than its own ceiling.
-//! A program that starts others knows nothing of all this, and what it starts gets what is usual.
+//! It gives nobody anything: the description is a file like others, and what stands there of a program are this shell's
+//! own settings. The shell passes them on of what it has, as if a person had typed them: a priority no higher than its
+//! own ceiling. A program that starts others knows nothing of all this, and what it starts gets what is usual.
 
 use tench_system::{DEFAULT_PRIORITY, NO_QUOTA, Program, System};
 
@@ -32,14 +32,14 @@ impl Wish<'_> {
     }
 }
 
-/// What the description says of the program that somebody calls `name`, if that is one that people run: servers, and what `init`
-/// starts, have their settings from there alone.
+/// What the description says of the program that somebody calls `name`, if that is one that people run: servers, and
+/// what `init` starts, have their settings from there alone.
 pub fn find<'a>(system: &System<'a>, name: &str) -> Option<Program<'a>> {
     system.find(name).filter(|program| !program.server && !program.start)
 }
 
-/// How a process runs of which the description says this and a person that, if the shell may give priorities up to `limit`. What a
-/// person says is not changed: if it is too high, that is refused by whoever starts processes.
+/// How a process runs of which the description says this and a person that, if the shell may give priorities up to
+/// `limit`. What a person says is not changed: if it is too high, that is refused by whoever starts processes.
 pub fn settle<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> Wish<'a> {
     let usual = |of: fn(&Program<'a>) -> u8| said.as_ref().map_or(DEFAULT_PRIORITY, of).min(limit);
     let least = asked.priority.unwrap_or(0);

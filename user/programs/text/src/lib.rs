@@ -1,7 +1,7 @@
 //! Small programs that read and write text: `cat`, `cp`, `grep`, `head`, `sort`, `tee`, `wc`, `yes`.
 //!
-//! They are one program under several names, so that there is one to load and to look after. What they do is written for any
-//! [`World`], and tested on the host in one of vectors; `main.rs` has the real one.
+//! They are one program under several names, so that there is one to load and to look after. What they do is written
+//! for any [`World`], and tested on the host in one of vectors; `main.rs` has the real one.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -50,8 +50,8 @@ fn contains(line: &[u8], text: &[u8], ignore_case: bool) -> bool {
     text.is_empty() || line.windows(text.len()).any(is_same)
 }
 
-/// Writes the lines in which a text is: with `-v` those in which it is not, with `-n` with their numbers, with `-c` only how many;
-/// with `-i` capitals and small letters are the same. Answers whether there were any.
+/// Writes the lines in which a text is: with `-v` those in which it is not, with `-n` with their numbers, with `-c`
+/// only how many; with `-i` capitals and small letters are the same. Answers whether there were any.
 pub fn grep(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let (text, names) = (options.arguments[0].as_bytes(), &options.arguments[1..]);
     let mut out = output(world);
@@ -114,8 +114,8 @@ fn number_of(line: &[u8]) -> i128 {
     sign * digits.fold(0i128, |number, digit| number.saturating_mul(10).saturating_add(i128::from(digit - b'0')))
 }
 
-/// Writes the lines of all files in the order of their bytes: with `-n` of the numbers with which they begin, with `-r` the other way
-/// round, with `-u` each line once.
+/// Writes the lines of all files in the order of their bytes: with `-n` of the numbers with which they begin, with `-r`
+/// the other way round, with `-u` each line once.
 pub fn sort(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let mut out = output(world);
     let mut lines = Vec::new();

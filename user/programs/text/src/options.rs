@@ -14,8 +14,8 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Reads options: letters behind a `-`, those of `values` each with a value, in the same word or the next. They end with
-    /// the first argument, or with `--`. A `-` alone is an argument.
+    /// Reads options: letters behind a `-`, those of `values` each with a value, in the same word or the next. They end
+    /// with the first argument, or with `--`. A `-` alone is an argument.
     pub fn parse(words: &[&'a str], flags: &str, values: &str) -> Result<Options<'a>, String> {
         let mut options = Options::default();
         let mut words = words.iter();

@@ -1,5 +1,5 @@
-//! Tries threads and everything by which they wait for each other: `threads [CASE]`. Prints a line for each case, and the
-//! number of failures, which is also the exit code.
+//! Tries threads and everything by which they wait for each other: `threads [CASE]`. Prints a line for each case, and
+//! the number of failures, which is also the exit code.
 //!
 //! `threads child ROLE` is another process that a case starts.
 

@@ -1,5 +1,5 @@
-//! The clock server's arithmetic. Nothing here makes a system call, so all of it is tested on the host; `main.rs` reads the counter and
-//! answers. Its queue: `tench_places::queue`.
+//! The clock server's arithmetic. Nothing here makes a system call, so all of it is tested on the host; `main.rs` reads
+//! the counter and answers. Its queue: `tench_places::queue`.
 
 #![no_std]
 #![forbid(unsafe_code)]

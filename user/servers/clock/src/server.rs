@@ -15,8 +15,8 @@ use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
 /// Threads that can wait.
 const MAX_WAITERS: usize = 1024;
-/// Waits of a family that are checked when a request finds no place. Few, because a delay may end meanwhile and make the rest as urgent as the
-/// clock.
+/// Waits of a family that are checked when a request finds no place. Few, because a delay may end meanwhile and make
+/// the rest as urgent as the clock.
 const LOOKS: usize = 8;
 /// Waits of an ended process that a request takes out: so it stays short, too.
 const PART: usize = 16;

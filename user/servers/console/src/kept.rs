@@ -8,9 +8,8 @@
 //! word 8…10   second record
 //! word 12…    the bytes, a word each, in a ring
 //! ```
-//! The record that is not in use is written; then word 0 says that it is. So whenever the console ends, there is the old or
-//! the new one.
-//! Typed text that nobody has read is not kept.
+//! The record that is not in use is written; then word 0 says that it is. So whenever the console ends, there is the
+//! old or the new one. Typed text that nobody has read is not kept.
 
 use alloc::vec::Vec;
 

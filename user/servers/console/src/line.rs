@@ -71,9 +71,9 @@ impl Line {
         self.mode
     }
 
-    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw. What was typed in raw mode and
-    /// nobody has read was meant for what the mode is changed for: ends of lines and of the input are that, and a key that is
-    /// signalled is answered. What was typed before it is gone.
+    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw. What was typed in raw
+    /// mode and nobody has read was meant for what the mode is changed for: ends of lines and of the input are that,
+    /// and a key that is signalled is answered. What was typed before it is gone.
     pub fn set_mode(&mut self, mode: Mode) -> Typed {
         let was_raw = core::mem::replace(&mut self.mode, mode) == Mode::Raw;
         if mode == Mode::Raw {

@@ -1,14 +1,14 @@
 //! What the terminal is sent of what ordinary programs write: text, and nothing that a terminal obeys.
 //!
-//! A terminal carries out what follows an escape character, or a control character beyond ASCII: it moves, deletes what others
-//! have written, answers questions as if somebody had typed. So of a program without the power for that only characters reach it, with
-//! the end of the line, tabulator, carriage return and backspace. Control characters are shown as `^[`, what is no UTF-8 and the control
-//! characters from U+0080 on as U+FFFD.
+//! A terminal carries out what follows an escape character, or a control character beyond ASCII: it moves, deletes what
+//! others have written, answers questions as if somebody had typed. So of a program without the power for that only
+//! characters reach it, with the end of the line, tabulator, carriage return and backspace. Control characters are
+//! shown as `^[`, what is no UTF-8 and the control characters from U+0080 on as U+FFFD.
 //!
-//! A character may come in several writes, with those of other programs between them. Its bytes wait here until it is whole: a
-//! terminal would take them together with what comes next, whoever wrote that. Where they wait is shared by families ([`allows`]): who has no place
-//! more takes that of his family's oldest beginning, and the oldest of all if his family has none. So nobody keeps others out, not even with the
-//! beginnings of processes that have ended.
+//! A character may come in several writes, with those of other programs between them. Its bytes wait here until it is
+//! whole: a terminal would take them together with what comes next, whoever wrote that. Where they wait is shared by
+//! families ([`allows`]): who has no place more takes that of his family's oldest beginning, and the oldest of all if
+//! his family has none. So nobody keeps others out, not even with the beginnings of processes that have ended.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -35,8 +35,8 @@ impl Default for Plain {
 }
 
 impl Plain {
-    /// Returns what is shown of the text that a process writes, and the beginning of a character at its end, which is to be
-    /// [kept](Self::keep) if the text is accepted.
+    /// Returns what is shown of the text that a process writes, and the beginning of a character at its end, which is
+    /// to be [kept](Self::keep) if the text is accepted.
     pub fn show<'t>(&self, process: u64, text: &'t [u8]) -> (Cow<'t, [u8]>, Beginning) {
         let beginning = self.beginnings.iter().find(|(known, _)| known.process == process);
         if beginning.is_none() && text.iter().all(|byte| is_plain(*byte)) {

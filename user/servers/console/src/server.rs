@@ -22,8 +22,8 @@ const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 /// Threads that can wait.
 const MAX_WAITERS: usize = 256;
-/// Waits that are checked when a request finds no place, or a process has ended. Few, because the device may signal meanwhile and make the rest as
-/// urgent as the console.
+/// Waits that are checked when a request finds no place, or a process has ended. Few, because the device may signal
+/// meanwhile and make the rest as urgent as the console.
 const LOOKS: usize = 8;
 /// Nanoseconds of a [pause](Pace) between reads that end because their time is up.
 const PAUSE: u64 = 250_000;

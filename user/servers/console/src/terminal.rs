@@ -17,8 +17,8 @@ use crate::plain::Plain;
 
 /// Bytes that writers can be ahead of the line.
 pub const OUTPUT_LIMIT: usize = 8000;
-/// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has from
-/// its beginning on. A test counts.
+/// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has
+/// from its beginning on. A test counts.
 pub const GROWTH: usize = 30 << 10;
 /// Texts that are looked at in one go, whether their writers still wait.
 const TEXTS: usize = 8;
@@ -119,19 +119,21 @@ impl<R> Terminal<R> {
         readers.chain(writers).chain(self.drainers.iter().map(|(client, reply)| (client, reply)))
     }
 
-    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so many,
-    /// and at others the next time. What they have written and has had no room yet is lost, as if they had not written it.
+    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no
+    /// more than so many, and at others the next time. What they have written and has had no room yet is lost, as if
+    /// they had not written it.
     pub fn take_out_some(&mut self, family: u64, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         self.take_out_among(family, looks, |client| client.family == family, has_gone)
     }
 
-    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is looked at by nobody of its family.
+    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is
+    /// looked at by nobody of its family.
     pub fn take_out_any(&mut self, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         self.take_out_among(EVERYBODY, looks, |_| true, has_gone)
     }
 
-    /// Returns whether [`take_out_some`](Self::take_out_some) has not yet looked at all of a family since it began. If requests go on with it, so many
-    /// places come back as if it had looked at all at once.
+    /// Returns whether [`take_out_some`](Self::take_out_some) has not yet looked at all of a family since it began. If
+    /// requests go on with it, so many places come back as if it had looked at all at once.
     pub fn is_looking(&mut self, family: u64) -> bool {
         let place = self.cursors.take(family);
         place.into_iter().for_each(|place| self.cursors.put(family, place));
@@ -259,7 +261,8 @@ impl<R> Terminal<R> {
         true
     }
 
-    /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary programs](Plain).
+    /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary
+    /// programs](Plain).
     pub fn write_with(&mut self, client: Client, powers: Powers, text: &[u8], reply: R) {
         if powers.contains(Powers::TERMINAL) {
             self.write(client, text, reply);
@@ -285,7 +288,8 @@ impl<R> Terminal<R> {
         true
     }
 
-    /// Returns whether there is room for the next writer, so that [`sent`](Self::sent) is to be called though nothing was sent.
+    /// Returns whether there is room for the next writer, so that [`sent`](Self::sent) is to be called though nothing
+    /// was sent.
     pub fn has_room(&self) -> bool {
         self.writers.front().is_some_and(|writer| self.output.has_room_for(&writer.text))
     }
@@ -299,8 +303,9 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// Bytes have left the buffer, perhaps all: lets waiting writers on, or some of them. The text of one for whom `has_gone` holds is lost, as if he
-    /// had not written it: otherwise texts that nobody waits for would come before those of others.
+    /// Bytes have left the buffer, perhaps all: lets waiting writers on, or some of them. The text of one for whom
+    /// `has_gone` holds is lost, as if he had not written it: otherwise texts that nobody waits for would come before
+    /// those of others.
     pub fn sent(&mut self, mut has_gone: impl FnMut(&R) -> bool) {
         for _ in 0..TEXTS {
             let has_room = |writer: &mut Writer<R>| self.output.has_room_for(&writer.text);
@@ -342,8 +347,8 @@ impl<R> Terminal<R> {
         (self.line.mode(), self.foreground, self.output.is_mid_line())
     }
 
-    /// A terminal at which `limit` threads can wait, and which goes on as another ended: with the text that was accepted, and, if
-    /// anybody had said it, whose it is.
+    /// A terminal at which `limit` threads can wait, and which goes on as another ended: with the text that was
+    /// accepted, and, if anybody had said it, whose it is.
     pub fn resumed<M: Lasting>(limit: usize, kept: &Kept<M>) -> Terminal<R> {
         let mut terminal = Terminal::new(limit);
         terminal.output = kept.output(OUTPUT_LIMIT);
@@ -387,8 +392,9 @@ impl<R> Terminal<R> {
         Ok(())
     }
 
-    /// Returns whether a process may say who reads, and how. Fails with `NotYours` if the terminal is another's, and if it is
-    /// nobody's and the process has no power to take it. (If the power took it from its owner, two shells would edit one line.)
+    /// Returns whether a process may say who reads, and how. Fails with `NotYours` if the terminal is another's, and if
+    /// it is nobody's and the process has no power to take it. (If the power took it from its owner, two shells would
+    /// edit one line.)
     pub fn check_control(&self, process: u64, powers: Powers) -> Result<(), Error> {
         let may = if self.owner == 0 { powers.contains(Powers::TERMINAL) } else { self.owner == process };
         if may { Ok(()) } else { Err(Error::NotYours) }

@@ -1,7 +1,7 @@
 //! Arm's PrimeCell UART (PL011), as far as a terminal needs it.
 //!
-//! Received bytes raise an interrupt. Sent bytes go straight into the transmit FIFO while there is room; when it is full,
-//! its interrupt says when there is room again. The line's speed is left as the machine set it up.
+//! Received bytes raise an interrupt. Sent bytes go straight into the transmit FIFO while there is room; when it is
+//! full, its interrupt says when there is room again. The line's speed is left as the machine set it up.
 
 use tench::memory::{Error, Window};
 use tench_abi::memory::PAGE_BITS;

@@ -38,8 +38,8 @@ struct Model {
 }
 
 impl Model {
-    /// Takes a byte from the line. Fails with what it obeys, if that is more than the end of a line, tabulator, carriage return or
-    /// backspace, or if it is no UTF-8, of which every terminal makes something else.
+    /// Takes a byte from the line. Fails with what it obeys, if that is more than the end of a line, tabulator,
+    /// carriage return or backspace, or if it is no UTF-8, of which every terminal makes something else.
     fn take(&mut self, byte: u8) -> Result<(), String> {
         if self.begun.is_empty() && (byte < b' ' && !b"\n\t\r\x08".contains(&byte) || byte == 0x7f) {
             return Err(format!("obeys {byte:#x}"));

@@ -330,8 +330,8 @@ fn writers_wait_for_room_in_turn() {
     assert_eq!(order, ["late", "later", "drain"]);
 }
 
-/// Once somebody has found no place, requests go on until all of his family have been looked at: otherwise the table would stay nearly full of
-/// those who have gone, and every request would take as long as that takes.
+/// Once somebody has found no place, requests go on until all of his family have been looked at: otherwise the table
+/// would stay nearly full of those who have gone, and every request would take as long as that takes.
 #[test]
 fn looking_goes_on_until_all_have_been_looked_at() {
     let mut terminal = Terminal::new(64);
@@ -355,7 +355,8 @@ fn looking_goes_on_until_all_have_been_looked_at() {
     assert_eq!(looking, [true, true, false]);
 }
 
-/// Texts of many who have given up once came before those of others, unless all were looked for whenever there was no place.
+/// Texts of many who have given up once came before those of others, unless all were looked for whenever there was no
+/// place.
 #[test]
 fn texts_of_writers_who_have_gone_are_not_shown() {
     let mut terminal = Terminal::new(64);

@@ -1,7 +1,7 @@
 //! What is in a file: blocks of memory, or a part of the boot archive.
 //!
-//! Blocks that nobody has written are not there and read as zeros; so do bytes behind the last that was written. Invariants: no
-//! block lies behind the file's end, and in its last block the bytes behind the end are zeros.
+//! Blocks that nobody has written are not there and read as zeros; so do bytes behind the last that was written.
+//! Invariants: no block lies behind the file's end, and in its last block the bytes behind the end are zeros.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -16,8 +16,8 @@ pub const BLOCK: usize = 4096;
 /// Bytes of the largest file.
 pub const MAX_SIZE: u64 = 1 << 31;
 
-/// How many blocks there are, and how many there can be. A block counts for the family of whoever had it made, who need not be whoever made
-/// the file: otherwise one could fill the share of another, by writing to its files.
+/// How many blocks there are, and how many there can be. A block counts for the family of whoever had it made, who need
+/// not be whoever made the file: otherwise one could fill the share of another, by writing to its files.
 #[derive(Debug)]
 pub struct Space {
     places: Lasting,
@@ -104,7 +104,8 @@ impl Contents {
     }
 }
 
-/// The parts of `length` bytes from a position on that lie in one block each: the block's number, where in it, and where in the bytes.
+/// The parts of `length` bytes from a position on that lie in one block each: the block's number, where in it, and
+/// where in the bytes.
 fn parts(position: u64, length: usize) -> impl Iterator<Item = (u32, usize, core::ops::Range<usize>)> {
     let mut done = 0;
     core::iter::from_fn(move || {

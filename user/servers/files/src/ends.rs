@@ -1,7 +1,8 @@
 //! Ends of streams: what is at them, and who must be answered.
 //!
-//! An end has a number that is never used twice. Whose it is and for whom it counts: [`Owners`]. When somebody ends who gave ends
-//! away, nobody knows whether those live who were given them; the process server is asked ([`Ends::question`]).
+//! An end has a number that is never used twice. Whose it is and for whom it counts: [`Owners`]. When somebody ends who
+//! gave ends away, nobody knows whether those live who were given them; the process server is asked
+//! ([`Ends::question`]).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -186,8 +187,9 @@ impl<R> Ends<R> {
         }
     }
 
-    /// A process has ended: its ends are closed, or as many as one request is to close; it is the next of which is asked then. If it was the
-    /// last of its `family`, what they made is nobody's; otherwise that is 0. Calls `refuse` with what it takes to answer those who waited there.
+    /// A process has ended: its ends are closed, or as many as one request is to close; it is the next of which is
+    /// asked then. If it was the last of its `family`, what they made is nobody's; otherwise that is 0. Calls `refuse`
+    /// with what it takes to answer those who waited there.
     pub fn process_ended(&mut self, process: u64, family: u64, mut refuse: impl FnMut(R)) {
         self.owners.process_ended(process);
         for _ in 0..BATCH {
@@ -204,8 +206,8 @@ impl<R> Ends<R> {
         }
     }
 
-    /// Returns a process about which the process server of the core of `process` is to be asked: nobody pays for its ends, or not all are closed yet,
-    /// or it has opened its first.
+    /// Returns a process about which the process server of the core of `process` is to be asked: nobody pays for its
+    /// ends, or not all are closed yet, or it has opened its first.
     pub fn question(&self, process: u64) -> Option<u64> {
         self.orphan(process).or_else(|| self.owners.unconfirmed(process))
     }
@@ -220,7 +222,8 @@ impl<R> Ends<R> {
         self.owners.some_ended(process).or_else(|| self.owners.orphan(process))
     }
 
-    /// A client lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are too many.
+    /// A client lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are
+    /// too many.
     pub fn process_lives(&mut self, client: Client, mut refuse: impl FnMut(R)) {
         for _ in 0..BATCH {
             let Some(end) = self.owners.process_lives(client) else { return };
@@ -229,8 +232,8 @@ impl<R> Ends<R> {
         }
     }
 
-    /// After [`read`](Self::read) or [`write`](Self::write) has said `Full`: looks who in the way has given up, and calls `forget`
-    /// with what it took to answer.
+    /// After [`read`](Self::read) or [`write`](Self::write) has said `Full`: looks who in the way has given up, and
+    /// calls `forget` with what it took to answer.
     pub fn forget_gone(&mut self, end: u64, has_gone: impl Fn(&R) -> bool, mut forget: impl FnMut(R)) {
         let Some(end) = self.owners.get(end).copied() else { return };
         let mut after = 0;

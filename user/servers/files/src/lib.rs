@@ -1,5 +1,5 @@
-//! What the file server knows: a tree of files, pipes, and the ends through which processes reach both. Nothing here makes a system
-//! call, so all of it is tested on the host; `main.rs` adds capabilities and answers.
+//! What the file server knows: a tree of files, pipes, and the ends through which processes reach both. Nothing here
+//! makes a system call, so all of it is tested on the host; `main.rs` adds capabilities and answers.
 //!
 //! ```text
 //! capability ─ badge ─▶ end ──▶ open file ──▶ file of the tree ──▶ contents: blocks, or the boot archive

@@ -1,15 +1,18 @@
 //! Whose ends there are, and who pays for them.
 //!
-//! An end has an owner, with whom it is closed, and a payer, for whose family it counts, with all that waits at it and all that is written
-//! through it: whoever opened it. Capabilities say nothing of who uses them, so an end that is shared may be used by the one who
-//! gave it and by the one to whom it was given, and neither must be able to use up what is the other's:
+//! An end has an owner, with whom it is closed, and a payer, for whose family it counts, with all that waits at it and
+//! all that is written through it: whoever opened it. Capabilities say nothing of who uses them, so an end that is
+//! shared may be used by the one who gave it and by the one to whom it was given, and neither must be able to use up
+//! what is the other's:
 //!
-//! - Whoever gives an end away pays for it, and so for what the other does with it. What can be shared of it again, and what
-//!   can wait there, is little ([`MAX_GIVEN`]).
-//! - When the payer ends, the owner pays, if it lives: it was given the end, or somebody says so who cannot know it. So that is only
-//!   done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through them are [`NOBODY`]'s.
-//! - Each process server knows the processes of its own core alone, and speaks here when one of them has ended. The first core's knows what
-//!   those of others gave to its processes. What was given to a process of any further core goes with a payer of another.
+//! - Whoever gives an end away pays for it, and so for what the other does with it. What can be shared of it again, and
+//!   what can wait there, is little ([`MAX_GIVEN`]).
+//! - When the payer ends, the owner pays, if it lives: it was given the end, or somebody says so who cannot know it. So
+//!   that is only done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through
+//!   them are [`NOBODY`]'s.
+//! - Each process server knows the processes of its own core alone, and speaks here when one of them has ended. The
+//!   first core's knows what those of others gave to its processes. What was given to a process of any further core
+//!   goes with a payer of another.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +24,8 @@ use tench_places::{Client, Places};
 pub const MAX_ENDS: usize = 2048;
 /// Requests that can wait.
 pub const MAX_WAITING: usize = 1024;
-/// How often an end that a process was given can be shared again by whoever has it, at a time; and requests that can wait there.
+/// How often an end that a process was given can be shared again by whoever has it, at a time; and requests that can
+/// wait there.
 pub const MAX_GIVEN: u32 = 16;
 /// Ends that a process is made to pay for when those have ended who gave them.
 pub const MAX_INHERITED: usize = 16;
@@ -218,8 +222,8 @@ impl Owners {
         lineage.into_iter().for_each(|lineage| lineage.waiting -= 1);
     }
 
-    /// Returns the first end after another one for which the same family pays as for this one, and at which somebody waits: whoever waits
-    /// there keeps others from waiting here.
+    /// Returns the first end after another one for which the same family pays as for this one, and at which somebody
+    /// waits: whoever waits there keeps others from waiting here.
     pub fn next_in_the_way(&self, end: &End, after: u64) -> Option<(u64, At)> {
         let is_in_the_way = |other: &End| other.waiting > 0 && other.payer.family == end.payer.family;
         let mut others = self.ends.range(after + 1..);
@@ -236,9 +240,9 @@ impl Owners {
         self.ended.range(core_of(process)).next().copied()
     }
 
-    /// The next end to be closed of a process that has ended. When there is none, nobody pays any more for what it gave away, one
-    /// after another; `true` is said of each. What was given to a process of which nobody will be asked is to be closed. When that is done, too, the
-    /// process is forgotten.
+    /// The next end to be closed of a process that has ended. When there is none, nobody pays any more for what it gave
+    /// away, one after another; `true` is said of each. What was given to a process of which nobody will be asked is to
+    /// be closed. When that is done, too, the process is forgotten.
     pub fn next_of_ended(&mut self, process: u64) -> Option<(u64, bool)> {
         if let Some(number) = of(&self.owned, process).next() {
             return Some((number, false));
@@ -295,8 +299,8 @@ impl Owners {
         self.unconfirmed.next(process)
     }
 
-    /// A client lives: when it ends, that will be said. It pays for its ends from now on, for which nobody pays. Answers one that is too
-    /// much, and is to be closed; then there may be more.
+    /// A client lives: when it ends, that will be said. It pays for its ends from now on, for which nobody pays.
+    /// Answers one that is too much, and is to be closed; then there may be more.
     pub fn process_lives(&mut self, client: Client) -> Option<u64> {
         let process = client.process;
         self.unconfirmed.forget(process);

@@ -1,7 +1,7 @@
 //! Requests carried out, and those who waited answered.
 //!
-//! One endpoint, two interfaces: a badge that stands for an [object](OBJECT) is the number of an end, and its requests are
-//! those of byte streams; any other badge is a process, and its requests are those of the file server.
+//! One endpoint, two interfaces: a badge that stands for an [object](OBJECT) is the number of an end, and its requests
+//! are those of byte streams; any other badge is a process, and its requests are those of the file server.
 
 use core::fmt::Write;
 

@@ -1,9 +1,10 @@
 //! Files and directories by name.
 //!
-//! Every node has a number. A directory knows its entries, a file its contents and how often it is open. A file without a name
-//! stays as long as it is open. Directories in which files of the boot archive lie are as fixed as these.
+//! Every node has a number. A directory knows its entries, a file its contents and how often it is open. A file without
+//! a name stays as long as it is open. Directories in which files of the boot archive lie are as fixed as these.
 //!
-//! What a process made it may change, and with the power `files` everything else that is not of the archive ([`Requester`]).
+//! What a process made it may change, and with the power `files` everything else that is not of the archive
+//! ([`Requester`]).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -124,8 +125,8 @@ impl Tree {
         self.space.family_ended(family);
     }
 
-    /// Adds a file of the boot archive, with the directories on its way. One whose path does not fit is left out, as is one whose
-    /// path is taken.
+    /// Adds a file of the boot archive, with the directories on its way. One whose path does not fit is left out, as is
+    /// one whose path is taken.
     pub fn add_archive_file(&mut self, path: &str, contents: &'static [u8]) -> Result<(), Error> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.add_fixed_directory(directory)?;
@@ -328,7 +329,8 @@ impl Tree {
         }
     }
 
-    /// Makes a directory. In one that was made with the power for it everybody may make something, in another its maker alone.
+    /// Makes a directory. In one that was made with the power for it everybody may make something, in another its maker
+    /// alone.
     pub fn make_directory(&mut self, by: Requester, path: &str) -> Result<(), Error> {
         let walk = self.walk(path)?;
         match self.target(&walk) {

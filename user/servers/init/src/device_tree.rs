@@ -42,8 +42,8 @@ pub fn find(tree: &[u8], device: Device) -> Option<Place> {
     found
 }
 
-/// Random bytes that whoever started the machine has put into the tree; zeros for those that are missing, all if it has put
-/// none there.
+/// Random bytes that whoever started the machine has put into the tree; zeros for those that are missing, all if it has
+/// put none there.
 pub fn seed(tree: &[u8]) -> [u8; 32] {
     let mut seed = [0; 32];
     let tree = Fdt::new(tree).ok();

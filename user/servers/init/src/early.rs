@@ -40,8 +40,8 @@ pub fn print(text: fmt::Arguments<'_>) {
     let _ = fmt::Write::write_fmt(&mut Output, text);
 }
 
-/// Prints why, and powers the machine off with status 1. On a further core only this core stops: whoever has started it hears
-/// nothing of it any more, and reports that.
+/// Prints why, and powers the machine off with status 1. On a further core only this core stops: whoever has started it
+/// hears nothing of it any more, and reports that.
 pub fn stop(why: &dyn fmt::Display) -> ! {
     match KERNEL.machine() {
         Ok(machine) if machine.core > 0 => print(format_args!("init of core {}: {why}\n", machine.core)),

@@ -197,8 +197,8 @@ impl Starter<'_> {
         Ok(loaded)
     }
 
-    /// What the process server is told of what it does not see: the processes that there are before it, and whose endpoints it is
-    /// given. The description speaks to init alone.
+    /// What the process server is told of what it does not see: the processes that there are before it, and whose
+    /// endpoints it is given. The description speaks to init alone.
     fn told(&self, procs: &Entry<'static>) -> Result<ArrayString<MAX_TOLD>, Failure> {
         let mut told = ArrayString::new();
         let mut tell = |text: core::fmt::Arguments<'_>| told.write_fmt(text).map_err(|_| Failure::TooMuch(procs.name));
@@ -263,7 +263,8 @@ impl Starter<'_> {
         Ok(())
     }
 
-    /// Says how a process in preparation is to be started again when it ends, and whether its core goes on without it. Only init may.
+    /// Says how a process in preparation is to be started again when it ends, and whether its core goes on without it.
+    /// Only init may.
     fn supervise(&self, program: &Entry<'static>, process: u64) -> Result<(), tench_procs_client::Failure> {
         let Some(procs) = self.endpoint("procs").map(Procs::at) else { return Ok(()) };
         if program.server && program.restart > 0 {

@@ -1,5 +1,5 @@
-//! A second thread, which waits for faults of `mem` and `procs` from the beginning on: while the first asks `procs` to start the
-//! others, it cannot, and if one of the two ended then, it would wait for an answer for ever.
+//! A second thread, which waits for faults of `mem` and `procs` from the beginning on: while the first asks `procs` to
+//! start the others, it cannot, and if one of the two ended then, it would wait for an answer for ever.
 
 use core::cell::UnsafeCell;
 

@@ -3,15 +3,17 @@
 //! The accounts lie sorted in one array: found by halving, and a process that is new has a higher number than all
 //! before it, so its account is opened at the end.
 //!
-//! A limit counts for a process and all that it starts, and these start. An account names the next above it that has a limit, and that
-//! one says how much all below have: so whoever takes memory is checked against each limit above, and only against those.
+//! A limit counts for a process and all that it starts, and these start. An account names the next above it that has a
+//! limit, and that one says how much all below have: so whoever takes memory is checked against each limit above, and
+//! only against those.
 //!
 //! ```text
 //!   shell ◄─────── (no limit: nobody names it)
 //!   a  quota 4 M, used 1 M, below 3 M   ◄──┬── b  used 1 M               b and c may have 0 more: 4 M are used in all
 //!                                          └── c  quota 3 M, used 2 M ◄──── d  used 0
 //! ```
-//! The account of a process that has ended stays as long as others name it, with its limit: nobody comes by more by ending.
+//! The account of a process that has ended stays as long as others name it, with its limit: nobody comes by more by
+//! ending.
 
 use crate::blocks::Head;
 use tench_mem_client::protocol::{Error, NO_QUOTA};
@@ -176,9 +178,9 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         self.storage.as_mut().get_mut(place)
     }
 
-    /// Opens the account of a process below another's, with a limit for it and all below it. One that is as high as that above is
-    /// none of its own. What lies on the account already counts above from now on, whatever the limits. Errors: `TooManyBlocks`
-    /// (there is no room), `TooDeep`.
+    /// Opens the account of a process below another's, with a limit for it and all below it. One that is as high as
+    /// that above is none of its own. What lies on the account already counts above from now on, whatever the limits.
+    /// Errors: `TooManyBlocks` (there is no room), `TooDeep`.
     pub fn open_below(&mut self, number: u64, parent: u64, quota: u64) -> Result<(), Error> {
         let parent = self.get(parent).filter(|parent| parent.number != number);
         let above = parent.and_then(|parent| if parent.quota == NO_QUOTA { parent.above } else { Some(parent.number) });

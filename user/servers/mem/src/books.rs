@@ -5,12 +5,12 @@
 //!   blocks     what is known of a block                                  by the slot of its capability
 //!   accounts   who has how much, with a list of the blocks               by number
 //! ```
-//! A *region* is one untyped of `init`'s: a power of two, aligned to its size, and so is a *block*, because untyped memory
-//! is. Of the free extents in which a block fits, the smallest is taken, and of equal ones the one with the lowest
-//! address.
+//! A *region* is one untyped of `init`'s: a power of two, aligned to its size, and so is a *block*, because untyped
+//! memory is. Of the free extents in which a block fits, the smallest is taken, and of equal ones the one with the
+//! lowest address.
 //!
-//! Nothing in here allocates: the arrays behind the three parts grow between requests, when [`Books::need`] says so, and
-//! never in the middle of one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
+//! Nothing in here allocates: the arrays behind the three parts grow between requests, when [`Books::need`] says so,
+//! and never in the middle of one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
 //! - those of the extents: free and used ones cover each region exactly, and no two free ones touch;
 //! - each used extent is one block, under the slot that the extent names;
 //! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account;
@@ -161,8 +161,8 @@ where
         (self.accounts.room() < 2).then_some(Need::Accounts)
     }
 
-    /// Takes a region into the books. One that is smaller than a block is of no use and refused, as is one that overlaps
-    /// another one or is not aligned.
+    /// Takes a region into the books. One that is smaller than a block is of no use and refused, as is one that
+    /// overlaps another one or is not aligned.
     pub fn add(&mut self, region: Region) -> Result<(), Error> {
         let aligned = region.size_bits <= UNTYPED_MAX_BITS && region.address.is_multiple_of(1 << region.size_bits);
         if region.size_bits < MIN_BLOCK_BITS || !aligned || self.regions.is_full() {
@@ -287,7 +287,8 @@ where
         Ok(lower)
     }
 
-    /// Puts the block in a slot on another account, whose owner may free it from now on, whatever its quota. Errors: `TooManyBlocks`.
+    /// Puts the block in a slot on another account, whose owner may free it from now on, whatever its quota. Errors:
+    /// `TooManyBlocks`.
     pub fn pass(&mut self, slot: CapAddress, to: u64) -> Result<(), Error> {
         let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
         self.accounts.open(to).ok_or(Error::TooManyBlocks)?;
@@ -325,7 +326,8 @@ where
         Some((slot, self.blocks.get(slot)?))
     }
 
-    /// Counts objects in slabs, and their bytes, for a client's account and family. Errors: `QuotaExceeded`, `TooManyBlocks`.
+    /// Counts objects in slabs, and their bytes, for a client's account and family. Errors: `QuotaExceeded`,
+    /// `TooManyBlocks`.
     pub fn charge(
         &mut self,
         Client { process: number, family }: Client,
@@ -370,8 +372,9 @@ where
         }
     }
 
-    /// Whether a client may ask for memory: its process lives. Everything that lives and was started by the process server has an account, which
-    /// its own objects are on; those of its beginning have none, perhaps, and the capability without a badge is nobody's.
+    /// Whether a client may ask for memory: its process lives. Everything that lives and was started by the process
+    /// server has an account, which its own objects are on; those of its beginning have none, perhaps, and the
+    /// capability without a badge is nobody's.
     pub fn is_served(&self, number: u64) -> bool {
         pid::place(number).1 <= pid::PROCS || self.accounts.get(number).is_some_and(|account| !account.has_ended)
     }
@@ -415,7 +418,8 @@ where
         self.extents.end_refill();
     }
 
-    /// Sets how many bytes an account may use, with those that are opened below it from now on. Blocks in use beyond it stay.
+    /// Sets how many bytes an account may use, with those that are opened below it from now on. Blocks in use beyond it
+    /// stay.
     pub fn set_quota(&mut self, account: u64, quota: u64) -> Result<(), Error> {
         self.accounts.open(account).ok_or(Error::TooManyBlocks)?.quota = quota;
         Ok(())

@@ -1,7 +1,8 @@
 //! How many slots the processes of each family have together, for blocks and for objects in slabs.
 //!
-//! They are shared by family, as places are in other servers ([`tench_places`]): a program gets no more of them by starting
-//! others, and none by asking for both. There is a number for each family that there can be, so that counting needs no memory and no search.
+//! They are shared by family, as places are in other servers ([`tench_places`]): a program gets no more of them by
+//! starting others, and none by asking for both. There is a number for each family that there can be, so that counting
+//! needs no memory and no search.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -23,7 +24,8 @@ impl Default for Families {
 }
 
 impl Families {
-    /// An account is that of a process of a family, from now on: its slots count for that. It stays in the first family that it was in.
+    /// An account is that of a process of a family, from now on: its slots count for that. It stays in the first family
+    /// that it was in.
     pub fn join(&mut self, account: &mut Account, family: u64) {
         if account.family == 0 {
             account.family = family_number(family) as u16;
@@ -49,7 +51,8 @@ impl Families {
         }
     }
 
-    /// Returns how many slots count for an account in a family: those of the whole family, or, if it is of none, its own.
+    /// Returns how many slots count for an account in a family: those of the whole family, or, if it is of none, its
+    /// own.
     pub fn share(&self, account: Option<&Account>, family: u64) -> u64 {
         let (known, own) = account.map_or((0, 0), |account| (account.family, account.slots()));
         let family = if known == 0 { family_number(family) as usize } else { known.into() };

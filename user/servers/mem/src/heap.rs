@@ -1,5 +1,5 @@
-//! A heap of fixed size, for slab mode, and for the table of families, which is made at the beginning: what it holds is limited so that it
-//! fits, which a test measures. No other request needs it.
+//! A heap of fixed size, for slab mode, and for the table of families, which is made at the beginning: what it holds is
+//! limited so that it fits, which a test measures. No other request needs it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;

@@ -6,8 +6,8 @@
 //! machine     what the store asks of the kernel
 //! view        what a client may see and choose
 //! ```
-//! Nothing here makes a system call, so all of it is tested on the host, where the kernel is one that refuses whatever the
-//! test wants.
+//! Nothing here makes a system call, so all of it is tested on the host, where the kernel is one that refuses whatever
+//! the test wants.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -27,7 +27,8 @@ pub enum Use {
     Accounts,
 }
 
-/// The kernel. Slots are those of the server's own space. What is refused has changed nothing, but `Unfinished` something.
+/// The kernel. Slots are those of the server's own space. What is refused has changed nothing, but `Unfinished`
+/// something.
 pub trait Machine {
     /// An array that grows in place.
     type Array<T: Copy>: AsRef<[T]> + AsMut<[T]>;
@@ -60,8 +61,8 @@ pub trait Machine {
     /// Moves a capability that came from elsewhere to an empty slot.
     fn take_in(&mut self, from: CapAddress, slot: CapAddress) -> Result<(), Error>;
 
-    /// Deletes everything that was made of what lies in a slot, or as much as takes so many windows; then `Unfinished` asks for the next
-    /// part. Answers how many windows it took.
+    /// Deletes everything that was made of what lies in a slot, or as much as takes so many windows; then `Unfinished`
+    /// asks for the next part. Answers how many windows it took.
     fn revoke(&mut self, slot: CapAddress, windows: u64) -> Result<u64, Error>;
 
     /// Deletes what lies in a slot.

@@ -22,8 +22,8 @@ const RANGE: u64 = 1 << 29;
 /// Where the first array begins.
 static START: AtomicU64 = AtomicU64::new(0);
 
-/// Lets the arrays lie around `dynamic`, which the process may use as it likes, with all that follows. Called once, before
-/// there are any.
+/// Lets the arrays lie around `dynamic`, which the process may use as it likes, with all that follows. Called once,
+/// before there are any.
 #[cfg(target_os = "none")]
 pub fn set_start(dynamic: u64) {
     // One table of level 2 shows all of them. Below `dynamic` it shows nothing else.

@@ -67,8 +67,8 @@ impl Server {
         }
     }
 
-    /// Deletes what a client sent along, which is needed no longer than its request; if it is the last capability to something large, a part
-    /// of that. Until it is gone, each request does a part, and no capability arrives.
+    /// Deletes what a client sent along, which is needed no longer than its request; if it is the last capability to
+    /// something large, a part of that. Until it is gone, each request does a part, and no capability arrives.
     #[cold]
     fn delete_incoming(&mut self) {
         self.is_deleting = OWN_SPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(Refusal::Unfinished);

@@ -7,12 +7,12 @@
 //! ```
 //! Revoking the block deletes the client's untyped and everything made of it, wherever that has gone.
 //!
-//! Slots are of two sorts. What is the server's own, and stays, lies in the first two nodes: some 230 slots, when as many
-//! blocks are in use as there can be, of some 450. All others are for blocks that clients have, and for objects in slabs:
-//! of these, nodes are added when they are wanted and given back when they are empty.
+//! Slots are of two sorts. What is the server's own, and stays, lies in the first two nodes: some 230 slots, when as
+//! many blocks are in use as there can be, of some 450. All others are for blocks that clients have, and for objects in
+//! slabs: of these, nodes are added when they are wanted and given back when they are empty.
 //!
-//! Whatever the kernel refuses, and wherever memory runs out: the request is refused with a named error, and books, slots
-//! and capabilities are as before. A test lets each step of each request fail (`tests/exhaustion.rs`).
+//! Whatever the kernel refuses, and wherever memory runs out: the request is refused with a named error, and books,
+//! slots and capabilities are as before. A test lets each step of each request fail (`tests/exhaustion.rs`).
 
 use arrayvec::ArrayVec;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
@@ -31,8 +31,8 @@ use crate::machine::{Machine, STEP_BITS, Step, Use};
 /// Free slots, besides those of the node itself, with which a node of slots goes back: so many that it is not wanted
 /// again at once.
 const SPARE_SLOTS: usize = NODE_SLOTS / 2;
-/// Windows that the kernel passes for one request that deletes: some 120,000 instructions, which whoever asks for something meanwhile waits.
-/// What a small process has is less, so that its end takes one request.
+/// Windows that the kernel passes for one request that deletes: some 120,000 instructions, which whoever asks for
+/// something meanwhile waits. What a small process has is less, so that its end takes one request.
 const PART: u64 = 96;
 /// Windows' worth of books that a block takes besides.
 const BLOCK_COST: u64 = 2;
@@ -67,8 +67,8 @@ pub struct Store<M: Machine> {
 }
 
 impl<M: Machine> Store<M> {
-    /// Takes regions into the books, whose capabilities are in node 1 from its beginning on. The slots of node 0 are empty
-    /// from `first_free` on.
+    /// Takes regions into the books, whose capabilities are in node 1 from its beginning on. The slots of node 0 are
+    /// empty from `first_free` on.
     pub fn new(mut machine: M, first_free: CapAddress, regions: &[Region]) -> Result<Store<M>, Refusal> {
         let (mut own, slots) = empty_slots(first_free, regions.len());
         let mut first = First::new(&mut machine, &mut own, regions)?;
@@ -103,8 +103,8 @@ impl<M: Machine> Store<M> {
 
     // ── Growing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Lets everything grow that will soon be short. Where there is no memory for it, what is left is used up first, and
-    /// then requests are refused. It does not nest: what it takes itself, it takes from what was kept in reserve.
+    /// Lets everything grow that will soon be short. Where there is no memory for it, what is left is used up first,
+    /// and then requests are refused. It does not nest: what it takes itself, it takes from what was kept in reserve.
     pub fn refill(&mut self) {
         while let Some(need) = self.books.need() {
             // The books of the extents know by themselves that they are being refilled.
@@ -218,14 +218,16 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// A family has fewer slots than there are left besides, also before the last of so many more: nobody takes all of them.
+    /// A family has fewer slots than there are left besides, also before the last of so many more: nobody takes all of
+    /// them.
     fn check_share(&self, account: u64, family: u64, slots: usize) -> Result<(), Error> {
         let before = slots.saturating_sub(1);
         let own = self.books.share(account, family) as usize + before;
         if allows(own, before, self.room()) { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
-    /// Counts objects in slabs, and their bytes, for a client, who has slots for them from now on. Errors: `QuotaExceeded`, `TooManyBlocks`.
+    /// Counts objects in slabs, and their bytes, for a client, who has slots for them from now on. Errors:
+    /// `QuotaExceeded`, `TooManyBlocks`.
     pub fn charge(&mut self, client: Client, bytes: u64, objects: u16) -> Result<(), Error> {
         self.check_share(client.process, client.family, objects.into())?;
         self.books.charge(client, bytes, objects)
@@ -261,7 +263,8 @@ impl<M: Machine> Store<M> {
         Ok((slot, block))
     }
 
-    /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the slot of the upper half, and the lower one.
+    /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the slot of the upper half, and the
+    /// lower one.
     pub fn divide(&mut self, client: u64, number: u16) -> Result<(CapAddress, Block), Error> {
         self.check_share(client, 0, 1)?;
         self.refill();
@@ -329,7 +332,8 @@ impl<M: Machine> Store<M> {
         Ok(())
     }
 
-    /// Deletes what lies in a slot and was made of it, and takes its block out of the books. `left` windows may be passed yet.
+    /// Deletes what lies in a slot and was made of it, and takes its block out of the books. `left` windows may be
+    /// passed yet.
     fn release(&mut self, slot: CapAddress, left: &mut u64) -> Result<(), Error> {
         let passed = self.machine.revoke(slot, *left).map_err(|refusal| match refusal {
             Refusal::ForeignCopies => Error::Abroad,

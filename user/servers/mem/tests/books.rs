@@ -517,7 +517,8 @@ fn is_below(people: &[Person], mut person: usize, other: usize) -> bool {
     }
 }
 
-/// Bytes that a process may have more: each limit above it counts for all who are below, whether those between have ended or not.
+/// Bytes that a process may have more: each limit above it counts for all who are below, whether those between have
+/// ended or not.
 fn left(people: &[Person], person: usize) -> u64 {
     let above = (0..people.len()).filter(|other| is_below(people, person, *other));
     let free = above.filter_map(|other| {

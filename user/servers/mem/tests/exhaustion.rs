@@ -214,7 +214,8 @@ fn what_takes_long_is_done_in_parts() {
     close_all(&mut server);
 }
 
-/// What other cores have something of stays when its owner ends, is nobody's, and is freed when they have nothing any more.
+/// What other cores have something of stays when its owner ends, is nobody's, and is freed when they have nothing any
+/// more.
 #[test]
 fn memory_that_is_abroad_outlives_its_owner() {
     let mut server = Server::new([23, 20]);

@@ -6,8 +6,8 @@
 //!      2      where it starts something: the highest priority that whoever asks may give
 //!      then   where the operation has text: its bytes, and the strings
 //! ```
-//! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them. For the powers of
-//! its own processes each core vouches, and for their ceilings.
+//! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them. For
+//! the powers of its own processes each core vouches, and for their ceilings.
 
 extern crate alloc;
 
@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(Operation::from_code(9), None, "that one is an event");
     }
 
-    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent again.
+    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent
+    /// again.
     #[test]
     fn whatever_arrives_is_a_request_or_refused() {
         let mut state = 1_u64;

@@ -1,11 +1,12 @@
 //! Which processes of this core have asked which servers of the first.
 //!
-//! A server has to forget what it knows of a process that has ended. Of one that never asked it anything it knows nothing, and need not be
-//! told: most programs ask the console, and nobody else. The file server has to hear, too, when the last process of a family has ended
-//! of which any has asked it, whichever is the last: so families are in the same list, whose numbers are none of processes.
+//! A server has to forget what it knows of a process that has ended. Of one that never asked it anything it knows
+//! nothing, and need not be told: most programs ask the console, and nobody else. The file server has to hear, too,
+//! when the last process of a family has ended of which any has asked it, whichever is the last: so families are in the
+//! same list, whose numbers are none of processes.
 //!
-//! Somebody may ask in the name of a process that has ended. So when a server need not be told of an end, the process server is asked about one of
-//! those who have begun to ask it, as the server would ask that is told of an end.
+//! Somebody may ask in the name of a process that has ended. So when a server need not be told of an end, the process
+//! server is asked about one of those who have begun to ask it, as the server would ask that is told of an end.
 
 use alloc::vec::Vec;
 
@@ -62,8 +63,9 @@ impl Askers {
         self.first_of_core(service, process, |asked| asked.begun)
     }
 
-    /// Returns a process of the core of this one of whose end a service [may not have heard](Self::may_not_know). The process server is asked about it
-    /// when the service was told of an end and asks about nobody itself: that may be told of all ends there are, so that no other question is asked.
+    /// Returns a process of the core of this one of whose end a service [may not have heard](Self::may_not_know). The
+    /// process server is asked about it when the service was told of an end and asks about nobody itself: that may be
+    /// told of all ends there are, so that no other question is asked.
     pub fn unheard(&self, service: u64, process: u64) -> Option<u64> {
         self.first_of_core(service, process, |asked| asked.unheard)
     }
@@ -116,8 +118,8 @@ impl Askers {
         }
     }
 
-    /// Returns whether a service may know a process that has ended, or its family, if that has ended with it and is not 0. The last one is
-    /// confirmed again: the service may forget in parts.
+    /// Returns whether a service may know a process that has ended, or its family, if that has ended with it and is not
+    /// 0. The last one is confirmed again: the service may forget in parts.
     pub fn ends(&mut self, process: u64, family: u64, service: u64) -> bool {
         let told = self.told.get_mut(service as usize);
         let is_again = told.is_some_and(|told| core::mem::replace(told, process) == process);
@@ -132,8 +134,9 @@ impl Askers {
         may_know
     }
 
-    /// It is not known whether a service that asks about others was told of the [end](Self::ends) of a process, and of its family if that is not 0. The
-    /// process server is [asked](Self::question) about it, as about one that has begun to ask that service, and says so again.
+    /// It is not known whether a service that asks about others was told of the [end](Self::ends) of a process, and of
+    /// its family if that is not 0. The process server is [asked](Self::question) about it, as about one that has begun
+    /// to ask that service, and says so again.
     pub fn may_not_know(&mut self, process: u64, family: u64, service: u64) {
         let family = if family == 0 { process } else { family };
         self.asks(Client { process, family }, service);
@@ -250,7 +253,8 @@ mod tests {
         askers.asks(alone(4), 2);
         assert!(askers.ends(5, 0, 2));
         askers.may_not_know(5, 0, 2);
-        // It is told of this one, too, so nothing is answered in its place. Who has begun to ask it, it asks about itself.
+        // It is told of this one, too, so nothing is answered in its place. Who has begun to ask it, it asks about
+        // itself.
         assert!(askers.ends(6, 0, 2));
         assert_eq!((askers.unheard(2, 6), askers.unheard(1, 6)), (Some(5), None));
         assert!(askers.ends(5, 0, 2));

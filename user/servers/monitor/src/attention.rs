@@ -1,9 +1,10 @@
 //! Reminds the main thread to look whether those still answer for whom somebody waits.
 //!
-//! Nobody hears of the end of a core: its kernel may have failed, and a monitor that is gone says nothing. So whoever waits for an answer
-//! of another core would wait for ever. The main thread is reminded of them every few seconds, asks the kernel whether those are off of whom
-//! it has heard nothing meanwhile, and, if they are not, themselves. While nobody waits there are no reminders, and an idle machine stays idle. That the main thread has no deadline of
-//! its own for this keeps the way to another core short.
+//! Nobody hears of the end of a core: its kernel may have failed, and a monitor that is gone says nothing. So whoever
+//! waits for an answer of another core would wait for ever. The main thread is reminded of them every few seconds, asks
+//! the kernel whether those are off of whom it has heard nothing meanwhile, and, if they are not, themselves. While
+//! nobody waits there are no reminders, and an idle machine stays idle. That the main thread has no deadline of its own
+//! for this keeps the way to another core short.
 
 use alloc::sync::Arc;
 use core::time::Duration;

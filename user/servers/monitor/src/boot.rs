@@ -7,7 +7,8 @@
 //!  …          init            header and segments
 //!  end        the rest        memory of the new core
 //! ```
-//! The block is naturally aligned and not larger than what the kernel maps in pages for itself, so the kernel finds itself inside.
+//! The block is naturally aligned and not larger than what the kernel maps in pages for itself, so the kernel finds
+//! itself inside.
 
 use tench_abi::memory::PAGE_SIZE;
 

@@ -1,7 +1,8 @@
 //! Capabilities that are sent to processes of any core: the system calls and threads around the books
 //! ([`tench_monitor::exchange`]).
 //!
-//! What takes time is a worker's: asking the process server whether somebody lives, and deleting what another core takes back.
+//! What takes time is a worker's: asking the process server whether somebody lives, and deleting what another core
+//! takes back.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -306,7 +307,8 @@ pub enum Task {
     Donate(CapAddress),
     /// Gives the block at an address back to the memory server.
     Return(u64),
-    /// Has the memory server free what other cores had something of. What they still have is taken back, because it was tried.
+    /// Has the memory server free what other cores had something of. What they still have is taken back, because it was
+    /// tried.
     Reclaim,
 }
 

@@ -23,7 +23,8 @@ use crate::workers::{Pool, Product, Task};
 
 /// Workers that a monitor has at most.
 const WORKERS: usize = 128;
-/// How many of them may be in calls that can take for ever. The others are for what is short, such as killing those who wait.
+/// How many of them may be in calls that can take for ever. The others are for what is short, such as killing those who
+/// wait.
 const PLACES: usize = 112;
 /// In the place of a server's number: this core's process server and memory server.
 const PROCESSES: u64 = u64::MAX;
@@ -149,8 +150,8 @@ impl Desk {
         self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
     }
 
-    /// Lets a worker do something about processes for another core. (It has a name in the program's file, by which the tests find it, to
-    /// break it on one core.)
+    /// Lets a worker do something about processes for another core. (It has a name in the program's file, by which the
+    /// tests find it, to break it on one core.)
     #[inline(never)]
     pub fn ask_for(&mut self, core: u64, number: Number, about: About) -> Result<(), Outcome> {
         self.start_task(Origin::Peer(core, number), processes::Task::Do(about))
@@ -175,12 +176,14 @@ impl Desk {
         self.pool.has_room()
     }
 
-    /// Lets a worker tell the process server how high a priority a process of another core may give. Answers what to say at once, if there is no worker.
+    /// Lets a worker tell the process server how high a priority a process of another core may give. Answers what to
+    /// say at once, if there is no worker.
     pub fn admit(&mut self, core: u64, number: Number, badge: u64, ceiling: u8) -> Result<(), Outcome> {
         self.start_task(Origin::Guest(core, number, badge), processes::Task::Admit(badge, ceiling))
     }
 
-    /// Lets a worker tell the process server that a process of another core has one way less to ask it. Answers whether there is one.
+    /// Lets a worker tell the process server that a process of another core has one way less to ask it. Answers whether
+    /// there is one.
     pub fn forget(&mut self, process: u64) -> bool {
         self.start_task(Origin::Nobody, processes::Task::Forget(process)).is_ok()
     }
@@ -263,7 +266,8 @@ impl Desk {
         !self.postponed.is_empty()
     }
 
-    /// Takes out what a worker has done: who is to be answered, and what. If it was for another core, that has used the time.
+    /// Takes out what a worker has done: who is to be answered, and what. If it was for another core, that has used the
+    /// time.
     pub fn finished(&mut self, portions: &mut Portions) -> Option<(Origin, Product)> {
         let charge = |origin: &Origin, ticks| match origin {
             Origin::Peer(core, _)

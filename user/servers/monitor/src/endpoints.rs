@@ -1,5 +1,5 @@
-//! Endpoints and notifications that are reached from other cores: the system calls around the books ([`tench_monitor::proxies`]), and what
-//! is asked of them.
+//! Endpoints and notifications that are reached from other cores: the system calls around the books
+//! ([`tench_monitor::proxies`]), and what is asked of them.
 
 mod machine;
 
@@ -93,8 +93,8 @@ impl Endpoints {
 
     // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead nowhere are refused,
-    /// and those with memory [wait](Self::shipment).
+    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead
+    /// nowhere are refused, and those with memory [wait](Self::shipment).
     pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
         while let Some(arrived) = self.inbox.take() {
             let Arrived { waiting, via, label, words, caps } = arrived;
@@ -160,7 +160,8 @@ impl Endpoints {
         }
     }
 
-    /// It has arrived, or cannot be sent. Answers the message to a core that goes now. A request that does not go is refused.
+    /// It has arrived, or cannot be sent. Answers the message to a core that goes now. A request that does not go is
+    /// refused.
     pub fn shipped(&mut self, number: u64, result: core::result::Result<(), Refused>) -> Option<(u64, Outgoing)> {
         let ((core, message), result) = self.freight.arrived(number, result)?;
         let Err(why) = result else { return Some((core, message)) };
@@ -311,7 +312,8 @@ impl Endpoints {
         }
     }
 
-    /// Whether signals of the main thread that are about something else were taken with those since this was asked last.
+    /// Whether signals of the main thread that are about something else were taken with those since this was asked
+    /// last.
     pub fn took_others(&mut self) -> bool {
         self.books.kernel().signals.took_others()
     }
@@ -338,8 +340,8 @@ impl Endpoints {
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// What to say of capabilities to a core, and which memory is to be there before that is said. Their slots are taken, whatever comes of
-    /// it.
+    /// What to say of capabilities to a core, and which memory is to be there before that is said. Their slots are
+    /// taken, whatever comes of it.
     fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Cargo), proxies::Error> {
         let (mut sent, mut cargo, mut refused) = (Capabilities::new(), Cargo::new(), None);
         if !caps.is_empty() && has_no_room() {
@@ -463,7 +465,8 @@ impl Endpoints {
         self.books.has_releases()
     }
 
-    /// What a core is to be told next that it need not hold any more. What a message names that waits is needed until that is sent.
+    /// What a core is to be told next that it need not hold any more. What a message names that waits is needed until
+    /// that is sent.
     pub fn next_release(&mut self, core: u64) -> Option<u64> {
         let number = self.books.next_release(core)?;
         let is_named = self.freight.messages().any(|(to, message)| *to == core && message.names(number));
@@ -497,7 +500,8 @@ impl Endpoints {
         }
     }
 
-    /// Whether there is nothing to be looked after: nothing that others hold, no reason to tell anybody anything, and no time for it.
+    /// Whether there is nothing to be looked after: nothing that others hold, no reason to tell anybody anything, and
+    /// no time for it.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.next.is_none() && self.books.is_quiet()

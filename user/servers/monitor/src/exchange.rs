@@ -1,4 +1,5 @@
-//! Capabilities that are sent to processes of any core: the books of one monitor, around the protocol's ([`tench_foreign`]).
+//! Capabilities that are sent to processes of any core: the books of one monitor, around the protocol's
+//! ([`tench_foreign`]).
 //!
 //! ```text
 //!      sender's core                         owner's core                    receiver's core
@@ -7,16 +8,18 @@
 //!            step(Send) ── ADDRESS (request, ticket) ───────────────────────▶ mail
 //!                       ── Ask ──────────────▶ export, Grant ───────────────▶ import ─▶ mail ─▶ take
 //! ```
-//! (Mostly the sender's core is the owner's as well, and there is no `Ask`.) A receiver on the sender's own core gets the capability
-//! without the protocol.
+//! (Mostly the sender's core is the owner's as well, and there is no `Ask`.) A receiver on the sender's own core gets
+//! the capability without the protocol.
 //!
-//! Endpoints stay on their core: [what is said about them](crate::proxies) is said in the place of what the protocol says.
+//! Endpoints stay on their core: [what is said about them](crate::proxies) is said in the place of what the protocol
+//! says.
 //!
-//! Of each object that left this core the monitor has a *stand-in*, and of each that came a *root*, of which those that clients have
-//! are copies. A root that nobody uses any more is found by asking the kernel ([`poll`](Exchange::poll)).
+//! Of each object that left this core the monitor has a *stand-in*, and of each that came a *root*, of which those that
+//! clients have are copies. A root that nobody uses any more is found by asking the kernel ([`poll`](Exchange::poll)).
 //!
-//! Everything here is done at once, but deleting what another core takes back: that is [handed out](Exchange::deletion), to be
-//! done elsewhere. What makes system calls is behind [`Kernel`], and who waits for answers is a type of the caller's.
+//! Everything here is done at once, but deleting what another core takes back: that is [handed
+//! out](Exchange::deletion), to be done elsewhere. What makes system calls is behind [`Kernel`], and who waits for
+//! answers is a type of the caller's.
 
 mod hands;
 pub mod line;
@@ -256,9 +259,9 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── Taking back ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Takes back from all other cores what the capability in a slot is to, if whoever asks has sent it there. That he has a capability to
-    /// it says nothing: he may have been given a copy, as they have. (Whose it is tells the kernel, by revoking it: then it is
-    /// [taken back](Self::poll), too.)
+    /// Takes back from all other cores what the capability in a slot is to, if whoever asks has sent it there. That he
+    /// has a capability to it says nothing: he may have been given a copy, as they have. (Whose it is tells the kernel,
+    /// by revoking it: then it is [taken back](Self::poll), too.)
     pub fn revoke(&mut self, from: u64, slot: CapAddress, who: P) {
         let Some(found) = self.hands.kernel.look(slot) else {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::NotSendable)));
@@ -282,7 +285,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.take_back(giver, Some(who), objects);
     }
 
-    /// What other cores have: by who gave it, and what it is. Of who gave it the family may not have been known, so the process counts.
+    /// What other cores have: by who gave it, and what it is. Of who gave it the family may not have been known, so the
+    /// process counts.
     fn given(&self, is_it: impl Fn(u64, &Shape) -> bool) -> Vec<ObjectId> {
         let all = self.hands.stand_ins.iter();
         all.filter(|(_, stand_in)| is_it(stand_in.giver, &stand_in.shape)).map(|(object, _)| *object).collect()
@@ -326,7 +330,8 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── The kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Asks the kernel which roots nobody uses any more, and takes back of what is on other cores that somebody here wanted to delete.
+    /// Asks the kernel which roots nobody uses any more, and takes back of what is on other cores that somebody here
+    /// wanted to delete.
     pub fn poll(&mut self) {
         let kernel = &self.hands.kernel;
         let unused = |copy: &&tench_foreign::Copy| {
@@ -353,7 +358,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.roots() == 0 && !self.has_exports() && self.hands.stubborn.is_empty() && !self.hands.mail.has_letters()
     }
 
-    /// Whether there is nothing to do for anybody, either: nobody to be answered, nothing to be said, deleted or asked for.
+    /// Whether there is nothing to do for anybody, either: nobody to be answered, nothing to be said, deleted or asked
+    /// for.
     pub fn is_quiet(&self) -> bool {
         let hands = &self.hands;
         hands.unsaid == 0

@@ -1,9 +1,10 @@
 //! Receives what programs of this core ask servers that run on the first core only, and endpoints of other cores.
 //!
-//! A thread for each of those servers receives at its endpoint, one at the proxy that most endpoints of other cores have in common, and
-//! one at each other [proxy](tench_monitor::proxies). They hand what arrives to the main thread, together with the reply object in which
-//! whoever asked waits. So programs find the capabilities that they always find, and no thread waits for an answer. What is asked about
-//! names that this core has for itself they [answer](crate::local) at once.
+//! A thread for each of those servers receives at its endpoint, one at the proxy that most endpoints of other cores
+//! have in common, and one at each other [proxy](tench_monitor::proxies). They hand what arrives to the main thread,
+//! together with the reply object in which whoever asked waits. So programs find the capabilities that they always
+//! find, and no thread waits for an answer. What is asked about names that this core has for itself they
+//! [answer](crate::local) at once.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -123,7 +124,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Nothing arrives yet. These names this core has for itself; it is asked about them in the place of the server of this number.
+    /// Nothing arrives yet. These names this core has for itself; it is asked about them in the place of the server of
+    /// this number.
     pub fn new(watch: Watch, (names, own): (Option<u64>, Vec<&'static str>), wake: Cap<Notification>) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
         let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
@@ -189,7 +191,8 @@ impl Inbox {
         self.finish(waiting, &message);
     }
 
-    /// Returns a process of whose end a server may not have heard, if it answers that it was told of another one's, and asks about nobody.
+    /// Returns a process of whose end a server may not have heard, if it answers that it was told of another one's, and
+    /// asks about nobody.
     fn asks_further(&self, waiting: &Waiting, label: u64, words: &[u64]) -> Option<u64> {
         match (waiting.told, label, words) {
             (Some([process, _, service]), DONE, [0, ..]) => self.state.lock().askers.unheard(service, process),
@@ -236,7 +239,8 @@ impl Inbox {
         state.spare.push(waiting.reply);
     }
 
-    /// Nobody waits any more, or the process in whose name somebody does has ended: he is refused, since the object has to be empty.
+    /// Nobody waits any more, or the process in whose name somebody does has ended: he is refused, since the object has
+    /// to be empty.
     pub fn forget(&self, waiting: Waiting) {
         let mut message = Message::new(0);
         reject(&mut message, Rejection::NotAllowed);
@@ -295,8 +299,8 @@ impl Inbox {
         matches!(source, Source::Server(service) if self.names == Some(service))
     }
 
-    /// Answers what is asked about a name of this core alone, or keeps who waits for it. Answers with which reply object to receive the
-    /// next.
+    /// Answers what is asked about a name of this core alone, or keeps who waits for it. Answers with which reply
+    /// object to receive the next.
     fn answer_here(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
         let answered = local.answer(received, self, own, reply.cap());
         let (asker, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
@@ -424,7 +428,8 @@ impl State {
     }
 }
 
-/// Returns the process, its family, and the server, if a request says to a server that asks about others that a process has ended.
+/// Returns the process, its family, and the server, if a request says to a server that asks about others that a process
+/// has ended.
 fn told(via: Via, received: &Received) -> Option<[u64; 3]> {
     match (via, received.label(), received.words()) {
         (Via::Server(service, 0), Names::PROCESS_ENDED | Files::PROCESS_ENDED, [process, more @ ..]) => {
@@ -434,7 +439,8 @@ fn told(via: Via, received: &Received) -> Option<[u64; 3]> {
     }
 }
 
-/// If a request says that a process has ended: how a server answers that knows nothing of it, with this question if it asks any.
+/// If a request says that a process has ended: how a server answers that knows nothing of it, with this question if it
+/// asks any.
 fn ended(label: u64) -> Option<fn(&mut Message, Option<u64>)> {
     fn nothing(message: &mut Message, _: Option<u64>) {
         message.restart(DONE);

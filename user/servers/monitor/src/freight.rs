@@ -7,8 +7,8 @@
 //!   message ─ goes, with the number ══════════════════════▶ takes the letter out: the capability is the message's
 //!   or fails: what has arrived is not needed ═ RELEASE ═══▶ takes the letter out, and drops it
 //! ```
-//! Frames and untyped memory leave their core by the protocol of `user/lib/foreign` alone, which takes a while; the message follows when all
-//! has arrived. A number is never used again.
+//! Frames and untyped memory leave their core by the protocol of `user/lib/foreign` alone, which takes a while; the
+//! message follows when all has arrived. A number is never used again.
 
 use alloc::collections::BTreeMap;
 

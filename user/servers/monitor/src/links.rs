@@ -1,6 +1,6 @@
-//! Channels between any two further cores. The first core's monitor makes one when one of the two asks for it: a frame, which it sends to
-//! both as any process sends one, but to the monitors themselves. It stays the owner, and never takes one back while both run: a
-//! monitor must not lose memory that it uses.
+//! Channels between any two further cores. The first core's monitor makes one when one of the two asks for it: a frame,
+//! which it sends to both as any process sends one, but to the monitors themselves. It stays the owner, and never takes
+//! one back while both run: a monitor must not lose memory that it uses.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -83,7 +83,8 @@ impl Links {
     }
 }
 
-/// To which core a letter to this monitor is the channel, and whether this is its second side. Only the first core's monitor sends such.
+/// To which core a letter to this monitor is the channel, and whether this is its second side. Only the first core's
+/// monitor sends such.
 pub fn read(letter: &Letter) -> Option<(Core, bool)> {
     let other = core(letter.word & !SECOND)?;
     (letter.from == MONITOR).then_some((other, letter.word & SECOND != 0))

@@ -1,7 +1,8 @@
-//! Answers what is asked about names that each core has for itself ([`tench_monitor::names`]), in the place of the name server.
+//! Answers what is asked about names that each core has for itself ([`tench_monitor::names`]), in the place of the name
+//! server.
 //!
-//! A thread that receives in that one's place answers at once, or keeps who waits for a name until somebody registers it. Whoever
-//! waits has one of the places of those who wait for other cores.
+//! A thread that receives in that one's place answers at once, or keeps who waits for a name until somebody registers
+//! it. Whoever waits has one of the places of those who wait for other cores.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -105,8 +106,8 @@ impl Local {
         waiting
     }
 
-    /// What the name server has answered to somebody who lists names: what he is to be told instead, or after which name the next is
-    /// to be asked for.
+    /// What the name server has answered to somebody who lists names: what he is to be told instead, or after which
+    /// name the next is to be asked for.
     pub fn listed(&self, after: &str, label: u64, words: &[u64]) -> core::result::Result<Option<Message>, Box<str>> {
         let kept = core::cell::Cell::new(0);
         let there = match label {

@@ -1,7 +1,8 @@
 //! Something that remembers whether anybody has had it in hand to change it.
 //!
-//! The main thread asks after each request and each message whether the books of capabilities have anything to say, which they know only by
-//! looking at all their lists. Most requests have nothing to do with them: what was found quiet, and was not touched since, still is.
+//! The main thread asks after each request and each message whether the books of capabilities have anything to say,
+//! which they know only by looking at all their lists. Most requests have nothing to do with them: what was found
+//! quiet, and was not touched since, still is.
 
 use core::ops::{Deref, DerefMut};
 

@@ -1,4 +1,5 @@
-//! What monitors say to each other, as words. Whatever arrives is checked here: what is none of these messages is refused by name.
+//! What monitors say to each other, as words. Whatever arrives is checked here: what is none of these messages is
+//! refused by name.
 //!
 //! ```text
 //! request       words                                      answer
@@ -15,9 +16,10 @@
 //! ALIVE
 //! HERE
 //! ```
-//! The target is a server's number, and the badge then the process that asks, numbered as everywhere: who speaks for processes of
-//! other cores is refused. Or it is what the other monitor [holds](crate::proxies) under a number, and the badge, if it is not 0, that with
-//! which it is asked. A bit of the target says that nobody waits for an answer. How many capabilities there are stands above the label; each is two words ([`Carried`]).
+//! The target is a server's number, and the badge then the process that asks, numbered as everywhere: who speaks for
+//! processes of other cores is refused. Or it is what the other monitor [holds](crate::proxies) under a number, and the
+//! badge, if it is not 0, that with which it is asked. A bit of the target says that nobody waits for an answer. How
+//! many capabilities there are stands above the label; each is two words ([`Carried`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
@@ -130,8 +132,9 @@ pub(crate) fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64;
 /// For whom a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
-    /// The server of this number, counted among those that run on the first core only, in the order of the system description;
-    /// asked with this badge of a process, or by that core's process server (0), which speaks for all of its processes.
+    /// The server of this number, counted among those that run on the first core only, in the order of the system
+    /// description; asked with this badge of a process, or by that core's process server (0), which speaks for all of
+    /// its processes.
     Server(u64, u64),
     /// What is [held](crate::proxies) under a number, with a badge or 0.
     Held(u64, u64),
@@ -258,7 +261,8 @@ pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
     if bits == 0 { Err(Malformed::Signal) } else { Ok((number, bits)) }
 }
 
-/// Which process asks, of the core from which that has come, and with which powers: its badge. And the highest priority that it may give.
+/// Which process asks, of the core from which that has come, and with which powers: its badge. And the highest priority
+/// that it may give.
 pub fn decode_asker(words: &[u64], from: u64) -> Result<(u64, u8), Malformed> {
     let ([badge, ceiling], _) = split::<2>(words, 0)?;
     let (asker, powers) = decode_badge(badge, from)?;
@@ -401,8 +405,8 @@ mod tests {
         assert_eq!(Forward::decode(&[0, 1 << 62 | 1 << 32 | 5, 0], 1), Err(Malformed::Power));
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
-        // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that is called, and one of a
-        // server's.
+        // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that
+        // is called, and one of a server's.
         for words in [
             [7 << 56, 0],
             [4 << 56, 1],
@@ -473,7 +477,8 @@ mod tests {
         assert!(pairs.iter().all(|(here, there)| here.text() == there.text()));
     }
 
-    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent again.
+    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent
+    /// again.
     #[test]
     fn whatever_arrives_is_a_message_or_refused() {
         let mut state = 1_u64;

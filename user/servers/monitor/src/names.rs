@@ -1,14 +1,17 @@
 //! Names that each core has for itself.
 //!
-//! The name server runs on the first core, and what is registered there is found by programs of every core. But of a server that the
-//! system description starts on every core there is one on each, and a program is to find that of its own: it may have to give it
-//! something that does not leave the core, such as a scheduling context. So on a further core the monitor, which receives in the
-//! place of the name server, keeps these names itself, in the name server's own table, and forwards what is asked about all others.
+//! The name server runs on the first core, and what is registered there is found by programs of every core. But of a
+//! server that the system description starts on every core there is one on each, and a program is to find that of its
+//! own: it may have to give it something that does not leave the core, such as a scheduling context. So on a further
+//! core the monitor, which receives in the place of the name server, keeps these names itself, in the name server's own
+//! table, and forwards what is asked about all others.
 //!
 //! What always holds:
-//! - What is asked about such a name stays on its core, whoever asks, and whether somebody has registered it or not; what is asked about
-//!   another is never answered here. So no name can be registered both here and there, and none can be found in neither place.
-//! - Whoever lists names sees each once, in order, and such a name only if it is registered on his core, with who has registered it there.
+//! - What is asked about such a name stays on its core, whoever asks, and whether somebody has registered it or not;
+//!   what is asked about another is never answered here. So no name can be registered both here and there, and none can
+//!   be found in neither place.
+//! - Whoever lists names sees each once, in order, and such a name only if it is registered on his core, with who has
+//!   registered it there.
 
 use alloc::vec::Vec;
 

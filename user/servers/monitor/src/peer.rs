@@ -223,8 +223,8 @@ impl Peer {
         took
     }
 
-    /// Nothing that it says is believed any more, or it says nothing any more. What it has of others' memory is taken back only if it is
-    /// off: otherwise it may use it still, whatever its monitor says or does not say.
+    /// Nothing that it says is believed any more, or it says nothing any more. What it has of others' memory is taken
+    /// back only if it is off: otherwise it may use it still, whatever its monitor says or does not say.
     pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
@@ -434,11 +434,13 @@ impl Peer {
         is_parked || is_asked && !matches!(self.state, State::Silent)
     }
 
-    /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time, and is not off, it is
-    /// asked whether it still answers, and if it has said nothing for long, nobody waits any more.
+    /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time,
+    /// and is not off, it is asked whether it still answers, and if it has said nothing for long, nobody waits any
+    /// more.
     ///
-    /// The channel stays open then. If the core was only slow, it is there again with the first that it says: the answer to that question,
-    /// or to any other, for which nobody waits now. A channel that was asked for, and has not come, may still come.
+    /// The channel stays open then. If the core was only slow, it is there again with the first that it says: the
+    /// answer to that question, or to any other, for which nobody waits now. A channel that was asked for, and has not
+    /// come, may still come.
     pub fn look(
         &mut self,
         watch: Watch,

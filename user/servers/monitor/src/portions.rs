@@ -1,9 +1,10 @@
 //! How much of this core's processor other cores may have.
 //!
-//! What another core asks is done here, by the monitor and its workers: that is time of this core, on nobody's budget. Each core has an
-//! account. What is done for it is taken off; what comes in is a share of the time for all of them together, and all the time in which this core
-//! has nothing to do. Of a core whose account is empty nothing more is taken in until something has come: its messages stay in its
-//! channel, which fills, so in the end it is its own programs that wait. So others have what nobody here wants, and their share besides.
+//! What another core asks is done here, by the monitor and its workers: that is time of this core, on nobody's budget.
+//! Each core has an account. What is done for it is taken off; what comes in is a share of the time for all of them
+//! together, and all the time in which this core has nothing to do. Of a core whose account is empty nothing more is
+//! taken in until something has come: its messages stay in its channel, which fills, so in the end it is its own
+//! programs that wait. So others have what nobody here wants, and their share besides.
 //!
 //! ```text
 //!              a fifth of the time, and what is idle
@@ -13,7 +14,8 @@
 //!            └──────────┼──────────┘
 //!                       ▼ what was done for them
 //! ```
-//! An account can be overdrawn: what a request costs is known when it is done. Then more has to come in before the next is taken in.
+//! An account can be overdrawn: what a request costs is known when it is done. Then more has to come in before the next
+//! is taken in.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! What is done about processes of this core for processes of any core.
 //!
-//! The process server sees who asks, and with which powers: processes have the same numbers everywhere, and each core vouches for
-//! the powers of its own. So it decides itself who may do what, as it does for those of its own core.
+//! The process server sees who asks, and with which powers: processes have the same numbers everywhere, and each core
+//! vouches for the powers of its own. So it decides itself who may do what, as it does for those of its own core.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -155,8 +155,8 @@ fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
     spawn.start().map_err(refusal)
 }
 
-/// What other cores are to know of a process of this one that has not ended: its family, the highest priority that it may give, and whether its memory
-/// is limited.
+/// What other cores are to know of a process of this one that has not ended: its family, the highest priority that it
+/// may give, and whether its memory is limited.
 pub fn vouch(process: u64) -> Result<(u64, u8, bool), Error> {
     with_authority(|procs| procs.vouch(process))
 }
@@ -176,7 +176,8 @@ fn with_procs<T>(badge: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Res
     result
 }
 
-/// The endpoints that the system description gives the monitor: the process server's, and then where absent servers would receive.
+/// The endpoints that the system description gives the monitor: the process server's, and then where absent servers
+/// would receive.
 pub fn endpoints() -> impl Iterator<Item = Cap<Endpoint>> {
     let count = tench::process::info().map_or(0, |info| info.extra_count).min(u64::from(slot::EXTRA_COUNT)) as u32;
     let places = (slot::EXTRA.0..slot::EXTRA.0 + count).map(CapAddress);

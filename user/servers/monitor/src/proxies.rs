@@ -4,24 +4,28 @@
 //!       core of the endpoint                                 core of who calls
 //!   server ◀── held: a copy, which has a number ◀═ FORWARD ═ proxy: an endpoint at which the monitor receives ◀── process
 //! ```
-//! An endpoint stays on its core, and so does every capability to it. What travels is the number under which the monitor there
-//! *holds* a copy; the other monitor makes a *proxy* for it. A request that arrives at a proxy is forwarded, and made with the copy
-//! that is held. So whoever revokes the capability revokes what other cores can do with it, at once and without asking them.
+//! An endpoint stays on its core, and so does every capability to it. What travels is the number under which the
+//! monitor there *holds* a copy; the other monitor makes a *proxy* for it. A request that arrives at a proxy is
+//! forwarded, and made with the copy that is held. So whoever revokes the capability revokes what other cores can do
+//! with it, at once and without asking them.
 //!
-//! All capabilities with a badge have one proxy between them: in it, the badge says which. For one without a badge, whoever has
-//! it can make badges, so its proxy is an endpoint of its own, and the badge travels with the request.
+//! All capabilities with a badge have one proxy between them: in it, the badge says which. For one without a badge,
+//! whoever has it can make badges, so its proxy is an endpoint of its own, and the badge travels with the request.
 //!
-//! A capability to a proxy that comes back to the core of its endpoint is a copy of the one that is held. To a third core it is an
-//! endpoint like any other, which is held here. A badge that was made at a proxy is revoked where it was made: there, and on all cores
-//! that reach the endpoint over that one. What has come back from there has nothing to do with it any more.
+//! A capability to a proxy that comes back to the core of its endpoint is a copy of the one that is held. To a third
+//! core it is an endpoint like any other, which is held here. A badge that was made at a proxy is revoked where it was
+//! made: there, and on all cores that reach the endpoint over that one. What has come back from there has nothing to do
+//! with it any more.
 //!
-//! Notifications are reached in the same way: what is signalled at a proxy is [said](Proxies::next_signal) to their core, where it is signalled with the
-//! copy that is held. Whoever has one with a badge can signal nothing else, so all such have one notification between them, which is
-//! bound to the monitor's main thread: each is a bit of it. One without a badge gets a notification of its own, at which a thread waits,
-//! and the bits travel. Before a proxy is let go it is looked what was signalled there, so that nothing that was is lost.
+//! Notifications are reached in the same way: what is signalled at a proxy is [said](Proxies::next_signal) to their
+//! core, where it is signalled with the copy that is held. Whoever has one with a badge can signal nothing else, so all
+//! such have one notification between them, which is bound to the monitor's main thread: each is a bit of it. One
+//! without a badge gets a notification of its own, at which a thread waits, and the bits travel. Before a proxy is let
+//! go it is looked what was signalled there, so that nothing that was is lost.
 //!
-//! Proxies that nobody has any more are found by asking the kernel ([`sweep`](Proxies::sweep)). Their owner is told, and holds the copy no
-//! longer. A number is never used again; what is said about it goes through one channel, in the order in which it happens.
+//! Proxies that nobody has any more are found by asking the kernel ([`sweep`](Proxies::sweep)). Their owner is told,
+//! and holds the copy no longer. A number is never used again; what is said about it goes through one channel, in the
+//! order in which it happens.
 //!
 //! What makes system calls is behind [`Kernel`].
 
@@ -49,10 +53,11 @@ pub const OWN_PROXIES: usize = 64;
 pub const FIRST_BIT: u32 = 8;
 /// How many there can be.
 pub const BITS: usize = (u64::BITS - FIRST_BIT) as usize;
-/// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their way.
+/// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their
+/// way.
 const HELD: usize = 2 * PROXIES;
-/// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters with memory for messages
-/// that were not sent.
+/// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters
+/// with memory for messages that were not sent.
 const RELEASED: usize = HELD + LETTERS;
 /// Bits of a proxy's name below those that count: a badge without powers.
 const NAME_SHIFT: u32 = power::SHIFT - 1;
@@ -107,12 +112,14 @@ pub trait Kernel {
     fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, Refusal>;
     /// A capability with a badge to the proxy that all such have in common.
     fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, Refusal>;
-    /// A capability that signals these bits at the notification that all proxies of notifications with badges have in common.
+    /// A capability that signals these bits at the notification that all proxies of notifications with badges have in
+    /// common.
     fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal>;
-    /// Makes a proxy of its own, at which the monitor receives from now on: the only capability to it, and where it lies.
+    /// Makes a proxy of its own, at which the monitor receives from now on: the only capability to it, and where it
+    /// lies.
     fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal>;
-    /// Deletes it, because nobody else has it. Answers false if something that was signalled there may still come; when it has,
-    /// [that is said](Proxies::closed).
+    /// Deletes it, because nobody else has it. Answers false if something that was signalled there may still come; when
+    /// it has, [that is said](Proxies::closed).
     fn close(&mut self, proxy: u64) -> bool;
     /// What has been signalled at the common notification, and was not [taken in](Proxies::signalled) yet.
     fn drain(&mut self) -> u64;
@@ -216,11 +223,13 @@ impl Carried {
 tench_protocol::codes! {
     /// Why a capability does not reach another core.
     pub enum Error {
-        /// It is to something else than an endpoint or a notification, or does not allow to send or signal anything to it.
+        /// It is to something else than an endpoint or a notification, or does not allow to send or signal anything to
+        /// it.
         NotSendable = 1, "only endpoints, to call them, and notifications, to signal them, can be sent with a message to another core";
         /// There is no room for more.
         Full = 2, "too many endpoints and notifications of other cores are in use";
-        /// It has been revoked meanwhile, another monitor names something that it does not have, or the core has stopped.
+        /// It has been revoked meanwhile, another monitor names something that it does not have, or the core has
+        /// stopped.
         Gone = 3, "the capability was revoked on its way, or the other core has stopped";
     }
 }
@@ -328,8 +337,8 @@ impl<K: Kernel> Proxies<K> {
 
     // ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Sends what lies in a slot to a core: answers what to say about it. The slot is taken, whatever comes of it. `server` tells whose
-    /// endpoint lies where.
+    /// Sends what lies in a slot to a core: answers what to say about it. The slot is taken, whatever comes of it.
+    /// `server` tells whose endpoint lies where.
     pub fn send(
         &mut self,
         slot: CapAddress,
@@ -372,7 +381,8 @@ impl<K: Kernel> Proxies<K> {
         name.and_then(|name| self.proxies.get(name)).copied()
     }
 
-    /// What was to be sent to a core has not been: it is not held any more, and what has arrived there already is not needed.
+    /// What was to be sent to a core has not been: it is not held any more, and what has arrived there already is not
+    /// needed.
     pub fn take_back(&mut self, carried: &[Carried], to: u64) {
         for carried in carried {
             match carried {
@@ -402,7 +412,8 @@ impl<K: Kernel> Proxies<K> {
                 if badge == 0 {
                     return Ok(made);
                 }
-                // With the capability for which a badge was made, all that have it can be revoked. That is left to whoever made it.
+                // With the capability for which a badge was made, all that have it can be revoked. That is left to
+                // whoever made it.
                 let copy = self.kernel.copy(made, rights, 0);
                 self.kernel.delete(made);
                 copy.map_err(|_| Error::Full)
@@ -507,7 +518,8 @@ impl<K: Kernel> Proxies<K> {
         may_take && self.askers.may_take(asker)
     }
 
-    /// Makes a name for a proxy, which is a badge. [Who asked](asker_of) is in it, so that whoever receives knows whose request counts.
+    /// Makes a name for a proxy, which is a badge. [Who asked](asker_of) is in it, so that whoever receives knows whose
+    /// request counts.
     fn name(&mut self, asker: Client) -> u64 {
         loop {
             self.named = self.named.wrapping_add(1);

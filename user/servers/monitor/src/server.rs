@@ -1,8 +1,9 @@
 //! What local programs and other monitors ask.
 //!
-//! The main thread waits for everything at once: requests at the monitor's endpoint; its line, on which the other monitors ring when they
-//! have written something and this one said that it sleeps; and the signal of its own other threads. It waits for no server: what a server
-//! is asked, workers ask. (On the first core it writes to the console, which asks nobody anything.)
+//! The main thread waits for everything at once: requests at the monitor's endpoint; its line, on which the other
+//! monitors ring when they have written something and this one said that it sleeps; and the signal of its own other
+//! threads. It waits for no server: what a server is asked, workers ask. (On the first core it writes to the console,
+//! which asks nobody anything.)
 
 mod errands;
 mod interface;
@@ -64,7 +65,8 @@ const WAKE: u64 = 1 << 1;
 const REMIND: u64 = 1 << 2;
 /// Not what stands for notifications of other cores.
 const OWN: u64 = (1 << proxies::FIRST_BIT) - 1;
-/// Ticks of the system counter in a second are so many times those after which something that is being cancelled is looked at again.
+/// Ticks of the system counter in a second are so many times those after which something that is being cancelled is
+/// looked at again.
 const LOOKS: u64 = 1000;
 /// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
 pub const GROWTH: usize = 64 * 1024;
@@ -86,7 +88,8 @@ pub struct Server {
     /// Capabilities that left their core.
     books: Books,
     rounds: Rounds,
-    /// Nothing was to be done about capabilities when that was looked at last. It still is so unless the books were touched.
+    /// Nothing was to be done about capabilities when that was looked at last. It still is so unless the books were
+    /// touched.
     is_settled: bool,
     /// Channels between further cores; nothing where this is one.
     links: Links,
@@ -186,8 +189,8 @@ impl Server {
         Ok(())
     }
 
-    /// Opens the channel to the first core, in the frame that this one was started with, and says that it runs. From now on, programs
-    /// here find the servers that run there.
+    /// Opens the channel to the first core, in the frame that this one was started with, and says that it runs. From
+    /// now on, programs here find the servers that run there.
     fn connect(&mut self) -> Result<()> {
         let mut channel = channel::open(first_frame(slot::EXTRA)?, Side::Second, 0)?;
         channel.event(operation::HELLO, &[]).map_err(|_| Refusal::Aborted)?;
@@ -203,11 +206,12 @@ impl Server {
 
     /// Answers requests for ever.
     ///
-    /// While this monitor sleeps the others know it, and whoever writes something rings. That is taken in when the signal has come, and
-    /// only then is it said that this monitor does not sleep any more; what comes otherwise is carried out without a look at the
-    /// channels. Nothing is missed by that. Who has not rung for a sleep rings as soon as he writes; who has rung is heard, because the
-    /// signal stays until it is received, and after it everything is taken in that was written before the next sleep began
-    /// ([`may_sleep`](Self::may_sleep) looks once more). Where a signal may have gone to somebody else, it counts as received.
+    /// While this monitor sleeps the others know it, and whoever writes something rings. That is taken in when the
+    /// signal has come, and only then is it said that this monitor does not sleep any more; what comes otherwise is
+    /// carried out without a look at the channels. Nothing is missed by that. Who has not rung for a sleep rings as
+    /// soon as he writes; who has rung is heard, because the signal stays until it is received, and after it everything
+    /// is taken in that was written before the next sleep began ([`may_sleep`](Self::may_sleep) looks once more). Where
+    /// a signal may have gone to somebody else, it counts as received.
     pub fn serve(&mut self) -> ! {
         let mut port: Port = tench::server::port(1, 2);
         loop {
@@ -245,7 +249,8 @@ impl Server {
         }
     }
 
-    /// Takes in what the other monitors have written, of those that have not used up [their part](tench_monitor::portions).
+    /// Takes in what the other monitors have written, of those that have not used up [their
+    /// part](tench_monitor::portions).
     fn take_in(&mut self, port: &mut Port) {
         self.put_off = None;
         for peer in &mut self.peers {
@@ -263,8 +268,8 @@ impl Server {
         }
     }
 
-    /// Passes on what was taken in, what programs here have asked, and what the other threads have done. Answers whether nothing of all
-    /// that has a time at which it is to be looked at again.
+    /// Passes on what was taken in, what programs here have asked, and what the other threads have done. Answers
+    /// whether nothing of all that has a time at which it is to be looked at again.
     fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.is_woken);
         while is_woken && let Some((origin, product)) = self.desk.finished(&mut self.portions) {
@@ -324,7 +329,8 @@ impl Server {
         self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
     }
 
-    /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those that others have let go.
+    /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those
+    /// that others have let go.
     #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
@@ -344,7 +350,8 @@ impl Server {
         }
     }
 
-    /// Tells those others that do not know it that this monitor sleeps from now on. Answers false if something has arrived meanwhile.
+    /// Tells those others that do not know it that this monitor sleeps from now on. Answers false if something has
+    /// arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
         let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
@@ -414,8 +421,8 @@ impl Server {
         Ok(self.peers.iter_mut().find(|peer| peer.core == core))
     }
 
-    /// Has something done about processes of a core, for a process of this one, which is kept until it is done. If too many wait,
-    /// those are taken out who have gone without a word.
+    /// Has something done about processes of a core, for a process of this one, which is kept until it is done. If too
+    /// many wait, those are taken out who have gone without a word.
     fn ask<T>(
         &mut self,
         about: About,
@@ -449,7 +456,8 @@ impl Server {
     }
 }
 
-/// Whether nothing is taken in of a core, since it has used up its part. If so, `until` is not later than when it has something again.
+/// Whether nothing is taken in of a core, since it has used up its part. If so, `until` is not later than when it has
+/// something again.
 fn put_off(portions: &Portions, core: u64, until: &mut Option<Instant>) -> bool {
     if portions.has(core) {
         return false;
@@ -491,7 +499,8 @@ fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<
     system.programs().filter(are).map(|program| program.name).collect()
 }
 
-/// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on the first only.
+/// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on
+/// the first only.
 fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
     let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
     let mut own = servers(system, Program::is_on_each_core);
@@ -502,8 +511,8 @@ fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static 
     (names, own)
 }
 
-/// Lets this core be rung: the line signals the main thread. Answers the notification that is bound to that thread, what wakes it
-/// otherwise, and what reminds it.
+/// Lets this core be rung: the line signals the main thread. Answers the notification that is bound to that thread,
+/// what wakes it otherwise, and what reminds it.
 fn listen() -> Result<[Cap<Notification>; 3]> {
     let slot = memory::take_slot().map_err(no_memory)?;
     let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Bell, slot)?;

@@ -1,4 +1,5 @@
-//! The servers of the first core, as processes of other cores reach them: with a badge that says which process of which core asks.
+//! The servers of the first core, as processes of other cores reach them: with a badge that says which process of which
+//! core asks.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,7 +24,8 @@ use crate::processes;
 use crate::slots::{Arrivals, Caps, discard};
 use crate::workers::{Product, Worker};
 
-/// How often a server that does not run is looked for, and how long to wait in between: as long as it may take to start it again.
+/// How often a server that does not run is looked for, and how long to wait in between: as long as it may take to start
+/// it again.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -88,14 +90,15 @@ impl Request {
         if is_about && is_of_others() { Err(Malformed::Process) } else { Ok(request) }
     }
 
-    /// What was asked of an endpoint here, to which `slot` holds a capability that is the request's from now on. `client` is for whom, if
-    /// it is known whose endpoint that is.
+    /// What was asked of an endpoint here, to which `slot` holds a capability that is the request's from now on.
+    /// `client` is for whom, if it is known whose endpoint that is.
     pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, Client), caps: Caps) -> Request {
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
         Request { to: To::Copy { slot, client }, is_one_way: forward.is_one_way, label, words, caps }
     }
 
-    /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for whom.
+    /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for
+    /// whom.
     pub fn ends(&self) -> Option<(u64, u64)> {
         match self.to {
             To::Server { service, badge: 0 } if ![Names::PROCESS_LIVES, Files::PROCESS_LIVES].contains(&self.label) => {

@@ -13,11 +13,12 @@ pub const OWN: u64 = 32 << 20;
 /// How many cores there can be.
 pub const MAX_CORES: usize = MAX_SHARES;
 
-/// Bytes for each core, of the memory that is free on the first. That has what is left, and no part here: at least as much as its weight says,
-/// and [`OWN`]. The block that a core begins with, of `block` bytes, is part of its share, but not of what stands here.
+/// Bytes for each core, of the memory that is free on the first. That has what is left, and no part here: at least as
+/// much as its weight says, and [`OWN`]. The block that a core begins with, of `block` bytes, is part of its share, but
+/// not of what stands here.
 ///
-/// Sizes come first, in the order of the cores. Who has one and does not get all of it gets nothing: it would not be what the description says.
-/// What is left is divided by weight. A core that gets less than [`LEAST`] is not started.
+/// Sizes come first, in the order of the cores. Who has one and does not get all of it gets nothing: it would not be
+/// what the description says. What is left is divided by weight. A core that gets less than [`LEAST`] is not started.
 pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MAX_CORES] {
     let mut all = [0; MAX_CORES];
     let further = || (1..cores).zip(1..MAX_CORES);
@@ -42,8 +43,8 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
     all
 }
 
-/// Log2 of what a core gives to another that wants so many bytes, when they have so much free: afterwards it has no less than the other,
-/// and at least [`OWN`].
+/// Log2 of what a core gives to another that wants so many bytes, when they have so much free: afterwards it has no
+/// less than the other, and at least [`OWN`].
 ///
 /// # Errors
 /// `NothingToSpare`, `NoRicher`: it gives nothing.
@@ -53,7 +54,8 @@ pub fn gift(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
     next_piece(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
 }
 
-/// Log2 of the next piece to ask for, if `left` bytes are still to be had: the largest that is not more. `None` if that is all.
+/// Log2 of the next piece to ask for, if `left` bytes are still to be had: the largest that is not more. `None` if that
+/// is all.
 pub fn next_piece(left: u64, limit: u32) -> Option<u32> {
     let bits = left.checked_ilog2()?.min(limit);
     (bits >= SMALLEST).then_some(bits)
@@ -101,8 +103,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a description says: nobody is given what there is not, the first core keeps its part, sizes are exact, and the
-        /// others have parts as their weights are.
+        /// Whatever a description says: nobody is given what there is not, the first core keeps its part, sizes are
+        /// exact, and the others have parts as their weights are.
         #[test]
         fn what_is_divided_is_there(
             free in prop_oneof![0..2u64 << 30, 0..1u64 << 41],

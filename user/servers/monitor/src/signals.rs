@@ -1,8 +1,8 @@
-//! Notifications that are signalled from other cores, and those that stand for ones of other cores: the system calls for
-//! [the books](tench_monitor::proxies), and the threads that wait.
+//! Notifications that are signalled from other cores, and those that stand for ones of other cores: the system calls
+//! for [the books](tench_monitor::proxies), and the threads that wait.
 //!
-//! What stands for a notification that has no badge is one of its own, at which a thread waits: it keeps what is signalled until the main
-//! thread asks for it. The others are bits of the one that is bound to the main thread.
+//! What stands for a notification that has no badge is one of its own, at which a thread waits: it keeps what is
+//! signalled until the main thread asks for it. The others are bits of the one that is bound to the main thread.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -56,8 +56,8 @@ impl Signals {
         self.main.mint_to(slot, Rights::WRITE, bits).map(|_| slot).inspect_err(|_| memory::free_slot(slot))
     }
 
-    /// Makes a notification at which a thread waits until it is [closed](Self::close). Answers where the capability to it lies, and where
-    /// it does itself.
+    /// Makes a notification at which a thread waits until it is [closed](Self::close). Answers where the capability to
+    /// it lies, and where it does itself.
     pub fn open(&self, name: u64) -> Result<(CapAddress, u64)> {
         let made = memory::make::<Notification>(0).map_err(no_memory)?;
         let slot = made.cap().address();
@@ -96,8 +96,8 @@ impl Signals {
         Some(found)
     }
 
-    /// Takes what was signalled to the main thread and was not received, or was lost to a [watch](server::Watch): the bits that are about
-    /// proxies. What the others would have told [is to be looked at](Self::took_others).
+    /// Takes what was signalled to the main thread and was not received, or was lost to a [watch](server::Watch): the
+    /// bits that are about proxies. What the others would have told [is to be looked at](Self::took_others).
     pub fn drain(&mut self) -> u64 {
         let bits = self.main.poll().unwrap_or(0) | server::missed_signals();
         let about = bits & (u64::MAX << FIRST_BIT);

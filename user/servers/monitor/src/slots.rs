@@ -9,13 +9,14 @@ use tench_sys::CapAddress;
 /// Capabilities of a message, each in a slot of its own.
 pub type Caps = ArrayVec<CapAddress, MAX_CAPS>;
 
-/// Deletes capabilities, and gives their slots back. Of what takes longer than a moment a part is left, which goes bit by bit when
-/// [others arrive](Arrivals::take).
+/// Deletes capabilities, and gives their slots back. Of what takes longer than a moment a part is left, which goes bit
+/// by bit when [others arrive](Arrivals::take).
 pub fn discard(caps: &[CapAddress]) {
     caps.iter().for_each(|cap| delete_in_parts(*cap));
 }
 
-/// Empty slots for what the next message carries. There are fewer if what came before is still being deleted, and there are no others.
+/// Empty slots for what the next message carries. There are fewer if what came before is still being deleted, and there
+/// are no others.
 pub struct Arrivals(Caps);
 
 impl Arrivals {
@@ -39,8 +40,9 @@ impl Arrivals {
         &self.0
     }
 
-    /// Takes out what has arrived, which is in the first of the slots, and takes others in the place of these. `None` if there may have been more
-    /// for which there was no slot; then nothing of it is left. If something has arrived, a part of what is left to be deleted is.
+    /// Takes out what has arrived, which is in the first of the slots, and takes others in the place of these. `None`
+    /// if there may have been more for which there was no slot; then nothing of it is left. If something has arrived, a
+    /// part of what is left to be deleted is.
     pub fn take(&mut self, arrived: &[CapAddress]) -> Option<Caps> {
         if arrived.is_empty() && self.0.is_full() {
             return Some(Caps::new());

@@ -1,8 +1,8 @@
 //! Starting another core: memory of its own, with a kernel, `init`, and the first channel in one block.
 //!
-//! What is given to another core is not used here any more: the capabilities to it stay with this process, which makes nothing of them,
-//! and marks them as lent.
-//! The block is written through an uncached mapping, because the other core begins without caches.
+//! What is given to another core is not used here any more: the capabilities to it stay with this process, which makes
+//! nothing of them, and marks them as lent. The block is written through an uncached mapping, because the other core
+//! begins without caches.
 
 use arrayvec::ArrayVec;
 use tench::memory::{self, Window};
@@ -54,8 +54,9 @@ impl<'a> Starter<'a> {
     /// Starts a core with about so many bytes of memory.
     ///
     /// # Errors
-    /// `OutOfMemory` (it would have less than [`LEAST`]), what the kernel says of starting it (`CoreRunning`, `CoreRefused`),
-    /// `InvalidArgument` if the image's files are not what they should be. What was taken for it is given back then.
+    /// `OutOfMemory` (it would have less than [`LEAST`]), what the kernel says of starting it (`CoreRunning`,
+    /// `CoreRefused`), `InvalidArgument` if the image's files are not what they should be. What was taken for it is
+    /// given back then.
     pub fn start(&self, core: u64, memory: u64) -> Result<Started> {
         let mut taken = Taken::new();
         let started = self.start_with(core, memory, &mut taken);
@@ -134,8 +135,8 @@ fn make_channel(block: &Block) -> Result<Cap<Frame>> {
     Ok(Cap::new(slot))
 }
 
-/// Says to the kernel that the memory is another core's: so that what that core makes of it, and sends here, is taken in. The block
-/// with the channel is divided before, because something was made of it here, which stays as it is.
+/// Says to the kernel that the memory is another core's: so that what that core makes of it, and sends here, is taken
+/// in. The block with the channel is divided before, because something was made of it here, which stays as it is.
 fn lend(taken: &Taken) {
     let mark = |memory: Cap<Untyped>| KERNEL.export(OWN_SPACE, memory.address());
     for (number, block) in taken.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! Threads that make calls which take time, so that the monitor's main thread never waits for a server.
 //!
-//! A worker is started when no other is idle, and stays. Whoever started a process that is gone cancels what a worker does for it: a
-//! server forgets those who wait when it hears that their process has ended, and the worker, which lives on, would wait for ever.
+//! A worker is started when no other is idle, and stays. Whoever started a process that is gone cancels what a worker
+//! does for it: a server forgets those who wait when it hears that their process has ended, and the worker, which lives
+//! on, would wait for ever.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -107,8 +108,8 @@ impl<O> Pool<O> {
         self.idle().is_some()
     }
 
-    /// Lets a worker do something, which can take for ever or not. Answers who asked, if all workers are at work and no more can be
-    /// started.
+    /// Lets a worker do something, which can take for ever or not. Answers who asked, if all workers are at work and no
+    /// more can be started.
     pub fn start(&mut self, origin: O, client: Client, task: Task, takes_long: bool) -> Result<(), O> {
         let idle = self.idle();
         let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(origin) };
@@ -141,8 +142,8 @@ impl<O> Pool<O> {
         Some(number)
     }
 
-    /// Takes out who is to be answered, for whom it was done and whether it could take for ever, and the answer. `charge` is told for whom
-    /// how many ticks were used.
+    /// Takes out who is to be answered, for whom it was done and whether it could take for ever, and the answer.
+    /// `charge` is told for whom how many ticks were used.
     pub fn finished(&mut self, charge: impl FnOnce(&O, u64)) -> Option<(O, Client, bool, Product)> {
         let (number, product) = self.shared.done.lock().pop()?;
         let member = self.members.get_mut(number)?;

@@ -33,7 +33,8 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     world.check_empty();
 }
 
-/// The monitor once knew of a process that was sent an endpoint no more than its number, so each was a family of its own.
+/// The monitor once knew of a process that was sent an endpoint no more than its number, so each was a family of its
+/// own.
 #[test]
 fn an_endpoint_that_is_sent_is_for_a_process_of_a_known_family() {
     let mut world = World::new(2);
@@ -71,7 +72,8 @@ fn who_was_given_a_copy_takes_nothing_back() {
     world.check_empty();
 }
 
-/// What was sent with a message counts for a process of which the monitor may know no family; it is that process's all the same.
+/// What was sent with a message counts for a process of which the monitor may know no family; it is that process's all
+/// the same.
 #[test]
 fn who_sent_something_takes_it_back_whatever_family_is_known() {
     for (sent_as, asked_as) in [(SENDER, FAMILY | SENDER), (FAMILY | SENDER, SENDER)] {
@@ -390,7 +392,8 @@ fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
     assert_eq!(world.kernel(2).revoke(frame), Ok(()), "nobody else has it");
 }
 
-/// The owner, whose frame is sent on by another core, has no channel to where it goes: what it says waits until it has one.
+/// The owner, whose frame is sent on by another core, has no channel to where it goes: what it says waits until it has
+/// one.
 #[test]
 fn what_is_to_be_said_waits_for_its_channel() {
     let mut world = World::with(3, |lower, _| lower == 0);

@@ -70,8 +70,8 @@ impl Server {
         }
     }
 
-    /// The capability of an entry for a process, which leaves with the answer: as it was registered, but if it was registered
-    /// without a badge, then with this one, so that whoever serves there knows who asks.
+    /// The capability of an entry for a process, which leaves with the answer: as it was registered, but if it was
+    /// registered without a badge, then with this one, so that whoever serves there knows who asks.
     fn endpoint(&self, number: u32, badge: u64) -> Sent<Endpoint, Given> {
         // Somebody who offered no slot has left his capability here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
@@ -144,7 +144,8 @@ impl NamesService for Server {
         reserve()?;
         if !self.table.may_wait(caller) {
             let watch = self.watch;
-            // If nobody of the family has gone: somebody may have asked in the name of a process that had ended, of whose family nobody looks.
+            // If nobody of the family has gone: somebody may have asked in the name of a process that had ended, of
+            // whose family nobody looks.
             for family in [Some(caller.family), None] {
                 if !self.table.may_wait(caller) {
                     for waiter in self.table.take_out(family, LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
@@ -192,7 +193,8 @@ impl NamesService for Server {
     }
 }
 
-/// Sees to it that there is memory for one more name, or somebody who waits for one; as much again stays for those who end.
+/// Sees to it that there is memory for one more name, or somebody who waits for one; as much again stays for those who
+/// end.
 fn reserve() -> Result<(), Error> {
     memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)
 }

@@ -77,8 +77,9 @@ impl<C: Copy, R> Table<C, R> {
         self.names.get(name).filter(|entry| entry.owner == process).map(|entry| entry.cap)
     }
 
-    /// Registers a name, and answers who waited for it (process, reply), in the order in which they came. As long as there is room, it does not
-    /// matter how many names the owner has: [`check_register`](Self::check_register) says whether it may have one more.
+    /// Registers a name, and answers who waited for it (process, reply), in the order in which they came. As long as
+    /// there is room, it does not matter how many names the owner has: [`check_register`](Self::check_register) says
+    /// whether it may have one more.
     pub fn register(&mut self, name: &str, owner: Client, cap: C) -> Result<Vec<(u64, R)>, Error> {
         self.check_name(name)?;
         if self.names.len() >= self.max_names {
@@ -105,8 +106,8 @@ impl<C: Copy, R> Table<C, R> {
         allows(own, self.waiters.len(), self.max_waiters)
     }
 
-    /// Takes out those of a family, or of all, who do not wait any more, without having said so: `has_gone` says which. Looks at no more than so
-    /// many, and at others the next time.
+    /// Takes out those of a family, or of all, who do not wait any more, without having said so: `has_gone` says which.
+    /// Looks at no more than so many, and at others the next time.
     pub fn take_out(&mut self, family: Option<u64>, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let number = family.unwrap_or(EVERYBODY);
         let is_meant = |waiter: &Waiter<R>| family.is_none_or(|family| waiter.client.family == family);
@@ -162,7 +163,8 @@ impl<C: Copy, R> Table<C, R> {
         (caps, gone.map(|waiter| waiter.reply).collect())
     }
 
-    /// Returns a process with names of which the process server of the core of `process` is to be asked whether it lives.
+    /// Returns a process with names of which the process server of the core of `process` is to be asked whether it
+    /// lives.
     pub fn question(&self, process: u64) -> Option<u64> {
         self.unconfirmed.next(process)
     }
@@ -193,14 +195,14 @@ pub fn is_system(name: &str) -> bool {
     !name.contains('/')
 }
 
-/// Returns whether somebody with these powers may register a name. Fails with `NotAllowed` if it is the system's and the power is
-/// missing.
+/// Returns whether somebody with these powers may register a name. Fails with `NotAllowed` if it is the system's and
+/// the power is missing.
 pub fn check_power(name: &str, powers: Powers) -> Result<(), Error> {
     if is_system(name) && !powers.contains(Powers::NAMES) { Err(Error::NotAllowed) } else { Ok(()) }
 }
 
-/// Returns the badge of a capability to what is registered under a name, for somebody who looked it up: what powers it has is told to
-/// the system's servers, and is nobody else's business.
+/// Returns the badge of a capability to what is registered under a name, for somebody who looked it up: what powers it
+/// has is told to the system's servers, and is nobody else's business.
 pub fn badge_for(name: &str, caller: Caller, powers: Powers) -> u64 {
     caller.badge(if caller == Caller::AUTHORITY || !is_system(name) { Powers::empty() } else { powers })
 }

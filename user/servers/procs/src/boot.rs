@@ -1,5 +1,5 @@
-//! What `init` has left for this server: the boot archive, the other servers' endpoints, and in its arguments what it does not
-//! see itself.
+//! What `init` has left for this server: the boot archive, the other servers' endpoints, and in its arguments what it
+//! does not see itself.
 //!
 //! ```text
 //! process PATH PRIORITY CEILING     a process that init has not started by this server: init, mem and this one, in this order
@@ -62,7 +62,8 @@ pub fn first_processes() -> impl Iterator<Item = First> {
     })
 }
 
-/// The endpoints that `init` gives this server. They are looked for once: each start and end of a process asks for several.
+/// The endpoints that `init` gives this server. They are looked for once: each start and end of a process asks for
+/// several.
 fn services() -> Vec<(&'static str, Cap<Endpoint>)> {
     let first = slot::EXTRA.0 + tench_boot::frames(slot::EXTRA).count() as u32;
     let names = tench::args().skip(1).filter_map(|argument| argument.strip_prefix("service "));

@@ -1,7 +1,7 @@
 //! Which files there are in the boot archive: read once, found in O(log n).
 //!
-//! The archive is a list in which each header must be checked. A process was searched in it several times, which took longer than
-//! loading it.
+//! The archive is a list in which each header must be checked. A process was searched in it several times, which took
+//! longer than loading it.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -5,8 +5,9 @@
 //!           its start has failed ──────────┘  ▲ the first at once, the others
 //!                                             └─ each time the reaper asks
 //! ```
-//! The reaper is a thread of this server that does nothing but ask for the next part, at the priority of the ended process or of whoever
-//! killed it, if that is higher. So what takes long is as urgent as that, and this server is not kept longer than for a part.
+//! The reaper is a thread of this server that does nothing but ask for the next part, at the priority of the ended
+//! process or of whoever killed it, if that is higher. So what takes long is as urgent as that, and this server is not
+//! kept longer than for a part.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -132,8 +133,8 @@ impl Reaper {
         }
     }
 
-    /// Gives the thread the priority of what is next, if there is something. (Not before it is begun: until then this server answers those who
-    /// waited for what is done.)
+    /// Gives the thread the priority of what is next, if there is something. (Not before it is begun: until then this
+    /// server answers those who waited for what is done.)
     fn settle(&mut self) {
         let foreign = (!self.foreign.is_empty()).then_some(DEFAULT_PRIORITY);
         let telling = (self.telling > 0).then_some(self.telling);
@@ -222,7 +223,8 @@ impl Server {
         Ok(())
     }
 
-    /// The start of a process has failed: what is left of it is taken apart now or in parts, and then its record goes, too.
+    /// The start of a process has failed: what is left of it is taken apart now or in parts, and then its record goes,
+    /// too.
     pub fn give_up(&mut self, process: u64) {
         if self.records.begin_end(process).is_ok() {
             self.take_apart(process, process);
@@ -261,7 +263,8 @@ impl Server {
         self.reaper.wake();
     }
 
-    /// What a process of another core has prepared goes, now or in parts. Its waits stay: it may live, and monitors wait in its name.
+    /// What a process of another core has prepared goes, now or in parts. Its waits stay: it may live, and monitors
+    /// wait in its name.
     pub fn forget_foreign(&mut self, process: u64) {
         self.look_for_gone();
         if let Some(prepared) = self.records.prepared_by(process) {
@@ -302,7 +305,8 @@ impl Server {
         true
     }
 
-    /// Nothing is left of a process: tells the other servers, and answers those who waited for that. Of one that has not run no record stays.
+    /// Nothing is left of a process: tells the other servers, and answers those who waited for that. Of one that has
+    /// not run no record stays.
     fn has_ended(&mut self, process: u64) {
         let Ok(record) = self.records.get_mut(process) else { return };
         if record.status().state == State::Preparing {

@@ -1,8 +1,9 @@
 //! Processes of other cores that may start processes here, and the highest priority that each may give to those.
 //!
-//! What a process of this core may give its record says. Of one of another core the process server there knows that. The monitors pass it on when they
-//! make a capability to this server for such a process, or start something in its name, and say when each of these is over. Nobody else
-//! starts anything here: what is made with a copy that is left is refused.
+//! What a process of this core may give its record says. Of one of another core the process server there knows that.
+//! The monitors pass it on when they make a capability to this server for such a process, or start something in its
+//! name, and say when each of these is over. Nobody else starts anything here: what is made with a copy that is left is
+//! refused.
 
 use alloc::collections::BTreeMap;
 
@@ -32,8 +33,8 @@ impl Default for Guests {
 }
 
 impl Guests {
-    /// Lets a process start others, with priorities up to a ceiling, until it [leaves](Self::leave) as often. Fails with `Full` if its family has
-    /// too many guests here.
+    /// Lets a process start others, with priorities up to a ceiling, until it [leaves](Self::leave) as often. Fails
+    /// with `Full` if its family has too many guests here.
     pub fn admit(&mut self, client: Client, ceiling: u8) -> Result<(), Error> {
         if let Some(guest) = self.known.get_mut(&client.process) {
             guest.ceiling = ceiling;

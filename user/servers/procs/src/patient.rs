@@ -6,7 +6,8 @@ use tench::time;
 use tench_protocol::Transport;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received};
 
-/// How long an answer may take. Servers answer at once unless they are what has died, or kept busy; then they are asked again later.
+/// How long an answer may take. Servers answer at once unless they are what has died, or kept busy; then they are asked
+/// again later.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A server that is waited for a limited time. It sends no capabilities.

@@ -6,13 +6,13 @@
 //!  │   │ ● │ ● │   │     │  a number whose place is taken       path, base name ──► living processes
 //!  └───┴───┴───┴───┴─ ─ ─┘  is passed over for ever             waits ───────────► who waits (waits.rs)
 //! ```
-//! So a number leads to its record in constant time, no number is used twice, and memory is bounded: what lives and what is
-//! remembered fills five eighths of the places. Everything else is an ordered set: each request takes O(log n) steps for each
-//! process or wait that it concerns.
+//! So a number leads to its record in constant time, no number is used twice, and memory is bounded: what lives and
+//! what is remembered fills five eighths of the places. Everything else is an ordered set: each request takes O(log n)
+//! steps for each process or wait that it concerns.
 //!
 //! Ending a process needs no memory that stays: its place among the ended is made when it is prepared. What else a
-//! request allocates is bounded, [`GROWTH`] by one that adds something and [`BRIEFLY`] by any, so that the server can see
-//! to it before that there is so much; a test counts.
+//! request allocates is bounded, [`GROWTH`] by one that adds something and [`BRIEFLY`] by any, so that the server can
+//! see to it before that there is so much; a test counts.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,7 +35,8 @@ use crate::waits::Waits;
 pub const MAX_LIVING: usize = 2048;
 /// Records of ended processes that are kept; the oldest is forgotten first.
 pub const MAX_ENDED: usize = 4096;
-/// Threads that can wait for one process, which the families share whose they are ([`allows`]), and threads of one process that can wait.
+/// Threads that can wait for one process, which the families share whose they are ([`allows`]), and threads of one
+/// process that can wait.
 pub const MAX_WAITERS: usize = 256;
 /// Generations over which a process manages its descendants.
 pub const MAX_GENERATIONS: usize = 32;
@@ -46,8 +47,8 @@ const _: () = assert!(PLACES.is_power_of_two() && PLACES > MAX_LIVING + MAX_ENDE
 // However many live, there is a number for one more family.
 const _: () = assert!(MAX_LIVING as u64 + 1 < power::GUESTS);
 
-/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of the ended, which may grow and
-/// says if it cannot.
+/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of the ended, which may grow
+/// and says if it cannot.
 pub const GROWTH: usize = 12 << 10;
 /// Bytes of heap that any request may need until it is answered.
 pub const BRIEFLY: usize = 24 << 10;
@@ -89,8 +90,9 @@ pub struct Record<K> {
     /// Kernel objects, of a process that this server started and that has not ended.
     pub kernel: Option<K>,
     number: u64,
-    /// Its [family](power::family): that of the first of its ancestors, or of itself, that somebody started who manages all. Its badge says which.
-    /// A family has no more processes than are left for others ([`Places`]), however it divides them among parents and children.
+    /// Its [family](power::family): that of the first of its ancestors, or of itself, that somebody started who manages
+    /// all. Its badge says which. A family has no more processes than are left for others ([`Places`]), however it
+    /// divides them among parents and children.
     family: u64,
     status: Condition,
     /// It has been stopped, or its start has failed, and it is taken apart: whatever is asked in its name is refused.
@@ -152,8 +154,8 @@ pub struct Records<K, R> {
     shares: Shares,
     /// How many numbers of families were given last time round; and of families of guests.
     last_families: [u64; 2],
-    /// Families of other cores that have started living processes here, and what family those are. All guests of a core count as one family of it:
-    /// otherwise a program would begin one more with each way there and back.
+    /// Families of other cores that have started living processes here, and what family those are. All guests of a core
+    /// count as one family of it: otherwise a program would begin one more with each way there and back.
     guests: BTreeMap<u64, u64>,
     /// The same, by the family here.
     hosts: BTreeMap<u64, u64>,
@@ -198,8 +200,8 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Returns a family of which nobody lives, perhaps one of guests. Numbers are used in turn, so that none is used again soon after its last
-    /// process has ended.
+    /// Returns a family of which nobody lives, perhaps one of guests. Numbers are used in turn, so that none is used
+    /// again soon after its last process has ended.
     fn new_family(&mut self, is_of_guests: bool) -> u64 {
         let first = if is_of_guests { power::GUESTS } else { 0 };
         // There are more numbers than families with living processes, so this ends.
@@ -213,8 +215,8 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Returns the family of a process that `parent` starts with a capability of these powers; and, if the parent is of another core, the family there
-    /// for which it is one.
+    /// Returns the family of a process that `parent` starts with a capability of these powers; and, if the parent is of
+    /// another core, the family there for which it is one.
     fn family_below(&mut self, parent: Client, powers: Powers) -> (u64, Option<u64>) {
         if let Ok(record) = self.get(parent.process) {
             let is_apart = record.powers.contains(Powers::PROCESSES);
@@ -232,9 +234,9 @@ impl<K, R> Records<K, R> {
         (known.unwrap_or_else(|| self.new_family(true)), Some(origin))
     }
 
-    /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the usual priority
-    /// or its parent's ceiling, if that is lower. `powers` are those with which the parent asks. Fails with `NoSuchProcess` if that is a process
-    /// of another core of which nothing is known.
+    /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the
+    /// usual priority or its parent's ceiling, if that is lower. `powers` are those with which the parent asks. Fails
+    /// with `NoSuchProcess` if that is a process of another core of which nothing is known.
     pub fn prepare(&mut self, name: &str, parent: Client, powers: Powers, kernel: Option<K>) -> Result<u64, Error> {
         let ceiling = self.may_give(parent.process);
         if ceiling.is_none() && self.is_foreign(parent.process) {
@@ -327,7 +329,8 @@ impl<K, R> Records<K, R> {
         pid != 0 && pid::place(pid).0 != self.core
     }
 
-    /// Returns a family if no process of it is prepared or runs, and otherwise 0, which is none. (A new one may have its number meanwhile.)
+    /// Returns a family if no process of it is prepared or runs, and otherwise 0, which is none. (A new one may have
+    /// its number meanwhile.)
     pub fn family_that_ended(&self, family: u64) -> u64 {
         if self.living.held_by_family(family) == 0 { family } else { 0 }
     }
@@ -350,8 +353,8 @@ impl<K, R> Records<K, R> {
         self.names.get(key)?.range(after.checked_add(1)?..).next().copied()
     }
 
-    /// Whether `caller`, with a capability of these powers, may kill, suspend, resume and inspect `pid`: itself, its descendants of
-    /// [`MAX_GENERATIONS`], or all. It does not matter who of those between them has ended.
+    /// Whether `caller`, with a capability of these powers, may kill, suspend, resume and inspect `pid`: itself, its
+    /// descendants of [`MAX_GENERATIONS`], or all. It does not matter who of those between them has ended.
     pub fn check_manage(&self, caller: u64, powers: Powers, pid: u64) -> Result<(), Error> {
         let record = self.get(pid)?;
         let is_own = || caller != 0 && (caller == pid || record.ancestors.contains(&caller));
@@ -371,15 +374,16 @@ impl<K, R> Records<K, R> {
         Ok(record)
     }
 
-    /// The texts of a process in preparation will have so many bytes. Fails with `TooMuchText` if its family has no places for that.
+    /// The texts of a process in preparation will have so many bytes. Fails with `TooMuchText` if its family has no
+    /// places for that.
     pub fn hold_texts(&mut self, pid: u64, bytes: usize) -> Result<(), Error> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
         self.shares.hold_texts(record.client(), &mut record.held, bytes)
     }
 
-    /// Takes places for `count` capabilities given to a process in preparation. Fails with `TooManyCapabilities` if its family has no places for
-    /// that.
+    /// Takes places for `count` capabilities given to a process in preparation. Fails with `TooManyCapabilities` if its
+    /// family has no places for that.
     pub fn hold_given(&mut self, pid: u64, count: usize) -> Result<(), Error> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
@@ -393,8 +397,8 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// A process in preparation is about to start. Its parent may have been given a limit since it was prepared, and a process has no more memory
-    /// than its parent may have. Returns how much it may have.
+    /// A process in preparation is about to start. Its parent may have been given a limit since it was prepared, and a
+    /// process has no more memory than its parent may have. Returns how much it may have.
     pub fn settle_quota(&mut self, pid: u64) -> Result<u64, Error> {
         let parent = self.get(pid)?.parent;
         let most = self.get(parent).map_or(NO_QUOTA, |parent| parent.quota);
@@ -403,8 +407,8 @@ impl<K, R> Records<K, R> {
         Ok(record.quota)
     }
 
-    /// A process is taken apart from now on, whether it has run or not: whatever is asked in its name is refused, and one in preparation is not its
-    /// parent's any more.
+    /// A process is taken apart from now on, whether it has run or not: whatever is asked in its name is refused, and
+    /// one in preparation is not its parent's any more.
     pub fn begin_end(&mut self, pid: u64) -> Result<(), Error> {
         let record = self.get_mut(pid)?;
         record.is_ending = true;
@@ -418,8 +422,8 @@ impl<K, R> Records<K, R> {
         self.preparing.range((parent, 0)..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
-    /// Whether a process exists and neither has ended nor is being taken apart: only such a one can be a parent or wait for something. Of those of another core
-    /// that core's monitor knows.
+    /// Whether a process exists and neither has ended nor is being taken apart: only such a one can be a parent or wait
+    /// for something. Of those of another core that core's monitor knows.
     pub fn check_living(&self, pid: u64) -> Result<(), Error> {
         match self.get(pid) {
             Ok(record) if record.has_ended() || record.is_ending => Err(Error::WrongState),
@@ -428,21 +432,21 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Whether a process can prepare others, and start them: it [lives](Self::check_living), and of one of another core it is known what it may give
-    /// them.
+    /// Whether a process can prepare others, and start them: it [lives](Self::check_living), and of one of another core
+    /// it is known what it may give them.
     pub fn check_parent(&self, pid: u64) -> Result<(), Error> {
         self.check_living(pid)?;
         self.may_give(pid).map(drop).ok_or(Error::NoSuchProcess)
     }
 
-    /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose threads do
-    /// not wait any more, without having said so: `has_gone` says which.
+    /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose
+    /// threads do not wait any more, without having said so: `has_gone` says which.
     pub fn make_room(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
     }
 
-    /// Looks at a few of those who wait, and at others the next time. Takes out those whose threads do not wait any more, without having said so:
-    /// `has_gone` says which.
+    /// Looks at a few of those who wait, and at others the next time. Takes out those whose threads do not wait any
+    /// more, without having said so: `has_gone` says which.
     pub fn look_for_gone(&mut self, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         self.waits.look(has_gone)
     }
@@ -455,8 +459,8 @@ impl<K, R> Records<K, R> {
             && self.waits.may_wait(caller)
     }
 
-    /// Returns the highest priority that a process may give, if it is one that may start others: of one of another core what its core
-    /// [says](Guests).
+    /// Returns the highest priority that a process may give, if it is one that may start others: of one of another core
+    /// what its core [says](Guests).
     fn may_give(&self, pid: u64) -> Option<u8> {
         let record = self.get(pid);
         record.map_or_else(|_| self.visitors.ceiling(pid), |record| Some(record.ceiling))
@@ -604,8 +608,8 @@ impl<K, R> Records<K, R> {
     }
 }
 
-/// Checks what a parent calls a program that is none of the boot archive: it is shown to others, on the terminal too. Fails with
-/// `BadName` if there is nothing to show or a control character in it.
+/// Checks what a parent calls a program that is none of the boot archive: it is shown to others, on the terminal too.
+/// Fails with `BadName` if there is nothing to show or a control character in it.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_shown = !name.is_empty() && !name.contains(char::is_control);
     if is_shown { Ok(()) } else { Err(Error::BadName) }

@@ -41,11 +41,12 @@ use crate::waiting::Waited;
 /// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
 /// twice, and what is known of its address space.
 const GROWTH: usize = records::GROWTH + 3 * TEXT_SIZE;
-/// Bytes of heap that any other request may need until it is answered: always kept in reserve, so that a process can end
-/// when there is no memory left.
+/// Bytes of heap that any other request may need until it is answered: always kept in reserve, so that a process can
+/// end when there is no memory left.
 const BRIEFLY: usize = records::BRIEFLY + (8 << 10);
 
-/// Nanoseconds of a [pause](Pace) between waits that end because their time is up: that takes less than two percent of the processor.
+/// Nanoseconds of a [pause](Pace) between waits that end because their time is up: that takes less than two percent of
+/// the processor.
 const PAUSE: u64 = 1_000_000;
 
 /// What is kept of a process that has not ended.
@@ -237,8 +238,8 @@ impl Server {
                 return Ok(true);
             }
             Some(Kept::Ending(..) | Kept::NotStarted(_)) => self.hasten(process, caller),
-            // Who asks in its own name is answered at once: its threads are suspended or gone, and somebody else whom it gave its
-            // capability to must not wait in the server's reply object.
+            // Who asks in its own name is answered at once: its threads are suspended or gone, and somebody else whom
+            // it gave its capability to must not wait in the server's reply object.
             _ if process == caller => {
                 self.managed(caller, powers, process)?;
                 return self.end(process, how, caller).map(|()| true);
@@ -560,7 +561,8 @@ impl ProcsService for Server {
     }
 }
 
-/// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any case.
+/// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any
+/// case.
 pub fn reserve() -> Result<(), Error> {
     memory::reserve_heap(GROWTH + BRIEFLY).map_err(|_| Error::OutOfMemory)
 }

@@ -30,8 +30,8 @@ use crate::spawn::{Loader, Preparation, Service, Supervision};
 
 /// Seconds in which a server's ends are counted.
 const WINDOW: u64 = 60;
-/// Processes of which a server may ask when one has ended; of the others it asks when the next has. The file server closes 2,048 ends in
-/// half as many answers.
+/// Processes of which a server may ask when one has ended; of the others it asks when the next has. The file server
+/// closes 2,048 ends in half as many answers.
 const QUESTIONS: usize = 64;
 /// Requests that empty the clock: 1,024 waits, 16 at a time.
 const CLOCK_PARTS: usize = 64;
@@ -81,8 +81,8 @@ impl Listener {
         }
     }
 
-    /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself. Answers
-    /// whether it has.
+    /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself.
+    /// Answers whether it has.
     fn tell(self, server: Cap<Endpoint>, process: u64, life: impl Fn(u64) -> Life) -> bool {
         let patient = Patient(server);
         match self {
@@ -94,7 +94,8 @@ impl Listener {
     }
 }
 
-/// Tells the clock until it has no more to forget. If others keep waiting with the ended process's capability, the rest ends with its deadlines.
+/// Tells the clock until it has no more to forget. If others keep waiting with the ended process's capability, the rest
+/// ends with its deadlines.
 fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
     for _ in 0..CLOCK_PARTS {
         match clock.process_ended(process) {
@@ -115,8 +116,8 @@ fn tell_names(names: Names<Patient>, process: u64, life: impl Fn(u64) -> Life) -
     })
 }
 
-/// Tells the file server, which may ask in turn whether others live that were given streams or have opened their first, or for the same once
-/// more, if it has not closed everything yet.
+/// Tells the file server, which may ask in turn whether others live that were given streams or have opened their first,
+/// or for the same once more, if it has not closed everything yet.
 fn tell_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
     tell(process, |about| match life(about) {
         Life::Lives(family) => Some(files.process_lives(about, family)),
@@ -245,8 +246,8 @@ impl Server {
         self.supervisor.add(supervision.name.leak(), plan, policy, process).map_err(|_| Error::Exists)
     }
 
-    /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it. If that fails, what is left of the process
-    /// is in its record, and [to be given up](Self::give_up).
+    /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it. If that fails, what is
+    /// left of the process is in its record, and [to be given up](Self::give_up).
     fn launch(
         &mut self,
         process: u64,
@@ -313,8 +314,8 @@ impl Server {
         }
     }
 
-    /// Tells a server that runs of a process that it was not told of, because it did not answer in time. Answers whether it was told now;
-    /// nothing if there is no such server.
+    /// Tells a server that runs of a process that it was not told of, because it did not answer in time. Answers
+    /// whether it was told now; nothing if there is no such server.
     pub fn tell_again(&mut self) -> Option<bool> {
         let (name, ended) = self.supervisor.missed()?;
         let listener = Listener::ALL.into_iter().find(|listener| listener.name() == name)?;
@@ -356,8 +357,9 @@ impl Server {
         }
     }
 
-    /// The monitor of a further core has ended. Nobody reaches this core any more, and nobody here the servers of the first: programs
-    /// would wait for them for ever. So the core stops; the first core's monitor hears nothing of it any more, and says so.
+    /// The monitor of a further core has ended. Nobody reaches this core any more, and nobody here the servers of the
+    /// first: programs would wait for them for ever. So the core stops; the first core's monitor hears nothing of it
+    /// any more, and says so.
     fn stop_core(&self, process: u64, how: &str) {
         let (core, number) = (own_core(), Shown(process));
         let name = self.records.get(process).map_or("", |record| record.name.as_str());
@@ -366,8 +368,9 @@ impl Server {
         let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(1);
     }
 
-    /// Returns what is known of a process, or of that which has `ended`, whose record may be gone. Whether others of a family live is looked up when a
-    /// server is told, and not when the process ended: whichever of them it is told of last, it hears then that the family has ended.
+    /// Returns what is known of a process, or of that which has `ended`, whose record may be gone. Whether others of a
+    /// family live is looked up when a server is told, and not when the process ended: whichever of them it is told of
+    /// last, it hears then that the family has ended.
     fn life(&self, process: u64, ended: Client) -> Life {
         let known = self.records.get(process).ok();
         match known.filter(|record| !record.has_ended()) {
@@ -445,7 +448,8 @@ impl Server {
         launched.map(|()| process)
     }
 
-    /// A process's capability to a server, if it had one from here and that is gone because the server was started again.
+    /// A process's capability to a server, if it had one from here and that is gone because the server was started
+    /// again.
     pub fn connect_again(
         &mut self,
         client: Client,
@@ -466,7 +470,8 @@ impl Server {
         }
     }
 
-    /// A capability to a server that leaves with the answer, for a process, with its powers; without a badge for number 0.
+    /// A capability to a server that leaves with the answer, for a process, with its powers; without a badge for number
+    /// 0.
     pub fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
         let server = self.service(name).ok_or(Error::GivenUp)?;
         // A process that offered no slot has left its capability here.
@@ -492,8 +497,8 @@ impl Server {
     }
 }
 
-/// Opens the account of a process, if there is a limit for it: what counts for its parent counts for it, too. One that is open
-/// stays, with this limit.
+/// Opens the account of a process, if there is a limit for it: what counts for its parent counts for it, too. One that
+/// is open stays, with this limit.
 pub fn open_account(mem: Mem, process: u64, parent: u64, quota: u64) -> Result<(), LoadError> {
     let limited = quota == NO_QUOTA || mem.open_account(process, parent, quota).is_ok();
     if limited { Ok(()) } else { Err(LoadError::OutOfMemory) }

@@ -1,14 +1,16 @@
-//! What processes in preparation take of this server, of which each family has a share: memory for texts, and slots for capabilities.
+//! What processes in preparation take of this server, of which each family has a share: memory for texts, and slots for
+//! capabilities.
 
 use tench_places::{Client, Places};
 use tench_procs_client::protocol::Error;
 
 /// Bytes of one place for texts with which processes are prepared.
 pub const TEXT_UNIT: usize = 1024;
-/// Places for such texts, of all preparations. A family can have half of them: as much as it takes to prepare two thousand processes with
-/// short ones. A process that runs needs none.
+/// Places for such texts, of all preparations. A family can have half of them: as much as it takes to prepare two
+/// thousand processes with short ones. A process that runs needs none.
 pub const TEXT_PLACES: usize = 4096;
-/// Places for capabilities that processes in preparation were given, of all preparations. A family can have half of them.
+/// Places for capabilities that processes in preparation were given, of all preparations. A family can have half of
+/// them.
 pub const GIVEN_PLACES: usize = 1024;
 
 /// What one process has of them.

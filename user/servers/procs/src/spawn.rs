@@ -26,8 +26,8 @@ use crate::services::Keepsake;
 
 /// Where requests and faults arrive.
 pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// Windows that the kernel passes for one part of deleting what a process had: some 60,000 instructions, which whoever asks for something
-/// meanwhile waits.
+/// Windows that the kernel passes for one part of deleting what a process had: some 60,000 instructions, which whoever
+/// asks for something meanwhile waits.
 const PART: u64 = 48;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
@@ -125,8 +125,9 @@ impl Service {
         }
     }
 
-    /// Deletes a part of the capabilities that others have to it. Answers whether none is left: then nobody will ever answer there, and who
-    /// waits is refused, and who comes. If the capability is no original, somebody else decides that.
+    /// Deletes a part of the capabilities that others have to it. Answers whether none is left: then nobody will ever
+    /// answer there, and who waits is refused, and who comes. If the capability is no original, somebody else decides
+    /// that.
     pub fn revoke_part(&self) -> bool {
         OWN_SPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
     }
@@ -239,7 +240,8 @@ impl Preparation {
         Preparation { program: Some(program), name: String::from(name), ..Preparation::default() }
     }
 
-    /// A process of a program that its parent calls `name` and hands over, in at most `room` bytes, on the process's account.
+    /// A process of a program that its parent calls `name` and hands over, in at most `room` bytes, on the process's
+    /// account.
     pub fn of_content(name: &str, mut account: Account, room: usize) -> Result<Preparation, LoadError> {
         match Content::new(room, |size_bits, slot| account.block(size_bits, slot)) {
             Ok(content) => {
@@ -253,8 +255,8 @@ impl Preparation {
         }
     }
 
-    /// Appends to the program's file. Fails with `WrongState` if that lies in the boot archive, with `TooLarge` if it would be larger
-    /// than was said.
+    /// Appends to the program's file. Fails with `WrongState` if that lies in the boot archive, with `TooLarge` if it
+    /// would be larger than was said.
     pub fn write(&mut self, window: Window, bytes: &[u8]) -> Result<(), Error> {
         let content = &mut self.content.as_mut().ok_or(Error::WrongState)?.content;
         if bytes.len() > content.left() {
@@ -285,7 +287,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// How many capabilities it has been given when one more lies in this slot. Fails with `BadSlot` if none may, or one does.
+    /// How many capabilities it has been given when one more lies in this slot. Fails with `BadSlot` if none may, or
+    /// one does.
     pub fn given_with(&self, to: CapAddress) -> Result<usize, Error> {
         if may_be_given(to) && !self.has(to) { Ok(self.given.len() + 1) } else { Err(Error::BadSlot) }
     }
@@ -315,7 +318,8 @@ impl Preparation {
         self.program.map_or("", |program| &program.path)
     }
 
-    /// It is a server that is started again, from the boot archive: a file that was handed over lives no longer than its process.
+    /// It is a server that is started again, from the boot archive: a file that was handed over lives no longer than
+    /// its process.
     pub fn supervise(&mut self, supervision: Supervision) -> Result<(), Error> {
         if self.content.is_some() {
             return Err(Error::WrongState);
@@ -392,7 +396,8 @@ impl Preparation {
         Ok(Built { process, layout, connected, size: program.size(), frequency: description.counter_frequency })
     }
 
-    /// Gives a process its capabilities to servers, with a badge, and copies of what its parent gave. Answers which servers.
+    /// Gives a process its capabilities to servers, with a badge, and copies of what its parent gave. Answers which
+    /// servers.
     fn connect(
         &self,
         loader: &Loader<'_>,

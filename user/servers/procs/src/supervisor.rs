@@ -68,7 +68,8 @@ impl<P, W> Service<P, W> {
         self.state
     }
 
-    /// Somebody waits until it runs, if there is room for one more of its family and `keep` answers who. Answers whether.
+    /// Somebody waits until it runs, if there is room for one more of its family and `keep` answers who. Answers
+    /// whether.
     pub fn wait(&mut self, client: Client, keep: impl FnOnce() -> Option<W>) -> bool {
         let own = self.waiters.iter().filter(|(waiter, _)| waiter.family == client.family).count();
         if !allows(own, self.waiters.len(), MAX_WAITERS) {
@@ -125,7 +126,8 @@ pub struct Supervisor<P, W> {
     services: Vec<Service<P, W>>,
     /// Whose turn it is to be told what it missed.
     turn: usize,
-    /// The earliest time at which something is to be started, for which the server looks with each request; [`NEVER`] if nothing is.
+    /// The earliest time at which something is to be started, for which the server looks with each request; [`NEVER`]
+    /// if nothing is.
     next: u64,
 }
 
@@ -161,8 +163,8 @@ impl<P, W> Supervisor<P, W> {
         self.services.iter().find(|service| service.name == name).map(Service::state)
     }
 
-    /// Takes out a process of which a server that runs has not been told, and the server's name: of each such server in turn, since one that
-    /// does not answer must not keep the others from it.
+    /// Takes out a process of which a server that runs has not been told, and the server's name: of each such server in
+    /// turn, since one that does not answer must not keep the others from it.
     pub fn missed(&mut self) -> Option<(&'static str, Client)> {
         let count = self.services.len();
         let wants = |service: &Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();

@@ -19,8 +19,8 @@ pub enum Waited {
 }
 
 impl Server {
-    /// Returns how the server waits for requests. While a server is to be started again, what is due first is an alarm. Otherwise the end of a client's
-    /// wait is none: clients choose that time.
+    /// Returns how the server waits for requests. While a server is to be started again, what is due first is an alarm.
+    /// Otherwise the end of a client's wait is none: clients choose that time.
     #[inline]
     pub fn next_wait(&self) -> Wait {
         let start = self.supervisor.next_deadline();
@@ -79,16 +79,17 @@ impl Server {
         self.records.has_room(process, caller)
     }
 
-    /// Looks whether a few of those who wait still do, since a process has ended. What was waited for in its name, from another core or after its
-    /// end, is found so: that a process of another core asks nothing here any more does not say that it has ended.
+    /// Looks whether a few of those who wait still do, since a process has ended. What was waited for in its name, from
+    /// another core or after its end, is found so: that a process of another core asks nothing here any more does not
+    /// say that it has ended.
     pub fn look_for_gone(&mut self) {
         let watch = self.watch;
         let gone = self.records.look_for_gone(|waiter| watch.is_empty(waiter.reply()));
         self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
-    /// Lets whoever has killed a process wait until nothing is left of it. Returns whether he waits: where there is no room for that, he
-    /// goes on.
+    /// Lets whoever has killed a process wait until nothing is left of it. Returns whether he waits: where there is no
+    /// room for that, he goes on.
     pub fn wait_for_kill(&mut self, caller: Caller, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
         if reserve().is_err() || !self.may_wait(process, caller) {
             return false;

@@ -1,6 +1,7 @@
 //! Who waits for the end of which process, and until when.
 //!
-//! A wait is found by its key in the queue, and through an ordered set by the process whose end is awaited: finding one takes O(log n) steps.
+//! A wait is found by its key in the queue, and through an ordered set by the process whose end is awaited: finding one
+//! takes O(log n) steps.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -99,7 +100,8 @@ impl<R> Waits<R> {
         self.forget_all(taken)
     }
 
-    /// Takes out those, among the waits for `target`, some of the family's of `waiter` and some of all, whose thread does not wait any more.
+    /// Takes out those, among the waits for `target`, some of the family's of `waiter` and some of all, whose thread
+    /// does not wait any more.
     pub fn give_back(&mut self, target: u64, waiter: Client, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let is_gone = |key: &Key| self.queue.get(*key).is_some_and(|wait| has_gone(&wait.reply));
         let keys: Vec<Key> = self.of(target).filter(is_gone).collect();
@@ -128,7 +130,8 @@ impl<R> Waits<R> {
         Some(self.forget(expired))
     }
 
-    /// Panics unless queue and set say the same, and everybody waits for a process for which `is_living` holds, and is one of it.
+    /// Panics unless queue and set say the same, and everybody waits for a process for which `is_living` holds, and is
+    /// one of it.
     pub fn check_invariants(&self, is_living: impl Fn(u64) -> bool) {
         self.queue.check_invariants();
         assert_eq!(self.by_target.len(), self.queue.len());

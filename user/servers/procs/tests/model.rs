@@ -1,5 +1,5 @@
-//! The table of processes against a slow, obvious model: random processes that create, start, suspend, end and kill others, wait
-//! for them with and without deadlines, and give up.
+//! The table of processes against a slow, obvious model: random processes that create, start, suspend, end and kill
+//! others, wait for them with and without deadlines, and give up.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -248,8 +248,8 @@ impl Pair {
         self.model.waits.insert(number, Wait { target, waiter, deadline, given_up: false });
     }
 
-    /// Time passes: those whose time is up are answered, families in turn, in each its processes, and of each the earliest. A process has its first
-    /// turn before the one that is answered has its next.
+    /// Time passes: those whose time is up are answered, families in turn, in each its processes, and of each the
+    /// earliest. A process has its first turn before the one that is answered has its next.
     fn pass(&mut self, ticks: u64) {
         self.model.now += ticks;
         let now = self.model.now;

@@ -60,7 +60,8 @@ fn identifiers_count_up_and_are_not_used_again() {
     table.check_invariants();
 }
 
-/// Otherwise a process that expects a limit would prepare its children before, and have as much through them as there is.
+/// Otherwise a process that expects a limit would prepare its children before, and have as much through them as there
+/// is.
 #[test]
 fn a_limit_holds_for_what_was_prepared_before_it() {
     let mut table = table();
@@ -348,7 +349,8 @@ fn a_badge_says_of_which_family_a_process_is() {
     assert!(families[0] != families[1] && families[1] != families[2] && families[0] != families[2]);
     assert_eq!([families[3], families[4]], [families[1]; 2], "a child is of its parent's family");
     assert_eq!([3, grandchild].map(|pid| Client::of_badge(badge(&table, pid)).process), [3, grandchild]);
-    // Who is given the power that its parent lacks cannot be; who has it begins families, and is of its own all the same.
+    // Who is given the power that its parent lacks cannot be; who has it begins families, and is of its own all the
+    // same.
     table.get_mut(other).unwrap().powers = Powers::PROCESSES;
     let apart = start(&mut table, other);
     assert!(!families.contains(&family(badge(&table, apart))));

@@ -270,8 +270,8 @@ proptest! {
     }
 }
 
-/// Five requests that named one server twice once kept the process server busy for ever: it looked for the one whose time had
-/// come, and started the first of that name.
+/// Five requests that named one server twice once kept the process server busy for ever: it looked for the one whose
+/// time had come, and started the first of that name.
 #[test]
 fn a_name_is_supervised_once() {
     let mut supervisor = Supervisor::<u8, u32>::default();

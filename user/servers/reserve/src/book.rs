@@ -130,7 +130,8 @@ impl<M: Lasting> Book<M> {
         (all().fold(0, sum), all().filter(|entry| entry.owner.family == family).fold(0, sum))
     }
 
-    /// Returns the share that one owner can have besides what its family has: that may not have more than it leaves to others.
+    /// Returns the share that one owner can have besides what its family has: that may not have more than it leaves to
+    /// others.
     fn free_share(&self, owner: Client) -> u64 {
         let (all, own) = self.shares(owner.family);
         let free = RESERVABLE.saturating_sub(all);
@@ -250,8 +251,8 @@ impl<M: Lasting> Book<M> {
         }
     }
 
-    /// Notes that a reservation is over, whose budget may have been used up to now. Its share is free when that has come back: otherwise
-    /// whoever gives a reservation up and asks for another would have a fresh budget each time.
+    /// Notes that a reservation is over, whose budget may have been used up to now. Its share is free when that has
+    /// come back: otherwise whoever gives a reservation up and asks for another would have a fresh budget each time.
     pub fn retire(&mut self, place: usize, now: u64) {
         if let Some(Some(entry)) = self.entries.get_mut(place) {
             entry.ends = now.saturating_add(entry.task.window()).max(1);

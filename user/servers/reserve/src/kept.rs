@@ -11,9 +11,9 @@
 //! 7   before: time slice
 //! 8   0; when it is over: the tick until which its share is not free
 //! ```
-//! The capability of an entry lies in the kept slot with the entry's number. What is written here is what is granted: it is written
-//! before the kernel is told when it becomes more, and after when it becomes less, and a server that is started again tells the
-//! kernel once more.
+//! The capability of an entry lies in the kept slot with the entry's number. What is written here is what is granted:
+//! it is written before the kernel is told when it becomes more, and after when it becomes less, and a server that is
+//! started again tells the kernel once more.
 
 use tench::server::Lasting;
 use tench_places::Client;
@@ -51,7 +51,8 @@ pub struct Entry {
     pub level: u8,
     /// What the scheduling context was before.
     pub before: Before,
-    /// 0 while somebody has it. When it is over: the tick until which its share is not free, because it may have been used just before.
+    /// 0 while somebody has it. When it is over: the tick until which its share is not free, because it may have been
+    /// used just before.
     pub ends: u64,
 }
 

@@ -1,8 +1,9 @@
 //! Priorities for reservations: all different, in the order of deadlines.
 //!
-//! When one comes between two others whose priorities are neighbours, some of the others have to move. They move one at a time, each to a
-//! priority that is free, between the same neighbours as before, beginning with the one next to a gap. So after each single step
-//! all are in the right order, and nobody who was promised a deadline is ever below somebody whom he has to be above.
+//! When one comes between two others whose priorities are neighbours, some of the others have to move. They move one at
+//! a time, each to a priority that is free, between the same neighbours as before, beginning with the one next to a
+//! gap. So after each single step all are in the right order, and nobody who was promised a deadline is ever below
+//! somebody whom he has to be above.
 
 use tench_protocol::ArrayVec;
 use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
@@ -22,8 +23,8 @@ pub struct Move {
 /// Who moves, in this order.
 pub type Moves = ArrayVec<Move, MAX_RESERVATIONS>;
 
-/// Makes room for one more. `levels` are the priorities of all others, highest first; the new one comes before the one at `place`, or
-/// last. Answers who moves, and the new one's priority; `None` if there are as many as priorities.
+/// Makes room for one more. `levels` are the priorities of all others, highest first; the new one comes before the one
+/// at `place`, or last. Answers who moves, and the new one's priority; `None` if there are as many as priorities.
 pub fn insert(levels: &[u8], place: usize) -> Option<(Moves, u8)> {
     // Priorities that nobody has stand at both ends.
     let level = |index: usize| levels.get(index).map_or(FIRST_PRIORITY - 1, |level| *level);
@@ -37,7 +38,8 @@ pub fn insert(levels: &[u8], place: usize) -> Option<(Moves, u8)> {
         (up, _) => up.is_some(),
     };
     if is_up {
-        // Those between the gap and the place go up by one, the first first; the last of them leaves its priority to the new one.
+        // Those between the gap and the place go up by one, the first first; the last of them leaves its priority to
+        // the new one.
         let gap = up?;
         for place in gap..place {
             moves.try_push(Move { place, to: level(place) + 1 }).ok()?;

@@ -1,5 +1,5 @@
-//! The reservation server's decisions and its memory. Nothing here makes a system call, so all of it is tested on the host;
-//! `server.rs` tells the kernel.
+//! The reservation server's decisions and its memory. Nothing here makes a system call, so all of it is tested on the
+//! host; `server.rs` tells the kernel.
 //!
 //! ```text
 //! analysis   whether a set of reservations meets all deadlines

@@ -22,13 +22,14 @@ pub struct Server {
     /// The capability of each reservation lies in the slot of its place.
     kept: Kept,
     clock: Clock,
-    /// What each scheduling context had consumed when its reservation was granted; `None` if this server's predecessor granted it.
+    /// What each scheduling context had consumed when its reservation was granted; `None` if this server's predecessor
+    /// granted it.
     consumed: [Option<u64>; MAX_RESERVATIONS],
 }
 
 impl Server {
-    /// A server that knows the reservations that its predecessor has granted. It registers without a badge, so that everybody who
-    /// finds it has one of his own, which says whether he may reserve anything.
+    /// A server that knows the reservations that its predecessor has granted. It registers without a badge, so that
+    /// everybody who finds it has one of his own, which says whether he may reserve anything.
     pub fn new() -> Result<Server, Failure> {
         memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
@@ -54,7 +55,8 @@ impl Server {
         Cap::new(self.kept.slot(place as u32))
     }
 
-    /// Tells the kernel once more what is granted: the predecessor may have ended before it could. What was on its way is undone.
+    /// Tells the kernel once more what is granted: the predecessor may have ended before it could. What was on its way
+    /// is undone.
     fn resume(&mut self) {
         for place in 0..MAX_RESERVATIONS {
             let found = OWN_SPACE.identify_at(self.kept.slot(place as u32)).map_or(Kind::Null, |found| found.kind);
@@ -86,8 +88,9 @@ impl Server {
         let _ = OWN_SPACE.delete_at(self.kept.slot(place as u32));
     }
 
-    /// Ends reservations whose scheduling contexts are gone, with the process that had them as a rule; or are not any more what they
-    /// were made: only their owners can have changed that, downwards. Then frees what has been over for long enough.
+    /// Ends reservations whose scheduling contexts are gone, with the process that had them as a rule; or are not any
+    /// more what they were made: only their owners can have changed that, downwards. Then frees what has been over for
+    /// long enough.
     fn forget_gone(&mut self) {
         for place in 0..MAX_RESERVATIONS {
             let Some(Entry { task, level, .. }) = self.book.entry(place) else { continue };
@@ -100,16 +103,16 @@ impl Server {
         self.book.expire(Instant::now().ticks());
     }
 
-    /// Makes a scheduling context what it was before there was a reservation. The priority goes first, so that nobody has it
-    /// without the budget.
+    /// Makes a scheduling context what it was before there was a reservation. The priority goes first, so that nobody
+    /// has it without the budget.
     fn restore(&self, place: usize, before: Before) -> Result<(), Refusal> {
         let context = self.context(place);
         context.configure(before.priority.into(), before.ceiling.into(), before.slice, None)?;
         context.reserve(0, 0, None)
     }
 
-    /// Whether there is a reservation for this scheduling context. The kernel does not say which object a capability is for, so
-    /// this finds it out: a time slice that no other has, given to this one, shows at the same object only.
+    /// Whether there is a reservation for this scheduling context. The kernel does not say which object a capability is
+    /// for, so this finds it out: a time slice that no other has, given to this one, shows at the same object only.
     fn is_reserved(&self, context: Cap<SchedulingContext>) -> Result<bool, Refusal> {
         let info = context.query()?;
         let contexts =

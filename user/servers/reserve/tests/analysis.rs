@@ -16,10 +16,10 @@ struct Running {
     left: u64,
 }
 
-/// Plays so many ticks: `higher` and the servers use all that the kernel lets them, `task` has jobs, and each use of a budget but the
-/// servers' takes what switching takes besides. They begin at these offsets, and
-/// begin again so much later than they could; at `from` there is nobody for as long as nobody can be interrupted. Answers the
-/// longest response of a job, and whether one missed its deadline.
+/// Plays so many ticks: `higher` and the servers use all that the kernel lets them, `task` has jobs, and each use of a
+/// budget but the servers' takes what switching takes besides. They begin at these offsets, and begin again so much
+/// later than they could; at `from` there is nobody for as long as nobody can be interrupted. Answers the longest
+/// response of a job, and whether one missed its deadline.
 fn play(
     (task, higher): (&Task, &[Task]),
     offsets: &[(u64, u64)],

@@ -76,7 +76,8 @@ fn each_mistake_has_its_error() {
     // Shares are those of the time that the deadline leaves.
     assert_eq!(admit(&book, 9 * ms, 20 * ms, 0), Error::Overcommitted);
     assert_eq!(admit(&book, 5 * ms, 20 * ms, 0), Error::Excessive);
-    // 450 of 500 microseconds are free, but for the servers' 250, for 10 in which nobody can be interrupted, and for 4.8 of switching.
+    // 450 of 500 microseconds are free, but for the servers' 250, for 10 in which nobody can be interrupted, and for
+    // 4.8 of switching.
     assert_eq!(
         book.admit(Client::alone(0), 300 * MICROSECOND, 2 * ms, 500 * MICROSECOND).map(|_| ()),
         Err(Error::Unschedulable)
@@ -177,7 +178,8 @@ fn found(memory: &mut Fragile) -> Vec<Entry> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is asked: all deadlines are met after every step, refusals change nothing, and what is possible is granted.
+    /// Whatever is asked: all deadlines are met after every step, refusals change nothing, and what is possible is
+    /// granted.
     #[test]
     fn everything_that_is_granted_can_be_kept(steps in prop::collection::vec(step(), 1..80)) {
         let mut memory = memory();
@@ -220,8 +222,8 @@ proptest! {
         }
     }
 
-    /// Whenever the server ends, what its successor finds is what was granted before a step, or after it, or on the way from one
-    /// order to the other, in which nobody is above somebody whom he has to be below.
+    /// Whenever the server ends, what its successor finds is what was granted before a step, or after it, or on the way
+    /// from one order to the other, in which nobody is above somebody whom he has to be below.
     #[test]
     fn whenever_the_server_ends_reservations_are_kept(
         steps in prop::collection::vec(step(), 1..40),

@@ -1,4 +1,5 @@
-//! Reservations under the kernel's own budgets: jobs that keep to what was agreed meet their deadlines beside those that do not.
+//! Reservations under the kernel's own budgets: jobs that keep to what was agreed meet their deadlines beside those
+//! that do not.
 
 use proptest::prelude::*;
 use tench_abi::object::MIN_BUDGET;
@@ -93,8 +94,8 @@ proptest! {
     }
 }
 
-/// Why windows are shorter than periods: with a window as long as the period, a job that is held up gets its budget back late, the next
-/// one is held up again, and later ones miss their deadlines.
+/// Why windows are shorter than periods: with a window as long as the period, a job that is held up gets its budget
+/// back late, the next one is held up again, and later ones miss their deadlines.
 #[test]
 fn with_windows_as_long_as_periods_a_deadline_would_be_missed() {
     let overhead = Overhead { servers: Task { budget: 0, period: STEP, deadline: 0 }, blocking: 0, switching: 0 };

@@ -45,7 +45,8 @@ impl PartialEq for Books {
 }
 
 impl Books {
-    /// What servers keep for somebody, and nothing that they keep for themselves to be used again: it may not be more, not even once.
+    /// What servers keep for somebody, and nothing that they keep for themselves to be used again: it may not be more,
+    /// not even once.
     pub fn held(&self) -> impl PartialEq + Debug + use<> {
         (self.here.names, self.here.files, self.servers, self.living, self.terminal)
     }
@@ -53,8 +54,8 @@ impl Books {
     /// As they are now.
     pub fn read(monitor: Option<Monitor>) -> Outcome<Books> {
         let mut here = Here::read()?;
-        // What this program and the process server have for themselves, they may have more of; it counts as free here, so that nothing
-        // else is hidden by it.
+        // What this program and the process server have for themselves, they may have more of; it counts as free here,
+        // so that nothing else is hidden by it.
         here.totals.free += used(tench::process::id())? + used(pid::PROCS)?;
         here.totals.blocks = 0;
         here.accounts.retain(|account| account.0 != pid::PROCS);

@@ -119,8 +119,9 @@ pub fn hand_over_tables() -> Outcome {
     Ok(())
 }
 
-/// Threads wait at each server in the name of a child, among others that wait in their own, and then the child ends. A server that took the reply
-/// objects of the first for empty would receive with one of them, and so receive nothing any more.
+/// Threads wait at each server in the name of a child, among others that wait in their own, and then the child ends. A
+/// server that took the reply objects of the first for empty would receive with one of them, and so receive nothing any
+/// more.
 fn wait_in_its_name() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let mut child = Procs::STANDARD.prepare("cases")?;

@@ -1,4 +1,5 @@
-//! A program's thread of the usual priority, which always has something to do: what of the first core is left to it, nobody else took.
+//! A program's thread of the usual priority, which always has something to do: what of the first core is left to it,
+//! nobody else took.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

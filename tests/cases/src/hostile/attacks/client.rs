@@ -1,5 +1,5 @@
-//! A well-behaved client: a process with standard capabilities that asks every server for something, again and again, and looks at each
-//! answer. Whoever started it sees in a shared page how far it is, and lets it rest there.
+//! A well-behaved client: a process with standard capabilities that asks every server for something, again and again,
+//! and looks at each answer. Whoever started it sees in a shared page how far it is, and lets it rest there.
 //!
 //! ```text
 //! 0  it is to ask       8  it rests        16  rounds done

@@ -1,4 +1,5 @@
-//! What is no attack: somebody with more power than an attacker has does what no attacker may be able to do, and that has to be noticed.
+//! What is no attack: somebody with more power than an attacker has does what no attacker may be able to do, and that
+//! has to be noticed.
 
 use alloc::format;
 use core::time::Duration;

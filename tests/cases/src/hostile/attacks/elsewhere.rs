@@ -1,5 +1,6 @@
-//! Floods from another core: processes of the second ask servers of the first as often as they can. What they ask is done on the first core, by
-//! its monitor and the monitor's threads, so it is their share of that core that is looked at.
+//! Floods from another core: processes of the second ask servers of the first as often as they can. What they ask is
+//! done on the first core, by its monitor and the monitor's threads, so it is their share of that core that is looked
+//! at.
 
 use tench::abi::layout::slot;
 use tench::files::Files;
@@ -72,7 +73,8 @@ fn starts() -> Outcome {
     })
 }
 
-/// Of a server of another core there is a proxy here. Who sends there, and does not call, has nothing done by that server.
+/// Of a server of another core there is a proxy here. Who sends there, and does not call, has nothing done by that
+/// server.
 fn sent() -> Outcome {
     let monitor = monitor()?;
     let procs = Procs::at(said(monitor.processes(VICTIM, empty()?))?);

@@ -1,8 +1,9 @@
-//! An attack by many: a program that was given no power starts children, one after another, each of which takes all that it can of what servers
-//! have only so much of.
+//! An attack by many: a program that was given no power starts children, one after another, each of which takes all
+//! that it can of what servers have only so much of.
 //!
-//! If servers counted for each process by itself, each child could take half of what is left, and the eleventh would have the last of 1,024
-//! places. Children that nobody with the power `processes` has started are of one family, which gets what one process could get.
+//! If servers counted for each process by itself, each child could take half of what is left, and the eleventh would
+//! have the last of 1,024 places. Children that nobody with the power `processes` has started are of one family, which
+//! gets what one process could get.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -158,7 +159,8 @@ fn hoard_waits() -> Outcome {
 /// A part: leaves waits behind, for each process that is known.
 pub fn take_waits() -> Outcome {
     let (number, page) = await_go()?;
-    // Its brothers and sisters, perhaps with others between them. Of what has ended, or does not exist, nothing is left behind.
+    // Its brothers and sisters, perhaps with others between them. Of what has ended, or does not exist, nothing is left
+    // behind.
     let first = tench::process::id() - number as u64;
     for target in (first..first + 2 * WAITERS as u64).cycle().take(2 * MOST_WAITS) {
         let waited = Procs::at(Until(Cap::new(slot::PROCS), soon(PATIENCE_AT_PROCS))).wait(target);

@@ -47,11 +47,11 @@ const RECORDS: u64 = 4 << 20;
 pub struct Bounds {
     /// Microseconds within which the client has to have each of its answers.
     pub answered: u64,
-    /// Rounds until the servers have what they ever need, at most. One in which nothing grows is the last. What has grown until then is for the next
-    /// who ask, so [each of them](Room) gets as much as at the beginning.
+    /// Rounds until the servers have what they ever need, at most. One in which nothing grows is the last. What has
+    /// grown until then is for the next who ask, so [each of them](Room) gets as much as at the beginning.
     pub rounds: usize,
-    /// How often it is looked whether everything came back, after twice the time each time: messages to another core that nobody
-    /// receives are kept for ten seconds.
+    /// How often it is looked whether everything came back, after twice the time each time: messages to another core
+    /// that nobody receives are kept for ten seconds.
     pub looks: u32,
     /// How much of the first core has to be left to programs of the usual priority, in percent, if that is looked at.
     pub left: Option<u64>,
@@ -130,8 +130,8 @@ impl Field {
         self.beside(attack.name, bounds, &mut || assault(attack, &attackers))
     }
 
-    /// Does something while others are served, and judges that. As something may have to be there for the first time, it may happen
-    /// several times until everything is as before.
+    /// Does something while others are served, and judges that. As something may have to be there for the first time,
+    /// it may happen several times until everything is as before.
     pub fn beside(&mut self, name: &str, bounds: Bounds, assault: &mut dyn FnMut() -> Outcome) -> Outcome {
         make_victim()?;
         // What comes back to where it was does not grow, whichever round that was in.

@@ -1,4 +1,5 @@
-//! Attacks that last as long as they can: the hostile clients of [`client`](super::super::client), at each server, from each core.
+//! Attacks that last as long as they can: the hostile clients of [`client`](super::super::client), at each server, from
+//! each core.
 
 use alloc::vec::Vec;
 
@@ -109,8 +110,8 @@ fn clock_waits() -> Outcome {
 /// Threads whose requests' deadlines pass, for each of those that make long requests.
 const TIMED: usize = 12;
 
-/// While the process server, the console and the clock carry out what takes long, time passes that other requests set. A server that thought
-/// its own priority counted then would do most of its work at that.
+/// While the process server, the console and the clock carry out what takes long, time passes that other requests set.
+/// A server that thought its own priority counted then would do most of its work at that.
 fn server_deadlines() -> Outcome {
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
     let own = tench::process::id();

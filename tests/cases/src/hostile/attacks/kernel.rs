@@ -421,7 +421,8 @@ fn shared_buffer() -> Outcome {
         word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         if area != 0 {
             let place = core::ptr::with_exposed_provenance_mut::<u64>(area + ((word as usize % SIZE) & !7));
-            // SAFETY: the buffer stays mapped until the thread is joined; what its own code makes of the words harms this process alone.
+            // SAFETY: the buffer stays mapped until the thread is joined; what its own code makes of the words harms
+            // this process alone.
             unsafe { place.write_volatile(word) };
         }
         if word & 63 == 0 {

@@ -1,7 +1,9 @@
-//! An attack by those who end: a program starts one child after another, each of which takes what it can get of the files' memory, leaves it and ends.
+//! An attack by those who end: a program starts one child after another, each of which takes what it can get of the
+//! files' memory, leaves it and ends.
 //!
-//! If what a process leaves counted for nobody, each child could take half of what is free, and the thirteenth would have the last block of 4,096.
-//! It counts for the family as long as any of that lives, so the first child gets half, and the others nothing.
+//! If what a process leaves counted for nobody, each child could take half of what is free, and the thirteenth would
+//! have the last block of 4,096. It counts for the family as long as any of that lives, so the first child gets half,
+//! and the others nothing.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! What holds for a program on its core holds for what it starts on another: the highest priority that it may give, that its memory is limited, and that
-//! all are one family.
+//! What holds for a program on its core holds for what it starts on another: the highest priority that it may give,
+//! that its memory is limited, and that all are one family.
 
 use alloc::format;
 use core::time::Duration;

@@ -1,10 +1,11 @@
 //! How long something took the first core itself, where the emulator lets other cores run in between.
 //!
-//! With several cores the emulator runs one after the other, while the time goes on for all: what another core does in its turn seems to be
-//! time that passed here. `tools/meter`, with which such a machine is started, counts whose turns those were, and writes it into
-//! a page of this program whenever that executes the page's first instruction. What is subtracted are the instructions
-//! that others executed while this core could have run, to the instruction, and nothing else: there is no share that is let
-//! pass. On a machine with one core nobody writes there, and all that passed counts.
+//! With several cores the emulator runs one after the other, while the time goes on for all: what another core does in
+//! its turn seems to be time that passed here. `tools/meter`, with which such a machine is started, counts whose turns
+//! those were, and writes it into a page of this program whenever that executes the page's first instruction. What is
+//! subtracted are the instructions that others executed while this core could have run, to the instruction, and nothing
+//! else: there is no share that is let pass. On a machine with one core nobody writes there, and all that passed
+//! counts.
 
 use core::time::Duration;
 
@@ -40,8 +41,8 @@ const REMEMBERED: u64 = 240;
 /// A word of the page.
 fn word(index: usize) -> u64 {
     let page = (tench_meter as unsafe extern "C" fn() as *const u64).wrapping_add(index);
-    // SAFETY: the page is that function's, readable, and longer than what any index of this file names. Whoever writes to it
-    // does so outside of this machine.
+    // SAFETY: the page is that function's, readable, and longer than what any index of this file names. Whoever writes
+    // to it does so outside of this machine.
     unsafe { page.read_volatile() }
 }
 
@@ -92,8 +93,8 @@ impl Moment {
     }
 }
 
-/// The same since a time in ticks from which on this core had something to do. What was stolen before it waited last is not
-/// subtracted, and what is remembered no more is not, either: so it is not too little.
+/// The same since a time in ticks from which on this core had something to do. What was stolen before it waited last is
+/// not subtracted, and what is remembered no more is not, either: so it is not too little.
 pub fn passed_since(time: u64) -> u64 {
     at_once(|now| {
         let passed = now.saturating_sub(time);

@@ -1,4 +1,5 @@
-//! One program per attack, started with nothing but what every program has, while others are served (`./tench test hostile`).
+//! One program per attack, started with nothing but what every program has, while others are served (`./tench test
+//! hostile`).
 //!
 //! ```text
 //! field      what goes on beside an attack, and what is judged when it is over
@@ -23,9 +24,10 @@
 //! bystander  a busy program of the first core, which keeps its share
 //! turns      who sees to it that the emulator gives each core its turns
 //! ```
-//! An attack is a function that tries something and says whether it was refused as it should be. The program `cases` runs it in a process
-//! of its own, with priority 100; on a machine with two cores, two processes do it, one on each. Each is judged by what it says and by
-//! what is seen beside it: nothing gained, nothing late beyond what admission allowed, every byte back.
+//! An attack is a function that tries something and says whether it was refused as it should be. The program `cases`
+//! runs it in a process of its own, with priority 100; on a machine with two cores, two processes do it, one on each.
+//! Each is judged by what it says and by what is seen beside it: nothing gained, nothing late beyond what admission
+//! allowed, every byte back.
 
 mod books;
 mod borrowed;

@@ -1,5 +1,5 @@
-//! Attacks on what others hold, on what takes a power, and on what is on other cores. Most are those of [`powers`](super::super::powers)
-//! and [`authority`](super::super::authority), whose cases say what is tried.
+//! Attacks on what others hold, on what takes a power, and on what is on other cores. Most are those of
+//! [`powers`](super::super::powers) and [`authority`](super::super::authority), whose cases say what is tried.
 
 use alloc::format;
 use core::time::Duration;

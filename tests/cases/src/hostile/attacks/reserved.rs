@@ -12,7 +12,8 @@ use super::{meter, said};
 use crate::case::{Failure, Outcome};
 use crate::reserve::server;
 
-/// A job: so much processor time, every so often, within so long. Admission allows the servers 250 µs of it, and little else.
+/// A job: so much processor time, every so often, within so long. Admission allows the servers 250 µs of it, and little
+/// else.
 const BUDGET: Duration = Duration::from_micros(200);
 const PERIOD: Duration = Duration::from_millis(2);
 const DEADLINE: Duration = Duration::from_micros(500);
@@ -55,8 +56,8 @@ impl Reserved {
         let wish = Wish { deadline: DEADLINE, ..Wish::new(BUDGET, PERIOD) };
         let reservation = said(server()?.wish(context, &wish))?;
         if meter::is_there() {
-            // With other cores there are their turns on the budget, which have nothing to do with what the thread does. It has its priority
-            // from the reservation then, and does what it does on one core.
+            // With other cores there are their turns on the budget, which have nothing to do with what the thread does.
+            // It has its priority from the reservation then, and does what it does on one core.
             said(Budget::UNLIMITED.limit(context, None))?;
         }
         thread.detach();

@@ -1,5 +1,5 @@
-//! Attacks by threads that wait for each other in a ring: whoever waits helps whom he waits for, so what one of them runs on is worked out from
-//! what the others do, with interrupts off.
+//! Attacks by threads that wait for each other in a ring: whoever waits helps whom he waits for, so what one of them
+//! runs on is worked out from what the others do, with interrupts off.
 
 use alloc::vec::Vec;
 

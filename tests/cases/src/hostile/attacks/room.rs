@@ -1,7 +1,8 @@
 //! How many places of each server's table a program gets that has none, as a check that what others had is free again.
 //!
-//! A server may have more memory after an attack than before, and more reply objects: it keeps them for the next who ask. A table that stays full
-//! looks the same, since it does not grow any more. But of that one the next program gets less.
+//! A server may have more memory after an attack than before, and more reply objects: it keeps them for the next who
+//! ask. A table that stays full looks the same, since it does not grow any more. But of that one the next program gets
+//! less.
 //!
 //! ```text
 //! at the beginning     a program of its own family fills all tables: so many places there are

@@ -1,4 +1,5 @@
-//! Attacks by work that is cheap to make and expensive to undo: it is undone on the time of who makes it, or in pieces that nobody notices.
+//! Attacks by work that is cheap to make and expensive to undo: it is undone on the time of who makes it, or in pieces
+//! that nobody notices.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -40,8 +41,8 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("tree-killed", "nor those of a process that is killed while it makes more", killed).endless(),
 ];
 
-/// Microseconds within which the client is answered beside what is deleted in parts: a round of it takes more than one request, of which each
-/// may find a part under way.
+/// Microseconds within which the client is answered beside what is deleted in parts: a round of it takes more than one
+/// request, of which each may find a part under way.
 const PART: u64 = 3000;
 /// Microseconds that a request to a server of another core may take, the turns of the cores included.
 const ASKED: u64 = 30_000;
@@ -54,7 +55,8 @@ fn at_exit() -> Outcome {
     plant()
 }
 
-/// A process ends that has made much, while deadlines of the process server's pass, which are overdue until it has done with that.
+/// A process ends that has made much, while deadlines of the process server's pass, which are overdue until it has done
+/// with that.
 fn urgent() -> Outcome {
     let child = Procs::STANDARD.prepare("cases")?;
     child.argument("attack")?;
@@ -130,8 +132,8 @@ const GIVEN: u32 = 12;
 /// Trees that lie in each other.
 const SENT: u32 = 3;
 
-/// A process is given the endpoint at which it is to serve, of which there are many copies, and has no memory to be started: nobody is to be
-/// served there, so all copies go.
+/// A process is given the endpoint at which it is to serve, of which there are many copies, and has no memory to be
+/// started: nobody is to be served there, so all copies go.
 fn given() -> Outcome {
     let endpoint = make::<Endpoint>(0)?.leak();
     for _ in 0..GIVEN {

@@ -1,8 +1,9 @@
 //! Turns of the cores, in a machine with several: the emulator runs one after the other.
 //!
-//! A core's turn lasts until the next event of any core, or until it changes the time of its own next event. So that each core gets
-//! on while others are busy, as if they ran at the same time, somebody on each makes events while something is attacked. (Without that, a core
-//! whose one thread computes would keep all others standing, and a flood from there would be a trickle.)
+//! A core's turn lasts until the next event of any core, or until it changes the time of its own next event. So that
+//! each core gets on while others are busy, as if they ran at the same time, somebody on each makes events while
+//! something is attacked. (Without that, a core whose one thread computes would keep all others standing, and a flood
+//! from there would be a trickle.)
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};

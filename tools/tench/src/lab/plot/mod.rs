@@ -1,8 +1,8 @@
 //! What an experiment's pictures show, apart from how it is drawn.
 //!
-//! A [`Plot`] is a file with panels one below the other, which share nothing but the order in which they are read; a panel
-//! has two axes and layers; a layer names a series of the experiment's samples and says how it looks. So a picture shows
-//! nothing that is not in `data.csv`, and an experiment is free to draw one series twice.
+//! A [`Plot`] is a file with panels one below the other, which share nothing but the order in which they are read; a
+//! panel has two axes and layers; a layer names a series of the experiment's samples and says how it looks. So a
+//! picture shows nothing that is not in `data.csv`, and an experiment is free to draw one series twice.
 //!
 //! [`draw`] turns plots into SVG, [`figures`] draws what an experiment without plots of its own gets.
 

@@ -1,8 +1,8 @@
 //! `slabs-apps`: R1's four applications alone, and its three orders of starting and stopping eight of them.
 //!
 //! R1's table 4.5 leaves out what `mltest` frees while it runs: that memory lies below watermarks and is lost until its
-//! slabs are empty. Both accounts are figures here: the complete one (`best_peak_watermark_sequence1`), and the one that
-//! R1 printed (`best_printed_peak_watermark_sequence1`).
+//! slabs are empty. Both accounts are figures here: the complete one (`best_peak_watermark_sequence1`), and the one
+//! that R1 printed (`best_printed_peak_watermark_sequence1`).
 
 use miette::Result;
 use tench_slabs::{Accounting, Application, Options, Policy, SEQUENCES, Trace, printed_account, sequence};

@@ -155,8 +155,8 @@ fn take_profile(measured: &mut Measured, prefix: &str, run: &Run) {
     }
 }
 
-/// Adds the series of the snapshots: `PREFIX_PERCENT_live` is the percentage of each slab in use, `…_align` adds what is
-/// lost to alignment, `…_watermark` what is lost to the watermark rule too.
+/// Adds the series of the snapshots: `PREFIX_PERCENT_live` is the percentage of each slab in use, `…_align` adds what
+/// is lost to alignment, `…_watermark` what is lost to the watermark rule too.
 fn take_snapshots(measured: &mut Measured, prefix: &str, replay: &Replay) {
     for snapshot in &replay.snapshots {
         for (slab, bar) in snapshot.bars.iter().enumerate() {

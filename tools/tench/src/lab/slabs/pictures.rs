@@ -32,8 +32,8 @@ pub fn profile(file: &str, title: &str, (first, first_name): Run, (second, secon
     Plot::new(file, title).with(used).with(lost_to_watermark).with(lines("lost to alignment", "align")).with(resets)
 }
 
-/// What requests and returns cost, over the bytes requested: memory in use, instructions of each request with marks where
-/// there was no room and where retypes failed (larger, the more did), instructions of each return.
+/// What requests and returns cost, over the bytes requested: memory in use, instructions of each request with marks
+/// where there was no room and where retypes failed (larger, the more did), instructions of each return.
 pub fn latency(figure: &str, chance: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
     let both = |panel: Panel, what: &str| {
         panel.line(format!("{what}_{first}_{chance}"), first_name, BLUE).dashed(

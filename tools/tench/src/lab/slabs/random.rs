@@ -1,5 +1,6 @@
-//! `slabs-random`: R1's four random workloads. All policies run them as R1 recorded them; best fit and next fit are drawn.
-//! One seed is one throw of the dice, so all policies run generated workloads of the same kind from a hundred seeds too.
+//! `slabs-random`: R1's four random workloads. All policies run them as R1 recorded them; best fit and next fit are
+//! drawn. One seed is one throw of the dice, so all policies run generated workloads of the same kind from a hundred
+//! seeds too.
 
 use miette::Result;
 use tench_slabs::{Options, Policy};

@@ -172,8 +172,8 @@ impl<'l> Kernel<'l> {
         self.words(memory).filter(move |(_, word)| wanted(*word) || word.checked_sub(base).is_some_and(&wanted))
     }
 
-    /// What the core was given, by its boot page: the block with its image, its memory, and the device tree and archive, which nobody
-    /// writes.
+    /// What the core was given, by its boot page: the block with its image, its memory, and the device tree and
+    /// archive, which nobody writes.
     pub fn given(&self, memory: &Memory) -> Option<Vec<Range<u64>>> {
         let page = self.start - PAGE;
         let word = |index: u64| memory.word(page + index * WORD);

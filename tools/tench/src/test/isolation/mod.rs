@@ -1,11 +1,12 @@
 //! Whether kernels share anything that one of them writes.
 //!
-//! Two cores are booted, the machine is stopped while both run, and its physical memory is read through the emulator. Each kernel is an
-//! image with its writable data; no word of one's is an address in the other's, and what the second names in memory at all is its own or
-//! what nobody writes. That the image has all writable data there is, so that a copy of it shares none, is seen in the kernel's file.
+//! Two cores are booted, the machine is stopped while both run, and its physical memory is read through the emulator.
+//! Each kernel is an image with its writable data; no word of one's is an address in the other's, and what the second
+//! names in memory at all is its own or what nobody writes. That the image has all writable data there is, so that a
+//! copy of it shares none, is seen in the kernel's file.
 //!
-//! What is not looked at: the page tables with which each kernel shows itself all memory (they name blocks of it, not objects), and
-//! objects that a kernel has made in untyped memory, which it reaches through its data.
+//! What is not looked at: the page tables with which each kernel shows itself all memory (they name blocks of it, not
+//! objects), and objects that a kernel has made in untyped memory, which it reaches through its data.
 
 mod kernels;
 

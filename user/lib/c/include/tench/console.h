@@ -96,9 +96,10 @@ static inline int tench_console_call(tench_cap server, struct tench_message *mes
 #define TENCH_CONSOLE_LABEL_PUT UINT64_C(0x281100010001)
 
 /*
- * Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when there is
- * room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and backspace reach the terminal; the
- * others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A character may come in several writes.
+ * Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when
+ * there is room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and
+ * backspace reach the terminal; the others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A
+ * character may come in several writes.
  * Errors: `Full`.
  */
 static inline int tench_console_put(tench_cap server, const void *text, size_t text_length)
@@ -124,9 +125,9 @@ struct tench_console_get_answer {
 };
 
 /*
- * Reads at most so many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of it), in
- * raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is an answer of 0 bytes.
- * While a foreground process is set, others wait.
+ * Reads at most so many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of it),
+ * in raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is an answer of 0
+ * bytes. While a foreground process is set, others wait.
  * Errors: `Interrupted` (Ctrl-C in canonical mode), `Full`.
  */
 static inline int tench_console_get(tench_cap server, size_t max, struct tench_console_get_answer *answer)
@@ -145,8 +146,8 @@ static inline int tench_console_get(tench_cap server, size_t max, struct tench_c
 #define TENCH_CONSOLE_LABEL_SET_MODE UINT64_C(0x281100010003)
 
 /*
- * Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
- * does in canonical mode once that is the mode.
+ * Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode
+ * does what it does in canonical mode once that is the mode.
  * Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
  */
 static inline int tench_console_set_mode(tench_cap server, enum tench_console_mode mode)
@@ -171,8 +172,8 @@ struct tench_console_state_answer {
 };
 
 /*
- * The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle of a
- * line.
+ * The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle
+ * of a line.
  */
 static inline int tench_console_state(tench_cap server, struct tench_console_state_answer *answer)
 {
@@ -269,7 +270,8 @@ struct tench_console_get_until_answer {
 };
 
 /*
- * Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody else at that time.
+ * Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody
+ * else at that time.
  * Errors: `TimedOut`, `Interrupted`, `Full`.
  */
 static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t deadline,
@@ -290,8 +292,8 @@ static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t
 #define TENCH_CONSOLE_LABEL_SET_SUSPEND_SIGNAL UINT64_C(0x28110001000a)
 
 /*
- * Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is a
- * character like others.
+ * Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is
+ * a character like others.
  * Errors: `NotYours`.
  */
 static inline int tench_console_set_suspend_signal(tench_cap server, tench_cap suspend)

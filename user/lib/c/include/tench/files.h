@@ -4,9 +4,9 @@
  * Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
  * [stream](stream.md); they belong to the process that asks, and are closed when it ends.
  *
- * Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power `files`, and
- * change what the process itself made: write, remove, rename. Anything else needs the power `files`, and files of the boot archive
- * cannot be changed at all.
+ * Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power
+ * `files`, and change what the process itself made: write, remove, rename. Anything else needs the power `files`, and
+ * files of the boot archive cannot be changed at all.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -252,8 +252,8 @@ static inline int tench_files_pipe(tench_cap server, tench_cap slot, tench_cap s
 
 /*
  * Opens a file. The capability goes to the empty slot.
- * Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the boot
- * archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
+ * Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the
+ * boot archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
  */
 static inline int tench_files_open(tench_cap server, const char *path, size_t path_length, enum tench_files_how how,
     tench_cap slot)
@@ -310,8 +310,8 @@ struct tench_files_next_answer {
 };
 
 /*
- * The entry of a directory with the first name after another in the order of their bytes (from the beginning: after the
- * empty name), and its name.
+ * The entry of a directory with the first name after another in the order of their bytes (from the beginning:
+ * after the empty name), and its name.
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `NoMoreEntries`.
  */
 static inline int tench_files_next(tench_cap server, const char *directory, size_t directory_length, const char *after,
@@ -338,7 +338,8 @@ static inline int tench_files_next(tench_cap server, const char *directory, size
 #define TENCH_FILES_LABEL_MAKE_DIRECTORY UINT64_C(0xfc2d00030005)
 
 /*
- * Makes a directory. In one that was made with the power `files` everybody may make something, in another its maker alone.
+ * Makes a directory. In one that was made with the power `files` everybody may make something, in another its
+ * maker alone.
  * Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NotAllowed`, `NoSpace`.
  */
 static inline int tench_files_make_directory(tench_cap server, const char *path, size_t path_length)
@@ -379,8 +380,8 @@ static inline int tench_files_remove(tench_cap server, const char *path, size_t 
 
 /*
  * Gives a file or directory another path. A file that lies there is removed.
- * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `NotAllowed`,
- * `IntoItself`, `NoSpace`.
+ * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`,
+ * `NotAllowed`, `IntoItself`, `NoSpace`.
  */
 static inline int tench_files_rename(tench_cap server, const char *from, size_t from_length, const char *to,
     size_t to_length)
@@ -429,11 +430,12 @@ struct tench_files_process_ended_answer {
 };
 
 /*
- * A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of that lives any more, and
- * otherwise 0: files of a family count for nobody when its last process has ended. Answers another process of the same
- * core, if the server must know whether that one lives: one that was given an end by a process that has ended, or has opened its first. If it does
- * not live, this is to be said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more,
- * it answers the process itself.
+ * A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of
+ * that lives any more, and otherwise 0: files of a family count for nobody when its last process has ended.
+ * Answers another process of the same core, if the server must know whether that one lives: one that was given an
+ * end by a process that has ended, or has opened its first. If it does not live, this is to be said of it, too;
+ * otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
+ * process itself.
  */
 static inline int tench_files_process_ended(tench_cap server, uint64_t process, uint64_t family,
     struct tench_files_process_ended_answer *answer)

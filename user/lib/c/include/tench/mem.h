@@ -343,9 +343,9 @@ struct tench_mem_give_answer {
 };
 
 /*
- * Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server
- * alone can ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for those
- * with the power `memory`.
+ * Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server alone can
+ * ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for
+ * those with the power `memory`.
  * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
  */
 static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const struct tench_mem_within *within,
@@ -399,10 +399,11 @@ struct tench_mem_free_part_answer {
 };
 
 /*
- * Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The server does no more than
- * a part at a time, so that it can serve others; `free` of the client asks until it is done.
- * Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
- * and the block stays), `Unfinished`.
+ * Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The
+ * server does no more than a part at a time, so that it can serve others; `free` of the client asks until it is
+ * done.
+ * Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on
+ * this core is deleted, and the block stays), `Unfinished`.
  */
 static inline int tench_mem_free_part(tench_cap server, uint16_t number, struct tench_mem_free_part_answer *answer)
 {
@@ -425,9 +426,9 @@ struct tench_mem_divide_answer {
 };
 
 /*
- * Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
- * stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number; answers that of the upper
- * half, and log2 of the size of each.
+ * Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the
+ * rest stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number;
+ * answers that of the upper half, and log2 of the size of each.
  * Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
  */
 static inline int tench_mem_divide(tench_cap server, uint16_t number, struct tench_mem_divide_answer *answer)
@@ -451,8 +452,8 @@ struct tench_mem_totals_answer {
 };
 
 /*
- * All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the power
- * `memory`.
+ * All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the
+ * power `memory`.
  */
 static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_answer *answer)
 {
@@ -474,7 +475,8 @@ struct tench_mem_next_account_answer {
 };
 
 /*
- * The account with the next higher number, of those that the caller may see: its own, or with the power `memory` all.
+ * The account with the next higher number, of those that the caller may see: its own, or with the power `memory`
+ * all.
  * Errors: `NoSuchAccount` when there is none.
  */
 static inline int tench_mem_next_account(tench_cap server, uint64_t after, struct tench_mem_next_account_answer *answer)
@@ -493,8 +495,8 @@ static inline int tench_mem_next_account(tench_cap server, uint64_t after, struc
 #define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00030007)
 
 /*
- * Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is opened if need
- * be.
+ * Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is
+ * opened if need be.
  * Errors: `OutOfMemory`, `TooManyBlocks`.
  */
 static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64_t bytes)
@@ -629,7 +631,8 @@ static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
 #define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0003000d)
 
 /*
- * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
+ * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from
+ * now on.
  * Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
  */
 static inline int tench_mem_add(tench_cap server, tench_cap memory)
@@ -647,9 +650,10 @@ static inline int tench_mem_add(tench_cap server, tench_cap memory)
 #define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0003000e)
 
 /*
- * Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
- * and this limit counts for it and all that are opened below it. A limit that is no lower than the next above is none of its own
- * (`NO_QUOTA`). What is below the parent stays below its limit when the parent has ended.
+ * Opens the account of a process below that of another one, its parent: from now on what is on it counts for every
+ * limit above it, and this limit counts for it and all that are opened below it. A limit that is no lower than the
+ * next above is none of its own (`NO_QUOTA`). What is below the parent stays below its limit when the parent has
+ * ended.
  * Errors: `OutOfMemory`, `TooManyBlocks`, `TooDeep`.
  */
 static inline int tench_mem_open_account(tench_cap server, uint64_t account, uint64_t parent, uint64_t bytes)

@@ -541,7 +541,8 @@ struct tench_monitor_ping_answer {
 };
 
 /*
- * Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
+ * Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter
+ * that took.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_answer *answer)
@@ -565,11 +566,11 @@ struct tench_monitor_spawn_answer {
 };
 
 /*
- * Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
- * which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
- * process that asks, of whichever core.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
- * `TooManyProcesses`, `TextTooLong` as on the caller's own core.
+ * Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its
+ * arguments, each of which ends with a zero byte. Answers the process's number, which no process of any core has
+ * besides. Its parent is the process that asks, of whichever core.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`,
+ * `BadProgram`, `OutOfMemory`, `TooManyProcesses`, `TextTooLong` as on the caller's own core.
  */
 static inline int tench_monitor_spawn(tench_cap server, uint64_t core, const void *strings, size_t strings_length,
     struct tench_monitor_spawn_answer *answer)
@@ -615,9 +616,10 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 #define TENCH_MONITOR_LABEL_KILL UINT64_C(0x6cb500010006)
 
 /*
- * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
- * all cores.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+ * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own
+ * core those of all cores.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`,
+ * `NotAllowed`, `Essential`.
  */
 static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 {
@@ -639,8 +641,9 @@ struct tench_monitor_next_answer {
 };
 
 /*
- * What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
- * with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
+ * What is known about the process with the next higher number. Those of one core are numbered one after another;
+ * the search ends with the last of the core to which `after` belongs, so a list of all begins anew with each
+ * core's [`first`].
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_answer *answer)
@@ -748,8 +751,9 @@ struct tench_monitor_kill_all_answer {
 };
 
 /*
- * Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how many. That one
- * ends by itself is no error; and if one may not be killed, the others are nevertheless, and that is the answer.
+ * Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how
+ * many. That one ends by itself is no error; and if one may not be killed, the others are nevertheless, and that
+ * is the answer.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
  */
 static inline int tench_monitor_kill_all(tench_cap server, uint64_t core, const char *name, size_t name_length,
@@ -777,8 +781,8 @@ struct tench_monitor_interrupt_answer {
 };
 
 /*
- * Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is killed, and so
- * is that one the next time. Answers whether it was killed.
+ * Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is
+ * killed, and so is that one the next time. Answers whether it was killed.
  * Errors: as `kill`.
  */
 static inline int tench_monitor_interrupt(tench_cap server, uint64_t process,
@@ -803,7 +807,8 @@ struct tench_monitor_load_answer {
 };
 
 /*
- * How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not count.
+ * How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not
+ * count.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
  */
 static inline int tench_monitor_load(tench_cap server, uint64_t core, struct tench_monitor_load_answer *answer)
@@ -827,8 +832,8 @@ struct tench_monitor_find_answer {
 };
 
 /*
- * The living process of this path or base name with the next higher number. The search ends with the last of the core to which
- * `after` belongs.
+ * The living process of this path or base name with the next higher number. The search ends with the last of the
+ * core to which `after` belongs.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
@@ -851,11 +856,12 @@ static inline int tench_monitor_find(tench_cap server, const char *name, size_t 
 #define TENCH_MONITOR_LABEL_GIVE UINT64_C(0x6cb500010014)
 
 /*
- * Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word that says what it is for.
- * Answered when it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another
- * core, an endpoint can be called and sent to, not received at, and a notification be signalled, not waited for.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
- * `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
+ * Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word
+ * that says what it is for. Answered when it lies there, or is on its way there, for the process to `take`. The
+ * copy allows what the caller's allows; on another core, an endpoint can be called and sent to, not received at,
+ * and a notification be signalled, not waited for.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`,
+ * `MailboxFull`, `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
  */
 static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_t word, tench_cap capability)
 {
@@ -874,8 +880,9 @@ static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_
 #define TENCH_MONITOR_LABEL_LEND UINT64_C(0x6cb500010015)
 
 /*
- * Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
- * caller, also if that is refused: the memory is again part of what it was made of, when it has come back (`recall`).
+ * Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The
+ * capability leaves the caller, also if that is refused: the memory is again part of what it was made of, when it
+ * has come back (`recall`).
  * Errors: as `give`, and `Lent`, `InUse`.
  */
 static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_t word, tench_cap memory)
@@ -920,10 +927,11 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
 #define TENCH_MONITOR_LABEL_REVOKE UINT64_C(0x6cb500010017)
 
 /*
- * Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the kernel to revoke or
- * delete it because there are foreign copies. Answered when no other core has a copy, nor anything that was made of one.
- * Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory it is has it taken
- * back by trying to revoke it), `Full`.
+ * Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the
+ * kernel to revoke or delete it because there are foreign copies. Answered when no other core has a copy, nor
+ * anything that was made of one.
+ * Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory
+ * it is has it taken back by trying to revoke it), `Full`.
  */
 static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
 {
@@ -940,8 +948,8 @@ static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
 #define TENCH_MONITOR_LABEL_RECALL UINT64_C(0x6cb500010018)
 
 /*
- * Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave it, and that has this
- * number. Answered when nothing is left of it there.
+ * Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave
+ * it, and that has this number. Answered when nothing is left of it there.
  * Errors: `Full`, `NoSuchBlock`.
  */
 static inline int tench_monitor_recall(tench_cap server, uint16_t block)
@@ -959,8 +967,8 @@ static inline int tench_monitor_recall(tench_cap server, uint16_t block)
 #define TENCH_MONITOR_LABEL_GIVE_BACK UINT64_C(0x6cb500010019)
 
 /*
- * Gives what begins at a physical address back to the core that it came from, whose capabilities here were deleted. It goes back
- * after a moment in any case.
+ * Gives what begins at a physical address back to the core that it came from, whose capabilities here were
+ * deleted. It goes back after a moment in any case.
  * Errors: `NotForeign`, `InUse`.
  */
 static inline int tench_monitor_give_back(tench_cap server, uint64_t address)
@@ -983,8 +991,8 @@ struct tench_monitor_exchanged_answer {
 };
 
 /*
- * What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
- * that were sent and not taken, how often another monitor said what none says, and endpoints and
+ * What this core's monitor keeps books of: objects of this core that others have, objects of others that this one
+ * has, capabilities that were sent and not taken, how often another monitor said what none says, and endpoints and
  * notifications that are used from other cores.
  */
 static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_answer *answer)
@@ -1007,11 +1015,11 @@ struct tench_monitor_grow_answer {
 };
 
 /*
- * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
- * leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
- * has them a moment later.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing, `OutOfMemory` if it
- * has nothing in one piece; `CoreLost`, `Refused`.
+ * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A
+ * core gives only what leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many
+ * bytes were given; this core's memory server has them a moment later.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing,
+ * `OutOfMemory` if it has nothing in one piece; `CoreLost`, `Refused`.
  */
 static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t bytes,
     struct tench_monitor_grow_answer *answer)
@@ -1031,8 +1039,9 @@ static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t b
 #define TENCH_MONITOR_LABEL_PROCESSES UINT64_C(0x6cb50001001c)
 
 /*
- * The process server of any core, as it is for processes of its own: it sees who asks, and what the caller prepares there and starts has it
- * as its parent. What is prepared is given up when the caller has deleted the capability. The capability goes to the empty slot.
+ * The process server of any core, as it is for processes of its own: it sees who asks, and what the caller
+ * prepares there and starts has it as its parent. What is prepared is given up when the caller has deleted the
+ * capability. The capability goes to the empty slot.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for who is no process.
  */
 static inline int tench_monitor_processes(tench_cap server, uint64_t core, tench_cap slot)

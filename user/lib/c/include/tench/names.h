@@ -1,9 +1,9 @@
 /*
  * Names, version 2.
  *
- * Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's begin with
- * its own: `chess/board`. Names without are the system's: only those with the power `names` register them, so that nobody
- * else can take the name of a server that is being started again.
+ * Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's
+ * begin with its own: `chess/board`. Names without are the system's: only those with the power `names` register them,
+ * so that nobody else can take the name of a server that is being started again.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -86,11 +86,12 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
 
 /*
  * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
- * one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the family of the process
- * that looked the name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
- * that the process has registered before stands for the new endpoint.
- * Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another process), `Full` (no
- * name is free, or the process's family has more than are free).
+ * one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the
+ * family of the process that looked the name up: so a server knows its clients. If moreover the name is the
+ * system's, the badge says what powers that process has. A name that the process has registered before stands for
+ * the new endpoint.
+ * Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another
+ * process), `Full` (no name is free, or the process's family has more than are free).
  */
 static inline int tench_names_register(tench_cap server, const char *name, size_t name_length, tench_cap endpoint)
 {
@@ -181,8 +182,8 @@ struct tench_names_next_answer {
 };
 
 /*
- * The first name after another in alphabetical order (from the beginning: after the empty name) and the process that
- * registered it.
+ * The first name after another in alphabetical order (from the beginning: after the empty name) and the process
+ * that registered it.
  * Errors: `Unknown` when there is none.
  */
 static inline int tench_names_next(tench_cap server, const char *name, size_t name_length,
@@ -212,8 +213,9 @@ struct tench_names_process_ended_answer {
 };
 
 /*
- * A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server must know whether that
- * one lives: one that has registered its first name. If it does not live, this is to be said of it, too; otherwise `process_lives`.
+ * A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server
+ * must know whether that one lives: one that has registered its first name. If it does not live, this is to be
+ * said of it, too; otherwise `process_lives`.
  */
 static inline int tench_names_process_ended(tench_cap server, uint64_t process,
     struct tench_names_process_ended_answer *answer)

@@ -169,8 +169,8 @@ struct tench_pager_fork_answer {
 };
 
 /*
- * Lets the region at an address, which is attached and empty, show what another client's region at that address shows
- * now. Answers the number of pages.
+ * Lets the region at an address, which is attached and empty, show what another client's region at that address
+ * shows now. Answers the number of pages.
  * Errors: `NoSuchRegion`, `NotEmpty`, `NotAllowed`, `Refused`.
  */
 static inline int tench_pager_fork(tench_cap server, uint64_t address, uint64_t from,

@@ -156,7 +156,10 @@ enum tench_procs_fault_kind {
      * call: page faults are not handled then.
      */
     TENCH_PROCS_FAULT_KIND_IN_HANDLER = 13,
-    /* The budget of the scheduling context was used up, and the thread's faults of that kind come to the process server. */
+    /*
+     * The budget of the scheduling context was used up, and the thread's faults of that kind come to the process
+     * server.
+     */
     TENCH_PROCS_FAULT_KIND_TIMEOUT = 14,
 };
 
@@ -258,8 +261,8 @@ enum tench_procs_defect {
     /* A segment lies where the loader and libraries put things. */
     TENCH_PROCS_DEFECT_BAD_ADDRESS = 8,
     /*
-     * A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more than
-     * 2 MiB in a position-independent program.
+     * A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more
+     * than 2 MiB in a position-independent program.
      */
     TENCH_PROCS_DEFECT_BAD_ALIGNMENT = 24,
     /* Two segments share a page. */
@@ -282,7 +285,10 @@ enum tench_procs_defect {
     TENCH_PROCS_DEFECT_NEEDS_LIBRARIES = 28,
     /* A program with fixed addresses has a dynamic section. */
     TENCH_PROCS_DEFECT_DYNAMIC_AT_FIXED_ADDRESS = 29,
-    /* The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong size. */
+    /*
+     * The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong
+     * size.
+     */
     TENCH_PROCS_DEFECT_BAD_DYNAMIC_SECTION = 30,
     /* A relocation other than by the distance from where the program was linked. */
     TENCH_PROCS_DEFECT_UNKNOWN_RELOCATION = 31,
@@ -457,8 +463,8 @@ enum tench_procs_error {
     /* The priority exceeds the ceiling of whoever asks. */
     TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH = 11,
     /*
-     * The process is no descendant, and the capability used does not permit managing others; or a power or a quota is to be
-     * passed on that the caller does not have.
+     * The process is no descendant, and the capability used does not permit managing others; or a power or a quota
+     * is to be passed on that the caller does not have.
      */
     TENCH_PROCS_ERROR_NOT_ALLOWED = 12,
     /* Too many threads wait. */
@@ -477,7 +483,10 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_EXISTS = 20,
     /* A family of processes prepares others with more text than its share of the server's memory. */
     TENCH_PROCS_ERROR_TOO_MUCH_TEXT = 21,
-    /* A family of processes has given more capabilities to processes in preparation than its share of the server's slots. */
+    /*
+     * A family of processes has given more capabilities to processes in preparation than its share of the server's
+     * slots.
+     */
     TENCH_PROCS_ERROR_TOO_MANY_CAPABILITIES = 24,
     /* The file of a program that is handed over is larger than [`MAX_FILE`], or than was said. */
     TENCH_PROCS_ERROR_TOO_LARGE = 22,
@@ -746,12 +755,12 @@ struct tench_procs_create_answer {
 };
 
 /*
- * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
- * `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from the program's name:
- * the process will have what is said of it before its start, and by itself the usual priority, or its parent's ceiling if
- * that is lower, and no powers.
- * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
- * capability was given has ended.
+ * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for
+ * in `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from
+ * the program's name: the process will have what is said of it before its start, and by itself the usual priority,
+ * or its parent's ceiling if that is lower, and no powers.
+ * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to
+ * which the capability was given has ended.
  */
 static inline int tench_procs_create(tench_cap server, const char *program, size_t program_length,
     struct tench_procs_create_answer *answer)
@@ -772,9 +781,9 @@ static inline int tench_procs_create(tench_cap server, const char *program, size
 #define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600030002)
 
 /*
- * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
- * bytes, and one string can be spread over several requests. Until the process runs, what it is to be told lies in this server's
- * memory, of which each family has a share.
+ * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with
+ * zero bytes, and one string can be spread over several requests. Until the process runs, what it is to be told
+ * lies in this server's memory, of which each family has a share.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `TooMuchText`, `OutOfMemory`.
  */
 static inline int tench_procs_append(tench_cap server, uint64_t process, enum tench_procs_strings to, const void *text,
@@ -797,8 +806,8 @@ static inline int tench_procs_append(tench_cap server, uint64_t process, enum te
 #define TENCH_PROCS_LABEL_LEND UINT64_C(0xb19600030003)
 
 /*
- * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
- * `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
+ * Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to `EXTRA
+ * + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
  * `SERVICE`.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
  */
@@ -819,8 +828,8 @@ static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap
 #define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600030004)
 
 /*
- * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
- * the server: its clients are refused from then on instead of waiting for ever.
+ * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends
+ * with the server: its clients are refused from then on instead of waiting for ever.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
  */
 static inline int tench_procs_give_away(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
@@ -840,9 +849,10 @@ static inline int tench_procs_give_away(tench_cap server, uint64_t process, tenc
 #define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600030005)
 
 /*
- * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a bit for each
- * ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a capability to the kernel, which
- * permits those. The ceiling is at most the caller's own, and the powers are among those of the capability that is used.
+ * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a
+ * bit for each ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a
+ * capability to the kernel, which permits those. The ceiling is at most the caller's own, and the powers are among
+ * those of the capability that is used.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
  */
 static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t priority, uint8_t ceiling,
@@ -871,8 +881,8 @@ struct tench_procs_start_answer {
 };
 
 /*
- * Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the program's
- * file, if that is why.
+ * Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the
+ * program's file, if that is why.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
  */
 static inline int tench_procs_start(tench_cap server, uint64_t process, struct tench_procs_start_answer *answer)
@@ -1031,7 +1041,8 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
 #define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960003000d)
 
 /*
- * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
+ * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it
+ * waits.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_suspend(tench_cap server, uint64_t process)
@@ -1117,8 +1128,8 @@ static inline int tench_procs_abandon(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600030013)
 
 /*
- * Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the limit
- * it keeps. A child may have as much as its parent unless this is said.
+ * Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the
+ * limit it keeps. A child may have as much as its parent unless this is said.
  * Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
  */
 static inline int tench_procs_limit(tench_cap server, uint64_t process, uint64_t bytes)
@@ -1152,8 +1163,8 @@ static inline int tench_procs_fault(tench_cap server, const struct tench_procs_o
 #define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600030015)
 
 /*
- * The capability to one of the servers that every process gets, in this slot, after the server was started again; it
- * goes to the empty slot on offer. Answers when the server runs.
+ * The capability to one of the servers that every process gets, in this slot, after the server was started again;
+ * it goes to the empty slot on offer. Answers when the server runs.
  * Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
  */
 static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench_cap slot)
@@ -1178,7 +1189,8 @@ struct tench_procs_wait_limited_answer {
 };
 
 /*
- * Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time.
+ * Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for
+ * somebody else at that time.
  * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
  */
 static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, uint64_t deadline,
@@ -1204,8 +1216,8 @@ struct tench_procs_child_answer {
 };
 
 /*
- * The process that `parent` started with the next higher number than `after`, as long as it is known. Children stay when their
- * parent ends; who it was stays in their `Status`.
+ * The process that `parent` started with the next higher number than `after`, as long as it is known. Children
+ * stay when their parent ends; who it was stays in their `Status`.
  * Errors: `NoSuchProcess` when there is none.
  */
 static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t after,
@@ -1226,8 +1238,8 @@ static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t 
 #define TENCH_PROCS_LABEL_ON_INTERRUPT UINT64_C(0xb19600030018)
 
 /*
- * The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
- * was given before is forgotten.
+ * The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no
+ * more. What was given before is forgotten.
  * Errors: `NoSuchProcess`, `WrongState`.
  */
 static inline int tench_procs_on_interrupt(tench_cap server, tench_cap signal)
@@ -1250,8 +1262,8 @@ struct tench_procs_interrupt_answer {
 };
 
 /*
- * Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is that
- * one the next time. Answers whether it was killed.
+ * Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is
+ * that one the next time. Answers whether it was killed.
  * Errors: as `kill`.
  */
 static inline int tench_procs_interrupt(tench_cap server, uint64_t process, struct tench_procs_interrupt_answer *answer)
@@ -1270,8 +1282,8 @@ static inline int tench_procs_interrupt(tench_cap server, uint64_t process, stru
 #define TENCH_PROCS_LABEL_SERVER UINT64_C(0xb1960003001a)
 
 /*
- * The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It goes to the empty
- * slot on offer, and is gone when the server ends.
+ * The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It
+ * goes to the empty slot on offer, and is gone when the server ends.
  * Errors: `NotRunning` (also if there is no such server).
  */
 static inline int tench_procs_server(tench_cap server, const char *name, size_t name_length, tench_cap slot)
@@ -1337,8 +1349,8 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
 #define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960003001d)
 
 /*
- * A process of another core has one way less to ask something here, of those for which it was admitted (`admit`). After the last, what it
- * prepares is given up.
+ * A process of another core has one way less to ask something here, of those for which it was admitted (`admit`).
+ * After the last, what it prepares is given up.
  */
 static inline int tench_procs_forget(tench_cap server, uint64_t process)
 {
@@ -1355,10 +1367,11 @@ static inline int tench_procs_forget(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_SUPERVISE UINT64_C(0xb1960003001e)
 
 /*
- * A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is started again, as
- * often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many each further time. Each time
- * it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
- * Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+ * A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is
+ * started again, as often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many
+ * each further time. Each time it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
+ * Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves
+ * nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
  */
 static inline int tench_procs_supervise(tench_cap server, uint64_t process, const char *name, size_t name_length,
     uint32_t attempts, uint32_t delay, uint64_t keep, uint32_t nodes)
@@ -1383,7 +1396,8 @@ static inline int tench_procs_supervise(tench_cap server, uint64_t process, cons
 #define TENCH_PROCS_LABEL_STOP_WITHOUT UINT64_C(0xb1960003001f)
 
 /*
- * This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of others.
+ * This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of
+ * others.
  * Errors: `NoSuchProcess`, `WrongState`.
  */
 static inline int tench_procs_stop_without(tench_cap server, uint64_t process)
@@ -1406,11 +1420,12 @@ struct tench_procs_create_of_answer {
 };
 
 /*
- * Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size` bytes, which the
- * caller has read himself. Its name is shown to others, and is its first argument; nothing follows from it. Otherwise the process
- * is as one that was made by `create`. What is handed over lies on the process's own account, in a power of two of bytes.
- * Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`; `NoSuchProcess`, `WrongState` if the process to which
- * the capability was given has ended.
+ * Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size`
+ * bytes, which the caller has read himself. Its name is shown to others, and is its first argument; nothing
+ * follows from it. Otherwise the process is as one that was made by `create`. What is handed over lies on the
+ * process's own account, in a power of two of bytes.
+ * Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`;
+ * `NoSuchProcess`, `WrongState` if the process to which the capability was given has ended.
  */
 static inline int tench_procs_create_of(tench_cap server, const char *name, size_t name_length, uint64_t size,
     struct tench_procs_create_of_answer *answer)
@@ -1432,10 +1447,10 @@ static inline int tench_procs_create_of(tench_cap server, const char *name, size
 #define TENCH_PROCS_LABEL_WRITE UINT64_C(0xb19600030021)
 
 /*
- * Appends to the file of a program that is handed over. It is checked when the process is started: what has not been handed over by then
- * is missing.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge` (more than was said),
- * `Internal`.
+ * Appends to the file of a program that is handed over. It is checked when the process is started: what has not
+ * been handed over by then is missing.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge`
+ * (more than was said), `Internal`.
  */
 static inline int tench_procs_write(tench_cap server, uint64_t process, const void *content, size_t content_length)
 {
@@ -1462,7 +1477,8 @@ struct tench_procs_vouch_answer {
 };
 
 /*
- * What other cores are to know of a process of this one: its family, the highest priority that it may give, and whether its memory is limited.
+ * What other cores are to know of a process of this one: its family, the highest priority that it may give, and
+ * whether its memory is limited.
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
 static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct tench_procs_vouch_answer *answer)
@@ -1483,8 +1499,8 @@ static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct t
 #define TENCH_PROCS_LABEL_ADMIT UINT64_C(0xb19600030023)
 
 /*
- * A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
- * which is its own there. `client` is its badge, which says its family.
+ * A process of another core may start processes here until `forget` was said as often, with priorities up to this
+ * ceiling, which is its own there. `client` is its badge, which says its family.
  * Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
  */
 static inline int tench_procs_admit(tench_cap server, uint64_t client, uint8_t ceiling)

@@ -1,11 +1,12 @@
 /*
  * Reserve, version 1.
  *
- * Shares of the processor that are kept. A reservation is for jobs that begin at least a period apart, one at a time, and use no more
- * than a budget each. It gives their scheduling context the budget, and a priority above all programs without a reservation, after the
- * server has made sure that its jobs, and those of everybody who has one already, have their budgets within their deadlines.
- * Times are nanoseconds; shares are millionths of the processor. All of it needs the power `reserve`, because a reservation takes from
- * everybody else, and gives a priority above the ceiling of whoever asks.
+ * Shares of the processor that are kept. A reservation is for jobs that begin at least a period apart, one at a time,
+ * and use no more than a budget each. It gives their scheduling context the budget, and a priority above all programs
+ * without a reservation, after the server has made sure that its jobs, and those of everybody who has one already,
+ * have their budgets within their deadlines. Times are nanoseconds; shares are millionths of the processor. All of it
+ * needs the power `reserve`, because a reservation takes from everybody else, and gives a priority above the ceiling
+ * of whoever asks.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -212,15 +213,17 @@ struct tench_reserve_reserve_answer {
 };
 
 /*
- * Reserves `budget` in each `period` for whoever runs on a scheduling context, of which the server keeps a capability
- * (`READ` and `WRITE`). A job has had its budget within `deadline` from its beginning; 0 stands for half of the period. The
- * kernel lets the context use the budget once in any stretch of time as long as the period less the deadline, so that a job
- * that was held up does not delay the next: that is the share that counts, and the shorter the deadline, the less it is. Answers the reservation; its times are those asked for, the budget rounded up to ticks of the system counter,
- * the others down.
+ * Reserves `budget` in each `period` for whoever runs on a scheduling context, of which the server keeps a
+ * capability (`READ` and `WRITE`). A job has had its budget within `deadline` from its beginning; 0 stands for
+ * half of the period. The kernel lets the context use the budget once in any stretch of time as long as the period
+ * less the deadline, so that a job that was held up does not delay the next: that is the share that counts, and
+ * the shorter the deadline, the less it is. Answers the reservation; its times are those asked for, the budget
+ * rounded up to ticks of the system counter, the others down.
  * Errors: `BudgetTooShort`, `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong` (it leaves no budget's time of
- * the period), `BudgetTooLong` (longer than the deadline, or than what that leaves of the period), `Overcommitted` (the share is not free), `Excessive` (the process would have more than it
- * leaves to others), `Unschedulable` (the share is free, but somebody would miss a deadline), `Full`, `BadContext` (a right
- * is missing, or the kernel refuses), `Reserved` (the context has a reservation already).
+ * the period), `BudgetTooLong` (longer than the deadline, or than what that leaves of the period), `Overcommitted`
+ * (the share is not free), `Excessive` (the process would have more than it leaves to others), `Unschedulable`
+ * (the share is free, but somebody would miss a deadline), `Full`, `BadContext` (a right is missing, or the kernel
+ * refuses), `Reserved` (the context has a reservation already).
  */
 static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uint64_t budget, uint64_t period,
     uint64_t deadline, struct tench_reserve_reserve_answer *answer)
@@ -242,8 +245,8 @@ static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uin
 #define TENCH_RESERVE_LABEL_RELEASE UINT64_C(0xa13a00010002)
 
 /*
- * Gives a reservation up. Its scheduling context has the priority and the time slice that it had before, and no budget. If any of it
- * was used, its share is free a period less the deadline later.
+ * Gives a reservation up. Its scheduling context has the priority and the time slice that it had before, and no
+ * budget. If any of it was used, its share is free a period less the deadline later.
  * Errors: `Unknown`, `NotYours`.
  */
 static inline int tench_reserve_release(tench_cap server, uint64_t id)

@@ -3,8 +3,8 @@
  *
  * Memory in the manner of seL4's untyped objects, given in bundles. What for: docs/manual/policies.md.
  *
- * Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server makes the
- * objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
+ * Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server
+ * makes the objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -230,8 +230,9 @@ struct tench_slabs_grant_answer {
 };
 
 /*
- * Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic objects or
- * static ones. The objects stay with the server. The sums in the answer are 0 for those without the power `memory`.
+ * Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic
+ * objects or static ones. The objects stay with the server. The sums in the answer are 0 for those without the
+ * power `memory`.
  * Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `QuotaExceeded`.
  */
 static inline int tench_slabs_grant(tench_cap server, bool is_static, const uint64_t *descriptors,

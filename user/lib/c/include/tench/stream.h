@@ -154,8 +154,9 @@ struct tench_stream_read_answer {
 };
 
 /*
- * Reads at most so many bytes, when there are some: of a pipe, waits until somebody has written. Those who wait get bytes in
- * the order in which they came. No bytes are the end: of a file, or of a pipe into which nobody can write any more.
+ * Reads at most so many bytes, when there are some: of a pipe, waits until somebody has written. Those who wait
+ * get bytes in the order in which they came. No bytes are the end: of a file, or of a pipe into which nobody can
+ * write any more.
  * Errors: `Closed`, `NotForReading`, `Full`.
  */
 static inline int tench_stream_read(tench_cap server, size_t max, struct tench_stream_read_answer *answer)
@@ -174,8 +175,8 @@ static inline int tench_stream_read(tench_cap server, size_t max, struct tench_s
 #define TENCH_STREAM_LABEL_WRITE UINT64_C(0x420700010002)
 
 /*
- * Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Answers when they are
- * in the pipe's buffer or in the file. Those who wait for room get it in the order in which they came.
+ * Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Answers when
+ * they are in the pipe's buffer or in the file. Those who wait for room get it in the order in which they came.
  * Errors: `Closed`, `NotForWriting`, `Broken`, `NoSpace`, `TooLarge`, `Full`.
  */
 static inline int tench_stream_write(tench_cap server, const void *data, size_t data_length)
@@ -195,8 +196,9 @@ static inline int tench_stream_write(tench_cap server, const void *data, size_t 
 #define TENCH_STREAM_LABEL_SHARE UINT64_C(0x420700010003)
 
 /*
- * Another capability to the same end, which belongs to this process: it is closed when that process ends, whoever holds the
- * capability. This is how a process passes a stream to one that it starts. The capability goes to the empty slot.
+ * Another capability to the same end, which belongs to this process: it is closed when that process ends, whoever
+ * holds the capability. This is how a process passes a stream to one that it starts. The capability goes to the
+ * empty slot.
  * Errors: `Closed`, `Full`.
  */
 static inline int tench_stream_share(tench_cap server, uint64_t process, tench_cap slot)

@@ -15,8 +15,8 @@ const KEYS: usize = 128;
 /// What is called with a thread's pointer when the thread ends.
 type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// A key. Its generation is odd while it is in use, so that pointers of an earlier use of the same number are not taken for
-/// its own.
+/// A key. Its generation is odd while it is in use, so that pointers of an earlier use of the same number are not taken
+/// for its own.
 #[derive(Clone, Copy)]
 struct Key {
     generation: u32,

@@ -1,10 +1,11 @@
 //! POSIX threads, on the threads and locks of the user library.
 //!
-//! The structures of `pthread.h` are arrays of words as large as the types here; all zeros are a valid value of each, so that
-//! the initialisers of C are zeros. Where POSIX leaves misuse undefined, and it can be seen, an error comes back.
+//! The structures of `pthread.h` are arrays of words as large as the types here; all zeros are a valid value of each,
+//! so that the initialisers of C are zeros. Where POSIX leaves misuse undefined, and it can be seen, an error comes
+//! back.
 //!
-//! Locks of C live as long as the program says, without anybody who watches, so everything here is reached through pointers,
-//! and every function relies on what POSIX asks of its caller.
+//! Locks of C live as long as the program says, without anybody who watches, so everything here is reached through
+//! pointers, and every function relies on what POSIX asks of its caller.
 
 mod attributes;
 mod barrier;

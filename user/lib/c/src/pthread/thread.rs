@@ -106,8 +106,8 @@ fn finish(result: *mut c_void) {
 /// Starts a thread. `EAGAIN` if there is not enough memory.
 ///
 /// # Safety
-/// `place` is a place for a number, `attributes` is null or points to some, and `function` may be called with `argument` in
-/// another thread.
+/// `place` is a place for a number, `attributes` is null or points to some, and `function` may be called with
+/// `argument` in another thread.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_create(
     place: *mut c_ulong,
@@ -158,8 +158,8 @@ fn find(number: u64) -> Result<Arc<Record>, c_int> {
     }
 }
 
-/// Waits for a thread's end. `ESRCH`: no such thread; `EINVAL`: it is detached, or somebody waits for it already; `EDEADLK`:
-/// it is the caller.
+/// Waits for a thread's end. `ESRCH`: no such thread; `EINVAL`: it is detached, or somebody waits for it already;
+/// `EDEADLK`: it is the caller.
 ///
 /// # Safety
 /// `result` is null or a place for a pointer.

@@ -1,5 +1,5 @@
-//! Memory, bells and threads of a checker that tries every order of steps, and lets loads see old values where the orderings
-//! allow it.
+//! Memory, bells and threads of a checker that tries every order of steps, and lets loads see old values where the
+//! orderings allow it.
 
 #![allow(dead_code)] // Each test file uses what it needs.
 
@@ -22,8 +22,8 @@ pub enum Mistake {
     Credits,
 }
 
-/// A word of the control lines or a header is atomic. A word of a message is never written and read at the same time if the
-/// channel does what it should, so it is data of which the checker says when that happens.
+/// A word of the control lines or a header is atomic. A word of a message is never written and read at the same time if
+/// the channel does what it should, so it is data of which the checker says when that happens.
 pub enum Checked {
     Atomic(AtomicU64, bool),
     Plain(UnsafeCell<u64>),

@@ -1,6 +1,8 @@
-//! The kernel of one core, as far as the protocol needs it: which objects have capabilities there, and what was made of what.
+//! The kernel of one core, as far as the protocol needs it: which objects have capabilities there, and what was made of
+//! what.
 //!
-//! It is honest about what it is told to do, and as unhelpful as a kernel may be: what the protocol does not forbid, happens.
+//! It is honest about what it is told to do, and as unhelpful as a kernel may be: what the protocol does not forbid,
+//! happens.
 
 use tench_foreign::{Error, Kind, ObjectId, Shape};
 

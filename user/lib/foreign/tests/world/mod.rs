@@ -409,8 +409,8 @@ impl Effects for Hands<'_> {
 
     fn import(&mut self, object: ObjectId, shape: &Shape, _: Rights, _: (Core, RequestId)) -> Result<(), Error> {
         if self.script.is_hostile(object.owner) {
-            // A kernel takes in no memory to make things of that others have, here or elsewhere: two roots do not overlap unless one was
-            // lent by this core.
+            // A kernel takes in no memory to make things of that others have, here or elsewhere: two roots do not
+            // overlap unless one was lent by this core.
             let is_known = self.script.objects.iter().any(|object| kernel::overlap(&object.shape, shape));
             return if is_known && shape.kind == Kind::Untyped { Err(Error::Kernel) } else { Ok(()) };
         }

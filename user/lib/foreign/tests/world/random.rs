@@ -27,7 +27,8 @@ impl Random {
         ((z ^ z >> 31) % limit as u64) as usize
     }
 
-    /// Memory, frames and endpoints, and what can be made of the memory: the same, half of it, or all of it in other forms.
+    /// Memory, frames and endpoints, and what can be made of the memory: the same, half of it, or all of it in other
+    /// forms.
     fn objects(&mut self) -> Vec<Object> {
         let mut objects: Vec<Object> = (0..4).map(|place| untyped(place * 16, 16, None)).collect();
         objects.extend([frame(64, 8, None), endpoint(72)]);

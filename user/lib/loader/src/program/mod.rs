@@ -6,8 +6,8 @@
 //! relocation  the relocations, read
 //! note        what a program says about itself
 //! ```
-//! Each mistake has a [`Defect`] of its own, because "not loadable" helps nobody. A position-independent program lies where
-//! it was linked, from address 0 on, until it is [moved](Program::move_by).
+//! Each mistake has a [`Defect`] of its own, because "not loadable" helps nobody. A position-independent program lies
+//! where it was linked, from address 0 on, until it is [moved](Program::move_by).
 
 mod dynamic;
 mod header;

@@ -1,10 +1,10 @@
-//! The relocations of a position-independent program, all of one kind: words that hold an address as if the program lay where
-//! it was linked.
+//! The relocations of a position-independent program, all of one kind: words that hold an address as if the program lay
+//! where it was linked.
 //!
-//! A file has them in two forms. The *compact* one (`RELR`) is a sequence of words: an even one is the address of a word to
-//! relocate, an odd one says with its other 63 bits which of the 63 words that follow are to be relocated, too; what they
-//! hold is in place. The *long* one (`RELA`) has three words for each: address, kind, and what the word is to hold. In both,
-//! addresses have to rise: then a program is relocated page by page while it is loaded.
+//! A file has them in two forms. The *compact* one (`RELR`) is a sequence of words: an even one is the address of a
+//! word to relocate, an odd one says with its other 63 bits which of the 63 words that follow are to be relocated, too;
+//! what they hold is in place. The *long* one (`RELA`) has three words for each: address, kind, and what the word is to
+//! hold. In both, addresses have to rise: then a program is relocated page by page while it is loaded.
 
 use elf::abi::R_AARCH64_RELATIVE;
 use tench_abi::memory::MapFlags;

@@ -28,7 +28,8 @@ fn syn_error(error: tench_interface::Error) -> tench_interface::Tokens {
     error.into_compile_error()
 }
 
-/// What stands in `probe!`: `names of tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs"`.
+/// What stands in `probe!`: `names of tench_names_client::protocol in
+/// "../../user/servers/names/client/src/protocol.rs"`.
 struct Probed {
     name: syn::Ident,
     of: syn::Path,
@@ -45,9 +46,9 @@ impl Parse for Probed {
     }
 }
 
-/// For tests of messages: `probe!(NAME as MODULE in "FILE")` makes a module with a server that records what reaches it and a
-/// client that asks for random things, of the interface in a file, by its path from the crate that says this. What the module
-/// uses is in the crate `tench_hostile`.
+/// For tests of messages: `probe!(NAME as MODULE in "FILE")` makes a module with a server that records what reaches it
+/// and a client that asks for random things, of the interface in a file, by its path from the crate that says this.
+/// What the module uses is in the crate `tench_hostile`.
 #[proc_macro]
 pub fn probe(arguments: TokenStream) -> TokenStream {
     let written = || -> syn::Result<proc_macro2::TokenStream> {

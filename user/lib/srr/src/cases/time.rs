@@ -1,5 +1,5 @@
-//! What events and the clock server promise. Where real time passes, the cases need no more than some milliseconds for all that a case
-//! does between two ticks.
+//! What events and the clock server promise. Where real time passes, the cases need no more than some milliseconds for
+//! all that a case does between two ticks.
 
 use super::Case;
 use crate::{CLOCK_EVENT, EVENTS, Error, await_event, clock, create, idle_share, names, receive, reply, ticks, who_is};

@@ -1,19 +1,19 @@
 //! Events, and the time in which no task can run.
 //!
-//! A task that waits for the clock's event sleeps in the kernel until the tick. Then it goes on at once, if it is more important than
-//! whoever runs; that one stays where it is, before its equals.
+//! A task that waits for the clock's event sleeps in the kernel until the tick. Then it goes on at once, if it is more
+//! important than whoever runs; that one stays where it is, before its equals.
 //!
 //! # The books
 //!
-//! Whoever runs may be in the middle of a primitive, whose books are half changed. [`INSIDE`] says who has begun a primitive and not
-//! ended it. If that task could run, it was interrupted there, and the task to which the event has come sleeps a little more, so
-//! that the other gets out; that takes it some hundred instructions. If it cannot run, it waits in the kernel, with its books
-//! complete, and is nobody to wait for.
+//! Whoever runs may be in the middle of a primitive, whose books are half changed. [`INSIDE`] says who has begun a
+//! primitive and not ended it. If that task could run, it was interrupted there, and the task to which the event has
+//! come sleeps a little more, so that the other gets out; that takes it some hundred instructions. If it cannot run, it
+//! waits in the kernel, with its books complete, and is nobody to wait for.
 //!
 //! # Idling
 //!
-//! The session's caller runs when no task can. While somebody waits for an event the session is not over: the caller sleeps, notes
-//! since when, and is woken by the first task to which an event comes, which also counts how long it was.
+//! The session's caller runs when no task can. While somebody waits for an event the session is not over: the caller
+//! sleeps, notes since when, and is woken by the first task to which an event comes, which also counts how long it was.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -76,7 +76,8 @@ fn end_idling() {
     }
 }
 
-/// No task can run. Waits for an event, if anybody does; the session's caller calls this. Answers false if the session is over.
+/// No task can run. Waits for an event, if anybody does; the session's caller calls this. Answers false if the session
+/// is over.
 pub fn idle() -> bool {
     // Noted first: whoever an event comes to from now on wakes the caller.
     IDLE_SINCE.store(Instant::now().ticks(), Relaxed);

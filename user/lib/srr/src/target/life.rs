@@ -1,11 +1,12 @@
 //! The life of a task's thread: it waits for a task, runs it, cleans up after it, and waits for the next.
 //!
-//! A thread without a task waits at its endpoint for `Start`. So to start a task costs a message, and what a thread needs
-//! is made only once.
+//! A thread without a task waits at its endpoint for `Start`. So to start a task costs a message, and what a thread
+//! needs is made only once.
 //!
 //! A task that calls [`exit`], or that still waits when the session ends, leaves its stack behind it: there is no
-//! unwinding. Its thread then waits for the next task *on top* of what the task has on the stack, which so stays what it
-//! was for whoever may refer to it. When half of the stack is used up like that, the thread is given up for a new one.
+//! unwinding. Its thread then waits for the next task *on top* of what the task has on the stack, which so stays what
+//! it was for whoever may refer to it. When half of the stack is used up like that, the thread is given up for a new
+//! one.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -44,7 +45,8 @@ fn message(label: Label) -> Message {
 }
 
 /// The kernel priority of tasks of priority 0 in a session that the calling thread runs, and the highest priority that
-/// a task can have in it; -1 if none. It stays below the ceiling, where the kernel grants no priority without a time slice.
+/// a task can have in it; -1 if none. It stays below the ceiling, where the kernel grants no priority without a time
+/// slice.
 fn bounds() -> (u32, i32) {
     let own = thread::current_thread().query().kept().priority;
     let ceiling = AUTHORITY.query().kept().ceiling;
@@ -277,7 +279,8 @@ fn retire_all() {
                 SESSION.reply(place).reply(&message(Label::End)).kept();
             }
             State::ReceiveWait => SESSION.endpoint(tid).send(&message(Label::End), Wait::FOREVER).kept(),
-            // Nobody is ready, nobody is in a queue any more, and while somebody waits for an event the session goes on.
+            // Nobody is ready, nobody is in a queue any more, and while somebody waits for an event the session goes
+            // on.
             State::Free | State::EventWait | State::Ready | State::SendWait(_) => {}
         }
     }

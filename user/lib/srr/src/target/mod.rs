@@ -12,17 +12,17 @@
 //! # Order
 //!
 //! The kernel's ready queues are R4's: a thread that becomes ready goes behind its equals. Two things are not: a thread
-//! that enters the kernel and can go on does not go behind its equals, and one that is switched away from, because it has
-//! woken somebody more important, goes before them. [`requeue`] mends the first, and the call that wakes mends the
-//! second (see [`reply`] and [`create`]): it lets the waker wait, and the woken thread, which runs at once, make it ready
-//! again. `docs/manual/srr.md` has the whole table.
+//! that enters the kernel and can go on does not go behind its equals, and one that is switched away from, because it
+//! has woken somebody more important, goes before them. [`requeue`] mends the first, and the call that wakes mends the
+//! second (see [`reply`] and [`create`]): it lets the waker wait, and the woken thread, which runs at once, make it
+//! ready again. `docs/manual/srr.md` has the whole table.
 //!
 //! # Why nothing needs a lock
 //!
-//! Only one task runs at a time, and another takes over only in a system call of a primitive: tasks have no time slice, and what
-//! else wakes one is an event. It takes over from a less important task at any moment, but waits before it touches anything while
-//! that one is in a primitive ([`enter`], and `events`). Each primitive changes all its books *before* the call, and none after it
-//! that another task could miss.
+//! Only one task runs at a time, and another takes over only in a system call of a primitive: tasks have no time slice,
+//! and what else wakes one is an event. It takes over from a less important task at any moment, but waits before it
+//! touches anything while that one is in a primitive ([`enter`], and `events`). Each primitive changes all its books
+//! *before* the call, and none after it that another task could miss.
 //!
 //! The kernel refuses no call of this file as long as the library is right, since it owns every object it uses; so a
 //! refusal is a defect, and [`Kept::kept`] ends the program with a message that says so.
@@ -65,7 +65,8 @@ impl<T> Kept<T> for Result<T, tench::sys::Error> {
     }
 }
 
-/// The calling task begins a primitive, which ends with [`outside::settle`] or [`requeue`]: no event interferes meanwhile.
+/// The calling task begins a primitive, which ends with [`outside::settle`] or [`requeue`]: no event interferes
+/// meanwhile.
 #[inline]
 fn enter() -> Tid {
     let me = SESSION.me();

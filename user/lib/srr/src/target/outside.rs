@@ -5,11 +5,12 @@
 //! session's caller, whose thread runs only when no task can:
 //!
 //! 1. The task sets `held`, leaves its request, and waits.
-//! 2. Every task that is ready gets its turn, is still in the library then, sees `held`, and waits in turn ([`settle`]).
+//! 2. Every task that is ready gets its turn, is still in the library then, sees `held`, and waits in turn
+//!    ([`settle`]).
 //! 3. Nobody can run: the caller does what was asked, and wakes the task.
 //! 4. The task clears `held` and wakes the others, in the order in which they stopped. That is the order in which they
-//!    were ready, and none has a higher priority than the task. So everybody is where they were. (A task to which an event comes
-//!    meanwhile stops like the others, and goes on with them.)
+//!    were ready, and none has a higher priority than the task. So everybody is where they were. (A task to which an
+//!    event comes meanwhile stops like the others, and goes on with them.)
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};

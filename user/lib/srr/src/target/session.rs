@@ -5,8 +5,8 @@
 //!
 //! # One reply object for each place is enough
 //!
-//! A task that waits to receive needs an empty one, a task that waits for a reply is held in one, and no task does both.
-//! A task that receives without waiting takes one for the sender, who from then on waits for a reply.
+//! A task that waits to receive needs an empty one, a task that waits for a reply is held in one, and no task does
+//! both. A task that receives without waiting takes one for the sender, who from then on waits for a reply.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -163,8 +163,8 @@ impl Session {
         }
     }
 
-    /// Makes the calling thread that of an identifier. Answers whether that could be noted: another thread may be in the
-    /// way.
+    /// Makes the calling thread that of an identifier. Answers whether that could be noted: another thread may be in
+    /// the way.
     pub fn own(&self, tid: Tid) -> bool {
         let thread = thread::current_id() as u64;
         let owner = &self.owners[thread as usize % OWNERS];

@@ -19,8 +19,8 @@ impl<W: Word> Condition<W> {
         Condition { gate: Gate::new() }
     }
 
-    /// Gives the lock up, waits to be notified, until a time if there is one, and takes the lock again. Answers how it was
-    /// taken, and whether the caller was notified.
+    /// Gives the lock up, waits to be notified, until a time if there is one, and takes the lock again. Answers how it
+    /// was taken, and whether the caller was notified.
     /// Errors: `NotHeld`; then it has not waited.
     pub fn wait(
         &self,

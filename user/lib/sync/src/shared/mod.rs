@@ -1,7 +1,7 @@
 //! The same for memory that several processes share, any of which may end at any moment.
 //!
-//! Nothing here is a pointer, and no step leaves anything half done: whoever ends, ends between two states that the others
-//! understand. A [`Crowd`] has at most [`MEMBERS`] members, each a thread that can be woken.
+//! Nothing here is a pointer, and no step leaves anything half done: whoever ends, ends between two states that the
+//! others understand. A [`Crowd`] has at most [`MEMBERS`] members, each a thread that can be woken.
 //!
 //! ```text
 //!   crowd     who is next: a counter of tickets; for each member the ticket with which it waits
@@ -10,10 +10,11 @@
 //!   permits   how many nobody has                                    + gate
 //!   condition                                                          gate
 //! ```
-//! Whoever has to wait takes a ticket, sets its bit, and looks again. The lock, or a permit, is for the waiting member with
-//! the lowest ticket, and while anybody waits, for nobody else: so all are served in the order in which they came. A member
-//! that has ended is passed over. Waking somebody is only a hint to look again; a waiter that nobody wakes looks after a
-//! while by itself, so what is lost when somebody ends between changing a state and waking another costs time and no more.
+//! Whoever has to wait takes a ticket, sets its bit, and looks again. The lock, or a permit, is for the waiting member
+//! with the lowest ticket, and while anybody waits, for nobody else: so all are served in the order in which they came.
+//! A member that has ended is passed over. Waking somebody is only a hint to look again; a waiter that nobody wakes
+//! looks after a while by itself, so what is lost when somebody ends between changing a state and waking another costs
+//! time and no more.
 
 mod condition;
 mod lock;
@@ -156,8 +157,8 @@ impl<W: Word> Gate<W> {
 
     /// Waits until `take` has taken what this gate is for; until a time if there is one.
     ///
-    /// `take` is tried only by the member that has waited longest, and is told whether to see whether others have ended. `free`
-    /// says whether there is something to take. Answers what `take` has, or `None` when the time is up.
+    /// `take` is tried only by the member that has waited longest, and is told whether to see whether others have
+    /// ended. `free` says whether there is something to take. Answers what `take` has, or `None` when the time is up.
     fn pass<T>(
         &self,
         crowd: &impl Crowd<Word = W>,

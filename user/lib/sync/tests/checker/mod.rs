@@ -12,8 +12,8 @@ use tench_sync::Word;
 
 /// The checker's words.
 ///
-/// Of sequentially consistent accesses the checker knows only fences, so such a load has one before it and such a store one
-/// behind it.
+/// Of sequentially consistent accesses the checker knows only fences, so such a load has one before it and such a store
+/// one behind it.
 pub struct Checked(AtomicUsize);
 
 impl Word for Checked {

@@ -1,7 +1,7 @@
 //! Tries the user library on the target: `library [CASE]`. Prints a line for each case, and the number of failures.
 //!
-//! Build it for the target, and boot it with `./tench run --with FILE:bin/library`. `library panic`, `library overflow` and
-//! `library null` end with a report.
+//! Build it for the target, and boot it with `./tench run --with FILE:bin/library`. `library panic`, `library overflow`
+//! and `library null` end with a report.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 

@@ -26,8 +26,8 @@ impl<R: Read> Lines<R> {
         self.bytes[self.rest.clone()].contains(&b'\n')
     }
 
-    /// Reads the next line into `line` instead of what is in it, with its line feed; the last line may have none. Answers whether
-    /// there was one.
+    /// Reads the next line into `line` instead of what is in it, with its line feed; the last line may have none.
+    /// Answers whether there was one.
     pub fn next_line(&mut self, line: &mut Vec<u8>) -> Result<bool, Error> {
         line.clear();
         loop {
@@ -59,8 +59,8 @@ impl<R: Read> Read for Lines<R> {
     }
 }
 
-/// Gathers what is written, and passes it on when it is full and when it is [flushed](Self::flush). What was not flushed before it
-/// is dropped is lost: only whoever flushes learns whether it arrived.
+/// Gathers what is written, and passes it on when it is full and when it is [flushed](Self::flush). What was not
+/// flushed before it is dropped is lost: only whoever flushes learns whether it arrived.
 #[derive(Debug)]
 pub struct Output<W> {
     target: W,

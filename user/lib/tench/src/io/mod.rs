@@ -1,12 +1,12 @@
 //! Standard input and output, and other streams of bytes.
 //!
 //! Whoever starts a process may give it streams as input, output and error output (`STDIN`, `STDOUT`, `STDERR` in
-//! [`slot`]); what it is not given is the console. Output goes as it is printed, a message for each call of `print!` or `println!`, so
-//! that lines of several programs are not mixed. A process without a console that holds the kernel capability (the first servers)
-//! prints on the kernel's early output. Any other process prints nowhere.
+//! [`slot`]); what it is not given is the console. Output goes as it is printed, a message for each call of `print!` or
+//! `println!`, so that lines of several programs are not mixed. A process without a console that holds the kernel
+//! capability (the first servers) prints on the kernel's early output. Any other process prints nowhere.
 //!
-//! What a program prints when nobody reads any more ends it with exit code [`BROKEN`]; what cannot be written for another reason, to a
-//! file for want of space, ends it with a message and exit code 1. [`write()`] says so instead.
+//! What a program prints when nobody reads any more ends it with exit code [`BROKEN`]; what cannot be written for
+//! another reason, to a file for want of space, ends it with a message and exit code 1. [`write()`] says so instead.
 
 mod buffered;
 mod end;

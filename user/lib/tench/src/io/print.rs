@@ -7,8 +7,8 @@ use tench_console_client::protocol::MAX_TEXT;
 use super::{OUTPUT, Place, write, write_error};
 use crate::process;
 
-/// Exit code of a program that prints when nobody reads any more: as a program has elsewhere that a signal ends for that (128 and
-/// the number of `SIGPIPE`).
+/// Exit code of a program that prints when nobody reads any more: as a program has elsewhere that a signal ends for
+/// that (128 and the number of `SIGPIPE`).
 pub const BROKEN: i32 = 141;
 
 /// Gathers parts of text, to write them in as few messages as possible: when it is full, and when it is dropped.

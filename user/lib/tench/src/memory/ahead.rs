@@ -1,8 +1,8 @@
 //! Frames of one page that were made ahead of need.
 //!
 //! Making eight frames in one call costs less than three times as much as making one. So a process that keeps needing
-//! single pages has them made so: side by side in memory and in slots. They are given out one by one, each to go its own
-//! way; what is left can be given back at any time.
+//! single pages has them made so: side by side in memory and in slots. They are given out one by one, each to go its
+//! own way; what is left can be given back at any time.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::PAGE_BITS;

@@ -1,8 +1,8 @@
 //! Memory for the books of the address space.
 //!
-//! It lies in a part of the address space that no other code uses, below an entry of its own of the table of level 0. So
-//! the tables that show it need no shadow, and the books never need themselves in order to grow. One table of level 2 shows
-//! all of it.
+//! It lies in a part of the address space that no other code uses, below an entry of its own of the table of level 0.
+//! So the tables that show it need no shadow, and the books never need themselves in order to grow. One table of level
+//! 2 shows all of it.
 
 use tench_abi::Kind;
 use tench_abi::layout::address::BOOKS_SIZE;

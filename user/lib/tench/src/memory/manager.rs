@@ -16,8 +16,8 @@ use crate::process;
 
 /// Log2 of the largest frame that is mapped whole.
 pub const MAX_REGION_BITS: u8 = 30;
-/// Log2 of the bytes of a stack that are found at once, at least, because a stack is used without gaps. As many at its top are there
-/// from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
+/// Log2 of the bytes of a stack that are found at once, at least, because a stack is used without gaps. As many at its
+/// top are there from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
 const STACK_BITS: u8 = 14;
 const FIRST_STACK: u64 = 1 << STACK_BITS;
 /// Regions of memory that comes on demand are this large at least; a smaller one is one frame from the start.
@@ -132,8 +132,8 @@ impl Manager {
         Ok(mapped)
     }
 
-    /// Reserves at least `size` bytes of readable and writable memory, a page of which is found when it is first touched.
-    /// Without self-paging, and for a small range, all of it is found now.
+    /// Reserves at least `size` bytes of readable and writable memory, a page of which is found when it is first
+    /// touched. Without self-paging, and for a small range, all of it is found now.
     pub fn anonymous(&mut self, size: u64, kind: Kind, guard: u64) -> Result<Mapped, Error> {
         let size = size.max(1).checked_next_multiple_of(PAGE).ok_or(Error::BadSize)?;
         let is_stack = kind == Kind::Stack;

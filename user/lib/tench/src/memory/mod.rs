@@ -9,9 +9,10 @@
 //!                                                          books: memory for its nodes
 //! ```
 //! A process that handles its page faults (all that the process server starts) gets memory *on demand*: large heap
-//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory, or a run of pages, is mapped
-//! when it is first touched. The handler needs the manager, so what runs under the manager's lock must never fault: the books and
-//! the manager are always there, and before the lock is taken, so is the stack that will be needed.
+//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory, or a run of pages, is
+//! mapped when it is first touched. The handler needs the manager, so what runs under the manager's lock must never
+//! fault: the books and the manager are always there, and before the lock is taken, so is the stack that will be
+//! needed.
 
 mod ahead;
 mod books;
@@ -191,8 +192,8 @@ pub fn comes_on_demand() -> bool {
     manager().is_lazy()
 }
 
-/// Sees to it that memory from `address` on can be accessed without a fault: for those who may not have one, as handlers
-/// of upcalls.
+/// Sees to it that memory from `address` on can be accessed without a fault: for those who may not have one, as
+/// handlers of upcalls.
 pub fn make_present(address: usize, size: usize) -> Result<(), Error> {
     manager().make_present(address as u64, size as u64)
 }
@@ -287,8 +288,8 @@ impl<T> Drop for Made<T> {
     }
 }
 
-/// Makes a kernel object. `size` is log2 of bytes for untyped memory and frames, log2 of slots for capability nodes, the
-/// level for page tables, and ignored for others.
+/// Makes a kernel object. `size` is log2 of bytes for untyped memory and frames, log2 of slots for capability nodes,
+/// the level for page tables, and ignored for others.
 pub fn make<T: Object>(size: u64) -> Result<Made<T>, Error> {
     let (place, piece) = manager().resources.make(T::KIND, size)?;
     Ok(Made { cap: Cap::new(place), piece })
@@ -353,7 +354,8 @@ fn region_bits(bytes: usize) -> Result<u8, Error> {
     if bits > MAX_REGION_BITS { Err(Error::BadSize) } else { Ok(bits) }
 }
 
-/// Zeroed memory that comes on demand, a page or a run of pages at a time, where it is touched. Dropping it gives it back.
+/// Zeroed memory that comes on demand, a page or a run of pages at a time, where it is touched. Dropping it gives it
+/// back.
 #[derive(Debug)]
 pub struct Anonymous {
     mapped: Mapped,

@@ -11,7 +11,8 @@
 //! unused nodes as pieces were given out, so that each of them can come back: [`take`](Pieces::take) refuses otherwise,
 //! and nothing is ever forgotten. Nodes come from the books ([`array`](Pieces::array)) before a piece is taken.
 //!
-//! A piece in which something lies still that other cores have, and that is wanted no more, waits in a queue until they do not have it.
+//! A piece in which something lies still that other cores have, and that is wanted no more, waits in a queue until they
+//! do not have it.
 
 use tench_abi::CapAddress;
 use tench_paging::pool::{Array, Node, Pool};
@@ -88,7 +89,8 @@ pub struct Free {
     /// The next and the previous one of the same size.
     next: u32,
     previous: u32,
-    /// The next one of the same bucket; in an unused node, the next unused one. In the queue, the slot of what lies there still.
+    /// The next one of the same bucket; in an unused node, the next unused one. In the queue, the slot of what lies
+    /// there still.
     chain: u32,
 }
 
@@ -149,7 +151,8 @@ impl<const N: usize> Pieces<N> {
         self.nodes.array()
     }
 
-    /// Takes a piece of `1 << bits` bytes: out of the smallest that is large enough. `None` if there is none, or no room.
+    /// Takes a piece of `1 << bits` bytes: out of the smallest that is large enough. `None` if there is none, or no
+    /// room.
     pub fn take(&mut self, bits: u8) -> Option<Piece> {
         let piece = self.take_for_ever(bits)?;
         self.owed += 1;
@@ -179,7 +182,8 @@ impl<const N: usize> Pieces<N> {
         self.owed += parts - 1;
     }
 
-    /// Gives a piece back that was taken. If its whole block is free now, the block is answered, and no longer known here.
+    /// Gives a piece back that was taken. If its whole block is free now, the block is answered, and no longer known
+    /// here.
     pub fn free(&mut self, piece: Piece) -> Option<Piece> {
         self.owed = self.owed.saturating_sub(1);
         self.put_back(piece)

@@ -2,10 +2,10 @@
 //!
 //! Its memory comes on demand, so it could have addresses for more than there is, and the process would end when it
 //! touches them. But whoever asks the heap expects to be told: `malloc` answers null. So each region of the heap is a
-//! promise: the heap gets a further one only if the memory server could give, now, what all of them together still lack.
-//! That is asked when the heap grows, and not reserved there, so another process can be faster where no quota protects
-//! this one; and what the process holds ready itself is not counted, so that a refusal can come early. Memory that is meant
-//! to be larger than what there is, and touched here and there, is [`Anonymous`](super::Anonymous).
+//! promise: the heap gets a further one only if the memory server could give, now, what all of them together still
+//! lack. That is asked when the heap grows, and not reserved there, so another process can be faster where no quota
+//! protects this one; and what the process holds ready itself is not counted, so that a refusal can come early. Memory
+//! that is meant to be larger than what there is, and touched here and there, is [`Anonymous`](super::Anonymous).
 
 use tench_abi::memory::PAGE_SIZE;
 use tench_mem_client::Mem;

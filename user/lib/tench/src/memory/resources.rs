@@ -1,9 +1,9 @@
 //! Slots, untyped memory and kernel objects of this process.
 //!
-//! Nothing here nests: making an object takes a slot and a piece; a piece may need a block from the memory server, whose
-//! capability needs one more slot; a new node of slots needs a block and two slots. So the last few slots are kept back
-//! for that, and nodes for free pieces are kept back likewise. And nothing here touches memory that comes on demand, or
-//! leaves another message than before in the message area.
+//! Nothing here nests: making an object takes a slot and a piece; a piece may need a block from the memory server,
+//! whose capability needs one more slot; a new node of slots needs a block and two slots. So the last few slots are
+//! kept back for that, and nodes for free pieces are kept back likewise. And nothing here touches memory that comes on
+//! demand, or leaves another message than before in the message area.
 
 use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_BITS};
@@ -32,8 +32,8 @@ const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
 
 /// Free pieces whose nodes are there from the start: enough for a small program.
 const PIECES: usize = 256;
-/// The same of pieces that do not come back. There is one of each size at most, because only a size of which there is none
-/// asks for a block.
+/// The same of pieces that do not come back. There is one of each size at most, because only a size of which there is
+/// none asks for a block.
 const LASTING_PIECES: usize = 128;
 
 /// All of it.
@@ -179,7 +179,8 @@ impl Resources {
         Ok(())
     }
 
-    /// Takes untyped memory for what stays until the process ends. In the first process, all memory is what it was given.
+    /// Takes untyped memory for what stays until the process ends. In the first process, all memory is what it was
+    /// given.
     fn lasting_piece(&mut self, bits: u8) -> Result<Piece, Error> {
         if let Some(piece) = self.lasting.take_for_ever(bits) {
             return Ok(piece);
@@ -232,8 +233,8 @@ impl Resources {
     /// Asks the memory server for a block.
     fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
         let place = self.slots.take().ok_or(Error::NoSlots)?;
-        // This may be a page fault, and the program about to send something, or to receive in slots that it offered. The
-        // request and its answer have few words, which travel in registers, and a capability comes but none goes.
+        // This may be a page fault, and the program about to send something, or to receive in slots that it offered.
+        // The request and its answer have few words, which travel in registers, and a capability comes but none goes.
         let offered = offered_slots();
         self.requests += 1;
         let block = Mem::STANDARD.allocate(u32::from(bits), place);
@@ -321,8 +322,8 @@ impl Resources {
         }
     }
 
-    /// Destroys an object that `make` made, and every capability to it. If other cores have it, they are asked for it by that, and it is
-    /// destroyed when they do not have it any more: until then its slot and memory are kept.
+    /// Destroys an object that `make` made, and every capability to it. If other cores have it, they are asked for it
+    /// by that, and it is destroyed when they do not have it any more: until then its slot and memory are kept.
     pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
         match self.try_to_destroy(place, piece) {
             Err(tench_abi::Error::ForeignCopies) => {
@@ -414,8 +415,8 @@ impl Backend for Resources {
 
     fn grow<T: Copy + Default + 'static>(&mut self, count: usize) -> Option<&'static mut [T]> {
         let place = Books::grow(self, size_of::<T>() * count).ok()?;
-        // SAFETY: the memory is mapped, readable and writable, for ever, large enough, aligned to a page, and nobody else
-        // knows of it.
+        // SAFETY: the memory is mapped, readable and writable, for ever, large enough, aligned to a page, and nobody
+        // else knows of it.
         Some(unsafe { super::books::nodes(place, count) })
     }
 }

@@ -19,13 +19,14 @@ const fn place_of(address: usize) -> *mut u64 {
 /// Copies bytes of memory of which one side may be shared with other processes.
 ///
 /// # Safety
-/// So many bytes are mapped at both places, which do not overlap, and no reference of this process's forbids the accesses.
+/// So many bytes are mapped at both places, which do not overlap, and no reference of this process's forbids the
+/// accesses.
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: the caller says so. What another process writes meanwhile is some bytes or others.
     unsafe { to.copy_from_nonoverlapping(from, length) };
-    // The copy is what counts from now on: as this may have changed both places, nothing that was copied is looked up again
-    // where it came from, which somebody else may have changed.
+    // The copy is what counts from now on: as this may have changed both places, nothing that was copied is looked up
+    // again where it came from, which somebody else may have changed.
     // SAFETY: there is no instruction.
     unsafe { core::arch::asm!("/* {0} {1} */", in(reg) from, in(reg) to, options(nostack, preserves_flags)) };
 }
@@ -118,7 +119,8 @@ impl Window {
         });
     }
 
-    /// Copies from one place of the window to another. Offsets and length are multiples of 64; the places do not overlap.
+    /// Copies from one place of the window to another. Offsets and length are multiples of 64; the places do not
+    /// overlap.
     pub fn copy_within(&self, from: usize, to: usize, length: usize) {
         self.check(from, length);
         assert!(from.is_multiple_of(LINE) && from.abs_diff(to) >= length, "{from:#x} and {to:#x} overlap");

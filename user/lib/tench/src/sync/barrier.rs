@@ -15,7 +15,8 @@ impl Barrier {
         Barrier { raw: RawBarrier::of(AtomicUsize::new(0), line(), size) }
     }
 
-    /// Waits until as many threads have arrived as it was made for. Answers true to one of them: the one that came last.
+    /// Waits until as many threads have arrived as it was made for. Answers true to one of them: the one that came
+    /// last.
     pub fn wait(&self) -> bool {
         self.raw.wait()
     }

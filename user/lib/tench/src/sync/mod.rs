@@ -1,9 +1,10 @@
-//! Mutex, condition variable, semaphore, read-write lock, barrier, once: without system calls as long as nobody has to wait.
+//! Mutex, condition variable, semaphore, read-write lock, barrier, once: without system calls as long as nobody has to
+//! wait.
 //!
-//! The algorithms are those of `tench-sync`: whoever asks first gets first, and nothing spins. A thread that has to wait
-//! puts itself in a queue of the lock, and waits for the notification in its thread block. Whoever lets it go on takes it
-//! out of the queue and signals that notification. Both are system calls on an object of this process: between threads of one
-//! process no other address space is ever switched to.
+//! The algorithms are those of `tench-sync`: whoever asks first gets first, and nothing spins. A thread that has to
+//! wait puts itself in a queue of the lock, and waits for the notification in its thread block. Whoever lets it go on
+//! takes it out of the queue and signals that notification. Both are system calls on an object of this process: between
+//! threads of one process no other address space is ever switched to.
 //!
 //! What threads of several processes share is in [`shared`].
 

@@ -9,8 +9,8 @@ use tench_sys::Instant;
 
 use super::{RawReadWrite, line};
 
-/// Data that many threads read at a time, or one changes. Readers and writers wait in one line, so neither starve: who comes
-/// while a writer waits, waits behind it. A thread that reads must therefore not ask to read once more.
+/// Data that many threads read at a time, or one changes. Readers and writers wait in one line, so neither starve: who
+/// comes while a writer waits, waits behind it. A thread that reads must therefore not ask to read once more.
 pub struct RwLock<T: ?Sized> {
     raw: RawReadWrite,
     data: UnsafeCell<T>,

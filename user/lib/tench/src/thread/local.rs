@@ -1,8 +1,8 @@
 //! Data of which each thread has its own.
 //!
-//! A [`LocalKey`] is a number that is given out when it is first needed; a thread's data lie in a table under these numbers.
-//! Finding them takes no lock and no system call. They are made when the thread first asks for them, and dropped when it ends,
-//! the newest first. The main thread's are not dropped: the process ends with it.
+//! A [`LocalKey`] is a number that is given out when it is first needed; a thread's data lie in a table under these
+//! numbers. Finding them takes no lock and no system call. They are made when the thread first asks for them, and
+//! dropped when it ends, the newest first. The main thread's are not dropped: the process ends with it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::own::Own;
 
-/// Rounds of dropping, in case that data of one kind make others anew while they are dropped. What is made in the last round
-/// stays.
+/// Rounds of dropping, in case that data of one kind make others anew while they are dropped. What is made in the last
+/// round stays.
 const ROUNDS: usize = 4;
 
 /// The next number.
@@ -98,8 +98,8 @@ impl Locals {
     }
 }
 
-/// The running thread's data; null in a thread without any. Whoever follows the pointer makes no reference that lasts while
-/// functions of others are called, because those may come here, too.
+/// The running thread's data; null in a thread without any. Whoever follows the pointer makes no reference that lasts
+/// while functions of others are called, because those may come here, too.
 #[inline]
 fn locals() -> *mut Locals {
     Own::current().map_or(core::ptr::null_mut(), |own| own.locals.get())
@@ -156,8 +156,8 @@ impl<T: 'static> LocalKey<T> {
         LocalKey { number: Number::new(), make }
     }
 
-    /// Runs a function on the running thread's. Panics in a thread that this library did not start, and if it is made while
-    /// it is being made.
+    /// Runs a function on the running thread's. Panics in a thread that this library did not start, and if it is made
+    /// while it is being made.
     #[inline]
     pub fn with<R>(&'static self, function: impl FnOnce(&T) -> R) -> R {
         let place = match find(self.number.get()) {

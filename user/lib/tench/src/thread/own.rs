@@ -55,8 +55,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// What the runtime keeps for a thread. The thread block's `runtime` holds its address, or 0 in threads that did not begin in
-/// this library; those have no data of their own.
+/// What the runtime keeps for a thread. The thread block's `runtime` holds its address, or 0 in threads that did not
+/// begin in this library; those have no data of their own.
 ///
 /// Only its own thread reads and writes it while that thread runs.
 #[repr(C)]
@@ -67,8 +67,8 @@ pub struct Own {
     pub locals: UnsafeCell<Locals>,
     /// Its name.
     pub name: Cell<Name>,
-    /// The error number that programs in C see. It is here and not among the data, because those take memory, and what it
-    /// says may be that there is none.
+    /// The error number that programs in C see. It is here and not among the data, because those take memory, and what
+    /// it says may be that there is none.
     pub error: Cell<i32>,
 }
 

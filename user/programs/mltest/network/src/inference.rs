@@ -26,7 +26,8 @@ impl core::fmt::Display for Damage {
     }
 }
 
-/// Shows a picture to a model, and answers the scores of the digits. `page` gives the model's pages, each once, in order.
+/// Shows a picture to a model, and answers the scores of the digits. `page` gives the model's pages, each once, in
+/// order.
 pub fn infer(mut page: impl FnMut(usize, &mut Page), picture: &Picture) -> Result<[i32; CLASSES], Damage> {
     let mut bytes = [0; PAGE];
     page(0, &mut bytes);

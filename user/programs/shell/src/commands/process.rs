@@ -271,8 +271,8 @@ fn kill_all(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     outcomes.into_iter().collect()
 }
 
-/// Refuses the console that the system began with: while it stands still nobody sees what the shell says, or is heard by it.
-/// (One that is killed is started again.)
+/// Refuses the console that the system began with: while it stands still nobody sees what the shell says, or is heard
+/// by it. (One that is killed is started again.)
 fn spare_console(process: &Process) -> Outcome {
     if process.parent == pid::INIT && process.base_name() == "console" {
         return Err(Failure::Refused("the shell could not be seen or heard without the console".into()));

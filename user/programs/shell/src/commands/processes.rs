@@ -56,11 +56,13 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
 /// Indices of processes and how deep in the tree they stand.
 type Order = Vec<(usize, usize)>;
 
-/// Processes in the order of a tree: below each one those that it started. Only what comes from `root`, if there is one.
+/// Processes in the order of a tree: below each one those that it started. Only what comes from `root`, if there is
+/// one.
 ///
-/// One pass from the last to the first finds all children; the time is that of sorting by number, which the processes are already.
-/// A process has a higher number than its parent on the same core, so there is no circle; were there one over several cores, which only
-/// a monitor that does not tell the truth can say, each of its processes would still be shown once at most.
+/// One pass from the last to the first finds all children; the time is that of sorting by number, which the processes
+/// are already. A process has a higher number than its parent on the same core, so there is no circle; were there one
+/// over several cores, which only a monitor that does not tell the truth can say, each of its processes would still be
+/// shown once at most.
 pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
     let places: BTreeMap<u64, usize> =
         processes.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();

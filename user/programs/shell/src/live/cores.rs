@@ -104,7 +104,8 @@ pub fn status(pid: u64) -> Result<Process, Refusal> {
     if is_here(pid) { Ok(of_here(&PROCS.status(pid)?)) } else { Ok(of_another(&monitor()?.status(pid)?)) }
 }
 
-/// The process with the next higher number, on its core or the next that has one. Cores that do not answer are passed over.
+/// The process with the next higher number, on its core or the next that has one. Cores that do not answer are passed
+/// over.
 pub fn next(after: u64) -> Option<Process> {
     let mut after = after;
     loop {

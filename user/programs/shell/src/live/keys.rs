@@ -1,11 +1,11 @@
 //! Ctrl-C and Ctrl-Z while programs run.
 //!
-//! The console, which edits lines itself then, signals a notification. A thread of its own waits for it, because the main thread
-//! waits for the programs' end, or for somebody to read what a command writes to them. It interrupts the programs, which kills
-//! those that have not asked to be told, or suspends them. Where that does not end what the main thread waits for, it ends the wait
-//! by suspending and resuming the main thread: a call that is interrupted so ends with an error. That is done only while the main
-//! thread is in a call that is prepared for it ([`interruptible`]), and until it has noticed, since it may just have been before or
-//! behind the call.
+//! The console, which edits lines itself then, signals a notification. A thread of its own waits for it, because the
+//! main thread waits for the programs' end, or for somebody to read what a command writes to them. It interrupts the
+//! programs, which kills those that have not asked to be told, or suspends them. Where that does not end what the main
+//! thread waits for, it ends the wait by suspending and resuming the main thread: a call that is interrupted so ends
+//! with an error. That is done only while the main thread is in a call that is prepared for it ([`interruptible`]), and
+//! until it has noticed, since it may just have been before or behind the call.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,8 +65,8 @@ impl Keys {
 
 /// Sets what keys are about from now on.
 pub fn set(pids: &[u64], on_key: OnKey) {
-    // The thread that obeys has the same priority: if it was woken for others before, it is its turn now, and finds nothing to
-    // do.
+    // The thread that obeys has the same priority: if it was woken for others before, it is its turn now, and finds
+    // nothing to do.
     yield_now();
     let mut foreground = FOREGROUND.lock();
     foreground.pids = pids.into();

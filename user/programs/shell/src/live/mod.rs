@@ -79,8 +79,8 @@ impl Live {
     }
 }
 
-/// Prepares a program: one of the boot archive, or, if it is called by a path, one that this shell reads from a file. `None` if there is no
-/// such program.
+/// Prepares a program: one of the boot archive, or, if it is called by a path, one that this shell reads from a file.
+/// `None` if there is no such program.
 fn prepare(procs: Procs, program: &str) -> Result<Option<Spawn>, Refusal> {
     match procs.prepare(program) {
         Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => {}

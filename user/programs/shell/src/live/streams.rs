@@ -81,7 +81,8 @@ pub fn write(stream: Stream, bytes: &[u8]) -> Result<(), Unwritten> {
 }
 
 pub fn close(stream: Stream) {
-    // An end whose server was started again is closed already. A key may have interrupted the call; then it is made again.
+    // An end whose server was started again is closed already. A key may have interrupted the call; then it is made
+    // again.
     while let Err(Failure::Lost(Lost::Aborted)) = client(stream).close() {}
     let slot = CapAddress(stream.0);
     // It is there: nobody else deletes it.

@@ -13,8 +13,8 @@ impl Console<Standing> {
     /// Standard input and output as every process finds them.
     pub const STANDARD: Console<Standing> = Console::at(Standing(slot::CONSOLE));
 
-    /// Writes text of any length. Each [`MAX_TEXT`] bytes of it stay together. If the server is started again meanwhile, what
-    /// was on the way may appear twice, and is not lost.
+    /// Writes text of any length. Each [`MAX_TEXT`] bytes of it stay together. If the server is started again
+    /// meanwhile, what was on the way may appear twice, and is not lost.
     pub fn write(self, text: &[u8]) -> Result<(), Failure> {
         text.chunks(MAX_TEXT).try_for_each(|part| again(|| self.put(part)))
     }
@@ -26,8 +26,8 @@ impl Console<Standing> {
         Ok(text.len())
     }
 
-    /// Reads until a deadline. `None`: nothing came in time. Should the server be kept from answering then, the kernel ends the wait a
-    /// few milliseconds later; what comes from another core's console at that very moment is lost.
+    /// Reads until a deadline. `None`: nothing came in time. Should the server be kept from answering then, the kernel
+    /// ends the wait a few milliseconds later; what comes from another core's console at that very moment is lost.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
         let limited = Console::at(Until::with_grace(self.way(), deadline));
         let text = match again(|| limited.get_until(buffer.len().min(MAX_TEXT), deadline)) {

@@ -6,9 +6,10 @@ use tench_sys::{Instant, Notification};
 /// The terminal: text out, text in, and who has it.
 #[interface(client = Console, version = 1)]
 pub trait ConsoleService {
-    /// Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when there is
-    /// room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and backspace reach the terminal; the
-    /// others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A character may come in several writes.
+    /// Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when
+    /// there is room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and
+    /// backspace reach the terminal; the others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A
+    /// character may come in several writes.
     /// Errors: `Full`.
     #[method(1)]
     fn put(
@@ -19,9 +20,9 @@ pub trait ConsoleService {
         text: Bytes<'_, MAX_TEXT>,
     ) -> Result<Option<()>, Error>;
 
-    /// Reads at most so many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of it), in
-    /// raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is an answer of 0 bytes.
-    /// While a foreground process is set, others wait.
+    /// Reads at most so many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of it),
+    /// in raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is an answer of 0
+    /// bytes. While a foreground process is set, others wait.
     /// Errors: `Interrupted` (Ctrl-C in canonical mode), `Full`.
     #[method(2)]
     fn get(
@@ -31,14 +32,14 @@ pub trait ConsoleService {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error>;
 
-    /// Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode does what it
-    /// does in canonical mode once that is the mode.
+    /// Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode
+    /// does what it does in canonical mode once that is the mode.
     /// Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
     #[method(3)]
     fn set_mode(&mut self, caller: Caller, powers: Powers, mode: Mode) -> Result<(), Error>;
 
-    /// The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle of a
-    /// line.
+    /// The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle
+    /// of a line.
     #[method(4)]
     fn state(&mut self) -> Result<(Mode, u64, bool), Error>;
 
@@ -68,7 +69,8 @@ pub trait ConsoleService {
     #[method(8)]
     fn drain(&mut self, caller: Caller, later: Later<'_, (), Error>) -> Result<Option<()>, Error>;
 
-    /// Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody else at that time.
+    /// Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody
+    /// else at that time.
     /// Errors: `TimedOut`, `Interrupted`, `Full`.
     #[method(9)]
     fn get_until(
@@ -79,8 +81,8 @@ pub trait ConsoleService {
         deadline: Instant,
     ) -> Result<Option<Bytes<'_, MAX_TEXT>>, Error>;
 
-    /// Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is a
-    /// character like others.
+    /// Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is
+    /// a character like others.
     /// Errors: `NotYours`.
     #[method(10)]
     fn set_suspend_signal(

@@ -1,6 +1,7 @@
 //! The file server's interface.
 //!
-//! A path names a file or directory from the root on, with or without a `/` before it; `.` is where one is, `..` one further up.
+//! A path names a file or directory from the root on, with or without a `/` before it; `.` is where one is, `..` one
+//! further up.
 
 use tench_protocol::{ArrayString, Caller, Given, Powers, Replies, Sent, Text, Words, interface};
 use tench_sys::Endpoint;
@@ -8,9 +9,9 @@ use tench_sys::Endpoint;
 /// Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
 /// [stream](stream.md); they belong to the process that asks, and are closed when it ends.
 ///
-/// Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power `files`, and
-/// change what the process itself made: write, remove, rename. Anything else needs the power `files`, and files of the boot archive
-/// cannot be changed at all.
+/// Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power
+/// `files`, and change what the process itself made: write, remove, rename. Anything else needs the power `files`, and
+/// files of the boot archive cannot be changed at all.
 #[interface(client = Files, version = 3)]
 pub trait FilesService {
     /// Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
@@ -19,8 +20,8 @@ pub trait FilesService {
     fn pipe(&mut self, caller: Caller) -> Result<(Sent<Endpoint, Given>, Sent<Endpoint, Given>), Error>;
 
     /// Opens a file. The capability goes to the empty slot.
-    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the boot
-    /// archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the
+    /// boot archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
     #[method(2)]
     fn open(
         &mut self,
@@ -35,8 +36,8 @@ pub trait FilesService {
     #[method(3)]
     fn status(&mut self, path: Text<'_, MAX_PATH>) -> Result<Status, Error>;
 
-    /// The entry of a directory with the first name after another in the order of their bytes (from the beginning: after the
-    /// empty name), and its name.
+    /// The entry of a directory with the first name after another in the order of their bytes (from the beginning:
+    /// after the empty name), and its name.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `NoMoreEntries`.
     #[method(4)]
     fn next(
@@ -45,7 +46,8 @@ pub trait FilesService {
         after: Text<'_, MAX_PATH>,
     ) -> Result<(Status, ArrayString<MAX_PATH>), Error>;
 
-    /// Makes a directory. In one that was made with the power `files` everybody may make something, in another its maker alone.
+    /// Makes a directory. In one that was made with the power `files` everybody may make something, in another its
+    /// maker alone.
     /// Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NotAllowed`, `NoSpace`.
     #[method(5)]
     fn make_directory(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
@@ -56,8 +58,8 @@ pub trait FilesService {
     fn remove(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
 
     /// Gives a file or directory another path. A file that lies there is removed.
-    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`, `NotAllowed`,
-    /// `IntoItself`, `NoSpace`.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`,
+    /// `NotAllowed`, `IntoItself`, `NoSpace`.
     #[method(7)]
     fn rename(
         &mut self,
@@ -71,11 +73,12 @@ pub trait FilesService {
     #[method(8)]
     fn usage(&mut self) -> Result<Usage, Error>;
 
-    /// A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of that lives any more, and
-    /// otherwise 0: files of a family count for nobody when its last process has ended. Answers another process of the same
-    /// core, if the server must know whether that one lives: one that was given an end by a process that has ended, or has opened its first. If it does
-    /// not live, this is to be said of it, too; otherwise `process_lives`. One request closes a limited number of ends: if there are more,
-    /// it answers the process itself.
+    /// A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of
+    /// that lives any more, and otherwise 0: files of a family count for nobody when its last process has ended.
+    /// Answers another process of the same core, if the server must know whether that one lives: one that was given an
+    /// end by a process that has ended, or has opened its first. If it does not live, this is to be said of it, too;
+    /// otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
+    /// process itself.
     #[method(9, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error>;
 

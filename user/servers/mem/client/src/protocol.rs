@@ -1,8 +1,8 @@
 //! The memory server's interfaces.
 //!
-//! A client is known by the badge of its capability, whose process is also the number of its account. The capability without a
-//! badge is the authority over all accounts; `init` and the process server hold it. What lies where, who else has how much, and
-//! the choice of addresses are for those with the power `memory`.
+//! A client is known by the badge of its capability, whose process is also the number of its account. The capability
+//! without a badge is the authority over all accounts; `init` and the process server hold it. What lies where, who else
+//! has how much, and the choice of addresses are for those with the power `memory`.
 
 use tench_protocol::{Arrived, Caller, Given, List, Powers, Sent, Words, interface};
 use tench_sys::Untyped;
@@ -10,9 +10,9 @@ use tench_sys::Untyped;
 /// Blocks of physical memory.
 #[interface(client = Mem, version = 3)]
 pub trait MemService {
-    /// Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server
-    /// alone can ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for those
-    /// with the power `memory`.
+    /// Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server alone can
+    /// ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for
+    /// those with the power `memory`.
     /// Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
     #[method(1)]
     fn give(
@@ -33,32 +33,34 @@ pub trait MemService {
         size_bits: u32,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error>;
 
-    /// Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The server does no more than
-    /// a part at a time, so that it can serve others; `free` of the client asks until it is done.
-    /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on this core is deleted,
-    /// and the block stays), `Unfinished`.
+    /// Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The
+    /// server does no more than a part at a time, so that it can serve others; `free` of the client asks until it is
+    /// done.
+    /// Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on
+    /// this core is deleted, and the block stays), `Unfinished`.
     #[method(3)]
     fn free_part(&mut self, caller: Caller, number: u16) -> Result<u64, Error>;
 
-    /// Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the rest
-    /// stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number; answers that of the upper
-    /// half, and log2 of the size of each.
+    /// Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the
+    /// rest stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number;
+    /// answers that of the upper half, and log2 of the size of each.
     /// Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
     #[method(4)]
     fn divide(&mut self, caller: Caller, number: u16) -> Result<Granted, Error>;
 
-    /// All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the power
-    /// `memory`.
+    /// All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the
+    /// power `memory`.
     #[method(5)]
     fn totals(&mut self, powers: Powers) -> Result<Totals, Error>;
 
-    /// The account with the next higher number, of those that the caller may see: its own, or with the power `memory` all.
+    /// The account with the next higher number, of those that the caller may see: its own, or with the power `memory`
+    /// all.
     /// Errors: `NoSuchAccount` when there is none.
     #[method(6)]
     fn next_account(&mut self, caller: Caller, powers: Powers, after: u64) -> Result<Account, Error>;
 
-    /// Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is opened if need
-    /// be.
+    /// Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is
+    /// opened if need be.
     /// Errors: `OutOfMemory`, `TooManyBlocks`.
     #[method(7, authority)]
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error>;
@@ -88,9 +90,10 @@ pub trait MemService {
     #[method(12, power(MEMORY))]
     fn reclaim_part(&mut self, number: u16) -> Result<u64, Error>;
 
-    /// Opens the account of a process below that of another one, its parent: from now on what is on it counts for every limit above it,
-    /// and this limit counts for it and all that are opened below it. A limit that is no lower than the next above is none of its own
-    /// (`NO_QUOTA`). What is below the parent stays below its limit when the parent has ended.
+    /// Opens the account of a process below that of another one, its parent: from now on what is on it counts for every
+    /// limit above it, and this limit counts for it and all that are opened below it. A limit that is no lower than the
+    /// next above is none of its own (`NO_QUOTA`). What is below the parent stays below its limit when the parent has
+    /// ended.
     /// Errors: `OutOfMemory`, `TooManyBlocks`, `TooDeep`.
     #[method(14, authority)]
     fn open_account(&mut self, account: u64, parent: u64, bytes: u64) -> Result<(), Error>;
@@ -105,7 +108,8 @@ pub trait MemService {
     #[method(16, power(MEMORY))]
     fn find(&mut self, holder: u64, number: u16) -> Result<Extent, Error>;
 
-    /// Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from now on.
+    /// Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from
+    /// now on.
     /// Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
     #[method(13, authority)]
     fn add(&mut self, memory: Arrived<'_, Untyped, Given>) -> Result<(), Error>;

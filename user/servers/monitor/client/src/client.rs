@@ -4,11 +4,12 @@ use crate::Failure;
 use crate::protocol::{Error, Monitor};
 
 impl Monitor {
-    /// The core on which the fewest processes run ([`load`](Monitor::load)); of several the one with the lowest number. Cores that do
-    /// not answer are passed over.
+    /// The core on which the fewest processes run ([`load`](Monitor::load)); of several the one with the lowest number.
+    /// Cores that do not answer are passed over.
     ///
-    /// What is counted is what somebody has started, whether it works or waits. So what is started one after another is spread
-    /// evenly, before any of it has used the processor; how busy servers are, and how much each program has to do, nobody knows before.
+    /// What is counted is what somebody has started, whether it works or waits. So what is started one after another is
+    /// spread evenly, before any of it has used the processor; how busy servers are, and how much each program has to
+    /// do, nobody knows before.
     pub fn least_loaded(self) -> Result<u64, Failure> {
         let (count, _) = self.cores()?;
         least((0..count).map(|core| (core, self.load(core))))

@@ -18,16 +18,17 @@ pub trait MonitorService {
     #[method(2)]
     fn core(&mut self, core: u64) -> Result<Core, Error>;
 
-    /// Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter that took.
+    /// Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter
+    /// that took.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(3)]
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
-    /// Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its arguments, each of
-    /// which ends with a zero byte. Answers the process's number, which no process of any core has besides. Its parent is the
-    /// process that asks, of whichever core.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`, `BadProgram`, `OutOfMemory`,
-    /// `TooManyProcesses`, `TextTooLong` as on the caller's own core.
+    /// Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its
+    /// arguments, each of which ends with a zero byte. Answers the process's number, which no process of any core has
+    /// besides. Its parent is the process that asks, of whichever core.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`,
+    /// `BadProgram`, `OutOfMemory`, `TooManyProcesses`, `TextTooLong` as on the caller's own core.
     #[method(4)]
     fn spawn(
         &mut self,
@@ -47,9 +48,10 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<Process>, Error>;
 
-    /// Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own core those of
-    /// all cores.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`, `NotAllowed`, `Essential`.
+    /// Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own
+    /// core those of all cores.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`,
+    /// `NotAllowed`, `Essential`.
     #[method(6)]
     fn kill(
         &mut self,
@@ -59,8 +61,9 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<()>, Error>;
 
-    /// What is known about the process with the next higher number. Those of one core are numbered one after another; the search ends
-    /// with the last of the core to which `after` belongs, so a list of all begins anew with each core's [`first`].
+    /// What is known about the process with the next higher number. Those of one core are numbered one after another;
+    /// the search ends with the last of the core to which `after` belongs, so a list of all begins anew with each
+    /// core's [`first`].
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
     #[method(7)]
     fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error>;
@@ -102,8 +105,9 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<Process>, Error>;
 
-    /// Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how many. That one
-    /// ends by itself is no error; and if one may not be killed, the others are nevertheless, and that is the answer.
+    /// Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how
+    /// many. That one ends by itself is no error; and if one may not be killed, the others are nevertheless, and that
+    /// is the answer.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
     #[method(12)]
     fn kill_all(
@@ -115,8 +119,8 @@ pub trait MonitorService {
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<u64>, Error>;
 
-    /// Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is killed, and so
-    /// is that one the next time. Answers whether it was killed.
+    /// Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is
+    /// killed, and so is that one the next time. Answers whether it was killed.
     /// Errors: as `kill`.
     #[method(13)]
     fn interrupt(
@@ -127,13 +131,14 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<bool>, Error>;
 
-    /// How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not count.
+    /// How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not
+    /// count.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
     #[method(14)]
     fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
-    /// The living process of this path or base name with the next higher number. The search ends with the last of the core to which
-    /// `after` belongs.
+    /// The living process of this path or base name with the next higher number. The search ends with the last of the
+    /// core to which `after` belongs.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
     #[method(15)]
     fn find(
@@ -143,11 +148,12 @@ pub trait MonitorService {
         name: Text<'_, MAX_NAME>,
         after: u64,
     ) -> Result<Option<u64>, Error>;
-    /// Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word that says what it is for.
-    /// Answered when it lies there, or is on its way there, for the process to `take`. The copy allows what the caller's allows; on another
-    /// core, an endpoint can be called and sent to, not received at, and a notification be signalled, not waited for.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`, `MailboxFull`,
-    /// `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
+    /// Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word
+    /// that says what it is for. Answered when it lies there, or is on its way there, for the process to `take`. The
+    /// copy allows what the caller's allows; on another core, an endpoint can be called and sent to, not received at,
+    /// and a notification be signalled, not waited for.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`,
+    /// `MailboxFull`, `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
     #[method(20)]
     fn give(
         &mut self,
@@ -158,8 +164,9 @@ pub trait MonitorService {
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error>;
 
-    /// Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The capability leaves the
-    /// caller, also if that is refused: the memory is again part of what it was made of, when it has come back (`recall`).
+    /// Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The
+    /// capability leaves the caller, also if that is refused: the memory is again part of what it was made of, when it
+    /// has come back (`recall`).
     /// Errors: as `give`, and `Lent`, `InUse`.
     #[method(21)]
     fn lend(
@@ -180,10 +187,11 @@ pub trait MonitorService {
         later: Later<'_, (Letter, Sent<Any, Given>), Error>,
     ) -> Result<Option<(Letter, Sent<Any, Given>)>, Error>;
 
-    /// Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the kernel to revoke or
-    /// delete it because there are foreign copies. Answered when no other core has a copy, nor anything that was made of one.
-    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory it is has it taken
-    /// back by trying to revoke it), `Full`.
+    /// Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the
+    /// kernel to revoke or delete it because there are foreign copies. Answered when no other core has a copy, nor
+    /// anything that was made of one.
+    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory
+    /// it is has it taken back by trying to revoke it), `Full`.
     #[method(23)]
     fn revoke(
         &mut self,
@@ -192,29 +200,29 @@ pub trait MonitorService {
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error>;
 
-    /// Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave it, and that has this
-    /// number. Answered when nothing is left of it there.
+    /// Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave
+    /// it, and that has this number. Answered when nothing is left of it there.
     /// Errors: `Full`, `NoSuchBlock`.
     #[method(24)]
     fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error>;
 
-    /// Gives what begins at a physical address back to the core that it came from, whose capabilities here were deleted. It goes back
-    /// after a moment in any case.
+    /// Gives what begins at a physical address back to the core that it came from, whose capabilities here were
+    /// deleted. It goes back after a moment in any case.
     /// Errors: `NotForeign`, `InUse`.
     #[method(25, power(MEMORY))]
     fn give_back(&mut self, address: u64) -> Result<(), Error>;
 
-    /// What this core's monitor keeps books of: objects of this core that others have, objects of others that this one has, capabilities
-    /// that were sent and not taken, how often another monitor said what none says, and endpoints and
+    /// What this core's monitor keeps books of: objects of this core that others have, objects of others that this one
+    /// has, capabilities that were sent and not taken, how often another monitor said what none says, and endpoints and
     /// notifications that are used from other cores.
     #[method(26)]
     fn exchanged(&mut self) -> Result<Exchanged, Error>;
 
-    /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A core gives only what
-    /// leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many bytes were given; this core's memory server
-    /// has them a moment later.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing, `OutOfMemory` if it
-    /// has nothing in one piece; `CoreLost`, `Refused`.
+    /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A
+    /// core gives only what leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many
+    /// bytes were given; this core's memory server has them a moment later.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing,
+    /// `OutOfMemory` if it has nothing in one piece; `CoreLost`, `Refused`.
     #[method(27)]
     fn grow(
         &mut self,
@@ -224,8 +232,9 @@ pub trait MonitorService {
         bytes: u64,
     ) -> Result<Option<u64>, Error>;
 
-    /// The process server of any core, as it is for processes of its own: it sees who asks, and what the caller prepares there and starts has it
-    /// as its parent. What is prepared is given up when the caller has deleted the capability. The capability goes to the empty slot.
+    /// The process server of any core, as it is for processes of its own: it sees who asks, and what the caller
+    /// prepares there and starts has it as its parent. What is prepared is given up when the caller has deleted the
+    /// capability. The capability goes to the empty slot.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for who is no process.
     #[method(28)]
     fn processes(

@@ -212,7 +212,8 @@ impl<K: Kernel, P> Hands<K, P> {
         is_free
     }
 
-    /// Whether somebody here is meant by a name. What a core has asked for that has stopped is nobody's: it names nobody any more.
+    /// Whether somebody here is meant by a name. What a core has asked for that has stopped is nobody's: it names
+    /// nobody any more.
     fn may_arrive(&self, name: Name) -> bool {
         !self.closed.has(name.0) && self.mail.may_arrive(name)
     }

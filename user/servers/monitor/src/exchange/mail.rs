@@ -4,8 +4,8 @@
 //! capability will arrive; then the capability, and then it is taken. Name and capability may come in either order,
 //! because a capability comes from the core that owns it, and the name from the core that sends it.
 //!
-//! Places are shared by the families of those who send ([`Places`]): who floods somebody else fills up his own. Who sends is a badge
-//! without powers.
+//! Places are shared by the families of those who send ([`Places`]): who floods somebody else fills up his own. Who
+//! sends is a badge without powers.
 
 use alloc::vec::Vec;
 
@@ -111,8 +111,8 @@ impl<P> Mail<P> {
         Ok(ticket)
     }
 
-    /// What comes under this name from the core that owns it is for who has the ticket. Answers whether there is such a ticket.
-    /// If that core [has stopped](Self::lose), nothing comes any more.
+    /// What comes under this name from the core that owns it is for who has the ticket. Answers whether there is such a
+    /// ticket. If that core [has stopped](Self::lose), nothing comes any more.
     pub fn address(&mut self, (sender, request): Name, ticket: u64, owner: Core, has_stopped: bool) -> bool {
         let early = self.early.iter().position(|(name, ..)| *name == (sender, request));
         let Some(letter) = self.find(sender, ticket) else { return false };
@@ -175,8 +175,8 @@ impl<P> Mail<P> {
         letter
     }
 
-    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters without a name, and for
-    /// messages of its.
+    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters
+    /// without a name, and for messages of its.
     pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
         let comes_from_there =
             |letter: &Place| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);

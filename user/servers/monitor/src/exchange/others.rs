@@ -123,7 +123,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.finish(parcel, carried.map(drop));
     }
 
-    /// What came next of a core and is an endpoint: from where, for which ticket, and for which process that is, if there is one.
+    /// What came next of a core and is an endpoint: from where, for which ticket, and for which process that is, if
+    /// there is one.
     pub fn arriving(&mut self) -> Option<(Core, u64, Option<Client>, Carried)> {
         let (from, ticket, carried) = self.hands.arriving.pop_front()?;
         Some((from, ticket, self.hands.mail.receiver(from, ticket), carried))
@@ -164,7 +165,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.machine.awaited()
     }
 
-    /// Looks whether a core is off. If it is, it has stopped, and all others hear of it, who look themselves. Answers whether it is.
+    /// Looks whether a core is off. If it is, it has stopped, and all others hear of it, who look themselves. Answers
+    /// whether it is.
     pub fn stop(&mut self, core: Core) -> bool {
         if core == self.hands.core || !self.hands.kernel.is_off(core) {
             return false;

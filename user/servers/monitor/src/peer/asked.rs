@@ -33,8 +33,9 @@ pub enum Asked {
     Gift(Box<Gift>),
 }
 
-/// What a core was asked and has not answered, at the places of the requests in the channel. The channel lets in only answers to what is in
-/// flight, so what is at the place of an answer is what it answers, or nothing if nobody waits any more.
+/// What a core was asked and has not answered, at the places of the requests in the channel. The channel lets in only
+/// answers to what is in flight, so what is at the place of an answer is what it answers, or nothing if nobody waits
+/// any more.
 pub struct Table {
     /// As many as can be in flight, from the first request on.
     places: Vec<Option<Asked>>,

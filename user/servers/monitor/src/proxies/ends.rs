@@ -54,7 +54,8 @@ impl<K: Kernel> Proxies<K> {
             return;
         }
         let numbers = self.released.entry(core).or_default();
-        // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without end.
+        // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without
+        // end.
         if numbers.len() < RELEASED {
             numbers.push_back(number);
         }
@@ -87,8 +88,8 @@ impl<K: Kernel> Proxies<K> {
         self.drop_held(held);
     }
 
-    /// A core has stopped: what is held for it is not needed any more. Who asks its endpoints is refused until nobody has them, and who
-    /// signals its notifications is not heard.
+    /// A core has stopped: what is held for it is not needed any more. Who asks its endpoints is refused until nobody
+    /// has them, and who signals its notifications is not heard.
     pub fn lose(&mut self, core: u64) {
         self.held.numbers(core).into_iter().for_each(|number| self.released(core, number));
         self.held.lose(core);

@@ -1,4 +1,5 @@
-//! What is held for other cores: copies of capabilities of this one, with which their requests are made and their signals given.
+//! What is held for other cores: copies of capabilities of this one, with which their requests are made and their
+//! signals given.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 //! What is signalled at proxies of notifications, until it is said to the cores of these.
 //!
-//! Signals of one proxy that were not said are one, as the kernel's are: so however many there are, they take no memory but what a proxy
-//! takes. What waits is said in the order in which it began to wait, so that no proxy at which much is signalled keeps others waiting.
+//! Signals of one proxy that were not said are one, as the kernel's are: so however many there are, they take no memory
+//! but what a proxy takes. What waits is said in the order in which it began to wait, so that no proxy at which much is
+//! signalled keeps others waiting.
 
 use alloc::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
-//! What processes of this core want to start on others. The highest priority that they may give, this core's process server knows: a worker asks
-//! it, and then the other core's monitor is told that with the request. What a process says itself does not count.
+//! What processes of this core want to start on others. The highest priority that they may give, this core's process
+//! server knows: a worker asks it, and then the other core's monitor is told that with the request. What a process says
+//! itself does not count.
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;

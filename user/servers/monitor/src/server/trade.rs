@@ -54,7 +54,8 @@ impl Server {
     /// Passes on what the books of capabilities have to say, to whomever. Answers whether there was nothing at all.
     #[inline]
     pub(super) fn exchange(&mut self, port: &mut Port) -> bool {
-        // Most of what a monitor does has nothing to do with capabilities. (All else that makes work here is done below.)
+        // Most of what a monitor does has nothing to do with capabilities. (All else that makes work here is done
+        // below.)
         if self.is_settled && !self.books.is_touched() && self.refused.is_empty() {
             return true;
         }
@@ -188,7 +189,8 @@ impl Server {
         }
     }
 
-    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size. Otherwise there is why not.
+    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size. Otherwise
+    /// there is why not.
     pub(super) fn give_memory(&mut self, core: u64, number: Number, words: &[u64]) {
         let place = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
         let (Some(to), Some(peer)) = (capabilities::core(core), self.peers.iter_mut().find(|peer| peer.core == core))

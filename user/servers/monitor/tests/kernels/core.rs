@@ -1,7 +1,7 @@
 //! One core: the kernel, whose first thread is the monitor and all of its clients.
 //!
-//! Each core has memory of its own, 1 MiB of the machine's. The host's kernels have each a buffer, which begins at the same
-//! address; so what is another core's lies where no memory of a kernel's own is, and addresses are translated:
+//! Each core has memory of its own, 1 MiB of the machine's. The host's kernels have each a buffer, which begins at the
+//! same address; so what is another core's lies where no memory of a kernel's own is, and addresses are translated:
 //!
 //! ```text
 //!  machine's      BASE + 0 MiB    BASE + 1 MiB    BASE + 2 MiB

@@ -1,8 +1,9 @@
-//! Several cores in one process: each with the kernel itself and a monitor's books around it, in an order that a seed decides.
+//! Several cores in one process: each with the kernel itself and a monitor's books around it, in an order that a seed
+//! decides.
 //!
-//! What runs on a core and what is on its way between two is chosen step by step; everything else is what runs on the target. So
-//! a run that went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test kernels`.
-//! `TENCH_RUNS=N` plays so many.
+//! What runs on a core and what is on its way between two is chosen step by step; everything else is what runs on the
+//! target. So a run that went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test
+//! kernels`. `TENCH_RUNS=N` plays so many.
 
 mod core;
 mod judge;
@@ -19,12 +20,12 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// Later seeds with which a core that stops shows what a mistake would do: a deletion that never ends, if a stand-in stays marked; a letter
-/// that waits for ever, if what a stopped owner had sent comes before its name.
+/// Later seeds with which a core that stops shows what a mistake would do: a deletion that never ends, if a stand-in
+/// stays marked; a letter that waits for ever, if what a stopped owner had sent comes before its name.
 const FOUND: [u64; 2] = [129, 823];
 
-/// Plays all seeds and those that have `found` something, or the one that is wanted, and says with which one it went wrong. Answers how often
-/// somebody looked whether a core had stopped, and it had.
+/// Plays all seeds and those that have `found` something, or the one that is wanted, and says with which one it went
+/// wrong. Answers how often somebody looked whether a core had stopped, and it had.
 fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
     let seeds: Vec<u64> = match variable("TENCH_SEED") {
         Some(seed) => vec![seed],
@@ -48,8 +49,8 @@ fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
     looked
 }
 
-/// Whatever three cores make, copy, delete, send, lend and take back: no memory is two things at any time, what was taken back is
-/// nowhere, and in the end all memory is where it was.
+/// Whatever three cores make, copy, delete, send, lend and take back: no memory is two things at any time, what was
+/// taken back is nowhere, and in the end all memory is where it was.
 #[test]
 fn traffic_among_kernels_leaves_nothing() {
     let looked = play(&[], |seed| {

@@ -290,7 +290,8 @@ impl World {
         }
     }
 
-    /// Delivers a line, ends a deletion, or lets somebody hear that a core has stopped. Answers whether there was anything to do.
+    /// Delivers a line, ends a deletion, or lets somebody hear that a core has stopped. Answers whether there was
+    /// anything to do.
     fn go_on(&mut self) -> bool {
         self.collect();
         let lines = self.channels.iter().filter(|(_, lines)| !lines.is_empty()).map(|(pair, _)| *pair);

@@ -1,7 +1,7 @@
 //! A kernel that is none: endpoints and notifications, and who has which capability to them.
 //!
-//! Slots and the places of endpoints are used again as soon as they are free, the last that was freed first. So whoever remembers one for too
-//! long finds something else there.
+//! Slots and the places of endpoints are used again as soon as they are free, the last that was freed first. So whoever
+//! remembers one for too long finds something else there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -222,7 +222,8 @@ impl<M: Clone> Fake<M> {
         self.taken.iter().copied().filter(|slot| ![self.common, self.signals].contains(slot)).collect()
     }
 
-    /// Signals with what lies in a slot. Answers if a process is to hear of that: at which notification, and which bits.
+    /// Signals with what lies in a slot. Answers if a process is to hear of that: at which notification, and which
+    /// bits.
     pub fn signal_with(&mut self, slot: CapAddress, bits: u64) -> Option<(usize, u64)> {
         let cap = self.caps.get(&slot.0).filter(|cap| cap.rights.contains(Rights::WRITE))?;
         let (place, bits) = (cap.place, if cap.badge == 0 { bits } else { cap.badge });

@@ -1,8 +1,9 @@
-//! Endpoints and notifications that are reached from other cores: several cores in one process, each with a monitor's books and a kernel that is none,
-//! whose processes send, copy, mint, drop, revoke, call and signal in an order that a seed decides.
+//! Endpoints and notifications that are reached from other cores: several cores in one process, each with a monitor's
+//! books and a kernel that is none, whose processes send, copy, mint, drop, revoke, call and signal in an order that a
+//! seed decides.
 //!
-//! What went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test proxies`. `TENCH_RUNS=N` plays so
-//! many.
+//! What went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test proxies`.
+//! `TENCH_RUNS=N` plays so many.
 
 mod kernel;
 mod rules;
@@ -40,7 +41,8 @@ fn play(run: impl Fn(u64) -> World) {
     all.check(runs);
 }
 
-/// Whatever processes of two to four cores do: a capability is what it was, wherever it is, until it is revoked, and nothing is left.
+/// Whatever processes of two to four cores do: a capability is what it was, wherever it is, until it is revoked, and
+/// nothing is left.
 #[test]
 fn every_capability_stays_what_it_is() {
     play(|seed| {

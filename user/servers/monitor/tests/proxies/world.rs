@@ -1,4 +1,5 @@
-//! Some cores with their books, the channels between them, and what their processes do; and what every capability ought to be.
+//! Some cores with their books, the channels between them, and what their processes do; and what every capability ought
+//! to be.
 
 mod judge;
 mod signals;
@@ -507,7 +508,8 @@ impl World {
                 assert_eq!(why, Error::Gone);
                 self.tally.gone += 1;
                 let is_there = meaning.is_some_and(|meaning| self.is_alive(&meaning, false));
-                // A monitor that says anything may have said before that it does not need it, or have named it so that it comes back twice.
+                // A monitor that says anything may have said before that it does not need it, or have named it so that
+                // it comes back twice.
                 let is_hostile = self.hostile.is_some_and(|hostile| hostile == from || hostile == to);
                 assert!(!is_there || is_hostile, "what was sent does not arrive");
             }

@@ -5,17 +5,18 @@ use tench_procs_client::Standing;
 use tench_protocol::{Arrived, Caller, Given, Later, Powers, Replies, Sent, Text, interface};
 use tench_sys::Endpoint;
 
-/// Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's begin with
-/// its own: `chess/board`. Names without are the system's: only those with the power `names` register them, so that nobody
-/// else can take the name of a server that is being started again.
+/// Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's
+/// begin with its own: `chess/board`. Names without are the system's: only those with the power `names` register them,
+/// so that nobody else can take the name of a server that is being started again.
 #[interface(client = Names, version = 2)]
 pub trait NamesService {
     /// Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
-    /// one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the family of the process
-    /// that looked the name up: so a server knows its clients. If moreover the name is the system's, the badge says what powers that process has. A name
-    /// that the process has registered before stands for the new endpoint.
-    /// Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another process), `Full` (no
-    /// name is free, or the process's family has more than are free).
+    /// one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the
+    /// family of the process that looked the name up: so a server knows its clients. If moreover the name is the
+    /// system's, the badge says what powers that process has. A name that the process has registered before stands for
+    /// the new endpoint.
+    /// Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another
+    /// process), `Full` (no name is free, or the process's family has more than are free).
     #[method(1)]
     fn register(
         &mut self,
@@ -52,14 +53,15 @@ pub trait NamesService {
     #[method(4)]
     fn unregister(&mut self, caller: Caller, name: Text<'_, MAX_NAME>) -> Result<(), Error>;
 
-    /// The first name after another in alphabetical order (from the beginning: after the empty name) and the process that
-    /// registered it.
+    /// The first name after another in alphabetical order (from the beginning: after the empty name) and the process
+    /// that registered it.
     /// Errors: `Unknown` when there is none.
     #[method(5)]
     fn next(&mut self, name: Text<'_, MAX_NAME>) -> Result<(Text<'_, MAX_NAME>, u64), Error>;
 
-    /// A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server must know whether that
-    /// one lives: one that has registered its first name. If it does not live, this is to be said of it, too; otherwise `process_lives`.
+    /// A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server
+    /// must know whether that one lives: one that has registered its first name. If it does not live, this is to be
+    /// said of it, too; otherwise `process_lives`.
     #[method(6, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<Option<u64>, Error>;
 

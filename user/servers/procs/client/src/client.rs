@@ -36,8 +36,8 @@ impl Procs {
         }
     }
 
-    /// Waits until a process has ended, no longer than until a time. Should the server be kept from answering then, the kernel ends
-    /// the wait a few milliseconds later.
+    /// Waits until a process has ended, no longer than until a time. Should the server be kept from answering then, the
+    /// kernel ends the wait a few milliseconds later.
     /// Errors: as `wait_limited`.
     pub fn wait_until(self, process: u64, deadline: Instant) -> Result<Status, Failure> {
         match Procs::at(Until::with_grace(self.way(), deadline)).wait_limited(process, deadline) {
@@ -46,9 +46,9 @@ impl Procs {
         }
     }
 
-    /// Kills every process of this path or base name, also those that are started meanwhile, and answers how many. That one ends by
-    /// itself is no error; and if one may not be killed, the others are nevertheless, and that is the answer. A caller of
-    /// this name ends in its turn.
+    /// Kills every process of this path or base name, also those that are started meanwhile, and answers how many. That
+    /// one ends by itself is no error; and if one may not be killed, the others are nevertheless, and that is the
+    /// answer. A caller of this name ends in its turn.
     pub fn kill_all(self, name: &str) -> Result<u64, Failure> {
         let (mut after, mut killed, mut refused) = (0, 0, None);
         loop {

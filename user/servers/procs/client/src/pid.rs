@@ -1,5 +1,6 @@
-//! Numbers of processes. No two processes of the machine have the same, on whichever cores they run: the core stands above, and below it
-//! what its process server calls the process. Processes of the first core have the numbers that they had before there were others.
+//! Numbers of processes. No two processes of the machine have the same, on whichever cores they run: the core stands
+//! above, and below it what its process server calls the process. Processes of the first core have the numbers that
+//! they had before there were others.
 
 use core::fmt;
 

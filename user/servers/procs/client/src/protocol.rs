@@ -1,8 +1,9 @@
 //! The process server's interface.
 //!
-//! *Strings* are text in which each string ends with a zero byte. Starting a program takes at least two requests: `create`
-//! makes a record and answers its process identifier (`create_of` and `write` do, for a program that is none of the boot archive), `append` adds to arguments and environment, `give` passes capabilities
-//! along, and `start` loads the program and lets it run.
+//! *Strings* are text in which each string ends with a zero byte. Starting a program takes at least two requests:
+//! `create` makes a record and answers its process identifier (`create_of` and `write` do, for a program that is none
+//! of the boot archive), `append` adds to arguments and environment, `give` passes capabilities along, and `start`
+//! loads the program and lets it run.
 
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
@@ -15,46 +16,47 @@ use tench_sys::{Endpoint, Instant, Notification};
 #[expect(clippy::too_many_arguments, reason = "how a process runs is said at once, and who says it is checked first")]
 #[interface(client = Procs, version = 3)]
 pub trait ProcsService {
-    /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for in
-    /// `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from the program's name:
-    /// the process will have what is said of it before its start, and by itself the usual priority, or its parent's ceiling if
-    /// that is lower, and no powers.
-    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to which the
-    /// capability was given has ended.
+    /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for
+    /// in `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from
+    /// the program's name: the process will have what is said of it before its start, and by itself the usual priority,
+    /// or its parent's ceiling if that is lower, and no powers.
+    /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to
+    /// which the capability was given has ended.
     #[method(1)]
     fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
-    /// Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size` bytes, which the
-    /// caller has read himself. Its name is shown to others, and is its first argument; nothing follows from it. Otherwise the process
-    /// is as one that was made by `create`. What is handed over lies on the process's own account, in a power of two of bytes.
-    /// Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`; `NoSuchProcess`, `WrongState` if the process to which
-    /// the capability was given has ended.
+    /// Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size`
+    /// bytes, which the caller has read himself. Its name is shown to others, and is its first argument; nothing
+    /// follows from it. Otherwise the process is as one that was made by `create`. What is handed over lies on the
+    /// process's own account, in a power of two of bytes.
+    /// Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`;
+    /// `NoSuchProcess`, `WrongState` if the process to which the capability was given has ended.
     #[method(32)]
     fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error>;
 
-    /// Appends to the file of a program that is handed over. It is checked when the process is started: what has not been handed over by then
-    /// is missing.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge` (more than was said),
-    /// `Internal`.
+    /// Appends to the file of a program that is handed over. It is checked when the process is started: what has not
+    /// been handed over by then is missing.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge`
+    /// (more than was said), `Internal`.
     #[method(33)]
     fn write(&mut self, caller: Caller, process: u64, content: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
-    /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with zero
-    /// bytes, and one string can be spread over several requests. Until the process runs, what it is to be told lies in this server's
-    /// memory, of which each family has a share.
+    /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with
+    /// zero bytes, and one string can be spread over several requests. Until the process runs, what it is to be told
+    /// lies in this server's memory, of which each family has a share.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `TooMuchText`, `OutOfMemory`.
     #[method(2)]
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
-    /// Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to
-    /// `EXTRA + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
+    /// Passes a copy of a capability along to a process in preparation, in a slot of its own: one of `EXTRA` to `EXTRA
+    /// + EXTRA_COUNT - 1`, `NAMES`, `CONSOLE`, `FILES`, `STDIN`, `STDOUT`, `STDERR`, `KERNEL`, `INTERRUPT_CONTROL`,
     /// `SERVICE`.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
     #[method(3)]
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error>;
 
-    /// The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends with
-    /// the server: its clients are refused from then on instead of waiting for ever.
+    /// The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends
+    /// with the server: its clients are refused from then on instead of waiting for ever.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
     #[method(4)]
     fn give_away(
@@ -65,9 +67,10 @@ pub trait ProcsService {
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error>;
 
-    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a bit for each
-    /// ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a capability to the kernel, which
-    /// permits those. The ceiling is at most the caller's own, and the powers are among those of the capability that is used.
+    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a
+    /// bit for each ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a
+    /// capability to the kernel, which permits those. The ceiling is at most the caller's own, and the powers are among
+    /// those of the capability that is used.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
     #[method(5)]
     fn set_up(
@@ -81,10 +84,11 @@ pub trait ProcsService {
         given: u64,
     ) -> Result<(), Error>;
 
-    /// A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is started again, as
-    /// often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many each further time. Each time
-    /// it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
-    /// Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+    /// A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is
+    /// started again, as often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many
+    /// each further time. Each time it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
+    /// Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves
+    /// nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
     #[method(30, authority)]
     fn supervise(
         &mut self,
@@ -96,13 +100,14 @@ pub trait ProcsService {
         nodes: u32,
     ) -> Result<(), Error>;
 
-    /// This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of others.
+    /// This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of
+    /// others.
     /// Errors: `NoSuchProcess`, `WrongState`.
     #[method(31, authority)]
     fn stop_without(&mut self, process: u64) -> Result<(), Error>;
 
-    /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the program's
-    /// file, if that is why.
+    /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the
+    /// program's file, if that is why.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
     #[method(6)]
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error>;
@@ -122,14 +127,14 @@ pub trait ProcsService {
         process: u64,
     ) -> Result<Option<()>, Error>;
 
-    /// The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no more. What
-    /// was given before is forgotten.
+    /// The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no
+    /// more. What was given before is forgotten.
     /// Errors: `NoSuchProcess`, `WrongState`.
     #[method(24)]
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error>;
 
-    /// Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is that
-    /// one the next time. Answers whether it was killed.
+    /// Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is
+    /// that one the next time. Answers whether it was killed.
     /// Errors: as `kill`.
     #[method(25)]
     fn interrupt(
@@ -145,7 +150,8 @@ pub trait ProcsService {
     #[method(9)]
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
 
-    /// Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for somebody else at that time.
+    /// Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for
+    /// somebody else at that time.
     /// Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
     #[method(22)]
     fn wait_limited(
@@ -166,8 +172,8 @@ pub trait ProcsService {
     #[method(11)]
     fn next(&mut self, after: u64) -> Result<Status, Error>;
 
-    /// The process that `parent` started with the next higher number than `after`, as long as it is known. Children stay when their
-    /// parent ends; who it was stays in their `Status`.
+    /// The process that `parent` started with the next higher number than `after`, as long as it is known. Children
+    /// stay when their parent ends; who it was stays in their `Status`.
     /// Errors: `NoSuchProcess` when there is none.
     #[method(23)]
     fn child(&mut self, parent: u64, after: u64) -> Result<u64, Error>;
@@ -177,7 +183,8 @@ pub trait ProcsService {
     #[method(12)]
     fn find(&mut self, name: Text<'_, MAX_NAME>, after: u64) -> Result<u64, Error>;
 
-    /// Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it waits.
+    /// Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it
+    /// waits.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(13)]
     fn suspend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
@@ -203,14 +210,14 @@ pub trait ProcsService {
     #[method(18)]
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
 
-    /// Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the limit
-    /// it keeps. A child may have as much as its parent unless this is said.
+    /// Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the
+    /// limit it keeps. A child may have as much as its parent unless this is said.
     /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
     #[method(19)]
     fn limit(&mut self, caller: Caller, powers: Powers, process: u64, bytes: u64) -> Result<(), Error>;
 
-    /// The capability to one of the servers that every process gets, in this slot, after the server was started again; it
-    /// goes to the empty slot on offer. Answers when the server runs.
+    /// The capability to one of the servers that every process gets, in this slot, after the server was started again;
+    /// it goes to the empty slot on offer. Answers when the server runs.
     /// Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
     #[method(21)]
     fn reconnect(
@@ -220,8 +227,8 @@ pub trait ProcsService {
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 
-    /// The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It goes to the empty
-    /// slot on offer, and is gone when the server ends.
+    /// The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It
+    /// goes to the empty slot on offer, and is gone when the server ends.
     /// Errors: `NotRunning` (also if there is no such server).
     #[method(26, authority)]
     fn server(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
@@ -235,18 +242,19 @@ pub trait ProcsService {
     #[method(28)]
     fn load(&mut self) -> Result<u64, Error>;
 
-    /// A process of another core has one way less to ask something here, of those for which it was admitted (`admit`). After the last, what it
-    /// prepares is given up.
+    /// A process of another core has one way less to ask something here, of those for which it was admitted (`admit`).
+    /// After the last, what it prepares is given up.
     #[method(29, authority)]
     fn forget(&mut self, process: u64) -> Result<(), Error>;
 
-    /// What other cores are to know of a process of this one: its family, the highest priority that it may give, and whether its memory is limited.
+    /// What other cores are to know of a process of this one: its family, the highest priority that it may give, and
+    /// whether its memory is limited.
     /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
     #[method(34, authority)]
     fn vouch(&mut self, process: u64) -> Result<(u64, u8, bool), Error>;
 
-    /// A process of another core may start processes here until `forget` was said as often, with priorities up to this ceiling,
-    /// which is its own there. `client` is its badge, which says its family.
+    /// A process of another core may start processes here until `forget` was said as often, with priorities up to this
+    /// ceiling, which is its own there. `client` is its badge, which says its family.
     /// Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
     #[method(35, authority)]
     fn admit(&mut self, client: u64, ceiling: u8) -> Result<(), Error>;
@@ -437,7 +445,8 @@ tench_protocol::codes! {
         /// A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
         /// call: page faults are not handled then.
         InHandler = 13, "page fault in a fault handler";
-        /// The budget of the scheduling context was used up, and the thread's faults of that kind come to the process server.
+        /// The budget of the scheduling context was used up, and the thread's faults of that kind come to the process
+        /// server.
         Timeout = 14, "budget used up";
     }
 }
@@ -479,8 +488,8 @@ tench_protocol::codes! {
         FirstPage = 23, "a segment lies in the first page, which stays unmapped";
         /// A segment lies where the loader and libraries put things.
         BadAddress = 8, "a segment lies above the addresses for programs";
-        /// A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more than
-        /// 2 MiB in a position-independent program.
+        /// A segment's alignment is no power of two, or contradicts its address and its place in the file, or is more
+        /// than 2 MiB in a position-independent program.
         BadAlignment = 24, "a segment's alignment contradicts its address";
         /// Two segments share a page.
         SegmentsOverlap = 9, "two segments share a page";
@@ -502,7 +511,8 @@ tench_protocol::codes! {
         NeedsLibraries = 28, "it needs shared libraries; link it statically";
         /// A program with fixed addresses has a dynamic section.
         DynamicAtFixedAddress = 29, "it has a dynamic section and fixed addresses; link it statically or with -pie";
-        /// The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong size.
+        /// The dynamic section, or a table that it names, lies outside the file, has no end, or has entries of a wrong
+        /// size.
         BadDynamicSection = 30, "its dynamic section is damaged";
         /// A relocation other than by the distance from where the program was linked.
         UnknownRelocation = 31, "it has a relocation of an unknown kind; link it with -static -pie";
@@ -548,8 +558,8 @@ tench_protocol::codes! {
         BadSlot = 10, "a capability cannot be given in this slot, or it is taken";
         /// The priority exceeds the ceiling of whoever asks.
         PriorityTooHigh = 11, "the priority exceeds your ceiling";
-        /// The process is no descendant, and the capability used does not permit managing others; or a power or a quota is to be
-        /// passed on that the caller does not have.
+        /// The process is no descendant, and the capability used does not permit managing others; or a power or a quota
+        /// is to be passed on that the caller does not have.
         NotAllowed = 12, "this takes a power that you do not have; `caps` shows which you have";
         /// Too many threads wait.
         Full = 13, "too many threads wait; try again later";
@@ -567,7 +577,8 @@ tench_protocol::codes! {
         Exists = 20, "a server of this name is supervised already";
         /// A family of processes prepares others with more text than its share of the server's memory.
         TooMuchText = 21, "too many processes are prepared with too much text; start some, or give them up";
-        /// A family of processes has given more capabilities to processes in preparation than its share of the server's slots.
+        /// A family of processes has given more capabilities to processes in preparation than its share of the server's
+        /// slots.
         TooManyCapabilities = 24, "too many capabilities were given to processes in preparation; start some, or give them up";
         /// The file of a program that is handed over is larger than [`MAX_FILE`], or than was said.
         TooLarge = 22, "a program's file has at most 8 MiB, and no more bytes than were announced";

@@ -7,8 +7,8 @@ use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, Message, OWN_SP
 
 use crate::Procs;
 
-/// The way to a server that the process server gave in a well-known slot. When the server is started again, the capability is
-/// gone; the first call that finds that gets a new one and ends with [`Failure::Restarted`].
+/// The way to a server that the process server gave in a well-known slot. When the server is started again, the
+/// capability is gone; the first call that finds that gets a new one and ends with [`Failure::Restarted`].
 #[derive(Clone, Copy, Debug)]
 pub struct Standing(pub CapAddress);
 

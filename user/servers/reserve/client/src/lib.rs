@@ -24,8 +24,8 @@ pub struct Wish {
     pub budget: Duration,
     /// The shortest time between the beginnings of two jobs.
     pub period: Duration,
-    /// The time in which a job has to have had its budget, from its beginning; zero for half of the period. The shorter it is, the less of
-    /// the processor is taken.
+    /// The time in which a job has to have had its budget, from its beginning; zero for half of the period. The shorter
+    /// it is, the less of the processor is taken.
     pub deadline: Duration,
 }
 

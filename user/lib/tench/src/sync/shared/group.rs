@@ -324,7 +324,8 @@ impl GroupService for Server {
 
     fn member(&mut self, number: u64) -> Result<Sent<Notification>, Error> {
         let member = usize::try_from(number).ok().and_then(|number| self.members.get(number)).copied().flatten();
-        // The number of a member that ended without leaving is not given again: it may be written as the owner of a lock.
+        // The number of a member that ended without leaving is not given again: it may be written as the owner of a
+        // lock.
         member.filter(|member| exists(*member)).map(Sent::new).ok_or(Error::NoSuchMember)
     }
 

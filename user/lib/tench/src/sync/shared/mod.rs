@@ -8,17 +8,17 @@
 //!   process A: Group::new ── thread "group" keeps each member's notification, and gives copies of them to whoever asks
 //!   process B: Group::join(frame, endpoint)
 //! ```
-//! A process makes the [`Group`]: the frame, and a thread that serves the endpoint. It passes both capabilities to others,
-//! which join. In each process each thread that takes part becomes a [`Member`]: it makes a notification, hands a copy in, and
-//! gets a number. Without contention an operation changes words of the frame and nothing else. Who has to wait sleeps on its
-//! own notification; who wakes it signals that, and asks for a copy of it the first time.
+//! A process makes the [`Group`]: the frame, and a thread that serves the endpoint. It passes both capabilities to
+//! others, which join. In each process each thread that takes part becomes a [`Member`]: it makes a notification, hands
+//! a copy in, and gets a number. Without contention an operation changes words of the frame and nothing else. Who has
+//! to wait sleeps on its own notification; who wakes it signals that, and asks for a copy of it the first time.
 //!
-//! A process that ends takes its members' notifications along, by which the others notice: a lock that it held passes on as
-//! [`Taken::OwnerDied`], within about [`LONG`] if somebody waited already. The process that made the group must outlive the
-//! others' need to learn about new members.
+//! A process that ends takes its members' notifications along, by which the others notice: a lock that it held passes
+//! on as [`Taken::OwnerDied`], within about [`LONG`] if somebody waited already. The process that made the group must
+//! outlive the others' need to learn about new members.
 //!
-//! Those who share a frame trust each other not to write nonsense into it. What they cannot do is make anyone access memory
-//! outside of it: there are no pointers in it, and numbers from it are checked.
+//! Those who share a frame trust each other not to write nonsense into it. What they cannot do is make anyone access
+//! memory outside of it: there are no pointers in it, and numbers from it are checked.
 
 mod group;
 mod protocol;

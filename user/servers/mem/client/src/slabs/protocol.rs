@@ -7,8 +7,8 @@ pub use tench_mem_client::protocol::Error;
 
 /// Memory in the manner of seL4's untyped objects, given in bundles. What for: docs/manual/policies.md.
 ///
-/// Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server makes the
-/// objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
+/// Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server
+/// makes the objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
 #[interface(client = Slabs, version = 1)]
 pub trait SlabsService {
     /// Sets slabs up, of these sizes (log2), for dynamic and for static objects. Answers their number.
@@ -21,8 +21,9 @@ pub trait SlabsService {
     #[method(2, power(MEMORY))]
     fn take_down(&mut self) -> Result<(), Error>;
 
-    /// Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic objects or
-    /// static ones. The objects stay with the server. The sums in the answer are 0 for those without the power `memory`.
+    /// Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic
+    /// objects or static ones. The objects stay with the server. The sums in the answer are 0 for those without the
+    /// power `memory`.
     /// Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `QuotaExceeded`.
     #[method(3)]
     fn grant(

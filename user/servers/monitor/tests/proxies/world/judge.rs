@@ -1,4 +1,5 @@
-//! Whether every capability is what it ought to be, by asking the kernels and by following where it leads; and whether nothing is left.
+//! Whether every capability is what it ought to be, by asking the kernels and by following where it leads; and whether
+//! nothing is left.
 
 use std::collections::VecDeque;
 use tench_places::Client;
@@ -13,8 +14,8 @@ use crate::kernel::{Origin, Receiver};
 const MOST_HOPS: usize = 200;
 
 impl World {
-    /// Whether a capability leads to its endpoint, as far as that is known: if somebody on the way says anything, or has stopped, it
-    /// may (`otherwise`) or may not.
+    /// Whether a capability leads to its endpoint, as far as that is known: if somebody on the way says anything, or
+    /// has stopped, it may (`otherwise`) or may not.
     pub(super) fn is_alive(&self, meaning: &Meaning, otherwise: bool) -> bool {
         let (is_there, revoked) = self.endpoints[meaning.endpoint];
         let revoked_badge = meaning.mint.map_or(0, |(mint, _)| self.mints[mint]);
