@@ -1,9 +1,9 @@
-//! What `init` has left for this server: the boot archive, the other servers' endpoints, and in its arguments what it
-//! does not see itself.
+//! This module reads what `init` has passed to this server: the boot archive, the other servers' endpoints, and, in the
+//! arguments, facts that the server cannot find out itself.
 //!
 //! ```text
-//! process PATH PRIORITY CEILING     a process that init has not started by this server: init, mem and this one, in this order
-//! service NAME                      whose endpoint is next among those behind the archive's frames
+//! process PATH PRIORITY CEILING     a process started without this server: init, mem and procs, in this order
+//! service NAME                      owner of the next endpoint in the slots behind the archive's frames
 //! ```
 
 use alloc::boxed::Box;
@@ -16,24 +16,24 @@ use tench_loader::{LoadError, Shown};
 use tench_procs::catalogue::Catalogue;
 use tench_sys::{Cap, Endpoint};
 
-/// Everything that does not change while the system runs.
+/// Boot-time data that does not change while the system runs.
 #[derive(Clone, Copy)]
 pub struct Boot {
-    /// The archive's files, to be found fast.
+    /// Index of the archive's files.
     pub catalogue: &'static Catalogue<'static>,
-    /// The archive's memory, of which processes are shown parts.
+    /// Memory of the archive, parts of which are mapped into processes.
     pub shown: &'static Shown,
-    /// Servers, by their names.
+    /// Endpoints of the servers, by server name.
     services: &'static [(&'static str, Cap<Endpoint>)],
 }
 
-/// A process that was there before this server.
+/// A process that was started before this server.
 pub struct First {
-    /// Where its program lies in the archive.
+    /// Path of its program in the archive.
     pub path: &'static str,
     /// Priority of its main thread.
     pub priority: u8,
-    /// Highest priority that it may give.
+    /// Highest priority that it may assign.
     pub ceiling: u8,
 }
 
@@ -47,13 +47,13 @@ impl Boot {
         Ok(Boot { catalogue, shown, services })
     }
 
-    /// The endpoint of a server that `init` has given this one, without a badge.
+    /// Returns the unbadged endpoint of a server that `init` has passed to this one.
     pub fn service(&self, name: &str) -> Option<Cap<Endpoint>> {
         self.services.iter().find(|(server, _)| *server == name).map(|(_, endpoint)| *endpoint)
     }
 }
 
-/// The processes that `init` has started before it could ask this server, and itself: in the order of their numbers.
+/// Returns the processes that `init` started without this server, and `init` itself, in the order of their numbers.
 pub fn first_processes() -> impl Iterator<Item = First> {
     tench::args().skip(1).filter_map(|argument| {
         let mut words = argument.strip_prefix("process ")?.split(' ');
@@ -62,8 +62,8 @@ pub fn first_processes() -> impl Iterator<Item = First> {
     })
 }
 
-/// The endpoints that `init` gives this server. They are looked for once: each start and end of a process asks for
-/// several.
+/// Returns the endpoints that `init` has passed to this server. They are looked up once, because each start and end of
+/// a process needs several.
 fn services() -> Vec<(&'static str, Cap<Endpoint>)> {
     let first = slot::EXTRA.0 + tench_boot::frames(slot::EXTRA).count() as u32;
     let names = tench::args().skip(1).filter_map(|argument| argument.strip_prefix("service "));

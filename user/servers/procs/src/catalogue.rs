@@ -1,7 +1,7 @@
-//! Which files there are in the boot archive: read once, found in O(log n).
+//! The catalogue indexes the files of the boot archive: it is built once and looks files up in O(log n).
 //!
-//! The archive is a list in which each header must be checked. A process was searched in it several times, which took
-//! longer than loading it.
+//! The archive is a list whose headers must each be checked. Starting a process searched it several times, which took
+//! longer than loading the program.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,29 +14,28 @@ use tench_procs_client::protocol::Defect;
 /// A file of the boot archive.
 #[derive(Clone, Debug)]
 pub struct File<'a> {
-    /// Its path, without a leading `/`.
+    /// Path, without a leading `/`.
     pub path: String,
-    /// Its contents.
     pub contents: &'a [u8],
-    /// What it asks to be loaded, once somebody wanted to know.
+    /// The parsed program, filled in at first use.
     program: OnceCell<Result<Program<'a>, Defect>>,
 }
 
 impl<'a> File<'a> {
-    /// What it asks to be loaded, as it was linked. The file is read and checked the first time.
+    /// Returns the program as it was linked. The first call parses and checks the file.
     pub fn program(&self) -> Result<&Program<'a>, Defect> {
         self.program.get_or_init(|| Program::parse(self.contents)).as_ref().map_err(|defect| *defect)
     }
 }
 
-/// All files, by path.
+/// All files, sorted by path.
 #[derive(Clone, Debug)]
 pub struct Catalogue<'a> {
     files: Vec<File<'a>>,
 }
 
 impl<'a> Catalogue<'a> {
-    /// Reads the archive. Of two files with one path, the first counts, as everywhere.
+    /// Reads the archive. Of two files with the same path, the first counts, as everywhere.
     pub fn new(archive: &Archive<'a>) -> Catalogue<'a> {
         let files = archive.files().map(|file| File {
             path: file.path.to_string(),
@@ -44,7 +43,7 @@ impl<'a> Catalogue<'a> {
             program: OnceCell::new(),
         });
         let mut files: Vec<File<'a>> = files.collect();
-        // Stable: equal paths stay in the archive's order.
+        // The sort is stable: equal paths stay in the archive's order.
         files.sort_by(|one, other| one.path.cmp(&other.path));
         files.dedup_by(|later, first| later.path == first.path);
         Catalogue { files }
@@ -55,13 +54,13 @@ impl<'a> Catalogue<'a> {
         self.files.get(place)
     }
 
-    /// The file at `path`, which may begin with `/` or `./`.
+    /// Returns the file at `path`, which may begin with `/` or `./`.
     pub fn find(&self, path: &str) -> Option<&File<'a>> {
         let path = path.strip_prefix("./").unwrap_or(path).trim_start_matches('/');
         self.search(|candidate| candidate.cmp(path))
     }
 
-    /// The program that somebody calls `name`: the file at that path, or the one of that name in `bin/`.
+    /// Returns the program called `name`: the file at that path, or the file of that name in `bin/`.
     pub fn find_program(&self, name: &str) -> Option<&File<'a>> {
         if name.contains('/') {
             return self.find(name);

@@ -1,13 +1,14 @@
-//! How processes end: at once if little is to be taken apart, otherwise in parts, between which others are served.
+//! Processes are destroyed at once if they have little to tear down, otherwise in parts, between which the server
+//! handles other requests.
 //!
 //! ```text
-//!  killed, or exit, or fault ──▶ stopped ─┬─▶ parts: memory, then what it prepared ──▶ the servers are told, who waited is answered
+//!  killed, or exit, or fault ──▶ stopped ─┬─▶ parts: memory, then process builders ──▶ tell servers, reply to waiters
 //!           its start has failed ──────────┘  ▲ the first at once, the others
 //!                                             └─ each time the reaper asks
 //! ```
-//! The reaper is a thread of this server that does nothing but ask for the next part, at the priority of the ended
-//! process or of whoever killed it, if that is higher. So what takes long is as urgent as that, and this server is not
-//! kept longer than for a part.
+//! The reaper is a thread of this server that only requests the next part, at the priority of the ended process or of
+//! its killer, whichever is higher. So long teardown runs at the right urgency, and blocks this server for one part at
+//! most.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -28,23 +29,23 @@ use crate::server::{Kept, Server};
 use crate::spawn::{SERVICE, Service};
 use crate::waiting::Waited;
 
-/// Bytes of the reaper's stack.
+/// Size of the reaper's stack in bytes.
 const STACK: usize = 8 << 10;
-/// How long the reaper waits until a server that did not answer is told again that a process has ended.
+/// Pause before a server that did not reply is told again that a process has ended.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Somebody who waits for the end of a process, by what he is told of it.
+/// A thread that waits for the end of a process, by the reply that it expects.
 pub enum Waiter {
-    /// How it ended.
+    /// A wait for the exit status.
     Status(Pending<Status, Error>),
-    /// That it was killed.
+    /// A kill: the reply says that the process was killed.
     Kill(Pending<(), Error>),
-    /// That the interrupt has killed it.
+    /// An interrupt: the reply says that the interrupt killed the process.
     Interrupt(Pending<bool, Error>),
 }
 
 impl Waiter {
-    /// The object that he waits in.
+    /// Returns the reply object in which the thread waits.
     pub const fn reply(&self) -> Cap<Reply> {
         match self {
             Waiter::Status(pending) => pending.reply(),
@@ -53,9 +54,9 @@ impl Waiter {
         }
     }
 
-    /// Tells him. Who gave up meanwhile is told nothing.
+    /// Replies to the waiter. A waiter that has given up meanwhile gets no reply.
     pub fn answer(self, replies: &mut Replies, status: Result<Status, Error>) {
-        // Who kills a process that is ending already is told, when it has ended, that he did not kill it.
+        // A thread that kills an already ending process learns, when that has ended, that its kill was not the cause.
         let killed = |status: Status| if status.state == State::Killed { Ok(()) } else { Err(Error::WrongState) };
         let _ = match self {
             Waiter::Status(pending) => replies.answer(pending, &status),
@@ -64,7 +65,7 @@ impl Waiter {
         };
     }
 
-    /// Nobody waits any more.
+    /// Releases the reply object of a waiter that no longer waits.
     pub fn forget(self, replies: &mut Replies) {
         match self {
             Waiter::Status(pending) => replies.forget(pending),
@@ -74,33 +75,32 @@ impl Waiter {
     }
 }
 
-/// What is left to do when a part is done.
+/// Work that is left after a part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Nothing.
     Nothing,
-    /// The next part.
+    /// There is a next part.
     Part,
-    /// The next part, but not at once.
+    /// There is a next part, after a pause.
     Later,
 }
 
-/// The thread that asks for parts, and what there is to do.
+/// The reaper thread and its work.
 pub struct Reaper {
     context: Cap<SchedulingContext>,
     wake: Cap<Notification>,
-    /// Processes that are taken apart, with the priority at which.
+    /// Processes that are being destroyed, each with the priority of its teardown.
     endings: Vec<(u8, u64)>,
-    /// Processes of other cores that have ended, and what they prepared here goes.
+    /// Processes of other cores that have ended, and whose process builders here are to be discarded.
     foreign: Vec<u64>,
-    /// At which servers are told again.
+    /// Priority at which servers are told again of ended processes; 0 if none is to be told.
     telling: u8,
-    /// What the thread has now, if anybody has set it.
+    /// The thread's current priority, if it has been set.
     priority: Option<u8>,
 }
 
 impl Reaper {
-    /// Starts the thread, at this server's priority, until there is something to do.
+    /// Starts the thread. It has this server's priority until there is work.
     pub fn start(core: u64) -> Option<Reaper> {
         let wake = memory::make::<Notification>(0).ok()?.leak();
         let way = memory::take_slot().ok()?;
@@ -113,7 +113,7 @@ impl Reaper {
         Some(Reaper { context, wake, endings, foreign, telling: 0, priority: None })
     }
 
-    /// The process that is next: the first of those with the highest priority.
+    /// Returns the next process to work on: the first of those with the highest priority.
     fn next(&self) -> Option<u64> {
         let highest = self.highest()?;
         self.endings.iter().find(|(priority, _)| *priority == highest).map(|(_, process)| *process)
@@ -123,7 +123,8 @@ impl Reaper {
         self.endings.iter().map(|(priority, _)| *priority).max()
     }
 
-    /// A part of what a process had is gone: it is the last of its priority, or all of it is gone.
+    /// Records that a part is done: the process moves behind the others of its priority, or out of the queue if it has
+    /// ended.
     fn is_done_with(&mut self, process: u64, has_ended: bool) {
         if let Some(place) = self.endings.iter().position(|(_, ending)| *ending == process) {
             let ending = self.endings.remove(place);
@@ -133,8 +134,8 @@ impl Reaper {
         }
     }
 
-    /// Gives the thread the priority of what is next, if there is something. (Not before it is begun: until then this
-    /// server answers those who waited for what is done.)
+    /// Sets the thread's priority to that of the next work, if there is any. This is not done before the next part
+    /// begins: until then this server replies to those who waited for the part before.
     fn settle(&mut self) {
         let foreign = (!self.foreign.is_empty()).then_some(DEFAULT_PRIORITY);
         let telling = (self.telling > 0).then_some(self.telling);
@@ -144,10 +145,10 @@ impl Reaper {
         }
     }
 
-    /// Sees to it that the thread asks.
+    /// Wakes the reaper for new work.
     fn wake(&mut self) {
         self.settle();
-        // It waits for that, or looks when it is done with a part.
+        // The thread waits for this signal, or sees it when it has done its part.
         let _ = self.wake.signal();
     }
 }
@@ -158,13 +159,13 @@ fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
     context.configure(u64::from(priority), like.ceiling, like.slice, Some(main)).is_ok()
 }
 
-/// Asks for one part after another, whenever there is something to be done.
+/// Requests one part after another while there is work.
 fn ask_for_parts(service: Cap<Endpoint>, wake: Cap<Notification>) {
     while wake.wait().is_ok() {
         loop {
             match service.call_with(&Message::new(0), Wait::FOREVER).map(|answer| answer.label()) {
                 Ok(label) if label == Next::Part as u64 => {}
-                // Or until there is something else to do.
+                // The pause also ends when new work arrives.
                 Ok(label) if label == Next::Later as u64 => drop(wake.wait_until(time::deadline(PAUSE))),
                 _ => break,
             }
@@ -173,12 +174,12 @@ fn ask_for_parts(service: Cap<Endpoint>, wake: Cap<Notification>) {
 }
 
 impl Server {
-    /// Whether it is the reaper who asks.
+    /// Returns whether a message with this badge comes from the reaper.
     pub fn is_reaper(&self, badge: u64) -> bool {
         badge == pid::first(self.core) | pid::PROCS
     }
 
-    /// Does a part of what is left to do, and answers the reaper.
+    /// Does one part of the remaining work, and replies to the reaper.
     pub fn reap(&mut self, answer: &mut Message) {
         let next = self.next_part();
         answer.restart(next as u64);
@@ -205,7 +206,7 @@ impl Server {
         }
     }
 
-    /// Ends a process: it is stopped, and taken apart now or in parts. `by` is who wants that.
+    /// Ends a process: stops it, and destroys it now or in parts. `by` is the process that requests this.
     pub fn end(&mut self, process: u64, how: Condition, by: u64) -> Result<(), Error> {
         let record = self.records.get_mut(process)?;
         match record.kernel.take() {
@@ -223,21 +224,20 @@ impl Server {
         Ok(())
     }
 
-    /// The start of a process has failed: what is left of it is taken apart now or in parts, and then its record goes,
-    /// too.
+    /// Cleans up after a failed start: destroys what was built, now or in parts, and then removes the record.
     pub fn give_up(&mut self, process: u64) {
         if self.records.begin_end(process).is_ok() {
             self.take_apart(process, process);
         }
     }
 
-    /// Takes a process apart now, or in parts.
+    /// Destroys a process now, or in parts.
     fn take_apart(&mut self, process: u64, by: u64) {
         if self.end_part(process) {
             return;
         }
         if self.reaper.endings.try_reserve(1).is_err() {
-            // There is no memory to remember it.
+            // There is no memory to queue the rest, so all parts are done now.
             while !self.end_part(process) {}
             return;
         }
@@ -247,7 +247,7 @@ impl Server {
         self.reaper.wake();
     }
 
-    /// A process is taken apart at no lower a priority than that of whoever kills it, as far as that is known.
+    /// Raises the priority of a teardown to that of the process `whose`, which kills, if it is known here.
     pub fn hasten(&mut self, process: u64, whose: u64) {
         let Ok(priority) = self.records.get(whose).map(|record| record.priority) else { return };
         let mut found = self.reaper.endings.iter_mut().filter(|(_, ending)| *ending == process);
@@ -257,14 +257,14 @@ impl Server {
         }
     }
 
-    /// A server that runs was not told that a process has ended: it is told again, at this priority.
+    /// Makes the reaper tell, at this priority, a running server that missed the end of a process.
     pub fn tell_later(&mut self, priority: u8) {
         self.reaper.telling = self.reaper.telling.max(priority);
         self.reaper.wake();
     }
 
-    /// What a process of another core has prepared goes, now or in parts. Its waits stay: it may live, and monitors
-    /// wait in its name.
+    /// Discards the process builders of a process of another core, now or in parts. Its waits stay: the process may be
+    /// running, and monitors wait in its name.
     pub fn forget_foreign(&mut self, process: u64) {
         self.look_for_gone();
         if let Some(prepared) = self.records.prepared_by(process) {
@@ -283,7 +283,7 @@ impl Server {
         self.reaper.wake();
     }
 
-    /// Does a part of what the end of a process takes. Answers whether it has ended.
+    /// Does one part of destroying a process. Returns whether the process has ended.
     fn end_part(&mut self, process: u64) -> bool {
         let Ok(record) = self.records.get_mut(process) else { return true };
         let is_clear = match &mut record.kernel {
@@ -294,7 +294,7 @@ impl Server {
         if !is_clear {
             return false;
         }
-        // Whatever is asked in its name is refused, so these become no more.
+        // Requests in the name of this process are refused, so it can get no more process builders.
         if let Some(prepared) = self.records.prepared_by(process) {
             self.discard_record(prepared);
             if self.records.prepared_by(process).is_some() {
@@ -305,8 +305,8 @@ impl Server {
         true
     }
 
-    /// Nothing is left of a process: tells the other servers, and answers those who waited for that. Of one that has
-    /// not run no record stays.
+    /// Completes the end of a process that has nothing left: tells the other servers, and replies to the waiters. A
+    /// process that never ran leaves no record.
     fn has_ended(&mut self, process: u64) {
         let Ok(record) = self.records.get_mut(process) else { return };
         if record.status().state == State::Preparing {

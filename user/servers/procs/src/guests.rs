@@ -1,26 +1,26 @@
-//! Processes of other cores that may start processes here, and the highest priority that each may give to those.
+//! Guests are processes of other cores that may start processes here; each has a ceiling for their priority.
 //!
-//! What a process of this core may give its record says. Of one of another core the process server there knows that.
-//! The monitors pass it on when they make a capability to this server for such a process, or start something in its
-//! name, and say when each of these is over. Nobody else starts anything here: what is made with a copy that is left is
-//! refused.
+//! The ceiling of a local process is in its record; that of a process of another core is known to the process server
+//! there. The monitors transmit it when they export a capability to this server to such a process, or start something
+//! in its name, and report when each of these is over. No other process of another core can start anything here:
+//! requests with a leftover copy are refused.
 
 use alloc::collections::BTreeMap;
 
 use tench_places::{Client, Places};
 use tench_procs_client::protocol::Error;
 
-/// Guests that there can be.
+/// Maximum number of guests.
 pub const MAX_GUESTS: usize = 2048;
 
 /// A process of another core.
 struct Guest {
     ceiling: u8,
-    /// Capabilities and requests with which it may start something.
+    /// Number of capabilities and requests through which the guest may start something.
     ways: u64,
 }
 
-/// All of them.
+/// The table of guests.
 pub struct Guests {
     known: BTreeMap<u64, Guest>,
     places: Places,
@@ -33,8 +33,8 @@ impl Default for Guests {
 }
 
 impl Guests {
-    /// Lets a process start others, with priorities up to a ceiling, until it [leaves](Self::leave) as often. Fails
-    /// with `Full` if its family has too many guests here.
+    /// Lets a process start others, with priorities up to a ceiling, until it has [left](Self::leave) as many times.
+    /// Fails with `Full` if its family has too many guests here.
     pub fn admit(&mut self, client: Client, ceiling: u8) -> Result<(), Error> {
         if let Some(guest) = self.known.get_mut(&client.process) {
             guest.ceiling = ceiling;
@@ -49,12 +49,12 @@ impl Guests {
         Ok(())
     }
 
-    /// Returns the highest priority that a process may give, if it may start any.
+    /// Returns the highest priority that a process may assign, if it may start any.
     pub fn ceiling(&self, process: u64) -> Option<u8> {
         self.known.get(&process).map(|guest| guest.ceiling)
     }
 
-    /// A process has one way less to start others here. Returns whether that was the last.
+    /// Removes one of the ways in which a process can start others here. Returns whether it was the last.
     pub fn leave(&mut self, process: u64) -> bool {
         let Some(guest) = self.known.get_mut(&process) else { return true };
         guest.ways -= 1;

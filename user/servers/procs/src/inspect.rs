@@ -1,4 +1,4 @@
-//! Requests that only look: processes, their capabilities, the boot archive.
+//! Read-only requests: processes, their capabilities, the boot archive.
 
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
@@ -10,22 +10,22 @@ use tench_sys::{Cap, PageTable};
 
 use crate::server::{Kept, ProcessRecord, Server};
 
-/// Slots that are looked at for one answer to `capabilities`.
+/// Maximum number of slots visited for one reply to `capabilities`.
 const SLOTS_PER_ANSWER: u32 = 1024;
 
 impl Server {
-    /// What is known about a process.
+    /// Returns the status of a process.
     pub fn describe(&self, process: u64) -> Result<Status, Error> {
         Ok(describe(process, self.records.get(process)?))
     }
 
-    /// What is known about the next process.
+    /// Returns the status of the process with the next higher number.
     pub fn describe_next(&self, after: u64) -> Result<Status, Error> {
         let (process, record) = self.records.next(after).ok_or(Error::NoSuchProcess)?;
         Ok(describe(process, record))
     }
 
-    /// Capabilities of a process from an address on.
+    /// Lists capabilities of a process from an address on.
     pub fn list_capabilities(
         &mut self,
         caller: u64,
@@ -36,13 +36,13 @@ impl Server {
         self.records.check_manage(caller, powers, process)?;
         let root = match &self.records.get(process)?.kernel {
             Some(Kept::Living(living)) => living.process.root,
-            // Its own are no secret, and what should be there can be compared.
+            // This server's own capabilities are no secret, and can be compared with what should be there.
             None if pid::place(process).1 == pid::PROCS => Cap::new(slot::CSPACE),
             _ => return Err(Error::WrongState),
         };
         let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(SLOT_SIZE.ilog2());
         let end = nodes << NODE_BITS;
-        // Where memory lies is told to those with the power for it.
+        // Physical addresses are shown only to callers with the power for them.
         let kernel = Cap::new(if powers.contains(Powers::MEMORY) { slot::KERNEL } else { CapAddress::NULL });
         let mut found = List::new();
         let mut address = from.0;
@@ -61,7 +61,7 @@ impl Server {
                     });
                     address += 1;
                 }
-                // Address 0 is never a capability; elsewhere the whole node is not there.
+                // Address 0 is never a capability; at any other address, an error means that the whole node is missing.
                 Err(_) if address == 0 => address = 1,
                 Err(_) => address = ((address >> NODE_BITS) + 1) << NODE_BITS,
             }
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-/// What is known about a process.
+/// Converts a record to a status.
 fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
         Some(Kept::Living(living)) => living.ticks(),

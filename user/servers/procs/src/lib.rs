@@ -1,5 +1,5 @@
-//! The process server's records, its catalogue of programs, and its supervision of other servers. Nothing here makes a
-//! system call, so all of it is tested on the host; `main.rs` adds the kernel objects.
+//! The process server's table of processes, its catalogue of programs, and its supervision of other servers. This
+//! library makes no system call, so all of it is tested on the host; `main.rs` adds the kernel objects.
 
 #![no_std]
 #![forbid(unsafe_code)]

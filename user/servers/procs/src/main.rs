@@ -1,23 +1,23 @@
-//! The process server: makes processes and ends them. What it does: docs/manual/servers.md.
+//! The process server creates and destroys processes. Its interface and policy: docs/manual/servers.md.
 //!
 //! ```text
-//! boot       the boot archive and the other servers, as init gave them
-//! memory     slots and memory of one process, on its own account
-//! spawn      from a request to a running process
-//! server     requests and faults, one after another
-//! ending     ending processes, in parts
-//! waiting    who waits for that, and is told
-//! services   starting servers, also again when they end
-//! inspect    requests that only look
-//! patient    the way to servers that may be what has died
-//! report     what is said about a fault
-//! catalogue  which programs there are, found by name   (library)
-//! records    what is known about each process        (library)
-//! waits      who waits for which process              (library)
-//! shares     what families share in preparations      (library)
-//! supervisor which servers are started again, and when (library)
+//! boot       the boot archive and the other servers' endpoints, as init passed them
+//! memory     slots and memory of one process, charged to its own account
+//! spawn      builds a process from a request and runs it
+//! server     the request and fault loop
+//! ending     destroys processes, in parts
+//! waiting    threads that wait for the end of a process, and their replies
+//! services   starts servers, and restarts them when they end
+//! inspect    read-only requests
+//! patient    calls with a timeout, to servers that may have died
+//! report     fault messages
+//! catalogue  the programs of the boot archive, by name    (library)
+//! records    the table of processes                       (library)
+//! waits      which thread waits for which process         (library)
+//! shares     quotas of families for process builders      (library)
+//! supervisor which servers are restarted, and when        (library)
 //! ```
-//! The server is nobody's client but for `mem`, `names`, `console` and `files`, none of which ever waits for it.
+//! The server is a client of `mem`, `names`, `console` and `files` only; none of them ever waits for it.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -39,9 +39,9 @@ use tench_loader::addresses::Randomness;
 
 tench::entry!(main);
 
-/// Answers requests for ever.
+/// Serves requests for ever.
 fn main() {
-    // Whoever loads this server has given it random numbers of its own.
+    // The loader has given this server random numbers of its own.
     let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
     match boot::Boot::open(&mut random).and_then(|boot| server::Server::new(boot, random)) {
         Ok(mut server) => server.serve(),

@@ -1,4 +1,4 @@
-//! Slots and memory of one process. The memory is on the process's own account at the memory server.
+//! Slots and memory of one process. The memory is charged to the process's own account at the memory server.
 
 use tench::memory;
 use tench_abi::CapAddress;
@@ -9,14 +9,14 @@ use tench_places::Client;
 use tench_protocol::Failure;
 use tench_sys::{Cap, Error, Untyped};
 
-/// What a process takes from this server and from the memory server.
+/// Slots and memory that a process takes from this server and from the memory server.
 pub type ProcessMemory = Objects<Account>;
 
 /// A process's account at the memory server.
 pub struct Account {
-    /// The process, and its family.
+    /// The process and its family.
     pub client: Client,
-    /// The capability without a badge.
+    /// The unbadged capability to the memory server.
     pub mem: Mem,
 }
 
@@ -41,7 +41,7 @@ impl Source for Account {
     }
 
     fn take_back(&mut self) -> bool {
-        // Without a memory server nothing can be taken back, and `init` is about to stop the machine.
+        // Without a memory server nothing can be freed, and `init` is about to stop the machine.
         self.mem.close_account_part(self.client.process) != Err(Failure::Refused(MemoryError::Unfinished))
     }
 }

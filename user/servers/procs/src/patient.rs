@@ -1,4 +1,4 @@
-//! The way to servers that may be what has died: none of them is waited for longer than a moment.
+//! Calls with a timeout, to servers that may have died.
 
 use core::time::Duration;
 
@@ -6,11 +6,10 @@ use tench::time;
 use tench_protocol::Transport;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Received};
 
-/// How long an answer may take. Servers answer at once unless they are what has died, or kept busy; then they are asked
-/// again later.
+/// Timeout of a call. Servers reply at once unless they have died or are kept busy; then they are called again later.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A server that is waited for a limited time. It sends no capabilities.
+/// A server that is called with a timeout. No capabilities are sent to it.
 #[derive(Clone, Copy)]
 pub struct Patient(pub Cap<Endpoint>);
 

@@ -1,18 +1,18 @@
-//! What is known about each process, living or ended.
+//! The table of processes, running or ended.
 //!
 //! ```text
-//!  places: 8,192, a process's is its number modulo 8,192        numbers in order ─► next
-//!  ┌───┬───┬───┬───┬─ ─ ─┐                                      (parent, number) ─► children, preparations
-//!  │   │ ● │ ● │   │     │  a number whose place is taken       path, base name ──► living processes
-//!  └───┴───┴───┴───┴─ ─ ─┘  is passed over for ever             waits ───────────► who waits (waits.rs)
+//!  8,192 entries; a process has number modulo 8,192             numbers in order ─► next
+//!  ┌───┬───┬───┬───┬─ ─ ─┐                                      (parent, number) ─► children, process builders
+//!  │   │ ● │ ● │   │     │  a number whose entry is taken       path, base name ──► running processes
+//!  └───┴───┴───┴───┴─ ─ ─┘  is skipped for ever                 waits ───────────► waiting threads (waits.rs)
 //! ```
-//! So a number leads to its record in constant time, no number is used twice, and memory is bounded: what lives and
-//! what is remembered fills five eighths of the places. Everything else is an ordered set: each request takes O(log n)
-//! steps for each process or wait that it concerns.
+//! So a number leads to its record in constant time, no number is used twice, and memory is bounded: running and
+//! remembered processes together fill at most three quarters of the entries. Every other index is an ordered set: each
+//! request takes O(log n) steps for each process or wait that it concerns.
 //!
-//! Ending a process needs no memory that stays: its place among the ended is made when it is prepared. What else a
-//! request allocates is bounded, [`GROWTH`] by one that adds something and [`BRIEFLY`] by any, so that the server can
-//! see to it before that there is so much; a test counts.
+//! Ending a process needs no lasting memory: its entry among the ended is allocated when it is prepared. Any other
+//! allocation of a request is bounded, by [`GROWTH`] for a request that adds something and by [`BRIEFLY`] for any, so
+//! that the server can make sure beforehand that there is enough; a test counts.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -31,137 +31,138 @@ use crate::guests::Guests;
 use crate::shares::{Held, Shares};
 use crate::waits::Waits;
 
-/// Processes that can exist at a time. A family can have half of them: one thousand, beside the servers.
+/// Maximum number of processes that have not ended. A family can have half of them: one thousand, beside the servers.
 pub const MAX_LIVING: usize = 2048;
-/// Records of ended processes that are kept; the oldest is forgotten first.
+/// Maximum number of records of ended processes that are kept; the oldest is removed first.
 pub const MAX_ENDED: usize = 4096;
-/// Threads that can wait for one process, which the families share whose they are ([`allows`]), and threads of one
-/// process that can wait.
+/// Maximum number of threads that can wait for one process, shared fairly among their families ([`allows`]); also the
+/// maximum number of waiting threads of one process.
 pub const MAX_WAITERS: usize = 256;
-/// Generations over which a process manages its descendants.
+/// Maximum number of generations over which a process manages its descendants.
 pub const MAX_GENERATIONS: usize = 32;
 
-/// Places for records: a power of two, more than there are records.
+/// Number of table entries: a power of two, greater than the number of records.
 const PLACES: usize = 8192;
 const _: () = assert!(PLACES.is_power_of_two() && PLACES > MAX_LIVING + MAX_ENDED);
-// However many live, there is a number for one more family.
+// However many processes run, there is a number for one more family.
 const _: () = assert!(MAX_LIVING as u64 + 1 < power::GUESTS);
 
-/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of the ended, which may grow
-/// and says if it cannot.
+/// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of ended processes, whose
+/// growth may fail with an error.
 pub const GROWTH: usize = 12 << 10;
-/// Bytes of heap that any request may need until it is answered.
+/// Bytes of heap that any request may need until it gets its reply.
 pub const BRIEFLY: usize = 24 << 10;
 
-/// How a process ended or what it does.
+/// State of a process, with its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its state.
     pub state: State,
-    /// What belongs to the state: exit code or kind of fault, otherwise 0.
+    /// Exit code or kind of fault, in the states that have one; otherwise 0.
     pub detail: u64,
 }
 
 impl Condition {
-    /// A status to which nothing belongs.
+    /// Returns a condition without detail.
     pub const fn plain(state: State) -> Condition {
         Condition { state, detail: 0 }
     }
 }
 
-/// A process. `K` is what the server keeps while it lives.
+/// A process. `K` is what the server keeps until the process has ended.
 pub struct Record<K> {
     /// The path or name by which it was started.
     pub name: String,
-    /// The process that started it; 0 for `init`. It may have ended, and be forgotten.
+    /// Number of its parent; 0 for `init`. The parent may have ended, and its record may be gone.
     pub parent: u64,
     /// Priority of its main thread.
     pub priority: u8,
-    /// Highest priority that it may give.
+    /// Highest priority that it may assign.
     pub ceiling: u8,
-    /// What its capabilities to servers permit beyond what everybody's do.
+    /// Rights that its capabilities to servers give it beyond those of every process.
     pub powers: Powers,
-    /// Bytes of memory that it may have.
+    /// Memory quota in bytes.
     pub quota: u64,
-    /// Bytes of its program.
+    /// Size of its program in bytes.
     pub size: u64,
-    /// Ticks that it had used when it ended.
+    /// Ticks of processor time that it had used when it ended.
     pub ticks: u64,
-    /// Kernel objects, of a process that this server started and that has not ended.
+    /// Kernel objects of a process that this server started and that has not ended.
     pub kernel: Option<K>,
     number: u64,
-    /// Its [family](power::family): that of the first of its ancestors, or of itself, that somebody started who manages
-    /// all. Its badge says which. A family has no more processes than are left for others ([`Places`]), however it
-    /// divides them among parents and children.
+    /// Its [family](power::family): that of the nearest process, itself or an ancestor, that was started with the power
+    /// to manage all processes. Its badge contains the family. The number of processes of a family is limited by a
+    /// fair-share quota ([`Places`]), however they are divided among parents and children.
     family: u64,
     status: Condition,
-    /// It has been stopped, or its start has failed, and it is taken apart: whatever is asked in its name is refused.
+    /// Set when the process has been stopped, or its start has failed, and it is being destroyed: requests in its name
+    /// are refused.
     pub is_ending: bool,
-    /// It is one of those that the load counts.
+    /// Set if the process is counted in the load.
     counts: bool,
-    /// What it takes of the server in preparation.
+    /// Resources of the server that it holds while it is a process builder.
     held: Held,
-    /// Who may manage it: its parent, that one's parent and so on. They may be forgotten.
+    /// Processes that may manage it: its parent, grandparent and so on. Their records may be gone.
     ancestors: Box<[u64]>,
 }
 
 impl<K> Record<K> {
-    /// What it does.
+    /// Returns the process's condition.
     pub const fn status(&self) -> Condition {
         self.status
     }
 
-    /// It and its family.
+    /// Returns the process and its family.
     pub const fn client(&self) -> Client {
         Client { process: self.number, family: self.family }
     }
 
-    /// Whether it has ended.
+    /// Returns whether the process has ended.
     pub const fn has_ended(&self) -> bool {
         self.status.state.has_ended()
     }
 }
 
-/// Everything that ends with a process.
+/// Everything that is released when a process ends.
 pub struct Ended<K, R> {
-    /// What the server kept.
+    /// What the server kept for the process.
     pub kernel: Option<K>,
-    /// Those who waited for its end.
+    /// Threads that waited for its end.
     pub waiters: Vec<R>,
-    /// Replies to its own threads that nobody waits for any more.
+    /// Replies to its own threads, which no longer wait.
     pub abandoned: Vec<R>,
 }
 
-/// All records. `R` is what it takes to answer somebody later.
+/// The table of processes. `R` is what it takes to reply to a waiter later.
 pub struct Records<K, R> {
     places: Vec<Option<Box<Record<K>>>>,
-    /// The last number given.
+    /// The last number assigned.
     last: u64,
-    /// Of which core these are the processes.
+    /// Core of these processes.
     core: u64,
-    /// Those that run, without `init` and what it has started.
+    /// Number of running processes, without `init` and its children.
     load: usize,
     /// Numbers of all records.
     known: BTreeSet<u64>,
-    /// All records by their parents' numbers.
+    /// All records, by their parents' numbers.
     children: BTreeSet<(u64, u64)>,
-    /// The same for those in preparation.
+    /// Process builders, by their parents' numbers.
     preparing: BTreeSet<(u64, u64)>,
-    /// Living processes by path and by base name.
+    /// Processes that have not ended, by path and by base name.
     names: BTreeMap<String, BTreeSet<u64>>,
-    /// The living, by family.
+    /// Quota of processes that have not ended, by family.
     living: Places,
     shares: Shares,
-    /// How many numbers of families were given last time round; and of families of guests.
+    /// The last family number assigned, to a local family and to a family of guests.
     last_families: [u64; 2],
-    /// Families of other cores that have started living processes here, and what family those are. All guests of a core
-    /// count as one family of it: otherwise a program would begin one more with each way there and back.
+    /// The local family of each family of another core that has started processes here that have not ended. All guests
+    /// of a core count as one family of it: otherwise a program would begin another family with each trip to a core and
+    /// back.
     guests: BTreeMap<u64, u64>,
-    /// The same, by the family here.
+    /// The inverse of `guests`: the origin of each local family of guests.
     hosts: BTreeMap<u64, u64>,
-    /// Processes of other cores that may start others here.
+    /// Processes of other cores that may start processes here.
     pub visitors: Guests,
-    /// Ended processes, the oldest first.
+    /// Ended processes, oldest first.
     ended: VecDeque<u64>,
     waits: Waits<R>,
 }
@@ -172,13 +173,13 @@ impl<K, R> Default for Records<K, R> {
     }
 }
 
-/// The place of a process.
+/// Returns the table index of a process.
 const fn place(pid: u64) -> usize {
     (pid % PLACES as u64) as usize
 }
 
 impl<K, R> Records<K, R> {
-    /// Those of a core, which begin with its [first](pid::first) number.
+    /// Returns an empty table for a core, whose numbers begin with its [first](pid::first).
     pub fn of_core(core: u64) -> Records<K, R> {
         Records {
             places: (0..PLACES).map(|_| None).collect(),
@@ -200,11 +201,11 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Returns a family of which nobody lives, perhaps one of guests. Numbers are used in turn, so that none is used
-    /// again soon after its last process has ended.
+    /// Returns the number of a family without members, perhaps of guests. Numbers are assigned in rotation, so that
+    /// none is reused soon after its last process has ended.
     fn new_family(&mut self, is_of_guests: bool) -> u64 {
         let first = if is_of_guests { power::GUESTS } else { 0 };
-        // There are more numbers than families with living processes, so this ends.
+        // There are more numbers than families with members, so this loop ends.
         loop {
             let last = &mut self.last_families[usize::from(is_of_guests)];
             *last = *last % (power::GUESTS - 1) + 1;
@@ -216,7 +217,7 @@ impl<K, R> Records<K, R> {
     }
 
     /// Returns the family of a process that `parent` starts with a capability of these powers; and, if the parent is of
-    /// another core, the family there for which it is one.
+    /// another core, the family of that core for which the returned one stands.
     fn family_below(&mut self, parent: Client, powers: Powers) -> (u64, Option<u64>) {
         if let Ok(record) = self.get(parent.process) {
             let is_apart = record.powers.contains(Powers::PROCESSES);
@@ -225,7 +226,7 @@ impl<K, R> Records<K, R> {
         if !self.is_foreign(parent.process) || powers.contains(Powers::PROCESSES) {
             return (self.new_family(false), None);
         }
-        // All that a family of another core starts here is one family, too.
+        // Everything that a family of another core starts here is one family, too.
         let origin = match power::is_of_guests(parent.family) {
             true => power::family_of(pid::place(parent.process).0, power::GUESTS),
             false => parent.family,
@@ -234,9 +235,9 @@ impl<K, R> Records<K, R> {
         (known.unwrap_or_else(|| self.new_family(true)), Some(origin))
     }
 
-    /// Makes a record with a process identifier higher than any before, in state `Preparing`. It has no powers, and the
-    /// usual priority or its parent's ceiling, if that is lower. `powers` are those with which the parent asks. Fails
-    /// with `NoSuchProcess` if that is a process of another core of which nothing is known.
+    /// Adds a record in state `Preparing`, with a process identifier higher than any before. It has no powers, and the
+    /// usual priority or its parent's ceiling, if that is lower. `powers` are those of the parent's capability. Fails
+    /// with `NoSuchProcess` if the parent is of another core and unknown here.
     pub fn prepare(&mut self, name: &str, parent: Client, powers: Powers, kernel: Option<K>) -> Result<u64, Error> {
         let ceiling = self.may_give(parent.process);
         if ceiling.is_none() && self.is_foreign(parent.process) {
@@ -244,10 +245,10 @@ impl<K, R> Records<K, R> {
         }
         let (family, origin) = self.family_below(parent, powers);
         let parent = parent.process;
-        // The place where this process, and every other that lives, will be when it has ended.
+        // Reserves the entries in which this process, and every other that has not ended, will be when it ends.
         self.ended.try_reserve(self.living.taken() + 1).map_err(|_| Error::OutOfMemory)?;
         let mut pid = self.last + 1;
-        // There are more places than records can be, so this ends.
+        // There are more entries than records, so this loop ends.
         while self.places[place(pid)].is_some() {
             pid += 1;
         }
@@ -293,17 +294,17 @@ impl<K, R> Records<K, R> {
         Ok(pid)
     }
 
-    /// The record of a process.
+    /// Returns the record of a process.
     pub fn get(&self, pid: u64) -> Result<&Record<K>, Error> {
         self.places[place(pid)].as_deref().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
     }
 
-    /// The record of a process.
+    /// Returns the record of a process.
     pub fn get_mut(&mut self, pid: u64) -> Result<&mut Record<K>, Error> {
         self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
     }
 
-    /// A process in preparation runs, or one that has not ended is suspended or goes on.
+    /// Starts a process in preparation, or suspends or resumes one that has not ended.
     pub fn set_state(&mut self, pid: u64, state: State) -> Result<(), Error> {
         let record = self.get_mut(pid)?;
         if record.has_ended() || !matches!(state, State::Running | State::Suspended) {
@@ -319,42 +320,44 @@ impl<K, R> Records<K, R> {
         Ok(())
     }
 
-    /// How many processes run, neither suspended nor ended, without `init` and what any core's `init` has started.
+    /// Returns the number of running processes (neither suspended nor ended), without `init` and the children of any
+    /// core's `init`.
     pub const fn load(&self) -> usize {
         self.load
     }
 
-    /// Whether a process with this number is one of another core.
+    /// Returns whether this number belongs to a process of another core.
     pub const fn is_foreign(&self, pid: u64) -> bool {
         pid != 0 && pid::place(pid).0 != self.core
     }
 
-    /// Returns a family if no process of it is prepared or runs, and otherwise 0, which is none. (A new one may have
-    /// its number meanwhile.)
+    /// Returns `family` if none of its processes is in preparation or runs, and otherwise 0, which is no family. (A new
+    /// family may have the number meanwhile.)
     pub fn family_that_ended(&self, family: u64) -> u64 {
         if self.living.held_by_family(family) == 0 { family } else { 0 }
     }
 
-    /// The record with the next higher number.
+    /// Returns the record with the next higher number.
     pub fn next(&self, after: u64) -> Option<(u64, &Record<K>)> {
         let pid = *self.known.range(after.checked_add(1)?..).next()?;
         Some((pid, self.get(pid).ok()?))
     }
 
-    /// The process that `parent` started with the next higher number.
+    /// Returns the child of `parent` with the next higher number.
     pub fn child(&self, parent: u64, after: u64) -> Option<u64> {
         let first = (parent, after.checked_add(1)?);
         self.children.range(first..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
-    /// The living process of this path or base name with the next higher number.
+    /// Returns the process of this path or base name with the next higher number that has not ended.
     pub fn find(&self, name: &str, after: u64) -> Option<u64> {
         let key = name.trim_start_matches('/');
         self.names.get(key)?.range(after.checked_add(1)?..).next().copied()
     }
 
-    /// Whether `caller`, with a capability of these powers, may kill, suspend, resume and inspect `pid`: itself, its
-    /// descendants of [`MAX_GENERATIONS`], or all. It does not matter who of those between them has ended.
+    /// Checks that `caller`, with a capability of these powers, may kill, suspend, resume and inspect `pid`: a process
+    /// may manage itself and its descendants over [`MAX_GENERATIONS`], or with the power for it all processes. It does
+    /// not matter which of the processes between them have ended.
     pub fn check_manage(&self, caller: u64, powers: Powers, pid: u64) -> Result<(), Error> {
         let record = self.get(pid)?;
         let is_own = || caller != 0 && (caller == pid || record.ancestors.contains(&caller));
@@ -362,7 +365,7 @@ impl<K, R> Records<K, R> {
         if may { Ok(()) } else { Err(Error::NotAllowed) }
     }
 
-    /// The record of a process that `caller` prepares.
+    /// Returns the record of a process that `caller` prepares.
     pub fn preparing(&mut self, caller: u64, pid: u64) -> Result<&mut Record<K>, Error> {
         let record = self.get_mut(pid)?;
         if record.parent != caller {
@@ -374,31 +377,31 @@ impl<K, R> Records<K, R> {
         Ok(record)
     }
 
-    /// The texts of a process in preparation will have so many bytes. Fails with `TooMuchText` if its family has no
-    /// places for that.
+    /// Sets how many bytes the texts of a process in preparation take. Fails with `TooMuchText` if that exceeds its
+    /// family's quota.
     pub fn hold_texts(&mut self, pid: u64, bytes: usize) -> Result<(), Error> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
         self.shares.hold_texts(record.client(), &mut record.held, bytes)
     }
 
-    /// Takes places for `count` capabilities given to a process in preparation. Fails with `TooManyCapabilities` if its
-    /// family has no places for that.
+    /// Sets how many capabilities have been given to a process in preparation. Fails with `TooManyCapabilities` if that
+    /// exceeds its family's quota.
     pub fn hold_given(&mut self, pid: u64, count: usize) -> Result<(), Error> {
         let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
         self.shares.hold_given(record.client(), &mut record.held, count)
     }
 
-    /// A process is not in preparation any more.
+    /// Releases the quotas that a process held in preparation.
     fn release_shares(&mut self, pid: u64) {
         if let Some(record) = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid) {
             self.shares.release(pid, &mut record.held);
         }
     }
 
-    /// A process in preparation is about to start. Its parent may have been given a limit since it was prepared, and a
-    /// process has no more memory than its parent may have. Returns how much it may have.
+    /// Fixes and returns the memory quota of a process that is about to start. Its parent may have been given a limit
+    /// since the process was prepared, and a process has no more memory than its parent may have.
     pub fn settle_quota(&mut self, pid: u64) -> Result<u64, Error> {
         let parent = self.get(pid)?.parent;
         let most = self.get(parent).map_or(NO_QUOTA, |parent| parent.quota);
@@ -407,8 +410,8 @@ impl<K, R> Records<K, R> {
         Ok(record.quota)
     }
 
-    /// A process is taken apart from now on, whether it has run or not: whatever is asked in its name is refused, and
-    /// one in preparation is not its parent's any more.
+    /// Marks a process as being destroyed, whether it has run or not: requests in its name are refused from now on, and
+    /// a process in preparation no longer belongs to its parent.
     pub fn begin_end(&mut self, pid: u64) -> Result<(), Error> {
         let record = self.get_mut(pid)?;
         record.is_ending = true;
@@ -417,13 +420,13 @@ impl<K, R> Records<K, R> {
         Ok(())
     }
 
-    /// The first of the processes that `parent` prepares and has not started.
+    /// Returns the first process that `parent` has prepared and not started.
     pub fn prepared_by(&self, parent: u64) -> Option<u64> {
         self.preparing.range((parent, 0)..=(parent, u64::MAX)).next().map(|(_, pid)| *pid)
     }
 
-    /// Whether a process exists and neither has ended nor is being taken apart: only such a one can be a parent or wait
-    /// for something. Of those of another core that core's monitor knows.
+    /// Checks that a process exists, has not ended and is not being destroyed: only such a process can be a parent or
+    /// wait for something. Processes of another core pass; that core's monitor knows their state.
     pub fn check_living(&self, pid: u64) -> Result<(), Error> {
         match self.get(pid) {
             Ok(record) if record.has_ended() || record.is_ending => Err(Error::WrongState),
@@ -432,26 +435,26 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Whether a process can prepare others, and start them: it [lives](Self::check_living), and of one of another core
-    /// it is known what it may give them.
+    /// Checks that a process can prepare and start others: it passes [`check_living`](Self::check_living), and if it is
+    /// of another core, its ceiling is known.
     pub fn check_parent(&self, pid: u64) -> Result<(), Error> {
         self.check_living(pid)?;
         self.may_give(pid).map(drop).ok_or(Error::NoSuchProcess)
     }
 
-    /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by taking out those whose
-    /// threads do not wait any more, without having said so: `has_gone` says which.
+    /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by removing waiters whose
+    /// threads have stopped waiting without notice, as `has_gone` reports.
     pub fn make_room(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
     }
 
-    /// Looks at a few of those who wait, and at others the next time. Takes out those whose threads do not wait any
-    /// more, without having said so: `has_gone` says which.
+    /// Removes, from a few waits, those whose threads have stopped waiting without notice, as `has_gone` reports. The
+    /// next call checks other waits.
     pub fn look_for_gone(&mut self, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         self.waits.look(has_gone)
     }
 
-    /// Whether one more thread may wait.
+    /// Returns whether one more thread may wait.
     pub fn has_room(&self, pid: u64, caller: Client) -> bool {
         let own = self.waits.count_between(pid, caller.family, MAX_WAITERS);
         allows(own, self.waits.count_for(pid, MAX_WAITERS), MAX_WAITERS)
@@ -459,29 +462,29 @@ impl<K, R> Records<K, R> {
             && self.waits.may_wait(caller)
     }
 
-    /// Returns the highest priority that a process may give, if it is one that may start others: of one of another core
-    /// what its core [says](Guests).
+    /// Returns the highest priority that a process may assign, if it may start others; for a process of another core,
+    /// the ceiling that [`Guests`] holds.
     fn may_give(&self, pid: u64) -> Option<u8> {
         let record = self.get(pid);
         record.map_or_else(|_| self.visitors.ceiling(pid), |record| Some(record.ceiling))
     }
 
-    /// Returns the highest priority that `caller` may give: its ceiling.
+    /// Returns the ceiling of `caller`: the highest priority that it may assign.
     pub fn ceiling(&self, caller: u64) -> u8 {
         self.may_give(caller).unwrap_or(0)
     }
 
-    /// Lets a thread of `waiter` wait for the end of a process that has not ended.
+    /// Adds a thread of `waiter` to those that wait for the end of a process, which has not ended.
     pub fn wait(&mut self, pid: u64, waiter: Client, deadline: Option<u64>, reply: R) {
         self.waits.begin(pid, waiter, deadline, reply);
     }
 
-    /// The earliest deadline of a wait, which is 0 while somebody's time has come.
+    /// Returns the earliest deadline of a wait, or 0 while some wait has expired.
     pub fn next_deadline(&self) -> Option<u64> {
         self.waits.next_deadline()
     }
 
-    /// Takes out somebody who has waited until `now` or less: the processes of those who wait have turns.
+    /// Removes and returns a wait whose deadline is `now` or earlier. The waiters' processes take turns.
     pub fn pop_expired(&mut self, now: u64) -> Option<R> {
         self.waits.pop_expired(now)
     }
@@ -503,7 +506,7 @@ impl<K, R> Records<K, R> {
         Ok(ended)
     }
 
-    /// Removes a record that never became a process.
+    /// Removes the record of a process that never ran.
     pub fn discard(&mut self, pid: u64) -> Option<Ended<K, R>> {
         if self.get(pid).ok()?.has_ended() {
             return None;
@@ -513,7 +516,7 @@ impl<K, R> Records<K, R> {
         Some(ended)
     }
 
-    /// What the end of a process takes out of the sets of the living.
+    /// Removes a process from the sets of those that have not ended.
     fn close(&mut self, pid: u64) -> Ended<K, R> {
         self.release_shares(pid);
         let Some(mut record) = self.places[place(pid)].take() else {
@@ -533,7 +536,7 @@ impl<K, R> Records<K, R> {
         Ended { kernel, waiters: self.waits.target_ended(pid), abandoned: self.waits.waiter_ended(pid) }
     }
 
-    /// The record of an ended process goes.
+    /// Removes the record of an ended process.
     fn forget(&mut self, pid: u64) {
         if let Some(record) = self.places[place(pid)].take() {
             self.known.remove(&pid);
@@ -608,14 +611,14 @@ impl<K, R> Records<K, R> {
     }
 }
 
-/// Checks what a parent calls a program that is none of the boot archive: it is shown to others, on the terminal too.
-/// Fails with `BadName` if there is nothing to show or a control character in it.
+/// Checks the name that a parent gives to a program from outside the boot archive: it is shown to others, also on the
+/// terminal. Fails with `BadName` if it is empty or contains a control character.
 pub fn check_name(name: &str) -> Result<(), Error> {
     let is_shown = !name.is_empty() && !name.contains(char::is_control);
     if is_shown { Ok(()) } else { Err(Error::BadName) }
 }
 
-/// What a process can be found by: the path without a leading `/`, and the base name.
+/// Returns the keys under which a process is found: its path without a leading `/`, and its base name.
 fn keys(name: &str) -> impl Iterator<Item = &str> {
     let path = name.trim_start_matches('/');
     let base = path.rsplit('/').next().filter(|&base| base != path);

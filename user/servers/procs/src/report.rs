@@ -1,4 +1,4 @@
-//! What is said about a fault, and where.
+//! Fault messages, and where they are printed.
 
 use alloc::format;
 
@@ -13,7 +13,7 @@ use tench_sys::{Cap, Endpoint, Kernel};
 
 use crate::patient::Patient;
 
-/// Reports a fault of a process and answers what it was.
+/// Reports a fault of a process and returns its kind.
 pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault) -> FaultKind {
     let base = name.rsplit('/').next().unwrap_or(name);
     let instruction = fault.layout.linked(fault.report.instruction);
@@ -21,16 +21,16 @@ pub fn fault(console: Option<Cap<Endpoint>>, name: &str, pid: u64, fault: &Fault
     fault.kind()
 }
 
-/// Prints on the console, or, if that does not answer, on the kernel's early output.
+/// Prints on the console or, if that does not reply, on the kernel's early output.
 pub fn say(console: Option<Cap<Endpoint>>, text: &str) {
     let printed = console.is_some_and(|console| {
         text.as_bytes().chunks(MAX_TEXT).all(|part| {
-            // Another answer than success is no reason to say it twice.
+            // An error reply is no reason to print the text twice.
             !matches!(Console::at(Patient(console)).put(part), Err(Failure::Lost(_)))
         })
     });
     if !printed {
-        // Where this is refused too there is nobody to tell.
+        // If this is refused too, there is nowhere left to print.
         let _ = Cap::<Kernel>::new(slot::KERNEL).print(text.as_bytes());
     }
 }

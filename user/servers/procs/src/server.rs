@@ -1,4 +1,4 @@
-//! Requests and faults, one after another.
+//! The server's state, and its request and fault loop.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -38,26 +38,26 @@ use crate::services::{Connecting, Outcome, Plan, open_account};
 use crate::spawn::{Living, Preparation, Service, Supervision, stack_size};
 use crate::waiting::Waited;
 
-/// Bytes of heap that a request may need that adds something: for a record, the texts that a process is started with,
-/// twice, and what is known of its address space.
+/// Bytes of heap that a request may need that adds something: for a record, twice the texts that a process is started
+/// with, and the description of its address space.
 const GROWTH: usize = records::GROWTH + 3 * TEXT_SIZE;
-/// Bytes of heap that any other request may need until it is answered: always kept in reserve, so that a process can
-/// end when there is no memory left.
+/// Bytes of heap that any other request may need until it gets its reply. They are always kept in reserve, so that a
+/// process can end when there is no memory left.
 const BRIEFLY: usize = records::BRIEFLY + (8 << 10);
 
-/// Nanoseconds of a [pause](Pace) between waits that end because their time is up: that takes less than two percent of
-/// the processor.
+/// Nanoseconds of a [pause](Pace) between expired waits that are ended; this bounds their cost to two percent of the
+/// processor.
 const PAUSE: u64 = 1_000_000;
 
-/// What is kept of a process that has not ended.
+/// Data kept for a process that has not ended.
 pub enum Kept {
-    /// Before its start.
+    /// The process has not started.
     Preparing(Preparation),
-    /// After its start.
+    /// The process runs or is suspended.
     Living(Box<Living>),
-    /// When it has been stopped, until everything is gone that it had.
+    /// The process has been stopped and is being destroyed.
     Ending(Box<Living>, Condition),
-    /// When its start has failed, until nobody waits any more where it would have served.
+    /// The start has failed; waiters on the endpoint at which the process would have served are being removed.
     NotStarted(Option<Service>),
 }
 
@@ -68,33 +68,32 @@ pub type ProcessRecord = Record<Kept>;
 pub struct Server {
     pub(crate) boot: Boot,
     pub(crate) records: Records<Kept, Waiter>,
-    /// Those who waited.
+    /// Ended waits, whose replies are to be sent.
     pub(crate) answers: Vec<(Waiter, Waited)>,
-    /// Who still waits.
+    /// Tells which reply objects still hold a waiting thread.
     pub(crate) watch: Watch,
-    /// How many of those whose time is up are told at a time.
+    /// Limits how many expired waits are ended at a time.
     pub(crate) pace: Pace,
     pub(crate) window: Window,
-    /// Where the nodes of a process hang while it is loaded.
+    /// The loader's CSpace range: the address at which a process's capability nodes are installed while it is loaded.
     pub(crate) shelf: u32,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
-    /// Which core this is.
     pub(crate) core: u64,
-    /// Who asks for what is left to do of processes that end.
+    /// Requests the remaining parts of ending processes.
     pub(crate) reaper: Reaper,
-    /// The process without which this core stops.
+    /// The monitor's process on a further core, without which the core stops.
     pub(crate) link: Option<u64>,
-    /// Servers that are started again when they end.
+    /// Servers that are restarted when they end.
     pub(crate) supervisor: Supervisor<Plan, Connecting>,
-    /// Those who waited for a server: what becomes of them, how to answer.
+    /// Ended waits for servers, with their outcomes.
     pub(crate) connections: Vec<(Outcome, Connecting)>,
-    /// Where a capability is made before it leaves.
+    /// Slot in which a capability is made before it is sent.
     pub(crate) outgoing: CapAddress,
 }
 
 impl Server {
-    /// A server that knows of the processes that `init` has started itself.
+    /// Returns a server that knows of the processes that `init` has started without it.
     pub fn new(boot: Boot, mut random: Randomness) -> Result<Server, LoadError> {
         memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
@@ -132,7 +131,7 @@ impl Server {
         })
     }
 
-    /// Answers requests and faults for ever.
+    /// Serves requests and faults for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1, 2);
         loop {
@@ -155,7 +154,7 @@ impl Server {
         }
     }
 
-    /// The preparation of a process that `caller` prepares.
+    /// Returns the process builder of a process that `caller` prepares.
     fn preparation(&mut self, caller: u64, process: u64) -> Result<&mut Preparation, Error> {
         self.records.check_parent(caller)?;
         match &mut self.records.preparing(caller, process)?.kernel {
@@ -164,7 +163,8 @@ impl Server {
         }
     }
 
-    /// Takes a place for a capability that a process in preparation is to find in `slot`. Returns the preparation.
+    /// Charges the quota for a capability that a process in preparation is to find in `slot`. Returns the process
+    /// builder.
     fn make_place(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut Preparation, Error> {
         reserve()?;
         let count = self.preparation(caller.process, process)?.given_with(slot)?;
@@ -172,7 +172,7 @@ impl Server {
         self.preparation(caller.process, process)
     }
 
-    /// Makes room for a program's file on the account of a process, which is prepared from then on.
+    /// Makes room for a program's file on the account of a process, which is in preparation from then on.
     fn make_room(&mut self, process: u64, name: &str, room: usize) -> Result<(), LoadError> {
         let mem = self.mem;
         let record = self.records.get_mut(process).map_err(|_| LoadError::Kernel(Refusal::InvalidArgument))?;
@@ -191,13 +191,13 @@ impl Server {
             Some(Kept::NotStarted(Some(service))) => service.close(),
             _ => {}
         }
-        // It may have been given streams.
+        // The process may have been given streams.
         self.tell_servers(client);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
-    /// Ends the process of a thread that has faulted, and replies that the thread stops.
+    /// Ends the process of a thread that has faulted; the reply stops the thread.
     fn fault_message(&mut self, message: &Received, answer: &mut Message) {
         let report = Report {
             class: message.word(0),
@@ -205,7 +205,7 @@ impl Server {
             instruction: message.word(2),
             syndrome: message.word(3),
         };
-        // Where this server knows of no such process, the thread stops all the same.
+        // If this server knows no such process, the thread is stopped all the same.
         let _ = self.faulted(identity(message.badge()), report, None);
         answer.restart(STOP);
     }
@@ -221,7 +221,7 @@ impl Server {
         self.end(process, Condition { state: State::Faulted, detail: kind as u64 }, process)
     }
 
-    /// Kills a process, if `caller` may. Answers whether somebody is to be answered, and now.
+    /// Kills a process, if `caller` may. Returns whether the caller is to get its reply now.
     fn kill_for(
         &mut self,
         client: Caller,
@@ -238,8 +238,8 @@ impl Server {
                 return Ok(true);
             }
             Some(Kept::Ending(..) | Kept::NotStarted(_)) => self.hasten(process, caller),
-            // Who asks in its own name is answered at once: its threads are suspended or gone, and somebody else whom
-            // it gave its capability to must not wait in the server's reply object.
+            // A process that kills itself gets its reply at once: its threads are suspended or gone, and another
+            // process that it gave its capability to must not wait in the server's reply object.
             _ if process == caller => {
                 self.managed(caller, powers, process)?;
                 return self.end(process, how, caller).map(|()| true);
@@ -253,7 +253,7 @@ impl Server {
         Ok(has_ended || !self.wait_for_kill(client, process, keep))
     }
 
-    /// The process that `caller` may manage, if it runs.
+    /// Returns a running process that `caller` may manage.
     fn managed(&self, caller: u64, powers: Powers, process: u64) -> Result<&Living, Error> {
         self.records.check_manage(caller, powers, process)?;
         let record = self.records.get(process)?;
@@ -268,7 +268,7 @@ impl Server {
 impl ProcsService for Server {
     fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error> {
         reserve()?;
-        // What an ended process prepared would belong to nobody.
+        // Process builders of an ended process would belong to nobody.
         self.records.check_parent(caller.process)?;
         let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
         let preparation = Preparation::new(file, &program);
@@ -332,7 +332,7 @@ impl ProcsService for Server {
         if priority > ceiling || ceiling > self.records.ceiling(caller) {
             return Err(Error::PriorityTooHigh);
         }
-        // An unknown one nobody has.
+        // Nobody holds an unknown power.
         let given = u16::try_from(given).ok().and_then(Powers::from_bits).ok_or(Error::NotAllowed)?;
         if !powers.contains(given) {
             return Err(Error::NotAllowed);
@@ -493,12 +493,13 @@ impl ProcsService for Server {
             return Err(Error::NotAllowed);
         }
         let record = self.records.get_mut(process)?;
-        // The account of one that is being taken apart may be closed already, and would never be again.
+        // The account of a process that is being destroyed may be closed already, and once reopened would never be
+        // closed again.
         if record.has_ended() || record.is_ending {
             return Err(Error::WrongState);
         }
         record.quota = bytes;
-        // One that is not loaded yet gets this quota when it is.
+        // A process that is not loaded yet gets this quota when it is loaded.
         if record.status().state != State::Preparing {
             self.mem.set_quota(process, bytes).map_err(|_| Error::OutOfMemory)?;
         }
@@ -527,7 +528,7 @@ impl ProcsService for Server {
 
     fn forget(&mut self, process: u64) -> Result<(), Error> {
         if self.records.get(process).is_ok() {
-            // It is one of this core, of whose end this server knows itself.
+            // The process is of this core, so this server knows when it ends.
             return Ok(());
         }
         if self.records.visitors.leave(process) {
@@ -561,7 +562,7 @@ impl ProcsService for Server {
     }
 }
 
-/// Sees to it that there is memory for a request that adds something that stays. All others are carried out in any
+/// Makes sure that there is memory for a request that adds lasting data. All other requests are carried out in any
 /// case.
 pub fn reserve() -> Result<(), Error> {
     memory::reserve_heap(GROWTH + BRIEFLY).map_err(|_| Error::OutOfMemory)

@@ -1,4 +1,4 @@
-//! Servers: starting them, starting them again when they end, telling them who has ended.
+//! Servers: how they are started, restarted when they end, and told which processes have ended.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -28,38 +28,38 @@ use crate::report;
 use crate::server::{Kept, ProcessRecord, Server};
 use crate::spawn::{Loader, Preparation, Service, Supervision};
 
-/// Seconds in which a server's ends are counted.
+/// Seconds over which a server's ends are counted.
 const WINDOW: u64 = 60;
-/// Processes of which a server may ask when one has ended; of the others it asks when the next has. The file server
-/// closes 2,048 ends in half as many answers.
+/// Maximum number of further processes about which a server may ask when told that one has ended; it asks about the
+/// rest at the next end. The file server closes 2,048 ends of pipes in half as many replies.
 const QUESTIONS: usize = 64;
-/// Requests that empty the clock: 1,024 waits, 16 at a time.
+/// Number of requests that empty the clock: 1,024 waits, 16 at a time.
 const CLOCK_PARTS: usize = 64;
 
-/// Somebody who waits for a server that is being started again.
+/// A thread that waits for a server that is being restarted.
 pub type Connecting = Pending<Sent<Endpoint, Given>, Error>;
 
-/// What becomes of somebody who waits for a server.
+/// Outcome of a wait for a server.
 pub enum Outcome {
-    /// The server of this name runs: this process gets a capability to it.
+    /// The server of this name runs: the process of this number gets a capability to it.
     Runs(&'static str, u64),
-    /// The server is not started again.
+    /// The server will not be restarted.
     GivenUp,
-    /// Whoever waited has ended.
+    /// The waiting process has ended.
     Ended,
 }
 
-/// What is known of a process.
+/// State of a process, as told to a server.
 enum Life {
-    /// It is prepared or runs, and is of this family.
+    /// The process is prepared or runs, and belongs to this family.
     Lives(u64),
-    /// It has ended. No process lives of this family; 0: none is known of which that is so.
+    /// The process has ended. The number is that of a family without members, or 0 if none is known to be so.
     Ended(u64),
-    /// It is another core's.
+    /// The process is of another core.
     Elsewhere,
 }
 
-/// Servers that forget processes which have ended.
+/// Servers that free what they hold for processes that have ended.
 #[derive(Clone, Copy)]
 enum Listener {
     Names,
@@ -71,7 +71,7 @@ enum Listener {
 impl Listener {
     const ALL: [Listener; 4] = [Listener::Names, Listener::Console, Listener::Clock, Listener::Files];
 
-    /// What everybody calls it.
+    /// Returns the server's name.
     const fn name(self) -> &'static str {
         match self {
             Listener::Names => "names",
@@ -81,8 +81,8 @@ impl Listener {
         }
     }
 
-    /// Tells it that a process has ended. It has a limited time to answer, because it may be about to end itself.
-    /// Answers whether it has.
+    /// Tells the server that a process has ended. The call has a timeout, because the server may be about to end
+    /// itself. Returns whether the server replied.
     fn tell(self, server: Cap<Endpoint>, process: u64, life: impl Fn(u64) -> Life) -> bool {
         let patient = Patient(server);
         match self {
@@ -94,8 +94,8 @@ impl Listener {
     }
 }
 
-/// Tells the clock until it has no more to forget. If others keep waiting with the ended process's capability, the rest
-/// ends with its deadlines.
+/// Tells the clock until it has nothing left to free. If other processes keep waiting with the ended process's
+/// capability, these waits end with their deadlines.
 fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
     for _ in 0..CLOCK_PARTS {
         match clock.process_ended(process) {
@@ -107,7 +107,8 @@ fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
     true
 }
 
-/// Tells the name server, which may ask in turn whether others live that have registered their first names.
+/// Tells the name server, which may ask in turn whether other processes still run that have registered their first
+/// names.
 fn tell_names(names: Names<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
     tell(process, |about| match life(about) {
         Life::Lives(_) => Some(names.process_lives(about)),
@@ -116,8 +117,8 @@ fn tell_names(names: Names<Patient>, process: u64, life: impl Fn(u64) -> Life) -
     })
 }
 
-/// Tells the file server, which may ask in turn whether others live that were given streams or have opened their first,
-/// or for the same once more, if it has not closed everything yet.
+/// Tells the file server, which may ask in turn whether other processes still run that were given streams or have
+/// opened their first. It asks about the same process again if it has not closed everything yet.
 fn tell_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
     tell(process, |about| match life(about) {
         Life::Lives(family) => Some(files.process_lives(about, family)),
@@ -126,7 +127,8 @@ fn tell_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -
     })
 }
 
-/// Says something of a process to a server, and then of each about which it asks. Answers whether it was there.
+/// Sends a server the state of a process, and then of each process about which it asks. Returns whether the server
+/// replied.
 fn tell<E>(process: u64, say: impl Fn(u64) -> Option<Result<Option<u64>, Failure<E>>>) -> bool {
     let mut about = process;
     for _ in 0..=QUESTIONS {
@@ -139,7 +141,7 @@ fn tell<E>(process: u64, say: impl Fn(u64) -> Option<Result<Option<u64>, Failure
     true
 }
 
-/// What it takes to start a server again.
+/// Everything needed to restart a server.
 pub struct Plan {
     preparation: Preparation,
     parent: u64,
@@ -147,20 +149,18 @@ pub struct Plan {
     ceiling: u8,
     powers: Powers,
     quota: u64,
-    /// What stays when it ends.
     kept: Option<Keepsake>,
 }
 
-/// What stays when a server ends.
+/// A server's persistent state: memory and slots that survive its end.
 pub struct Keepsake {
-    /// Memory.
     pub memory: Made<Frame>,
-    /// Nodes of slots.
+    /// Capability nodes.
     pub nodes: Vec<Made<CapNode>>,
 }
 
 impl Server {
-    /// The endpoint of a server, without a badge, as long as it runs.
+    /// Returns the unbadged endpoint of a server, while it runs.
     pub fn service(&self, name: &str) -> Option<Cap<Endpoint>> {
         match self.supervisor.state(name) {
             Some(State::Up(process)) => match &self.records.get(process).ok()?.kernel {
@@ -172,13 +172,14 @@ impl Server {
         }
     }
 
-    /// The servers that every process reaches.
+    /// Returns the servers to which every process gets a capability.
     fn servers(&self) -> Vec<(CapAddress, &'static str, Option<Cap<Endpoint>>)> {
         let known = [("mem", slot::MEM), ("names", slot::NAMES), ("console", slot::CONSOLE), ("files", slot::FILES)];
         known.into_iter().map(|(name, to)| (to, name, self.service(name))).collect()
     }
 
-    /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with its file.
+    /// Starts a process in preparation; if this fails, its record is removed. Returns the defect of its file, if that
+    /// is the cause.
     pub fn start_prepared(&mut self, process: u64) -> Result<Option<Defect>, Error> {
         let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {
             return Err(Error::WrongState);
@@ -218,7 +219,7 @@ impl Server {
         }
     }
 
-    /// Makes what stays when a server ends, if it is one that is started again, and the only one of its name.
+    /// Allocates the persistent state of a server, if it is to be restarted and is the only one of its name.
     fn reserve(&self, supervision: Option<&Supervision>) -> Result<Option<Keepsake>, Error> {
         let Some(supervision) = supervision else { return Ok(None) };
         if self.supervisor.state(&supervision.name).is_some() {
@@ -227,7 +228,7 @@ impl Server {
         keep(supervision.keep, supervision.nodes).map_err(|_| Error::OutOfMemory)
     }
 
-    /// A server has been started that is started again when it ends.
+    /// Puts a started server under supervision.
     fn supervise_start(
         &mut self,
         process: u64,
@@ -242,12 +243,12 @@ impl Server {
         let frequency = tench::time::frequency();
         let delay = u64::from(supervision.delay) * frequency / 1000;
         let policy = Policy { attempts: supervision.attempts, delay, window: WINDOW * frequency };
-        // A server's name is needed for ever: it is never forgotten.
+        // A server's name is kept for ever, so leaking it is right.
         self.supervisor.add(supervision.name.leak(), plan, policy, process).map_err(|_| Error::Exists)
     }
 
-    /// Loads a process and lets it run. What it serves at is in the preparation, and leaves it. If that fails, what is
-    /// left of the process is in its record, and [to be given up](Self::give_up).
+    /// Loads a process and runs it. The endpoint at which it serves leaves the process builder. If this fails, what was
+    /// built stays in its record, [to be destroyed](Self::give_up).
     fn launch(
         &mut self,
         process: u64,
@@ -291,17 +292,17 @@ impl Server {
         self.records.set_state(process, ProcessState::Running).map_err(gone)
     }
 
-    /// Says something on the console, or on the kernel's early output.
+    /// Prints on the console, or on the kernel's early output.
     fn say(&self, text: &str) {
         report::say(self.service("console"), text);
     }
 
-    /// A process has ended: the servers forget it. One that does not run is told when it does.
+    /// Tells the servers that a process has ended. A server that does not run is told when it runs again.
     pub fn tell_servers(&mut self, ended: Client) {
         Listener::ALL.into_iter().for_each(|listener| self.tell_one(listener, ended));
     }
 
-    /// Tells one of them now, or when it runs again.
+    /// Tells one server now, or when it runs again.
     fn tell_one(&mut self, listener: Listener, ended: Client) {
         if !self.tells(listener, ended)
             && let Some(service) = self.supervisor.find(listener.name())
@@ -314,8 +315,8 @@ impl Server {
         }
     }
 
-    /// Tells a server that runs of a process that it was not told of, because it did not answer in time. Answers
-    /// whether it was told now; nothing if there is no such server.
+    /// Tells a running server of an ended process that it missed, because it did not reply in time. Returns whether it
+    /// was told now, or `None` if no server has missed anything.
     pub fn tell_again(&mut self) -> Option<bool> {
         let (name, ended) = self.supervisor.missed()?;
         let listener = Listener::ALL.into_iter().find(|listener| listener.name() == name)?;
@@ -326,13 +327,13 @@ impl Server {
         Some(was_told)
     }
 
-    /// Tells a server of the end of a process, if it runs. Returns whether it was told.
+    /// Tells a server of the end of a process, if the server runs. Returns whether it was told.
     fn tells(&self, listener: Listener, ended: Client) -> bool {
         let life = |process| self.life(process, ended);
         self.service(listener.name()).is_some_and(|server| listener.tell(server, ended.process, life))
     }
 
-    /// A process has ended: if it is a server, it may be started again.
+    /// Restarts an ended process later, if it is a supervised server.
     pub fn supervise_end(&mut self, process: u64, how: Condition) {
         let (verdict, gone) = self.supervisor.ended(process, Instant::now().ticks());
         self.connections.extend(gone.into_iter().map(|waiter| (Outcome::Ended, waiter)));
@@ -357,20 +358,20 @@ impl Server {
         }
     }
 
-    /// The monitor of a further core has ended. Nobody reaches this core any more, and nobody here the servers of the
-    /// first: programs would wait for them for ever. So the core stops; the first core's monitor hears nothing of it
-    /// any more, and says so.
+    /// Stops the core if `process` is its monitor, on a further core. Without a monitor, nobody reaches this core, and
+    /// its programs would wait for the first core's servers for ever. The first core's monitor notices the silence and
+    /// reports it.
     fn stop_core(&self, process: u64, how: &str) {
         let (core, number) = (own_core(), Shown(process));
         let name = self.records.get(process).map_or("", |record| record.name.as_str());
         self.say(&format!("procs: {name} (pid {number}) {how}; core {core} stops, which nobody could reach\n"));
-        // Returns only if this server is not given the kernel; then the core goes on without anybody's seeing it.
+        // This call returns only if the server holds no kernel capability; then the core goes on without a monitor.
         let _ = Cap::<Kernel>::new(slot::KERNEL).power_off(1);
     }
 
-    /// Returns what is known of a process, or of that which has `ended`, whose record may be gone. Whether others of a
-    /// family live is looked up when a server is told, and not when the process ended: whichever of them it is told of
-    /// last, it hears then that the family has ended.
+    /// Returns the state of a process, also of the process `ended`, whose record may be gone. Whether others of its
+    /// family run is looked up when a server is told, not when the process ends: so with the last process of a family
+    /// of which a server is told, it learns that the family has ended.
     fn life(&self, process: u64, ended: Client) -> Life {
         let known = self.records.get(process).ok();
         match known.filter(|record| !record.has_ended()) {
@@ -384,7 +385,7 @@ impl Server {
         }
     }
 
-    /// Starts servers whose time has come.
+    /// Restarts the servers whose time has come.
     #[inline]
     pub fn restart_servers(&mut self) {
         while let Some(name) = self.supervisor.due(Instant::now().ticks()) {
@@ -406,7 +407,7 @@ impl Server {
         }
     }
 
-    /// Starts a server again, as a new process.
+    /// Restarts a server, as a new process.
     fn restart(&mut self, name: &'static str) -> Result<Option<Started<Connecting>>, LoadError> {
         let Some(service) = self.supervisor.find(name) else { return Ok(None) };
         let Plan { parent, priority, ceiling, powers, quota, .. } = service.plan;
@@ -427,7 +428,7 @@ impl Server {
         Ok(self.supervisor.started(name, started?))
     }
 
-    /// Makes a record and an endpoint, and launches.
+    /// Makes a record and an endpoint, and launches the server.
     fn relaunch(
         &mut self,
         preparation: &mut Preparation,
@@ -448,8 +449,8 @@ impl Server {
         launched.map(|()| process)
     }
 
-    /// A process's capability to a server, if it had one from here and that is gone because the server was started
-    /// again.
+    /// Replaces a process's capability to a server, if this server gave it one that a restart has revoked. If the
+    /// server is down, the caller waits until it runs.
     pub fn connect_again(
         &mut self,
         client: Client,
@@ -461,7 +462,7 @@ impl Server {
         let (_, name) = *living.connected.iter().find(|(to, _)| *to == slot).ok_or(Error::BadSlot)?;
         match self.supervisor.state(name) {
             Some(State::Up(_)) if self.service(name).is_some() => self.mint(name, caller).map(Some),
-            // One that is being taken apart is as good as down.
+            // A server that is being destroyed counts as down.
             Some(State::Up(_) | State::Down(_)) => {
                 let service = self.supervisor.find(name).ok_or(Error::GivenUp)?;
                 if service.wait(client, || later.keep().ok()) { Ok(None) } else { Err(Error::Full) }
@@ -470,11 +471,11 @@ impl Server {
         }
     }
 
-    /// A capability to a server that leaves with the answer, for a process, with its powers; without a badge for number
-    /// 0.
+    /// Mints a capability to a server that is sent with the reply, for a process, with its powers; without a badge for
+    /// number 0.
     pub fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
         let server = self.service(name).ok_or(Error::GivenUp)?;
-        // A process that offered no slot has left its capability here.
+        // If the last receiver offered no slot, its capability is still here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
         let badge = match process {
@@ -484,12 +485,12 @@ impl Server {
         server.mint_to(self.outgoing, rights, badge).map(Sent::new).map_err(|_| Error::Internal)
     }
 
-    /// Answers those who waited for a server.
+    /// Replies to those who waited for a server.
     pub fn answer_connections(&mut self, replies: &mut Replies) {
         for (outcome, waiter) in core::mem::take(&mut self.connections) {
             match outcome {
                 Outcome::Ended => replies.forget(waiter),
-                // Who gave up meanwhile is answered nothing.
+                // A waiter that has given up meanwhile gets no reply.
                 Outcome::Runs(name, process) => drop(replies.answer(waiter, &self.mint(name, process))),
                 Outcome::GivenUp => drop(replies.answer(waiter, &Err(Error::GivenUp))),
             }
@@ -497,14 +498,14 @@ impl Server {
     }
 }
 
-/// Opens the account of a process, if there is a limit for it: what counts for its parent counts for it, too. One that
-/// is open stays, with this limit.
+/// Opens the account of a process, if it has a memory limit: its use also counts for its parent. An account that is
+/// open gets the new limit.
 pub fn open_account(mem: Mem, process: u64, parent: u64, quota: u64) -> Result<(), LoadError> {
     let limited = quota == NO_QUOTA || mem.open_account(process, parent, quota).is_ok();
     if limited { Ok(()) } else { Err(LoadError::OutOfMemory) }
 }
 
-/// Makes what stays when a server ends: memory of so many bytes, and slots.
+/// Allocates persistent state: this many bytes of memory and nodes of slots.
 fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
     if bytes == 0 {
         return Ok(None);
@@ -514,7 +515,7 @@ fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
     Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
 }
 
-/// Which core this is.
+/// Returns the number of this core.
 fn own_core() -> u64 {
     Cap::<Kernel>::new(slot::KERNEL).machine().map_or(0, |machine| machine.core)
 }

@@ -1,19 +1,18 @@
-//! What processes in preparation take of this server, of which each family has a share: memory for texts, and slots for
+//! Fair-share quotas of families for the server's resources that process builders hold: memory for texts, and slots for
 //! capabilities.
 
 use tench_places::{Client, Places};
 use tench_procs_client::protocol::Error;
 
-/// Bytes of one place for texts with which processes are prepared.
+/// Unit of the quota for texts, in bytes.
 pub const TEXT_UNIT: usize = 1024;
-/// Places for such texts, of all preparations. A family can have half of them: as much as it takes to prepare two
-/// thousand processes with short ones. A process that runs needs none.
+/// Units for the texts of all process builders. A family can hold half of them, enough to prepare two thousand
+/// processes with short texts. A running process holds none.
 pub const TEXT_PLACES: usize = 4096;
-/// Places for capabilities that processes in preparation were given, of all preparations. A family can have half of
-/// them.
+/// Number of capabilities that all process builders together can have been given. A family can hold half of them.
 pub const GIVEN_PLACES: usize = 1024;
 
-/// What one process has of them.
+/// Resources that one process builder holds.
 #[derive(Clone, Copy, Default)]
 pub struct Held {
     texts: usize,
@@ -27,7 +26,7 @@ impl Held {
     }
 }
 
-/// The places of all preparations.
+/// The quotas for all process builders.
 pub struct Shares {
     texts: Places,
     given: Places,
@@ -39,7 +38,7 @@ impl Default for Shares {
     }
 }
 
-/// Takes places until there are so many. Fails with `refusal`, and takes none, if the family has no more.
+/// Raises what a process builder holds to `wanted`. Fails with `refusal`, and takes nothing, if its family has no more.
 fn take(places: &mut Places, client: Client, held: &mut usize, wanted: usize, refusal: Error) -> Result<(), Error> {
     let more = wanted.saturating_sub(*held);
     if !places.may_take_all(client, more) {
@@ -51,24 +50,24 @@ fn take(places: &mut Places, client: Client, held: &mut usize, wanted: usize, re
 }
 
 impl Shares {
-    /// Takes places for `bytes` of a process's texts in all.
+    /// Charges `bytes` of a process's texts in all.
     pub fn hold_texts(&mut self, client: Client, held: &mut Held, bytes: usize) -> Result<(), Error> {
         take(&mut self.texts, client, &mut held.texts, bytes.div_ceil(TEXT_UNIT), Error::TooMuchText)
     }
 
-    /// Takes places for `count` capabilities in all.
+    /// Charges `count` capabilities in all.
     pub fn hold_given(&mut self, client: Client, held: &mut Held, count: usize) -> Result<(), Error> {
         take(&mut self.given, client, &mut held.given, count, Error::TooManyCapabilities)
     }
 
-    /// Gives back what a process held in preparation.
+    /// Releases what a process builder holds.
     pub fn release(&mut self, process: u64, held: &mut Held) {
         let Held { texts, given } = core::mem::take(held);
         self.texts.give_back_all(process, texts);
         self.given.give_back_all(process, given);
     }
 
-    /// Panics if `held` does not add up to what is taken.
+    /// Panics if the sum of `held` differs from what is charged.
     pub fn check_invariants(&self, held: impl Iterator<Item = Held> + Clone) {
         self.texts.check_invariants();
         self.given.check_invariants();

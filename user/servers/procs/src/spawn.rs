@@ -1,4 +1,4 @@
-//! From a request to a running process.
+//! Process builders: from a request to a running process.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -24,92 +24,91 @@ use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_SPACE};
 use crate::memory::{Account, ProcessMemory};
 use crate::services::Keepsake;
 
-/// Where requests and faults arrive.
+/// Endpoint at which requests and faults arrive.
 pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// Windows that the kernel passes for one part of deleting what a process had: some 60,000 instructions, which whoever
-/// asks for something meanwhile waits.
+/// Preemption points that the kernel passes in one part of deleting a process's objects: some 60,000 instructions, for
+/// which a request that arrives meanwhile waits.
 const PART: u64 = 48;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
 
-/// What a process is to start with.
+/// A process builder: everything with which a process is to start.
 #[derive(Default)]
 pub struct Preparation {
-    /// Its program, if that is one of the boot archive.
+    /// Program from the boot archive.
     program: Option<&'static File<'static>>,
-    /// Its program, if its parent hands it over.
+    /// Program that the parent hands over.
     content: Option<Box<Handed>>,
-    /// Its first argument: the program as it was asked for.
+    /// First argument: the name under which the program was requested.
     name: String,
     arguments: Vec<u8>,
     environment: Vec<u8>,
-    /// Capabilities that its parent gave along: the slot for each, and where this server has it.
+    /// Capabilities given by the parent: for each, the slot in the new process, and this server's slot that holds it.
     given: Vec<(CapAddress, CapAddress)>,
-    /// Bytes of its main thread's stack; 0: as usual.
+    /// Bytes of the main thread's stack; 0 for the usual size.
     stack_size: u64,
-    /// How it is started again.
     supervision: Option<Supervision>,
 }
 
-/// A program's file that a parent hands over. Its memory is on the account of the process whose program it is.
+/// A program's file that a parent hands over. Its memory is charged to the process that is to run it.
 struct Handed {
     content: Content,
     account: Account,
 }
 
 impl Handed {
-    /// Gives up what was prepared: everything that is on the account is taken back.
+    /// Frees the file and everything else on the account.
     fn take_back(mut self) {
-        // A file is bounded in size, and so is this.
+        // A file's size is bounded, and so is this loop.
         while !self.account.take_back() {}
     }
 }
 
-/// How a server is started again.
+/// How a server is restarted.
 #[derive(Clone)]
 pub struct Supervision {
-    /// What everybody calls it.
+    /// The server's well-known name.
     pub name: String,
-    /// How often within a minute.
+    /// Maximum number of restarts within a minute.
     pub attempts: u32,
-    /// Milliseconds until the first time.
+    /// Milliseconds before the first restart.
     pub delay: u32,
-    /// Bytes of memory that stay.
+    /// Bytes of memory that persist.
     pub keep: u64,
-    /// Nodes of slots that stay.
+    /// Nodes of slots that persist.
     pub nodes: u32,
 }
 
-/// What this server keeps of a process that runs.
+/// Data kept for a running process.
 pub struct Living {
     /// Its kernel objects.
     pub process: Process,
-    /// What lies where in it.
+    /// Layout of its address space.
     pub layout: Layout,
-    /// Where its objects' memory comes from.
+    /// Source of its objects' memory.
     memory: ProcessMemory,
-    /// The file of its program, parts of which it is shown, if its parent has handed that over.
+    /// File of its program, parts of which are mapped into it, if its parent handed the file over.
     _content: Option<Content>,
-    /// Where it serves others.
+    /// Endpoint at which it serves.
     service: Option<Service>,
-    /// The servers that it got capabilities to from this one, by slot.
+    /// Servers to which this server gave it capabilities, by slot.
     pub connected: Vec<(CapAddress, &'static str)>,
-    /// What an interrupt signals instead of killing it, if it wants that; it lies in a slot of this server's.
+    /// Notification that an interrupt signals instead of killing the process, if it wants that; held in a slot of this
+    /// server.
     interrupt: Option<Cap<Notification>>,
     /// Ticks that its threads had used when it was stopped.
     used: u64,
 }
 
-/// Where a server receives.
+/// The endpoint at which a process serves.
 pub enum Service {
-    /// What its parent gave.
+    /// The endpoint was given by the parent.
     Given(CapAddress),
-    /// What was made when it was started again.
+    /// The endpoint was made when the server was restarted.
     Made(Made<Endpoint>),
 }
 
 impl Service {
-    /// The endpoint.
     pub const fn endpoint(&self) -> Cap<Endpoint> {
         match self {
             Service::Given(slot) => Cap::new(*slot),
@@ -117,7 +116,7 @@ impl Service {
         }
     }
 
-    /// Gives back the capability to it, when [all others are gone](Self::revoke_part).
+    /// Deletes this server's capability to the endpoint, when [all others are gone](Self::revoke_part).
     pub fn close(self) {
         match self {
             Service::Given(slot) => delete_in_parts(slot),
@@ -125,23 +124,23 @@ impl Service {
         }
     }
 
-    /// Deletes a part of the capabilities that others have to it. Answers whether none is left: then nobody will ever
-    /// answer there, and who waits is refused, and who comes. If the capability is no original, somebody else decides
-    /// that.
+    /// Revokes some of the capabilities derived from this one. Returns whether none is left: then nobody will ever
+    /// receive there, and the kernel refuses present and future senders. If the capability is not the original, whoever
+    /// holds the original decides that.
     pub fn revoke_part(&self) -> bool {
         OWN_SPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
     }
 }
 
 impl Living {
-    /// Ticks that its threads have used.
+    /// Returns the ticks that its threads have used.
     pub fn ticks(&self) -> u64 {
         self.process.address_space().account().map_or(0, |account| account.ticks)
     }
 
-    /// Stops it: none of its threads runs any more. It is to be taken apart.
+    /// Stops the process: none of its threads runs any more. It is to be destroyed.
     pub fn stop(&mut self) {
-        // If it has no account, it has not run yet.
+        // A process without an account has not run yet.
         let _ = self.process.address_space().suspend_account(true);
         self.used = self.ticks();
         if let Some(signal) = self.interrupt.take() {
@@ -149,7 +148,7 @@ impl Living {
         }
     }
 
-    /// Does a part of taking apart what has been stopped. Answers whether everything that it had is gone.
+    /// Does one part of destroying a stopped process. Returns whether everything that it had is gone.
     pub fn clear_part(&mut self) -> bool {
         if let Some(service) = self.service.take_if(|service| service.revoke_part()) {
             service.close();
@@ -157,19 +156,19 @@ impl Living {
         self.service.is_none() && self.memory.close_part()
     }
 
-    /// Ticks that its threads had used when it was stopped.
+    /// Returns the ticks that its threads had used when it was stopped.
     pub const fn used(&self) -> u64 {
         self.used
     }
 
-    /// The next interrupt signals this.
+    /// Sets the notification that the next interrupt signals.
     pub fn on_interrupt(&mut self, signal: Cap<Notification>) {
         if let Some(before) = self.interrupt.replace(signal) {
             delete_in_parts(before.address());
         }
     }
 
-    /// Signals what is to be signalled, which is forgotten then. Answers whether that was possible.
+    /// Signals the notification set for an interrupt, and clears it. Returns whether there was one.
     pub fn interrupt(&mut self) -> bool {
         let Some(signal) = self.interrupt.take() else { return false };
         let is_told = signal.signal().is_ok();
@@ -177,48 +176,49 @@ impl Living {
         is_told
     }
 
-    /// Where it serves others.
+    /// Returns the endpoint at which it serves.
     pub fn service(&self) -> Option<Cap<Endpoint>> {
         self.service.as_ref().map(Service::endpoint)
     }
 }
 
-/// A process of which nothing but its memory is to be kept together any more.
+/// A process that is built; only its memory is still kept separately.
 struct Built {
     process: Process,
     layout: Layout,
     connected: Vec<(CapAddress, &'static str)>,
-    /// Bytes of its program.
+    /// Size of its program in bytes.
     size: u64,
-    /// Of the counter, as it was told.
+    /// Frequency of the counter, as told to the process.
     frequency: u64,
 }
 
-/// What loading needs besides the preparation.
+/// What loading needs besides the process builder.
 pub struct Loader<'a> {
-    /// The memory server, with authority.
+    /// The memory server, with full authority.
     pub mem: Mem,
-    /// Where frames are filled.
+    /// Window in which frames are filled.
     pub window: Window,
-    /// What processes are shown instead of copied.
+    /// Memory that is mapped into processes instead of copied.
     pub shown: &'a Shown,
-    /// Where their nodes hang while they are loaded.
+    /// The loader's CSpace range, at which a process's nodes are installed while it is loaded.
     pub shelf: u32,
-    /// Where the addresses come from.
+    /// Source of random addresses.
     pub random: &'a mut Randomness,
-    /// The other servers that every process reaches, without badges: slot, name, endpoint.
+    /// The other servers to which every process gets capabilities, without badges: slot, name, endpoint.
     pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
-    /// What a server kept when it ended.
+    /// Persistent state of the server that is restarted.
     pub kept: Option<&'a Keepsake>,
 }
 
-/// A program that was handed over. Its size is bounded, because this server does nothing else while it loads a program.
+/// Parses a program that was handed over. Its size is bounded, because this server does nothing else while it loads
+/// one.
 fn handed_over(file: &[u8]) -> Result<Program<'_>, Defect> {
     let program = Program::parse(file)?;
     if program.size() > MAX_LOADED { Err(Defect::TooLarge) } else { Ok(program) }
 }
 
-/// Stack size that is possible: whole pages, or 0 for the usual one.
+/// Returns a valid stack size: whole pages, or 0 for the usual size.
 pub fn stack_size(bytes: u64) -> Result<u64, Error> {
     match bytes {
         0..=MAX_STACK => Ok(bytes.next_multiple_of(PAGE_SIZE as u64)),
@@ -226,7 +226,7 @@ pub fn stack_size(bytes: u64) -> Result<u64, Error> {
     }
 }
 
-/// Whether a parent may give a capability in this slot.
+/// Returns whether a parent may give a capability in this slot.
 fn may_be_given(to: CapAddress) -> bool {
     let extra = slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT;
     let named = [slot::NAMES, slot::CONSOLE, slot::FILES, slot::KERNEL, slot::INTERRUPT_CONTROL, slot::SERVICE];
@@ -235,13 +235,13 @@ fn may_be_given(to: CapAddress) -> bool {
 }
 
 impl Preparation {
-    /// A process of a program of the boot archive for which somebody asked as `name`.
+    /// Returns the builder of a process whose program is from the boot archive and was requested as `name`.
     pub fn new(program: &'static File<'static>, name: &str) -> Preparation {
         Preparation { program: Some(program), name: String::from(name), ..Preparation::default() }
     }
 
-    /// A process of a program that its parent calls `name` and hands over, in at most `room` bytes, on the process's
-    /// account.
+    /// Returns the builder of a process whose program its parent calls `name` and hands over, in at most `room` bytes,
+    /// charged to the process's account.
     pub fn of_content(name: &str, mut account: Account, room: usize) -> Result<Preparation, LoadError> {
         match Content::new(room, |size_bits, slot| account.block(size_bits, slot)) {
             Ok(content) => {
@@ -255,8 +255,8 @@ impl Preparation {
         }
     }
 
-    /// Appends to the program's file. Fails with `WrongState` if that lies in the boot archive, with `TooLarge` if it
-    /// would be larger than was said.
+    /// Appends to the program's file. Fails with `WrongState` if the file is in the boot archive, with `TooLarge` if it
+    /// would exceed the announced size.
     pub fn write(&mut self, window: Window, bytes: &[u8]) -> Result<(), Error> {
         let content = &mut self.content.as_mut().ok_or(Error::WrongState)?.content;
         if bytes.len() > content.left() {
@@ -270,7 +270,8 @@ impl Preparation {
         self.stack_size = bytes;
     }
 
-    /// Bytes of its texts when so many have been appended. Fails with `TextTooLong` if a process is told no more.
+    /// Returns the size of the texts after `appended` more bytes. Fails with `TextTooLong` if that exceeds the maximum
+    /// for a process.
     pub fn text_after(&self, appended: usize) -> Result<usize, Error> {
         let length = self.arguments.len() + self.environment.len() + appended;
         if length > TEXT_SIZE { Err(Error::TextTooLong) } else { Ok(length) }
@@ -287,13 +288,13 @@ impl Preparation {
         Ok(())
     }
 
-    /// How many capabilities it has been given when one more lies in this slot. Fails with `BadSlot` if none may, or
-    /// one does.
+    /// Returns the number of given capabilities when one more is added in this slot. Fails with `BadSlot` if the slot
+    /// is not allowed or taken.
     pub fn given_with(&self, to: CapAddress) -> Result<usize, Error> {
         if may_be_given(to) && !self.has(to) { Ok(self.given.len() + 1) } else { Err(Error::BadSlot) }
     }
 
-    /// Takes over a capability that has come along, for a slot in which one [may lie](Self::given_with).
+    /// Takes over an arrived capability, for a slot in which one [may be given](Self::given_with).
     pub fn give<How>(&mut self, to: CapAddress, cap: Arrived<'_, Any, How>) {
         self.given.push((to, cap.keep().address()));
     }
@@ -302,24 +303,24 @@ impl Preparation {
         self.given.iter().any(|(given, _)| *given == to)
     }
 
-    /// Takes the capability out with which the process will serve others.
+    /// Removes and returns the capability with which the process will serve.
     pub fn take_service(&mut self) -> Option<CapAddress> {
         let place = self.given.iter().position(|(to, _)| *to == slot::SERVICE)?;
         Some(self.given.swap_remove(place).1)
     }
 
-    /// Sets where the process will serve others.
+    /// Sets the endpoint at which the process will serve.
     pub fn serve_at(&mut self, endpoint: Cap<Endpoint>) {
         self.given.push((slot::SERVICE, endpoint.address()));
     }
 
-    /// Path of its program.
+    /// Returns the path of the program.
     pub fn path(&self) -> &str {
         self.program.map_or("", |program| &program.path)
     }
 
-    /// It is a server that is started again, from the boot archive: a file that was handed over lives no longer than
-    /// its process.
+    /// Makes the process a server that is restarted. Its program must be from the boot archive: a file that was handed
+    /// over lives no longer than its process.
     pub fn supervise(&mut self, supervision: Supervision) -> Result<(), Error> {
         if self.content.is_some() {
             return Err(Error::WrongState);
@@ -331,18 +332,18 @@ impl Preparation {
         Ok(())
     }
 
-    /// How it is started again, if it is.
+    /// Returns how the process is restarted, if it is.
     pub const fn supervision(&self) -> Option<&Supervision> {
         self.supervision.as_ref()
     }
 
-    /// Gives up what was prepared.
+    /// Discards the process builder.
     pub fn abandon(self) {
         self.given.into_iter().for_each(|(_, from)| delete_in_parts(from));
         self.content.into_iter().for_each(|handed| handed.take_back());
     }
 
-    /// Loads the program into a process with this badge. It does not run yet.
+    /// Loads the program into a process with this badge. The process does not run yet.
     pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, badge: u64) -> Result<(Living, u64, u64), LoadError> {
         let mut memory = ProcessMemory::new(Account { client: Client::of_badge(badge), mem: loader.mem }, loader.shelf);
         match self.build(loader, &mut memory, pid, badge) {
@@ -361,7 +362,7 @@ impl Preparation {
         }
     }
 
-    /// Checks the program, and builds a process of it in this memory.
+    /// Checks the program, and builds a process from it in this memory.
     fn build(
         &self,
         loader: &mut Loader<'_>,
@@ -396,8 +397,7 @@ impl Preparation {
         Ok(Built { process, layout, connected, size: program.size(), frequency: description.counter_frequency })
     }
 
-    /// Gives a process its capabilities to servers, with a badge, and copies of what its parent gave. Answers which
-    /// servers.
+    /// Gives a process badged capabilities to the servers, and copies of what its parent gave. Returns those servers.
     fn connect(
         &self,
         loader: &Loader<'_>,
@@ -415,11 +415,11 @@ impl Preparation {
         }
         process.give_client(slot::PROCS, SERVICE, badge)?;
         let own_name = self.supervision().map_or("", |supervision| &supervision.name);
-        // A server does not call itself.
+        // A server gets no capability to itself.
         let connected = loader.servers.iter().filter(|(to, name, _)| *name != own_name && !self.has(*to));
         for (to, _, endpoint) in connected.clone() {
             match endpoint.map_or(Ok(()), |endpoint| process.give_client(*to, endpoint, badge)) {
-                // The server has ended: the process does without it, or asks for it again.
+                // The server has ended: the process does without it, or reconnects to it later.
                 Ok(()) | Err(Refusal::InvalidCapability) => {}
                 Err(error) => return Err(error),
             }
@@ -432,12 +432,12 @@ impl Preparation {
 }
 
 impl Living {
-    /// From now on, whoever waits for it at `service` is refused when it ends.
+    /// Sets the endpoint at which the process serves: when it ends, threads that wait there are refused.
     pub fn serves_at(&mut self, service: Option<Service>) {
         self.service = service;
     }
 
-    /// Lets it run.
+    /// Runs the process.
     pub fn start(&mut self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), Refusal> {
         let slot = own_memory::take_slot().map_err(|_| Refusal::NoSuchSlot)?;
         let faults = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, pid);
@@ -449,7 +449,7 @@ impl Living {
     }
 }
 
-/// Gives a process a capability to the kernel that permits what its badge says, if that is anything.
+/// Gives a process a capability to the kernel with the rights that its badge stands for, if it has any.
 fn give_kernel(process: &Process, badge: u64) -> Result<(), Refusal> {
     let powers = Powers::of_badge(badge).intersection(Powers::OF_KERNEL);
     if powers.is_empty() {

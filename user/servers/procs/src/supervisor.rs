@@ -1,4 +1,4 @@
-//! Which servers are started again when they end, when, and who waits for that.
+//! Supervision decides which servers are restarted when they end, and when, and keeps the clients that wait for that.
 //!
 //! ```text
 //!          ended                 its time has come, and it starts
@@ -7,69 +7,68 @@
 //!   │ ended too often     └──┘ it does not start
 //!   └──────▶ given up ◀──────┘ too often
 //! ```
-//! Time is in ticks of the system counter.
+//! Times are in ticks of the system counter.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench_places::{Client, allows};
 
-/// Threads that can wait for one server at the same time.
+/// Maximum number of threads that can wait for one server at a time.
 pub const MAX_WAITERS: usize = 256;
 
-/// How a server is started again.
+/// How a server is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How often within a window.
+    /// Maximum number of restarts within `window`.
     pub attempts: u32,
-    /// Ticks until the first time; twice as many each further time within a window.
+    /// Ticks before the first restart; doubled for each further one within `window`.
     pub delay: u64,
-    /// Ticks of a window.
+    /// Ticks over which ends are counted.
     pub window: u64,
 }
 
 impl Policy {
-    /// Ticks until the `number`th start within a window.
+    /// Returns the ticks before the `number`th start within `window`.
     fn wait(&self, number: usize) -> u64 {
         self.delay.saturating_mul(1 << (number.saturating_sub(1)).min(20))
     }
 }
 
-/// What a supervised server does.
+/// State of a supervised server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It runs, as this process.
+    /// The server runs, as this process.
     Up(u64),
-    /// It is started again at this time.
+    /// The server is restarted at this time.
     Down(u64),
-    /// It has ended too often.
+    /// The server has ended too often.
     GivenUp,
 }
 
-/// A supervised server. `P` is what it takes to start it, `W` what it takes to answer somebody later.
+/// A supervised server. `P` is what it takes to start it, `W` what it takes to reply to a waiter later.
 pub struct Service<P, W> {
-    /// What everybody calls it.
+    /// Its well-known name.
     pub name: &'static str,
     /// What it takes to start it.
     pub plan: P,
     state: State,
     policy: Policy,
-    /// When it ended, the latest last; no more than the policy looks at.
+    /// Times of its ends, latest last; no more than the policy considers.
     ends: VecDeque<u64>,
-    /// Clients that wait for it.
+    /// Clients that wait for the server.
     waiters: Vec<(Client, W)>,
-    /// Processes that have ended and that it has not been told of.
+    /// Ended processes of which it has not been told.
     missed: Vec<Client>,
 }
 
 impl<P, W> Service<P, W> {
-    /// What it does.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Somebody waits until it runs, if there is room for one more of its family and `keep` answers who. Answers
-    /// whether.
+    /// Lets a client wait until the server runs, if its family has room for one more and `keep` returns a waiter.
+    /// Returns whether the client waits.
     pub fn wait(&mut self, client: Client, keep: impl FnOnce() -> Option<W>) -> bool {
         let own = self.waiters.iter().filter(|(waiter, _)| waiter.family == client.family).count();
         if !allows(own, self.waiters.len(), MAX_WAITERS) {
@@ -80,14 +79,14 @@ impl<P, W> Service<P, W> {
         true
     }
 
-    /// It has not been told that a process has ended. One that is given up never will be.
+    /// Records that the server has not been told of an ended process. A server that is given up is never told.
     pub fn miss(&mut self, ended: Client) {
         if self.state != State::GivenUp {
             self.missed.push(ended);
         }
     }
 
-    /// It has ended, or could not be started. Answers who waits in vain, if it is given up.
+    /// Handles an end or a failed start. Returns the waiters, if the server is given up.
     fn fail(&mut self, now: u64) -> Vec<(Client, W)> {
         let window = self.policy.window;
         self.ends.retain(|end| now.saturating_sub(*end) < window);
@@ -102,20 +101,20 @@ impl<P, W> Service<P, W> {
     }
 }
 
-/// What follows from the end of a process.
+/// Consequence of a process's end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict<W> {
-    /// It is not supervised.
+    /// The process is not supervised.
     NotSupervised,
-    /// The server of this name is started again.
+    /// The server of this name is restarted.
     Again(&'static str),
-    /// The server of this name is not started again; these have waited for it.
+    /// The server of this name is given up; these have waited for it.
     GivenUp(&'static str, Vec<(Client, W)>),
 }
 
-/// What has waited for a server that runs now.
+/// What has accumulated for a server that runs again.
 pub struct Started<W> {
-    /// Who has waited for it.
+    /// Clients that have waited for it.
     pub waiters: Vec<(Client, W)>,
     /// Processes that ended meanwhile.
     pub missed: Vec<Client>,
@@ -124,10 +123,9 @@ pub struct Started<W> {
 /// All supervised servers.
 pub struct Supervisor<P, W> {
     services: Vec<Service<P, W>>,
-    /// Whose turn it is to be told what it missed.
+    /// Index of the server that is next to be told of an end that it missed.
     turn: usize,
-    /// The earliest time at which something is to be started, for which the server looks with each request; [`NEVER`]
-    /// if nothing is.
+    /// Earliest time at which a server is to be started, checked with each request; [`NEVER`] if there is none.
     next: u64,
 }
 
@@ -141,8 +139,8 @@ impl<P, W> Default for Supervisor<P, W> {
 }
 
 impl<P, W> Supervisor<P, W> {
-    /// A server that runs as a process. What is done about a server is done by its
-    /// name, so of a name that there is already, the plan comes back.
+    /// Adds a server that runs as a process. Servers are identified by name, so if the name is taken, `plan` is
+    /// returned.
     pub fn add(&mut self, name: &'static str, plan: P, policy: Policy, process: u64) -> Result<(), P> {
         if self.state(name).is_some() {
             return Err(plan);
@@ -153,18 +151,18 @@ impl<P, W> Supervisor<P, W> {
         Ok(())
     }
 
-    /// The server of a name.
+    /// Returns the server of this name.
     pub fn find(&mut self, name: &str) -> Option<&mut Service<P, W>> {
         self.services.iter_mut().find(|service| service.name == name)
     }
 
-    /// What the server of a name does.
+    /// Returns the state of the server of this name.
     pub fn state(&self, name: &str) -> Option<State> {
         self.services.iter().find(|service| service.name == name).map(Service::state)
     }
 
-    /// Takes out a process of which a server that runs has not been told, and the server's name: of each such server in
-    /// turn, since one that does not answer must not keep the others from it.
+    /// Takes out an ended process that a running server has missed, and returns it with the server's name. Such servers
+    /// take turns, since one that does not reply must not keep the others from being told.
     pub fn missed(&mut self) -> Option<(&'static str, Client)> {
         let count = self.services.len();
         let wants = |service: &Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();
@@ -174,13 +172,13 @@ impl<P, W> Supervisor<P, W> {
         Some((service.name, service.missed.remove(0)))
     }
 
-    /// The earliest time at which something is to be started.
+    /// Returns the earliest time at which a server is to be started.
     #[inline]
     pub const fn next_deadline(&self) -> Option<u64> {
         if self.next == NEVER { None } else { Some(self.next) }
     }
 
-    /// Works that time out anew.
+    /// Recomputes `next`.
     fn look_ahead(&mut self) {
         let starts = self.services.iter().filter_map(|service| match service.state {
             State::Down(until) => Some(until),
@@ -189,7 +187,7 @@ impl<P, W> Supervisor<P, W> {
         self.next = starts.min().unwrap_or(NEVER);
     }
 
-    /// A server whose time to be started has come.
+    /// Returns a server whose time to be started has come.
     #[inline]
     pub fn due(&self, now: u64) -> Option<&'static str> {
         if now < self.next { None } else { self.first_due(now) }
@@ -200,7 +198,7 @@ impl<P, W> Supervisor<P, W> {
         self.services.iter().find(is_due).map(|service| service.name)
     }
 
-    /// A process has ended; and nobody of it waits any more.
+    /// Handles the end of a process. Returns the consequence, and the process's own waiters, which wait no more.
     pub fn ended(&mut self, process: u64, now: u64) -> (Verdict<W>, Vec<W>) {
         let mut gone = Vec::new();
         for service in &mut self.services {
@@ -219,7 +217,7 @@ impl<P, W> Supervisor<P, W> {
         (verdict, gone)
     }
 
-    /// A server runs again, as this process.
+    /// Records that a server runs again, as this process.
     pub fn started(&mut self, name: &str, process: u64) -> Option<Started<W>> {
         let service = self.find(name)?;
         service.state = State::Up(process);
@@ -229,7 +227,7 @@ impl<P, W> Supervisor<P, W> {
         Some(started)
     }
 
-    /// A server could not be started. Answers who waits in vain, if it is given up.
+    /// Handles a failed start of a server. Returns the waiters, if the server is given up.
     pub fn not_started(&mut self, name: &str, now: u64) -> Vec<(Client, W)> {
         let in_vain = self.find(name).map(|service| service.fail(now)).unwrap_or_default();
         self.look_ahead();

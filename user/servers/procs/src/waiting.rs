@@ -1,4 +1,4 @@
-//! Those who wait for the end of a process: until when, how they are told, and for how long the server itself waits.
+//! Waits for the end of a process: their deadlines, their replies, and how long the server itself waits for requests.
 
 use tench_procs_client::protocol::{Error, Status};
 use tench_protocol::{Caller, Later, Replies};
@@ -7,20 +7,20 @@ use tench_sys::{Instant, Wait};
 use crate::ending::Waiter;
 use crate::server::{Server, reserve};
 
-/// What has become of a wait.
+/// Outcome of a wait.
 #[derive(Clone, Copy, Debug)]
 pub enum Waited {
     /// This process has ended.
     For(u64),
-    /// Its time is up.
+    /// The deadline has passed.
     TimedOut,
-    /// Nobody waits any more.
+    /// The thread no longer waits.
     ForNobody,
 }
 
 impl Server {
-    /// Returns how the server waits for requests. While a server is to be started again, what is due first is an alarm.
-    /// Otherwise the end of a client's wait is none: clients choose that time.
+    /// Returns how the server waits for requests. If a server is to be restarted, the earliest deadline is an alarm. A
+    /// client's deadline by itself is none, because clients choose it freely.
     #[inline]
     pub fn next_wait(&self) -> Wait {
         let start = self.supervisor.next_deadline();
@@ -32,7 +32,7 @@ impl Server {
         }
     }
 
-    /// Ends some of the waits whose time is up.
+    /// Ends some of the expired waits.
     #[inline]
     pub fn expire(&mut self) {
         if self.records.next_deadline().is_none() {
@@ -47,7 +47,7 @@ impl Server {
         }
     }
 
-    /// Lets somebody wait for the end of a process.
+    /// Lets a thread wait for the end of a process.
     pub fn wait_for(
         &mut self,
         caller: Caller,
@@ -71,7 +71,7 @@ impl Server {
         Ok(None)
     }
 
-    /// Makes room for one more who waits, if there is none. Returns whether there is.
+    /// Makes room for one more waiting thread, if there is none. Returns whether there is.
     fn may_wait(&mut self, process: u64, caller: Caller) -> bool {
         let watch = self.watch;
         let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
@@ -79,17 +79,17 @@ impl Server {
         self.records.has_room(process, caller)
     }
 
-    /// Looks whether a few of those who wait still do, since a process has ended. What was waited for in its name, from
-    /// another core or after its end, is found so: that a process of another core asks nothing here any more does not
-    /// say that it has ended.
+    /// Checks, after a process has ended, whether a few of the waiting threads still wait. This finds waits made in the
+    /// name of the ended process from another core or after its end: that a process of another core requests nothing
+    /// here any more does not mean that it has ended.
     pub fn look_for_gone(&mut self) {
         let watch = self.watch;
         let gone = self.records.look_for_gone(|waiter| watch.is_empty(waiter.reply()));
         self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
-    /// Lets whoever has killed a process wait until nothing is left of it. Returns whether he waits: where there is no
-    /// room for that, he goes on.
+    /// Lets the killer of a process wait until nothing is left of it. Returns whether it waits: if there is no room, it
+    /// goes on.
     pub fn wait_for_kill(&mut self, caller: Caller, process: u64, keep: &mut dyn FnMut() -> Option<Waiter>) -> bool {
         if reserve().is_err() || !self.may_wait(process, caller) {
             return false;
@@ -99,7 +99,7 @@ impl Server {
         true
     }
 
-    /// Answers those whose waits have ended, and those who waited for a server.
+    /// Replies to the threads whose waits have ended, and to those that waited for a server.
     #[inline]
     pub fn tell(&mut self, replies: &mut Replies) {
         for (waiter, waited) in core::mem::take(&mut self.answers) {

@@ -1,6 +1,6 @@
-//! Who waits for the end of which process, and until when.
+//! The set of waits: which thread waits for the end of which process, and until when.
 //!
-//! A wait is found by its key in the queue, and through an ordered set by the process whose end is awaited: finding one
+//! A wait is found in the queue by its key, and in an ordered set by the process whose end is awaited: finding one
 //! takes O(log n) steps.
 
 use alloc::collections::BTreeSet;
@@ -9,14 +9,14 @@ use alloc::vec::Vec;
 use tench_places::Client;
 use tench_places::queue::{Key, NEVER, Queue};
 
-/// Threads that can wait. A family can have half of these places.
+/// Maximum number of waiting threads. A family can have half of them.
 pub const MAX_WAITS: usize = 2048;
-/// Waits of a family that are checked when a request finds no place.
+/// Number of waits of a family that are checked when a request finds no room.
 pub const LOOKS: usize = 128;
-/// Waits of anybody that are checked when a process ends, here or on another core.
+/// Number of waits of any family that are checked when a process ends, here or on another core.
 pub const LOOKS_AT_END: usize = 8;
 
-/// A wait. `R` is what it takes to answer.
+/// A wait. `R` is what it takes to reply.
 struct Wait<R> {
     target: u64,
     family: u64,
@@ -37,14 +37,14 @@ impl<R> Default for Waits<R> {
 }
 
 impl<R> Waits<R> {
-    /// A thread of `waiter` waits for the end of `target`, until a time if it says so.
+    /// Adds a thread of `waiter` that waits for the end of `target`, until the deadline if there is one.
     pub fn begin(&mut self, target: u64, waiter: Client, deadline: Option<u64>, reply: R) {
         let wait = Wait { target, family: waiter.family, reply };
         let key = self.queue.push(deadline.unwrap_or(NEVER), waiter, wait);
         self.by_target.insert(of_target(target, key));
     }
 
-    /// The waits for `target`, in the order in which they began.
+    /// Returns the waits for `target`, in the order in which they began.
     fn of(&self, target: u64) -> impl Iterator<Item = Key> {
         let range = (target, 0, 0, 0)..=(target, u64::MAX, u64::MAX, u64::MAX);
         self.by_target.range(range).map(|&(_, arrival, process, deadline)| Key { process, deadline, arrival })
@@ -56,7 +56,7 @@ impl<R> Waits<R> {
         wait.reply
     }
 
-    /// The same for some.
+    /// Removes several waits that were taken out of the queue. Returns their replies.
     fn forget_all(&mut self, taken: Vec<(Key, Wait<R>)>) -> Vec<R> {
         taken.into_iter().map(|taken| self.forget(taken)).collect()
     }
@@ -66,42 +66,42 @@ impl<R> Waits<R> {
         self.queue.may_wait(client)
     }
 
-    /// How many wait for `target`; counts no further than `limit`.
+    /// Returns how many threads wait for `target`; counts no further than `limit`.
     pub fn count_for(&self, target: u64, limit: usize) -> usize {
         self.of(target).take(limit).count()
     }
 
-    /// How many threads of `waiter` wait.
+    /// Returns how many threads of `waiter` wait.
     pub fn count_of(&self, waiter: u64) -> usize {
         self.queue.held(waiter)
     }
 
-    /// Returns how many of those who wait for `target` are threads of a family; looks at no more than `limit`.
+    /// Returns how many of the threads that wait for `target` belong to a family; looks at no more than `limit`.
     pub fn count_between(&self, target: u64, family: u64, limit: usize) -> usize {
         let is_of = |key: &Key| self.queue.get(*key).is_some_and(|wait| wait.family == family);
         self.of(target).take(limit).filter(is_of).count()
     }
 
-    /// `target` has ended: takes out everybody who waited for it, in the order in which they came.
+    /// Removes and returns all waits for `target`, which has ended, in the order of their arrival.
     pub fn target_ended(&mut self, target: u64) -> Vec<R> {
         let keys: Vec<Key> = self.of(target).collect();
         self.take_out(keys)
     }
 
-    /// Takes these out.
+    /// Removes the waits with these keys.
     fn take_out(&mut self, keys: Vec<Key>) -> Vec<R> {
         let taken = keys.into_iter().filter_map(|key| Some((key, self.queue.remove(key)?))).collect();
         self.forget_all(taken)
     }
 
-    /// `waiter` has ended: takes out what its threads waited with.
+    /// Removes and returns the waits of the threads of `waiter`, which has ended.
     pub fn waiter_ended(&mut self, waiter: u64) -> Vec<R> {
         let taken = self.queue.process_ended(waiter, usize::MAX);
         self.forget_all(taken)
     }
 
-    /// Takes out those, among the waits for `target`, some of the family's of `waiter` and some of all, whose thread
-    /// does not wait any more.
+    /// Removes, among some waits for `target` by the family of `waiter` and some by any family, those whose thread has
+    /// stopped waiting.
     pub fn give_back(&mut self, target: u64, waiter: Client, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let is_gone = |key: &Key| self.queue.get(*key).is_some_and(|wait| has_gone(&wait.reply));
         let keys: Vec<Key> = self.of(target).filter(is_gone).collect();
@@ -113,25 +113,24 @@ impl<R> Waits<R> {
         gone
     }
 
-    /// Takes out those, among a few waits, whose thread does not wait any more; it is others the next time.
+    /// Removes, among a few waits, those whose thread has stopped waiting. The next call checks others.
     pub fn look(&mut self, mut has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let taken = self.queue.take_out_any(LOOKS_AT_END, |wait| has_gone(&wait.reply));
         self.forget_all(taken)
     }
 
-    /// The earliest deadline, which is 0 while anybody's time has come.
+    /// Returns the earliest deadline, or 0 while some wait has expired.
     pub fn next_deadline(&self) -> Option<u64> {
         self.queue.next_deadline()
     }
 
-    /// Takes out one whose deadline is `now` or earlier: the earliest of the process whose turn it is.
+    /// Removes a wait whose deadline is `now` or earlier: the earliest of the process whose turn it is.
     pub fn pop_expired(&mut self, now: u64) -> Option<R> {
         let expired = self.queue.pop_expired(now)?;
         Some(self.forget(expired))
     }
 
-    /// Panics unless queue and set say the same, and everybody waits for a process for which `is_living` holds, and is
-    /// one of it.
+    /// Panics unless queue and set agree, and each wait is by and for a process for which `is_living` holds.
     pub fn check_invariants(&self, is_living: impl Fn(u64) -> bool) {
         self.queue.check_invariants();
         assert_eq!(self.by_target.len(), self.queue.len());
@@ -144,7 +143,7 @@ impl<R> Waits<R> {
     }
 }
 
-/// Where a wait for `target` stands in the set.
+/// Returns the key in `by_target` of a wait for `target`.
 const fn of_target(target: u64, Key { process, deadline, arrival }: Key) -> (u64, u64, u64, u64) {
     (target, arrival, process, deadline)
 }

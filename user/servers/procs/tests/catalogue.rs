@@ -1,10 +1,10 @@
-//! The catalogue finds what the archive finds.
+//! Tests that the catalogue finds the same files as the archive.
 
 use proptest::prelude::*;
 use tench_loader::Archive;
 use tench_procs::catalogue::Catalogue;
 
-/// A tar file with these files.
+/// Returns a tar archive with these files.
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut tar = Vec::new();
     for (path, contents) in files {
@@ -42,7 +42,7 @@ fn programs_are_found_by_name_and_path() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever is asked for, the archive itself finds the same.
+    /// For any path, the catalogue finds what the archive itself finds.
     #[test]
     fn the_archive_finds_the_same(
         paths in prop::collection::vec("(bin/)?[ab]{1,3}(/[ab])?", 0..20),

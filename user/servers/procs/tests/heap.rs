@@ -1,4 +1,4 @@
-//! How much heap the records need for one request: what the server keeps in reserve is enough.
+//! Tests that the heap reserved by the server suffices for any one request to the records.
 
 use tench_abi::Powers;
 use tench_counting::{Counting, peak};
@@ -9,16 +9,16 @@ use tench_procs_client::protocol::{MAX_NAME, State};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the server keeps of a process in preparation, about: texts and lists.
+/// Approximate size of what the server keeps for a process builder: texts and lists.
 type Kept = [u64; 24];
 
-/// Bytes of the array that grows to a bound, and says so if it cannot: the place of each that has ended.
+/// Returns the bytes of the array of ended processes, which grows to a bound and reports if it cannot.
 fn arrays(records: u64) -> usize {
     let grown = |length: u64, size: usize| (length as usize).next_power_of_two() * size * 2 + 64;
     grown(records.min((MAX_ENDED + MAX_LIVING) as u64 + 2), 8)
 }
 
-/// A long name; every fourth is the same, the others differ, so that names have one process or many.
+/// Returns a long name. Every fourth is the same and the others differ, so that names have one process or many.
 fn name(number: u64) -> String {
     let base = if number.is_multiple_of(4) { "same".into() } else { format!("other{number}") };
     format!("bin/{base:x<width$}", width = MAX_NAME - 4)
@@ -35,7 +35,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
             for process in living.drain(..MAX_LIVING / 2) {
                 let (ended, bytes) = peak(|| {
                     let ended = records.end(process, Condition::plain(State::Exited)).unwrap();
-                    // While those who waited for it are still to be answered.
+                    // Its waiters have not had their replies yet.
                     (ended, records.look_for_gone(|_| false))
                 });
                 most.1 = most.1.max(bytes);
@@ -48,7 +48,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         most.0 = most.0.max(bytes.saturating_sub(arrays(process)));
         living.push(process);
         for wait in 0..if number % 64 == 0 { MAX_WAITERS as u64 } else { 1 } {
-            // Sometimes its own threads wait for it, so that both ends of a wait are its own.
+            // Sometimes its own threads wait for it, so that both ends of a wait are in the same process.
             let other = living[(number + 7 * wait) as usize % living.len()];
             let waiter = if number % 128 == 0 { process } else { other };
             let (_, bytes) = peak(|| {

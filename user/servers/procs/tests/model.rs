@@ -1,4 +1,4 @@
-//! The table of processes against a slow, obvious model: random processes that create, start, suspend, end and kill
+//! Tests the table of processes against a slow, obvious model: random processes create, start, suspend, end and kill
 //! others, wait for them with and without deadlines, and give up.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,7 +10,7 @@ use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIV
 use tench_procs::waits::{LOOKS, MAX_WAITS};
 use tench_procs_client::protocol::{Error, State};
 
-/// What the model knows of a process.
+/// The model's process.
 #[derive(Clone, Debug)]
 struct Process {
     name: &'static str,
@@ -21,7 +21,7 @@ struct Process {
     quota: u64,
 }
 
-/// A wait: for whom, whose, until when, and whether its client has given up without a word.
+/// A wait: its target, its process, its deadline, and whether its client has given up without notice.
 #[derive(Clone, Debug)]
 struct Wait {
     target: u64,
@@ -30,7 +30,7 @@ struct Wait {
     given_up: bool,
 }
 
-/// The model: everything is looked for everywhere. Nothing is ever forgotten but what `forgotten` says.
+/// The model. It searches linearly for everything, and keeps the record of every process that is not in `forgotten`.
 #[derive(Default)]
 struct Model {
     processes: BTreeMap<u64, Process>,
@@ -54,7 +54,7 @@ impl Model {
         self.processes.keys().filter(|pid| self.lives(**pid)).count()
     }
 
-    /// Whether `caller` may manage `pid`.
+    /// Returns whether `caller` may manage `pid`.
     fn manages(&self, caller: u64, pid: u64) -> bool {
         let mut line = vec![pid];
         while let Some(process) = self.processes.get(line.last().unwrap()) {
@@ -65,7 +65,7 @@ impl Model {
                 || self.known(caller).is_some_and(|process| process.powers.contains(Powers::PROCESSES)))
     }
 
-    /// Takes out the waits for which something holds, in the order of their numbers.
+    /// Removes the waits for which `goes` holds, in the order of their numbers.
     fn take(&mut self, goes: impl Fn(&Wait) -> bool) -> Vec<u32> {
         let numbers: Vec<u32> = self.waits.iter().filter(|(_, wait)| goes(wait)).map(|(number, _)| *number).collect();
         self.waits.retain(|number, _| !numbers.contains(number));
@@ -75,7 +75,7 @@ impl Model {
 
 type Table = Records<u64, u32>;
 
-/// What is done.
+/// A step of the test.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Create,
@@ -109,7 +109,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Both, side by side.
+/// The table and the model, side by side.
 struct Pair {
     table: Table,
     model: Model,
@@ -135,7 +135,7 @@ impl Pair {
             .map(|parent| parent.family);
         let in_family = |process: &Process| !process.condition.state.has_ended() && Some(process.family) == above;
         let made = self.table.prepare(name, Client::alone(parent), Powers::empty(), Some(parent));
-        // That takes long, and many are created.
+        // The check takes long, and many processes are created.
         if made.is_err() || self.model.processes.len().is_multiple_of(64) {
             let own = self.model.processes.values().filter(|process| in_family(process)).count();
             assert_eq!(made.is_ok(), own < MAX_LIVING - self.model.living(), "a family of {own}");
@@ -163,7 +163,7 @@ impl Pair {
         done
     }
 
-    /// Whom the end of a process answers, and whom not any more.
+    /// Checks which waiters get a reply when a process ends, and which are dropped.
     fn check_end(&mut self, pid: u64, ended: &Ended<u64, u32>) {
         let process = &self.model.processes[&pid];
         assert_eq!(ended.kernel, Some(process.parent));
@@ -173,7 +173,7 @@ impl Pair {
         assert_eq!(abandoned, self.model.take(|wait| wait.waiter == pid));
     }
 
-    /// As the server does: what it prepares goes first.
+    /// Ends a process as the server does: its process builders go first.
     fn end(&mut self, pid: u64, condition: Condition) {
         while let Some(prepared) = self.table.prepared_by(pid) {
             self.abandon(prepared);
@@ -229,7 +229,8 @@ impl Pair {
         let (waits, processes) = (&self.model.waits, &self.model.processes);
         let mut gone = self.table.make_room(target, client, |reply| waits[reply].given_up);
         gone.sort_unstable();
-        // All who waited for the same, of their own family some, who are all if they are few, and some of whomever.
+        // The table checks all waits for the same target, some of the family (all, if they are few), and some of any
+        // family.
         let of_family = |wait: &Wait| processes[&wait.waiter].family == family;
         let is_few = waits.values().filter(|wait| of_family(wait)).count() <= LOOKS;
         let is_meant = |wait: &Wait| was_full && wait.given_up && (wait.target == target || is_few && of_family(wait));
@@ -248,8 +249,8 @@ impl Pair {
         self.model.waits.insert(number, Wait { target, waiter, deadline, given_up: false });
     }
 
-    /// Time passes: those whose time is up are answered, families in turn, in each its processes, and of each the
-    /// earliest. A process has its first turn before the one that is answered has its next.
+    /// Lets time pass. Expired waits end in rotation over families, in each family over its processes, and in each
+    /// process by deadline. A process has its first turn before the process that has just had one has its next.
     fn pass(&mut self, ticks: u64) {
         self.model.now += ticks;
         let now = self.model.now;
@@ -282,7 +283,7 @@ impl Pair {
         assert_eq!(self.table.next_deadline(), self.model.waits.values().filter_map(|wait| wait.deadline).min());
     }
 
-    /// Everything that can be asked of a few processes, and what does not depend on any.
+    /// Compares every query about a few processes, and every query that depends on none.
     fn compare(&self, sample: &[u64]) {
         self.table.check_invariants();
         for pid in sample {
@@ -291,7 +292,7 @@ impl Pair {
             if let (Ok(record), Some(process)) = (self.table.get(*pid), known) {
                 assert_eq!((record.parent, record.status()), (process.parent, process.condition));
                 assert_eq!((&*record.name, record.quota), (process.name, process.quota));
-                // None but this one, or one that has its number now.
+                // No process except this one, or one that has taken its number.
                 let number = record.client().family;
                 let is_of = |pid: u64, of: &Process| {
                     of.family == process.family
@@ -326,7 +327,7 @@ impl Pair {
         }
     }
 
-    /// One step by one process, with another.
+    /// Does one step by one process, with another.
     fn step(&mut self, step: Step, actor: u64, other: u64) {
         let manages = self.model.known(other).is_some() && self.model.manages(actor, other);
         let is_prepared = self.model.known(other).is_some_and(|one| one.condition.state == State::Preparing);
@@ -355,7 +356,7 @@ impl Pair {
                 self.table.get_mut(other).unwrap().quota = bytes;
                 self.model.processes.get_mut(&other).unwrap().quota = bytes;
             }
-            // So many that tables fill, and records are forgotten.
+            // So many that tables fill and old records are removed.
             Step::Many => self.many(actor, other),
             _ => {}
         }
@@ -393,14 +394,14 @@ proptest! {
         let mut pair = Pair::new();
         for (step, actor, other) in steps {
             let pids: Vec<u64> = pair.model.processes.keys().copied().collect();
-            // Mostly young ones, so that something happens among them.
+            // Mostly young processes, so that they interact.
             let recent = &pids[pids.len().saturating_sub(12)..];
             let pick = |index: prop::sample::Index| if index.index(4) == 0 { *index.get(&pids) } else { *index.get(recent) };
             let (actor, other) = (pick(actor), pick(other));
             pair.step(step, actor, other);
             pair.compare(&[0, 1, 3, actor, other, *pids.last().unwrap()]);
         }
-        // Nobody waits for ever: when everybody has ended, everybody was answered.
+        // No thread waits for ever: when all processes have ended, all waits have.
         let pids: Vec<u64> = pair.model.processes.keys().copied().collect();
         pids.iter().rev().for_each(|pid| pair.end(*pid, Condition::plain(State::Killed)));
         prop_assert!(pair.model.waits.is_empty());

@@ -1,4 +1,4 @@
-//! The process server's records.
+//! Tests of the process server's table of processes.
 
 use std::collections::BTreeSet;
 
@@ -13,11 +13,11 @@ use tench_procs_client::protocol::{Error, State};
 
 type Table = Records<&'static str, u32>;
 
-/// Of most processes.
+/// Powers of most processes.
 const NONE: Powers = Powers::empty();
 const EXITED: Condition = Condition { state: State::Exited, detail: 3 };
 
-/// What the server does when somebody wants to wait.
+/// Waits for a process as the server does on request.
 fn wait(table: &mut Table, pid: u64, waiter: u64, reply: u32) -> Result<Option<Condition>, Error> {
     let record = table.get(pid)?;
     if record.has_ended() {
@@ -31,7 +31,7 @@ fn wait(table: &mut Table, pid: u64, waiter: u64, reply: u32) -> Result<Option<C
     Ok(None)
 }
 
-/// `init` (1), a shell (2) that it started, and a program (3) that the shell started.
+/// Returns a table with `init` (1), a shell (2) that it started, and a program (3) that the shell started.
 fn table() -> Table {
     let mut table = Table::default();
     for (name, parent) in [("init", 0), ("bin/shell", 1), ("/bin/hello", 2)] {
@@ -43,7 +43,7 @@ fn table() -> Table {
     table
 }
 
-/// A process of another core that may start others here.
+/// Admits a process of another core, which may start others here.
 fn guest(table: &mut Table, process: u64) -> u64 {
     table.visitors.admit(Client::alone(process), 100).unwrap();
     process
@@ -60,8 +60,7 @@ fn identifiers_count_up_and_are_not_used_again() {
     table.check_invariants();
 }
 
-/// Otherwise a process that expects a limit would prepare its children before, and have as much through them as there
-/// is.
+/// Otherwise a process that expects a limit could prepare its children before, and use unlimited memory through them.
 #[test]
 fn a_limit_holds_for_what_was_prepared_before_it() {
     let mut table = table();
@@ -135,7 +134,7 @@ fn too_many_waiters_are_an_error() {
         assert_eq!(wait(&mut table, if n % 2 == 0 { 3 } else { 1 }, 2, n), Ok(None));
     }
     assert_eq!(wait(&mut table, 2, 2, 999), Err(Error::Full), "too many of one wait");
-    // Whose client gave up makes room.
+    // Waiters that have given up make room.
     assert_eq!(table.make_room(1, Client::alone(2), |reply| *reply % 100 == 7), [7, 107, 207]);
     assert_eq!(wait(&mut table, 1, 2, 999), Ok(None));
     table.check_invariants();
@@ -144,7 +143,7 @@ fn too_many_waiters_are_an_error() {
 #[test]
 fn waits_that_were_given_up_are_found_a_few_at_a_time_and_no_others() {
     let mut table = table();
-    // Of one of another core nobody here knows whether it lives.
+    // This server does not know whether a process of another core runs.
     let elsewhere = pid::first(1) | 9;
     for n in 0..20 {
         assert_eq!(wait(&mut table, 1, if n % 2 == 0 { 2 } else { elsewhere }, n), Ok(None));
@@ -168,7 +167,7 @@ fn those_who_wait_for_one_process_share_its_places() {
     let mut free = MAX_WAITERS;
     let waiters: Vec<u64> = (0..12).map(|_| table.prepare("waiter", Client::alone(2), NONE, None).unwrap()).collect();
     for waiter in &waiters {
-        // Each can have half of what the others left, and one while there is any.
+        // Each family can have half of what the others left, and one wait while there is any room.
         let own = (0..).take_while(|n| wait(&mut table, 3, *waiter, *n) == Ok(None)).count();
         assert_eq!(own, free.div_ceil(2), "of {free}");
         free -= own;
@@ -177,7 +176,7 @@ fn those_who_wait_for_one_process_share_its_places() {
     assert_eq!(wait(&mut table, 3, 1, 999), Err(Error::Full), "too many wait for one");
     assert_eq!(wait(&mut table, 1, waiters[0], 999), Ok(None), "and for another it may");
     table.check_invariants();
-    // What one gives back the others share.
+    // The others share what one family releases.
     assert_eq!(table.end(waiters[1], EXITED).unwrap().abandoned.len(), MAX_WAITERS / 4);
     assert_eq!(wait(&mut table, 3, waiters[0], 999), Err(Error::Full), "it has more than are free");
     assert_eq!(wait(&mut table, 3, waiters[11], 999), Ok(None));
@@ -215,7 +214,8 @@ fn only_the_preparer_prepares_and_only_before_the_start() {
     assert_eq!(table.set_state(pid, State::Preparing), Err(Error::WrongState));
 }
 
-/// While it is taken apart, it keeps its place, so that nobody has more of these than of processes.
+/// While such a process is being destroyed, it keeps its quota, so that a family can have no more of these than of
+/// processes.
 #[test]
 fn what_was_not_started_is_nobodys_any_more_but_keeps_its_place_until_it_is_gone() {
     let mut table = table();
@@ -262,7 +262,7 @@ fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_what_its_co
         let record = table.get(child).unwrap();
         assert_eq!((record.priority, record.ceiling), (usual, usual), "unless something else is said");
         table.check_invariants();
-        // It was prepared, and cannot be started when nobody vouches for its parent any more.
+        // The process was prepared, and cannot be started once its parent is not admitted any more.
         assert_eq!(table.check_parent(guest.process), Ok(()));
         assert!(table.visitors.leave(guest.process));
         assert_eq!((table.ceiling(guest.process), table.check_parent(guest.process)), (0, Err(Error::NoSuchProcess)));
@@ -296,7 +296,7 @@ fn the_guests_of_one_family_leave_room_for_others() {
 #[test]
 fn the_table_can_be_full() {
     let mut table = table();
-    // What a manager starts are families of their own.
+    // Children of a manager are families of their own.
     for _ in 3..MAX_LIVING {
         table.prepare("x", Client::alone(1), NONE, None).unwrap();
     }
@@ -311,7 +311,7 @@ fn a_family_that_multiplies_leaves_room_for_others() {
     let mut table = table();
     let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let (mut parent, mut count) = (first, 1);
-    // Each is a child of the one before, so that nobody has more than one.
+    // Each is a child of the one before, so that none has more than one child.
     let refusal = loop {
         match table.prepare("x", Client::alone(parent), NONE, None) {
             Ok(child) => (parent, count) = (child, count + 1),
@@ -325,13 +325,13 @@ fn a_family_that_multiplies_leaves_room_for_others() {
             && table.prepare("x", Client::alone(1), NONE, None).is_ok()
     );
     table.check_invariants();
-    // The family stays one when its first process has ended.
+    // The family stays the same after its first process has ended.
     table.end(first, EXITED).unwrap();
     assert_eq!(table.prepare("x", Client::alone(parent), NONE, None), Err(Error::TooManyProcesses));
     table.check_invariants();
 }
 
-/// The badge that a process is given.
+/// Returns the badge that a process is given.
 fn badge(table: &Table, pid: u64) -> u64 {
     let record = table.get(pid).unwrap();
     record.client().badge(record.powers)
@@ -341,7 +341,7 @@ fn badge(table: &Table, pid: u64) -> u64 {
 fn a_badge_says_of_which_family_a_process_is() {
     let mut table = table();
     let start = |table: &mut Table, parent: u64| table.prepare("x", Client::alone(parent), NONE, None).unwrap();
-    // Who was started by one who manages all begins a family, whatever else its parent has started.
+    // A child of a process that manages all begins a family, whatever other children its parent has.
     let (one, other) = (start(&mut table, 1), start(&mut table, 1));
     let child = start(&mut table, one);
     let grandchild = start(&mut table, child);
@@ -349,8 +349,8 @@ fn a_badge_says_of_which_family_a_process_is() {
     assert!(families[0] != families[1] && families[1] != families[2] && families[0] != families[2]);
     assert_eq!([families[3], families[4]], [families[1]; 2], "a child is of its parent's family");
     assert_eq!([3, grandchild].map(|pid| Client::of_badge(badge(&table, pid)).process), [3, grandchild]);
-    // Who is given the power that its parent lacks cannot be; who has it begins families, and is of its own all the
-    // same.
+    // A process cannot be given the power that its parent lacks; a process with that power begins families, and still
+    // belongs to its own.
     table.get_mut(other).unwrap().powers = Powers::PROCESSES;
     let apart = start(&mut table, other);
     assert!(!families.contains(&family(badge(&table, apart))));
@@ -368,7 +368,7 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
     let (number, child) = (family(&table, first), start(&mut table, first));
     table.end(first, EXITED).unwrap();
     let mut seen = BTreeSet::new();
-    // All others have their turns before one comes again, and that one is not free as long as the child lives.
+    // Each number is used once before the first is reused, and a number is not free while its child runs.
     for round in 0..2 * GUESTS {
         let pid = start(&mut table, 1);
         let given = family(&table, pid);
@@ -388,7 +388,8 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
     table.check_invariants();
 }
 
-/// A hostile program once could fill the files with one child after another, each of which left what it had to nobody.
+/// A hostile program once could fill the file server through one child after another, each of which left what it held
+/// to nobody.
 #[test]
 fn a_family_has_ended_when_nobody_of_it_is_prepared_or_runs() {
     let mut table = table();
@@ -410,7 +411,7 @@ fn a_family_has_ended_when_nobody_of_it_is_prepared_or_runs() {
     table.check_invariants();
 }
 
-/// A hostile program once could start a family on another core with each of its children.
+/// A hostile program once could begin a family on another core with each of its children.
 #[test]
 fn what_a_family_of_another_core_starts_is_one_family() {
     let mut table = Table::of_core(1);
@@ -430,7 +431,7 @@ fn what_a_family_of_another_core_starts_is_one_family() {
     assert!(apart[0] != apart[1] && !apart.contains(&family), "who manages all there starts families here, too");
     assert_eq!(start(&mut table, Client { process: first, family }, NONE).1, family);
     table.check_invariants();
-    // As long as one of them lives, and no longer.
+    // The families are related while one of the processes runs, and no longer.
     table.end(first, EXITED).unwrap();
     assert_eq!(start(&mut table, of(3, 25), NONE).1, family);
     let all: Vec<u64> =
@@ -441,7 +442,7 @@ fn what_a_family_of_another_core_starts_is_one_family() {
     table.check_invariants();
 }
 
-/// A program once could begin a family with each way to another core and back.
+/// A program once could begin a family with each trip to another core and back.
 #[test]
 fn going_to_and_fro_between_cores_begins_no_family_after_family() {
     let mut tables = [0, 1].map(Table::of_core);
@@ -461,7 +462,7 @@ fn going_to_and_fro_between_cores_begins_no_family_after_family() {
         last = start(&mut tables, core, last);
         assert!(is_of_guests(last.family));
         seen.insert(last.family);
-        // Whoever is left of it may go.
+        // A process that is left of the family may end.
         if round % 3 == 0 {
             let child = start(&mut tables, core, last);
             assert_eq!(child.family, last.family);
@@ -473,7 +474,7 @@ fn going_to_and_fro_between_cores_begins_no_family_after_family() {
     assert_eq!(seen.len(), 4, "its own, that of its guests, and that of all guests of either core");
 }
 
-/// Eleven children once waited in all places for a process whose end others want to hear of, too.
+/// Eleven children once used up all waits for a process for whose end other families wait, too.
 #[test]
 fn a_family_that_waits_leaves_room_for_others() {
     let mut table = table();
@@ -513,7 +514,7 @@ fn numbers_whose_place_is_taken_are_passed_over() {
     for _ in 0..20_000 {
         let pid = table.prepare("x", Client::alone(2), NONE, None).unwrap();
         assert!(pid > last);
-        // 1, 2 and 3 still live at their places.
+        // 1, 2 and 3 still hold their entries.
         assert!(pid.is_multiple_of(8192) || pid % 8192 > 3);
         last = pid;
         table.end(pid, EXITED).unwrap();
@@ -630,7 +631,7 @@ fn processes_of_another_core_are_numbered_with_that_core() {
     table.check_invariants();
 }
 
-/// Those that init has started are there always, and on the first core more of them than on others.
+/// Children of `init` run always, and the first core has more of them than the others.
 #[test]
 fn the_load_is_what_runs_and_was_not_started_by_init() {
     let mut table = table();
@@ -653,7 +654,7 @@ fn the_load_is_what_runs_and_was_not_started_by_init() {
     table.check_invariants();
 }
 
-/// One family could once give away all slots of the server.
+/// One family once could take all slots of the server with given capabilities.
 #[test]
 fn capabilities_given_to_preparations_are_shared_among_families() {
     let mut table = table();
@@ -677,7 +678,7 @@ fn capabilities_given_to_preparations_are_shared_among_families() {
     assert_eq!(table.hold_given(99, 1), Err(Error::NoSuchProcess));
 }
 
-/// One family could once wait with all slots of the server, a few threads for each of many processes.
+/// One family once could take all slots of the server with waits, a few threads for each of many processes.
 #[test]
 fn a_family_that_waits_for_many_leaves_room_for_others() {
     let mut table = table();
@@ -705,7 +706,7 @@ fn texts_of_preparations_are_shared_among_families() {
     let mut table = table();
     let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let mut pids = vec![first];
-    // Each in the family holds as much text as a process can be told.
+    // Each process of the family holds the maximum amount of text.
     let refusal = loop {
         let pid = table.prepare("x", Client::alone(first), NONE, None).unwrap();
         pids.push(pid);
@@ -720,7 +721,7 @@ fn texts_of_preparations_are_shared_among_families() {
     let other = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     assert_eq!(table.hold_texts(other, TEXT_UNIT + 1), Ok(()), "another family has its own share");
     assert_eq!(table.hold_texts(other, 2 * TEXT_UNIT), Ok(()), "that is no more");
-    // What starts, or is given up, leaves room.
+    // A process that starts, or is abandoned, makes room.
     table.set_state(pids[1], State::Running).unwrap();
     table.check_invariants();
     assert_eq!(table.hold_texts(*pids.last().unwrap(), 12 * TEXT_UNIT), Ok(()));

@@ -1,4 +1,4 @@
-//! Restarting servers, against a model.
+//! Tests the restarting of servers against a model.
 
 use proptest::prelude::*;
 use tench_places::Client;
@@ -146,14 +146,15 @@ fn a_process_with_many_threads_leaves_room_for_others_who_wait() {
     assert!(service.wait(Client::alone(21), || Some(0)));
 }
 
-/// Three servers with policies of their own.
+/// Three servers, each with a policy of its own.
 const POLICIES: [(&str, Policy); 3] = [
     ("console", Policy { attempts: 3, delay: 10, window: 1000 }),
     ("names", Policy { attempts: 1, delay: 50, window: 300 }),
     ("clock", Policy { attempts: 6, delay: 1, window: 5000 }),
 ];
 
-/// A server in the model: what it does, when it ended or did not start, who waits and what it was not told.
+/// A server in the model: its state, the times at which it ended or failed to start, its waiters, and the ends that it
+/// missed.
 struct Model {
     policy: Policy,
     state: State,
@@ -163,7 +164,7 @@ struct Model {
 }
 
 impl Model {
-    /// It has ended or did not start. Answers who waits in vain.
+    /// Records an end or a failed start. Returns the clients that wait in vain.
     fn fail(&mut self, now: u64) -> Vec<(Client, u32)> {
         self.ends.push(now);
         let recent = self.ends.iter().filter(|end| now - **end < self.policy.window).count() as u32;
@@ -178,7 +179,7 @@ impl Model {
 }
 
 proptest! {
-    /// The supervisor does what the model does, for each server by itself, and whoever waits is answered in the end.
+    /// The supervisor agrees with the model, for each server separately, and every waiter gets a reply in the end.
     #[test]
     fn each_server_has_its_policy(steps in prop::collection::vec((0..7u8, 0..3usize, 0..300u64), 1..300)) {
         let mut supervisor = Supervisor::<(), u32>::default();
@@ -224,7 +225,7 @@ proptest! {
                     prop_assert_eq!(supervisor.not_started(name, now), in_vain);
                 }
                 (5, _) => {
-                    // A client ends: wherever it waited, it is answered nothing.
+                    // A client ends: its waits end without a reply.
                     let client = 20 + pause % 4;
                     let mut gone = Vec::new();
                     for model in &mut models {
@@ -233,7 +234,7 @@ proptest! {
                     prop_assert_eq!(supervisor.ended(client, now), (Verdict::NotSupervised, gone));
                 }
                 (6, _) => {
-                    // All who run are told what they were not told, in turn.
+                    // All running servers are told what they missed, in turn.
                     let wants = |model: &Model| matches!(model.state, State::Up(_)) && !model.missed.is_empty();
                     let mut told = Vec::new();
                     for _ in 0..models.iter().filter(|model| wants(model)).count() {
@@ -259,7 +260,7 @@ proptest! {
             prop_assert_eq!(supervisor.next_deadline(), next);
             prop_assert_eq!(supervisor.due(now).is_some(), next.is_some_and(|next| next <= now));
         }
-        // Who still waits, waits for a server that is started in a time that is known.
+        // A client still waits only for a server with a known restart time.
         for (model, (name, _)) in models.iter_mut().zip(POLICIES) {
             if let State::Down(until) = model.state {
                 prop_assert!(supervisor.due(until).is_some());
@@ -270,7 +271,7 @@ proptest! {
     }
 }
 
-/// Five requests that named one server twice once kept the process server busy for ever: it looked for the one whose
+/// Five requests that named one server twice once kept the process server busy for ever: it looked for the server whose
 /// time had come, and started the first of that name.
 #[test]
 fn a_name_is_supervised_once() {
@@ -279,7 +280,7 @@ fn a_name_is_supervised_once() {
     for process in 6..11 {
         assert_eq!(supervisor.add("console", 2, POLICY, process), Err(2));
     }
-    // Their ends are nobody's business, whatever happens to the server.
+    // The end of these processes has no consequence, whatever happens to the server.
     assert_eq!(supervisor.ended(7, 0).0, Verdict::NotSupervised);
     assert_eq!(supervisor.ended(5, 0).0, Verdict::Again("console"));
     assert_eq!(supervisor.add("console", 3, POLICY, 12), Err(3), "its name is taken while it is started again");

@@ -1,4 +1,4 @@
-//! Client and protocol of the procs server. What the server does: docs/manual/servers.md.
+//! Client and protocol of the process server. Behaviour of the server: docs/manual/servers.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -13,5 +13,5 @@ pub use client::Spawn;
 pub use protocol::{Capability, Error, Procs, Status};
 pub use standing::Standing;
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;

@@ -1,30 +1,29 @@
-//! Numbers of processes. No two processes of the machine have the same, on whichever cores they run: the core stands
-//! above, and below it what its process server calls the process. Processes of the first core have the numbers that
-//! they had before there were others.
+//! Process numbers. They are unique in the machine: the high bits are the core, the low bits the number that the core's
+//! process server has assigned. So processes of the first core have the numbers that they would have on a single core.
 
 use core::fmt;
 
-/// On its core: `init`, which the kernel starts.
+/// Number of `init` on its core. The kernel starts it.
 pub const INIT: u64 = 1;
-/// On its core: the memory server, which `init` starts.
+/// Number of the memory server on its core. `init` starts it.
 pub const MEM: u64 = 2;
-/// On its core: the process server, which `init` starts.
+/// Number of the process server on its core. `init` starts it.
 pub const PROCS: u64 = 3;
 
-/// Bits of a process's number that say which it is on its core.
+/// Number of low bits of a process's number, which identify it on its core.
 pub const CORE_SHIFT: u32 = tench_abi::power::CORE_SHIFT;
 
-/// Before the number of the first process of a core.
+/// Returns the base of a core's process numbers, one less than the first of them.
 pub const fn first(core: u64) -> u64 {
     core << CORE_SHIFT
 }
 
-/// The core of a process with this number, and its number there.
+/// Splits a process number into the core and the number on that core.
 pub const fn place(process: u64) -> (u64, u64) {
     (process >> CORE_SHIFT, process & ((1 << CORE_SHIFT) - 1))
 }
 
-/// A process's number as people read and write it: with the core before it, if that is not the first.
+/// A process's number as people read and write it: prefixed by the core, unless that is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown(pub u64);
 
@@ -37,7 +36,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// The number that people write so: `7`, or `1:7` for that of core 1.
+/// Parses a number as people write it: `7`, or `1:7` for process 7 of core 1.
 pub fn parse(text: &str) -> Option<u64> {
     let (core, process) = text.split_once(':').unwrap_or(("0", text));
     let number = |digits: &str| digits.parse::<u32>().ok().filter(|_| !digits.starts_with('+'));

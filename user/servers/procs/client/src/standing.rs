@@ -1,4 +1,4 @@
-//! Servers that may be started again.
+//! Capabilities to servers that may be restarted.
 
 use tench_protocol::transport::Short;
 use tench_protocol::wire::Registers;
@@ -7,8 +7,8 @@ use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, Message, OWN_SP
 
 use crate::Procs;
 
-/// The way to a server that the process server gave in a well-known slot. When the server is started again, the
-/// capability is gone; the first call that finds that gets a new one and ends with [`Failure::Restarted`].
+/// A capability to a server, in a well-known slot, from the process server. A restart of the server revokes it; the
+/// first call that finds it gone gets a new one and fails with [`Failure::Restarted`].
 #[derive(Clone, Copy, Debug)]
 pub struct Standing(pub CapAddress);
 
@@ -21,7 +21,7 @@ impl Standing {
         OWN_SPACE.identify_at(self.0).is_ok_and(|found| found.kind == Kind::Null)
     }
 
-    /// Gets the capability anew, if it is gone.
+    /// Gets a new capability, if the old one is gone. Returns whether the slot holds one now.
     fn reconnect(self) -> bool {
         // Another thread may have been faster.
         self.is_empty() && (Procs::STANDARD.reconnect(self.0, self.0).is_ok() || !self.is_empty())
