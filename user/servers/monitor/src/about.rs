@@ -1,13 +1,13 @@
-//! What one monitor asks another about processes, as words. Whatever arrives is checked here.
+//! Remote requests about processes, as one monitor sends them to another. Everything that arrives is checked here.
 //!
 //! ```text
-//! word 0      the process that asks, its family and its powers: a badge
-//!      1      the process in question; or, where none is, the core that is asked, as the number before its first process
-//!      2      where it starts something: the highest priority that whoever asks may give
-//!      then   where the operation has text: its bytes, and the strings
+//! word 0      the requesting process, its family and its powers: a badge
+//!      1      the process in question; or, if there is none, the addressed core, as the base of its process numbers
+//!      2      for a start: the highest priority that the requester may assign
+//!      then   for an operation with text: its size in bytes, and the strings
 //! ```
-//! Processes are numbered as everywhere, and checked: no core speaks for processes of others, or asks about them. For
-//! the powers of its own processes each core vouches, and for their ceilings.
+//! Process numbers are checked: no core can make requests for processes of another, or about processes of a third. Each
+//! core vouches for the powers of its own processes, and for their ceilings.
 
 extern crate alloc;
 
@@ -20,96 +20,94 @@ use tench_monitor_client::protocol::{MAX_STRINGS, place};
 use crate::message::{Malformed, Strings, Words, decode_badge, decode_ceiling, split};
 
 tench_protocol::codes! {
-    /// What is asked.
+    /// The operation of a remote request.
     pub enum Operation {
-        /// Starts a program. Text: its name and arguments. Answer: the process.
+        /// Starts a program. Text: its name and arguments. Reply: the process.
         Spawn = 4;
-        /// Waits for the end of a process. Answer: what is known of it.
+        /// Waits for the end of a process. Reply: its status.
         Wait = 5;
         /// Kills a process.
         Kill = 6;
-        /// Looks at the next process. Answer: what is known of it.
+        /// Gets the status of the next process. Reply: its status.
         Next = 7;
-        /// Looks at the memory. Answer: what is known of it.
+        /// Gets the core's use of memory. Reply: the figures.
         Memory = 8;
         /// Suspends a process.
         Suspend = 10;
-        /// Lets a suspended process go on.
+        /// Resumes a suspended process.
         Resume = 11;
-        /// Looks at a process. Answer: what is known of it.
+        /// Gets the status of a process. Reply: its status.
         Status = 12;
-        /// Kills all processes of a name. Text: the name. Answer: how many.
+        /// Kills all processes of a name. Text: the name. Reply: how many.
         KillAll = 13;
-        /// Ends a process as Ctrl-C does. Answer: whether it was killed.
+        /// Ends a process as Ctrl-C does. Reply: whether it was killed.
         Interrupt = 14;
-        /// Counts processes that run. Answer: how many.
+        /// Counts the running processes. Reply: how many.
         Load = 15;
-        /// Looks for the next process of a name. Text: the name. Answer: the process.
+        /// Finds the next process of a name. Text: the name. Reply: the process.
         Find = 16;
     }
 }
 
 impl Operation {
-    /// Whether it can take for ever.
+    /// Returns whether the operation can block for ever.
     pub const fn waits(self) -> bool {
         matches!(self, Operation::Wait)
     }
 
-    /// Whether text belongs to it.
+    /// Returns whether the request has text.
     const fn has_text(self) -> bool {
         matches!(self, Operation::Spawn | Operation::KillAll | Operation::Find)
     }
 }
 
-/// What is asked, by whom, and about what.
+/// A remote request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
-    /// What.
     pub operation: Operation,
-    /// Who asks.
+    /// The requesting process and its family.
     pub asker: Client,
-    /// What the capability permits with which it is asked.
+    /// Powers of the capability that the requester used.
     pub powers: Powers,
-    /// The process in question; its core is the one that is asked.
+    /// The process in question; its core is the addressed one.
     pub subject: u64,
-    /// The highest priority that whoever asks may give, if it starts something.
+    /// For a start: the highest priority that the requester may assign.
     pub ceiling: Option<u8>,
-    /// The text that belongs to it.
     pub text: Option<Box<Strings>>,
 }
 
 impl About {
-    /// A request without text or powers.
+    /// Returns a request without text or powers.
     pub const fn new(operation: Operation, asker: Client, subject: u64) -> About {
         About { operation, asker, powers: Powers::empty(), subject, ceiling: None, text: None }
     }
 
-    /// The same with powers.
+    /// Returns the request with these powers.
     pub fn with_powers(self, powers: Powers) -> About {
         About { powers, ..self }
     }
 
-    /// Who asks, and the powers: the badge of a capability.
+    /// Returns the requester and its powers as the badge of a capability.
     pub const fn badge(&self) -> u64 {
         self.asker.badge(self.powers)
     }
 
-    /// The same with the highest priority that whoever asks may give.
+    /// Returns the request with the highest priority that the requester may assign.
     pub fn with_ceiling(self, ceiling: u8) -> About {
         About { ceiling: Some(ceiling), ..self }
     }
 
-    /// The same with text.
+    /// Returns the request with this text.
     pub fn with_text(self, text: Strings) -> About {
         About { text: Some(Box::new(text)), ..self }
     }
 
-    /// The core that is asked.
+    /// Returns the addressed core.
     pub const fn core(&self) -> u64 {
         place(self.subject).0
     }
 
-    /// The words by which another monitor is asked.
+    /// Returns the request as words of a message to another monitor.
     pub fn encode(&self) -> Words {
         let mut words: Words = [self.badge(), self.subject].into_iter().collect();
         words.extend(self.ceiling.map(u64::from));
@@ -117,7 +115,7 @@ impl About {
         words
     }
 
-    /// What words say that have come from a core to `own`.
+    /// Returns the request in words that core `from` has sent to core `own`.
     pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<About, Malformed> {
         let most = if operation.has_text() { 1 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
         let starts = operation == Operation::Spawn;
@@ -177,7 +175,7 @@ mod tests {
         assert_eq!(decode(&[first(2) | 9]), Err(Malformed::TooShort));
         assert_eq!(decode(&[first(2) | 9, 5, 0]), Err(Malformed::TooLong));
         assert_eq!(decode(&[1 << 61 | first(2) | 9, 5]), Err(Malformed::Power));
-        // Of other cores, of this one, and of nobody.
+        // Processes of other cores, of this core, and process 0.
         let nobody = Powers::all().badge(first(2));
         for asker in [9, first(1) | 9, first(2), nobody, 0, u64::MAX] {
             assert_eq!(decode(&[asker, 5]), Err(Malformed::Process), "{asker:#x}");
@@ -195,8 +193,8 @@ mod tests {
         assert_eq!(Operation::from_code(9), None, "that one is an event");
     }
 
-    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent
-    /// again.
+    /// Any words that a hostile monitor could send are refused, or decode to a request that encodes to the same
+    /// meaning.
     #[test]
     fn whatever_arrives_is_a_request_or_refused() {
         let mut state = 1_u64;

@@ -1,40 +1,41 @@
-//! Which processes of this core have asked which servers of the first.
+//! The list of requesters: which processes of this core have sent requests to which servers of the first core.
 //!
-//! A server has to forget what it knows of a process that has ended. Of one that never asked it anything it knows
-//! nothing, and need not be told: most programs ask the console, and nobody else. The file server has to hear, too,
-//! when the last process of a family has ended of which any has asked it, whichever is the last: so families are in the
-//! same list, whose numbers are none of processes.
+//! A server has to free what it holds for a process that has ended. For a process that never sent it a request it holds
+//! nothing, and need not be told: most programs use the console, and no other server. The file server must also be told
+//! when the last process of a family has ended of which any has used it, whichever process is the last: so families are
+//! in the same list; their numbers are no process numbers.
 //!
-//! Somebody may ask in the name of a process that has ended. So when a server need not be told of an end, the process
-//! server is asked about one of those who have begun to ask it, as the server would ask that is told of an end.
+//! A request can be sent in the name of a process that has already ended. So when a server need not be told of an end,
+//! the process server is asked about a process that has begun to use that server, as the server itself would ask if it
+//! were told of an end.
 
 use alloc::vec::Vec;
 
 use tench_places::Client;
 use tench_places::unconfirmed::core_of;
 
-/// Services that there is a bit for.
+/// Maximum number of services: each has a bit.
 const BITS: u64 = u64::BITS as u64;
 
-/// What a process or family has asked: a bit for each service.
+/// Services that a process or family has used, a bit for each.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     services: u64,
-    /// Those that it has begun to ask, since which nobody has said that it lives.
+    /// Services that the process has begun to use, since when its process server has not confirmed that it runs.
     begun: u64,
-    /// Of these, those that may not have heard of its end.
+    /// Of `begun`, the services that may have missed the end of the process.
     unheard: u64,
 }
 
-/// Processes and families, and a bit for each service that they have asked; in order.
+/// Processes and families, sorted, with the services that they have used.
 #[derive(Debug)]
 pub struct Askers {
     known: Vec<(u64, Asked)>,
-    /// For some there was no memory.
+    /// Set if there was no memory for some entry.
     is_incomplete: bool,
-    /// A bit for each service that anybody may know, who has asked it or not.
+    /// A bit for each service that may know any process, whether the process has used it or not.
     by_anybody: u64,
-    /// The process whose end was passed on to each service last; 0: none.
+    /// For each service, the process of whose end it was told last; 0 if none.
     told: [u64; BITS as usize],
 }
 
@@ -45,7 +46,7 @@ impl Default for Askers {
 }
 
 impl Askers {
-    /// A process of a family asks a service.
+    /// Records that a process uses a service.
     pub fn asks(&mut self, client: Client, service: u64) {
         if service >= BITS {
             self.is_incomplete = true;
@@ -57,20 +58,20 @@ impl Askers {
         }
     }
 
-    /// Returns a process that has begun to ask a service, and may have ended before.
-    /// It is of the core of this process, and no core's authority.
+    /// Returns a process that has begun to use a service, and may have ended before. It is of the same core as
+    /// `process`, and no core's authority.
     pub fn question(&self, service: u64, process: u64) -> Option<u64> {
         self.first_of_core(service, process, |asked| asked.begun)
     }
 
-    /// Returns a process of the core of this one of whose end a service [may not have heard](Self::may_not_know). The
-    /// process server is asked about it when the service was told of an end and asks about nobody itself: that may be
-    /// told of all ends there are, so that no other question is asked.
+    /// Returns a process, of the same core as `process`, whose end a service [may have missed](Self::may_not_know). The
+    /// process server is asked about it if the service was told of an end and asks about no process itself: a service
+    /// may be told of every end, and then no other question would ever be asked.
     pub fn unheard(&self, service: u64, process: u64) -> Option<u64> {
         self.first_of_core(service, process, |asked| asked.unheard)
     }
 
-    /// The first process of the core of this one with the bit of a service.
+    /// Returns the first process of the same core as `process` that has the bit of a service in `bits`.
     fn first_of_core(&self, service: u64, process: u64, bits: impl Fn(&Asked) -> u64) -> Option<u64> {
         let (first, last) = core_of(process).into_inner();
         let known = &self.known[self.known.partition_point(|(known, _)| *known <= first)..];
@@ -79,13 +80,13 @@ impl Askers {
         found.map(|(known, _)| *known)
     }
 
-    /// What a process or family has asked.
+    /// Returns the entry of a process or family.
     fn find(&mut self, who: u64) -> Option<&mut Asked> {
         let place = self.known.binary_search_by_key(&who, |(known, _)| *known).ok()?;
         Some(&mut self.known[place].1)
     }
 
-    /// A process lives: when it ends, that will be said.
+    /// Records that a process runs, so that its end will be reported.
     pub fn lives(&mut self, process: u64, service: u64) {
         if let (Some(asked), ..BITS) = (self.find(process), service) {
             asked.begun &= !(1 << service);
@@ -93,7 +94,7 @@ impl Askers {
         }
     }
 
-    /// Notes that a process or family has asked a service. Returns whether that is new.
+    /// Records that a process or family has used a service. Returns whether that is new.
     fn note(&mut self, who: u64, service: u64) -> bool {
         match self.known.binary_search_by_key(&who, |(known, _)| *known) {
             Ok(place) => {
@@ -110,7 +111,7 @@ impl Askers {
         true
     }
 
-    /// Capabilities of a service are here of which it alone knows whose they are.
+    /// Records that capabilities of a service are on this core whose holders only the service knows.
     pub const fn anybody_asks(&mut self, service: u64) {
         match service < BITS {
             true => self.by_anybody |= 1 << service,
@@ -118,13 +119,14 @@ impl Askers {
         }
     }
 
-    /// Returns whether a service may know a process that has ended, or its family, if that has ended with it and is not
-    /// 0. The last one is confirmed again: the service may forget in parts.
+    /// Removes an ended process, and its family if that has ended with it and is not 0. Returns whether the service may
+    /// know either. For the process of the last call the answer is yes again: the service may free what it holds in
+    /// parts.
     pub fn ends(&mut self, process: u64, family: u64, service: u64) -> bool {
         let told = self.told.get_mut(service as usize);
         let is_again = told.is_some_and(|told| core::mem::replace(told, process) == process);
         let bit = if service < BITS { 1 << service } else { 0 };
-        // A family is told of to one service alone, and asks no other any more.
+        // Only one service is told of families, and a family that has ended uses no other.
         let is_known = self.forget(process, bit) & bit != 0;
         let is_family_known = family != 0 && self.forget(family, u64::MAX) & bit != 0;
         let may_know = is_again || is_known || is_family_known || self.is_incomplete || self.by_anybody & bit != 0;
@@ -134,9 +136,9 @@ impl Askers {
         may_know
     }
 
-    /// It is not known whether a service that asks about others was told of the [end](Self::ends) of a process, and of
-    /// its family if that is not 0. The process server is [asked](Self::question) about it, as about one that has begun
-    /// to ask that service, and says so again.
+    /// Records that it is unknown whether a service that asks about other processes was told of the [end](Self::ends)
+    /// of this process, and of its family if that is not 0. The process server is [asked](Self::question) about it, as
+    /// about a process that has begun to use that service, and so reports the end again.
     pub fn may_not_know(&mut self, process: u64, family: u64, service: u64) {
         let family = if family == 0 { process } else { family };
         self.asks(Client { process, family }, service);
@@ -146,7 +148,7 @@ impl Askers {
         }
     }
 
-    /// Forgets that a process or family has asked these services. Returns which it had asked.
+    /// Removes these services from the entry of a process or family. Returns those that it had.
     fn forget(&mut self, who: u64, services: u64) -> u64 {
         let Ok(place) = self.known.binary_search_by_key(&who, |(known, _)| *known) else { return 0 };
         let asked = &mut self.known[place].1;
@@ -160,7 +162,7 @@ impl Askers {
         had
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn count(&self) -> usize {
         self.known.len()
     }
@@ -170,7 +172,7 @@ impl Askers {
 mod tests {
     use super::*;
 
-    /// A process that is a family of its own.
+    /// Returns a client whose process is a family of its own.
     const fn alone(process: u64) -> Client {
         Client::alone(process)
     }
@@ -200,11 +202,11 @@ mod tests {
         assert!(askers.ends(5, 0, 2) && !askers.ends(7, 0, 2), "the family lives");
         assert!(askers.ends(6, 0, 1) && askers.ends(6, 0, 2));
         assert_eq!(askers.count(), 1);
-        // The last asked nobody anything.
+        // The last process used no service.
         assert!(!askers.ends(8, 4 << 38, 2), "another family");
         assert!(askers.ends(8, FAMILY, 2) && askers.ends(8, FAMILY, 2) && !askers.ends(9, FAMILY, 2));
         assert_eq!(askers.count(), 0);
-        // One of which nobody asked that service is forgotten with its end, too.
+        // A family of which no process used that service is removed with its end, too.
         askers.asks(Client { process: 10, family: FAMILY }, 1);
         assert!(askers.ends(10, 0, 1) && !askers.ends(10, FAMILY, 2));
         assert_eq!(askers.count(), 0);
@@ -222,7 +224,7 @@ mod tests {
         assert!(askers.ends(6, 0, 1) && !askers.ends(7, 0, 1));
         askers.asks(alone(5), 1);
         assert_eq!(askers.question(1, 9), None, "its end will be said");
-        // Somebody asks in its name afterwards.
+        // A request in its name arrives afterwards.
         assert!(askers.ends(5, 0, 1) && !askers.ends(7, 0, 1));
         askers.asks(alone(5), 1);
         assert_eq!(askers.question(1, 9), Some(5));
@@ -238,7 +240,7 @@ mod tests {
         askers.asks(alone(6), 2);
         askers.lives(6, 2);
         assert!(askers.ends(5, FAMILY, 2));
-        // It was refused, and the end of another one is said in between.
+        // The call was refused, and another end is reported in between.
         askers.may_not_know(5, FAMILY, 2);
         assert!(askers.ends(6, 0, 2) && !askers.ends(7, 0, 2));
         assert_eq!(askers.question(2, 7), Some(5));
@@ -253,13 +255,13 @@ mod tests {
         askers.asks(alone(4), 2);
         assert!(askers.ends(5, 0, 2));
         askers.may_not_know(5, 0, 2);
-        // It is told of this one, too, so nothing is answered in its place. Who has begun to ask it, it asks about
-        // itself.
+        // The service is told of this end, too, so the monitor answers nothing on its behalf. It asks itself about
+        // processes that have begun to use it.
         assert!(askers.ends(6, 0, 2));
         assert_eq!((askers.unheard(2, 6), askers.unheard(1, 6)), (Some(5), None));
         assert!(askers.ends(5, 0, 2));
         assert_eq!(askers.unheard(2, 6), None);
-        // While it forgets in parts.
+        // The service frees what it holds in parts.
         askers.may_not_know(5, 0, 2);
         assert!(askers.ends(5, 0, 2));
         assert_eq!((askers.unheard(2, 6), askers.question(2, 6)), (None, Some(4)), "it is told again once");

@@ -1,10 +1,10 @@
-//! Reminds the main thread to look whether those still answer for whom somebody waits.
+//! The liveness timer reminds the main thread to check that the cores from which a reply is awaited still run.
 //!
-//! Nobody hears of the end of a core: its kernel may have failed, and a monitor that is gone says nothing. So whoever
-//! waits for an answer of another core would wait for ever. The main thread is reminded of them every few seconds, asks
-//! the kernel whether those are off of whom it has heard nothing meanwhile, and, if they are not, themselves. While
-//! nobody waits there are no reminders, and an idle machine stays idle. That the main thread has no deadline of its own
-//! for this keeps the way to another core short.
+//! The end of a core is not announced: its kernel may have failed, and a monitor that has ended sends nothing. So a
+//! client that waits for a reply of another core would wait for ever. Every few seconds the main thread is reminded of
+//! such cores; for those that have sent nothing meanwhile it asks the kernel whether they are off, and, if not, asks
+//! their monitors. While nothing is awaited there are no reminders, and an idle machine stays idle. The timer is a
+//! thread of its own because a deadline in the main thread would lengthen the path to another core.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -16,17 +16,17 @@ use tench_sys::{Cap, Notification};
 
 /// Time from one reminder to the next.
 const PERIOD: Duration = Duration::from_secs(2);
-/// Bytes of the thread's stack.
+/// Size of the thread's stack in bytes.
 const STACK: usize = 16 * 1024;
 
-/// Whether reminders are wanted, and who wants them.
+/// The liveness timer.
 pub struct Attention {
     is_on: bool,
     wanted: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Attention {
-    /// Off at first. Reminders are signals.
+    /// Starts the timer, switched off. A reminder signals `remind`.
     pub fn new(remind: Cap<Notification>) -> Result<Attention, memory::Error> {
         let wanted = Arc::new((Mutex::new(false), Condvar::new()));
         let shared = Arc::clone(&wanted);
@@ -36,7 +36,7 @@ impl Attention {
             loop {
                 *changed.wait_while(wanted.lock(), |wanted| !*wanted) = false;
                 time::sleep(PERIOD);
-                // It is there as long as this process.
+                // The notification exists as long as this process.
                 let _ = remind.signal();
             }
         };
@@ -44,7 +44,7 @@ impl Attention {
         Ok(Attention { is_on: false, wanted })
     }
 
-    /// A reminder is to come, if none is on its way.
+    /// Requests a reminder, if none is under way.
     #[inline]
     pub fn pay(&mut self) {
         if !self.is_on {
@@ -60,7 +60,7 @@ impl Attention {
         changed.notify_one();
     }
 
-    /// The reminder has come.
+    /// Notes that the reminder has arrived.
     pub fn was_reminded(&mut self) {
         self.is_on = false;
     }

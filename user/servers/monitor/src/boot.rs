@@ -1,4 +1,4 @@
-//! Where things lie in the block of memory that a core is started with.
+//! Layout of the memory block with which a core is started.
 //!
 //! ```text
 //!  0          channel         2^CHANNEL_BITS bytes, shared with the core that starts this one
@@ -7,8 +7,8 @@
 //!  …          init            header and segments
 //!  end        the rest        memory of the new core
 //! ```
-//! The block is naturally aligned and not larger than what the kernel maps in pages for itself, so the kernel finds
-//! itself inside.
+//! The block is naturally aligned and no larger than what the kernel maps in pages for itself, so the kernel's own
+//! mapping covers all of it.
 
 use tench_abi::memory::PAGE_SIZE;
 
@@ -17,25 +17,25 @@ pub const BLOCK_BITS: u32 = 21;
 /// Log2 of the size of the channel between two monitors.
 pub const CHANNEL_BITS: u32 = 14;
 
-/// Where an arm64 `Image` says how much memory it takes, and that it is one.
+/// Position in an arm64 `Image` of its size in memory and its magic number.
 const IMAGE_SIZE: core::ops::Range<usize> = 16..24;
 const IMAGE_MAGIC: (core::ops::Range<usize>, &[u8]) = (56..60, b"ARM\x64");
 
 /// Offsets in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The boot page.
     pub page: usize,
     /// The kernel's image.
     pub kernel: usize,
     /// `init`.
     pub init: usize,
-    /// What is nobody's yet.
+    /// Start of the free rest.
     pub rest: usize,
 }
 
 impl Layout {
-    /// For these two files of the boot archive. `None` if the first is no kernel, or if they are too large.
+    /// Returns the layout for these two files of the boot archive. `None` if the first is not a kernel, or if they are
+    /// too large.
     pub fn new(kernel: &[u8], init: &[u8]) -> Option<Layout> {
         let (magic, expected) = IMAGE_MAGIC;
         if kernel.get(magic)? != expected {
@@ -50,7 +50,7 @@ impl Layout {
         (rest <= 1 << BLOCK_BITS).then_some(Layout { page, kernel: at, init: init_at, rest })
     }
 
-    /// The rest of the block as naturally aligned powers of two: offset and log2 of the size.
+    /// Returns the rest of the block as naturally aligned powers of two: offset and log2 of the size.
     pub fn pieces(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let mut at = self.rest;
         core::iter::from_fn(move || {

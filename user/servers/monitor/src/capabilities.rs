@@ -1,8 +1,8 @@
-//! Capabilities that are sent to processes of any core: the system calls and threads around the books
+//! Capabilities that are sent to processes of any core: the system calls and threads around the ledger
 //! ([`tench_monitor::exchange`]).
 //!
-//! What takes time is a worker's: asking the process server whether somebody lives, and deleting what another core
-//! takes back.
+//! Workers do what takes time: asking the process server whether a process runs, and deleting what another core
+//! revokes.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -37,38 +37,39 @@ use crate::processes;
 use crate::server::Errand;
 use crate::slots::discard;
 
-/// How long until the kernel is asked what is not used any more, in parts of a second.
+/// Frequency in Hz of asking the kernel which capabilities are no longer used.
 const LOOKS: u64 = 10;
-/// How many of these looks until the process server is asked who has ended.
+/// Number of these polls until the process server is asked which processes have ended.
 const ROUNDS: u32 = 10;
-/// Windows that the kernel passes for one part of such a deletion.
+/// Preemption points that the kernel passes in one part of such a deletion.
 const PART: u64 = 48;
-/// How long until a deletion goes on that met what stands for copies on other cores.
+/// Pause before a deletion goes on that met an exported capability.
 const PAUSE: Duration = Duration::from_millis(10);
-/// In the place of a family: the process has ended, or none was asked about.
+/// Value in place of a family: the process has ended, or the request named none.
 const NOBODY: u64 = 0;
-/// Processes that are asked about at a time.
+/// Maximum number of processes in one question to the process server.
 const MOST_ASKED: usize = 60;
 
-/// What arrives at somebody who waits for a letter.
+/// Reply to a receiver: a transfer.
 pub type Taken = (About, Sent<Any, Given>);
 
-/// Who waits for an answer.
+/// A waiting requester.
 pub enum Waiter {
-    /// That it is done.
+    /// The requester waits for completion.
     Done(Pending<(), Error>),
-    /// A letter.
+    /// The requester waits for a transfer.
     Letter(Pending<Taken, Error>),
-    /// Another core, which this monitor gives memory: whose request it is, and the memory's address and size.
+    /// Another core waits for memory from this monitor: the core, its request, and the memory's address and size.
     Grown { core: u64, number: Number, block: (u64, u64) },
-    /// This monitor itself, which sends two others the channel between them: to which, and to which it leads.
+    /// This monitor itself sends two other monitors the channel between them: the receiving core, and the core at the
+    /// other end.
     Link(Core, Core),
-    /// A message that waits for memory which goes along, under this number.
+    /// A message waits for its attachment with this number.
     Message(u64),
 }
 
 impl Waiter {
-    /// Whether nobody waits any more.
+    /// Returns whether the requester no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
         match self {
             Waiter::Done(pending) => watch.has_gone(pending),
@@ -77,7 +78,7 @@ impl Waiter {
         }
     }
 
-    /// Takes it back from who has gone.
+    /// Releases the reply object of a requester that no longer waits.
     pub fn forget(self, replies: &mut Replies) {
         match self {
             Waiter::Done(pending) => replies.forget(pending),
@@ -87,27 +88,27 @@ impl Waiter {
     }
 }
 
-/// Memory that was given to another core, whose request it was, or was not: its address and size.
+/// Outcome of giving memory to another core: the core, its request, the memory's address and size, and the result.
 pub type Grown = (u64, Number, (u64, u64), Result<(), Error>);
 
-/// What was done for this monitor itself.
+/// Outcomes of what this monitor did for itself.
 #[derive(Default)]
 pub struct Own {
     /// Memory for other cores.
     pub grown: Vec<Grown>,
-    /// Memory for messages: under which number.
+    /// Attachments of messages, by number.
     pub freight: Vec<(u64, Result<(), Error>)>,
 }
 
-/// The books.
+/// The ledger of capabilities that left their core, with a dirty flag.
 pub type Books = Marked<Exchange<Machine, Waiter>>;
 
-/// Opens the books of a core.
+/// Returns an empty ledger for a core.
 pub fn open(core: u64, cores: u64) -> Option<Books> {
     Exchange::new(core, cores, Machine).map(Marked::new)
 }
 
-/// The core of this number; there is none of a higher one than the books know.
+/// Returns the core of this number, if the ledger can represent it.
 pub fn core(number: u64) -> Option<Core> {
     Core::new(u8::try_from(number).ok()?)
 }
@@ -115,14 +116,14 @@ pub fn core(number: u64) -> Option<Core> {
 /// The kernel of this core.
 pub struct Machine;
 
-/// The capability with which it is asked.
+/// Capability to the kernel.
 pub const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
 fn take_slot() -> Result<CapAddress, Refusal> {
     memory::take_slot().map_err(|_| Refusal::OutOfMemory)
 }
 
-/// The slot in which something was made, or none.
+/// Returns the slot if something was made in it, and frees it otherwise.
 fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Refusal> {
     made.map(|_| slot).inspect_err(|_| memory::free_slot(slot))
 }
@@ -180,9 +181,9 @@ impl Books_ for Machine {
     fn is_used(&self, slot: CapAddress) -> bool {
         match KERNEL.holders(OWN_SPACE, slot) {
             Ok(found) => found.others,
-            // What it lay in was revoked here: nobody has it.
+            // The slot's content was revoked here: nobody has it.
             Err(Refusal::InvalidCapability) => false,
-            // What the kernel does not say is not known to be unused.
+            // If the kernel does not tell, the capability counts as used.
             Err(_) => true,
         }
     }
@@ -200,16 +201,16 @@ impl Books_ for Machine {
     }
 }
 
-/// Whether a core is off. Where the firmware does not say, none is known to be.
+/// Returns whether a core is off; false if the firmware does not tell.
 pub fn is_off(core: u64) -> bool {
     KERNEL.core_power(core) == Ok(CorePower::Off)
 }
 
-/// What somebody here sends to a process, before it has a ticket.
+/// A transfer request: a local process sends a capability, and has no reservation yet.
 pub struct Gift {
     who: Waiter,
     slot: CapAddress,
-    /// Who sends it, as this core numbers processes, and which core that is: badges without powers.
+    /// The sender, in this core's numbering, and its core: badges without powers.
     asker: u64,
     from: u64,
     to: Core,
@@ -218,7 +219,7 @@ pub struct Gift {
 }
 
 impl Gift {
-    /// Something that lies in a slot, from a process of this core to one of another or the same.
+    /// Returns a request to transfer the capability in a slot, from a process of this core to a process of any core.
     pub const fn new(
         who: Waiter,
         slot: CapAddress,
@@ -229,17 +230,17 @@ impl Gift {
         Gift { who, slot, asker, from: first(own) | asker, to, process, word }
     }
 
-    /// What another monitor is asked about it.
+    /// Returns the question to the receiver's monitor.
     pub const fn admission(&self) -> Admission {
         Admission { asker: self.asker, process: self.process, word: self.word }
     }
 
-    /// It cannot be sent.
+    /// Fails the request.
     pub fn refuse(self, books: &mut Books, why: Error) {
         books.refuse(Some(self.who), self.slot, why);
     }
 
-    /// Another monitor says whether its process takes it: with a ticket.
+    /// Handles the reply of the receiver's monitor: a reservation, or a refusal.
     pub fn admitted(self, books: &mut Books, words: &[u64]) {
         match ticket(words) {
             Ok(ticket) => self.send(books, ticket),
@@ -252,7 +253,7 @@ impl Gift {
     }
 }
 
-/// What the answer to an admission says. Of another monitor's nothing is believed before it was checked.
+/// Returns the reservation in the reply to an admission. Words from another monitor are checked, not trusted.
 fn ticket(words: &[u64]) -> Result<u64, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match (outcome, words) {
@@ -263,56 +264,55 @@ fn ticket(words: &[u64]) -> Result<u64, Error> {
     }
 }
 
-/// For what a worker does something.
+/// The purpose of a worker's task.
 pub enum Work {
-    /// To know whether a process takes what somebody here sends.
+    /// Finds out whether a process accepts what a local process sends.
     Here(Gift),
-    /// The same for somebody of another core, whose request this is.
+    /// Finds out whether a process accepts what a process of another core sends, for that core's request.
     There(u64, Number, Admission),
-    /// To delete a foreign object.
+    /// Deletes a remote object.
     Deletion(ObjectId),
-    /// To know who has ended.
+    /// Finds out which processes have ended.
     Sweep,
-    /// To know how much memory there is here, for somebody who wants some of a core.
+    /// Finds out how much memory is free here, for a requester that wants memory from another core.
     Growth(u64, Asker, u64),
-    /// To give memory to another core, whose request this is.
+    /// Gives memory to another core, for its request.
     Gift(u64, Number),
-    /// To take back what somebody has sent or lent of a block, who waits for that.
+    /// Revokes from other cores what a process has sent or lent of a block, for a requester that waits.
     Recall(u64, Pending<(), Error>),
-    /// To hand memory to the memory server that another core has given, and lies in a slot.
+    /// Hands memory that another core has given, in this slot, to the memory server.
     Donation(CapAddress, u64),
-    /// To give memory back to the memory server.
+    /// Returns memory to the memory server.
     Return,
-    /// To free memory of those who have ended that other cores had something of.
+    /// Frees memory of ended processes of which other cores had a part.
     Reclaim,
-    /// To know how high a priority a process here may give that wants to start something on another core.
+    /// Finds out the ceiling of a local process that wants to start something on another core.
     Errand(Errand),
 }
 
-/// What a worker does.
+/// A worker's task.
 pub enum Task {
-    /// Asks of which family a process is, if it lives (0: none is asked about), and which of these do not live.
+    /// Asks for the family of a process, if it runs (0: no process is named), and which of the others do not run.
     Look(u64, Vec<u64>),
-    /// Deletes everything that was made of what lies in a slot, or copied from it.
+    /// Deletes everything that was derived or copied from a slot's capability.
     Delete(CapAddress),
     /// Asks how much memory is free.
     Free,
-    /// Asks how high a priority a process may give that wants to start something on another core.
+    /// Asks for the ceiling of a process that wants to start something on another core.
     Vouch(u64),
-    /// Asks where a process's block lies that has this number.
+    /// Asks for the address of the block of a process that has this number.
     Find(u64, u16),
-    /// Takes memory from the memory server for a core, or answers why there is none for it.
+    /// Takes memory from the memory server for a core, or reports why there is none for it.
     Take(Growth),
-    /// Hands what lies in a slot to the memory server.
+    /// Hands a slot's memory to the memory server.
     Donate(CapAddress),
-    /// Gives the block at an address back to the memory server.
+    /// Returns the block at an address to the memory server.
     Return(u64),
-    /// Has the memory server free what other cores had something of. What they still have is taken back, because it was
-    /// tried.
+    /// Makes the memory server free memory of which other cores had a part. The attempt revokes what they still have.
     Reclaim,
 }
 
-/// Does it. Only workers call this: it can take long.
+/// Carries out a task. Only workers call this, since it can take long.
 pub fn carry_out(task: &Task) -> Words {
     match task {
         Task::Look(receiver, others) => {
@@ -324,9 +324,9 @@ pub fn carry_out(task: &Task) -> Words {
         Task::Delete(slot) => {
             loop {
                 match OWN_SPACE.revoke_part_at(*slot, PART) {
-                    // The main thread, which is as urgent, need not wait for more than this.
+                    // The main thread, of the same priority, need not wait for more than one part.
                     Err(Refusal::Unfinished) => yield_now(),
-                    // What stands for copies on other cores has been taken back before; if not, it is waited for.
+                    // Exported capabilities were revoked before; if they are still there, this waits for them.
                     Err(Refusal::ForeignCopies) => time::sleep(PAUSE),
                     _ => return Words::new(),
                 }
@@ -337,7 +337,7 @@ pub fn carry_out(task: &Task) -> Words {
             Words::new()
         }
         Task::Vouch(process) => match processes::vouch(*process) {
-            // What it starts elsewhere would count in no limit.
+            // What such a process starts on another core would escape its memory limit.
             Ok((.., true)) => ended(Outcome::Refused, Error::Limited as u64),
             Ok((_, ceiling, false)) => [Outcome::Answered as u64, u64::from(ceiling)].into_iter().collect(),
             Err(why) => ended(Outcome::Refused, why as u64),
@@ -359,7 +359,7 @@ pub fn carry_out(task: &Task) -> Words {
     }
 }
 
-/// A block for another core: its slot, address and size.
+/// Returns a block for another core: its slot, address and size.
 fn take(growth: &Growth) -> Result<[u64; 3], Error> {
     let free = Mem::STANDARD.totals().map_err(|_| Error::Internal)?.free;
     let mut bits = gift(growth.bytes, free, growth.free)?;
@@ -378,7 +378,7 @@ fn take(growth: &Growth) -> Result<[u64; 3], Error> {
     Err(Error::OutOfMemory)
 }
 
-/// The memory server takes memory in only from who has its authority.
+/// Gives memory to the memory server, which accepts it only from holders of its authority.
 fn donate(memory: CapAddress) -> Option<()> {
     let slot = memory::take_slot().ok()?;
     let added = processes::server("mem", slot).and_then(|authority| {
@@ -399,23 +399,24 @@ fn reclaim() {
     }
 }
 
-/// Whether a process of this core has not ended.
+/// Returns whether a process of this core has not ended.
 fn lives(process: u64) -> bool {
     let status = Procs::STANDARD.status(process);
     status.is_ok_and(|status| !matches!(status.state, State::Exited | State::Killed | State::Faulted))
 }
 
-/// Whether a process lives is asked before it is sent something; who else has ended, if there is no room otherwise.
+/// Returns the task that checks, before a transfer, that the receiver runs; and, if there is no room for the transfer,
+/// which other processes have ended.
 pub fn look(books: &Books, from: u64, process: u64) -> Task {
     let others = if books.has_room(from) { Vec::new() } else { books.receivers() };
     if process == MONITOR {
-        // It lives.
+        // The monitor itself runs.
         return Task::Look(MONITOR, Vec::new());
     }
     Task::Look(process, others.into_iter().take(MOST_ASKED).collect())
 }
 
-/// A worker is done. Answers what another core is to be told, if it asked.
+/// Handles a finished task. Returns the reply to another core, if that had sent the request.
 pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option<(u64, Number, Words)> {
     match work {
         Work::Here(gift) => {
@@ -436,20 +437,21 @@ pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option
         }
         Work::Deletion(object) => books.deleted(object),
         Work::Sweep => end(books, words),
-        // These are the server's.
+        // The server handles these.
         Work::Growth(..) | Work::Gift(..) | Work::Recall(..) | Work::Return | Work::Reclaim | Work::Errand(_) => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
                 books.keep_memory(base);
             }
-            // The slot is empty, or what was not taken in goes back when it is found to be unused.
+            // The slot is empty; or the memory was not accepted, and returns to its owner when it is found to be
+            // unused.
             books.discard(slot);
         }
     }
     None
 }
 
-/// Those have ended who are named behind the family.
+/// Removes the ended processes, which the words name after the family.
 fn end(books: &mut Books, found: &[u64]) {
     found.iter().skip(1).for_each(|process| books.end(*process));
 }
@@ -463,7 +465,7 @@ fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, foun
     books.reserve(sender, from, to, admission.word)
 }
 
-/// Answers those for whom something is done.
+/// Replies to requesters whose operations are complete.
 pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Port) {
     while let Some(done) = books.done() {
         match done {
@@ -478,7 +480,7 @@ pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Po
                 own.grown.push((core, number, block, result));
             }
             Done::Answer(Waiter::Message(number), result) => own.freight.push((number, result)),
-            // Nobody waits so.
+            // No requester waits for this combination.
             Done::Letter(Waiter::Done(pending), letter) => {
                 port.finish(pending, &Err(Error::Internal));
                 books.put_back(letter);
@@ -490,7 +492,7 @@ pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Po
     }
 }
 
-/// Hands a letter over. If whoever waited has gone, or has no slot for it, it lies here again.
+/// Hands a transfer over. If the receiver has given up, or has no slot for it, the transfer returns to the mailbox.
 fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
     let answer: Result<Taken, Error> = {
         let about = About { from: identity(letter.from), word: letter.word };
@@ -499,34 +501,34 @@ fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, l
     let told = port.replies.answer(pending, &answer);
     let has_left = OWN_SPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
     match (told, has_left) {
-        // Also if it was taken back before it was handed over.
+        // This is also right if it was revoked before it was handed over.
         (Ok(()), true) => memory::free_slot(letter.slot),
         _ => books.put_back(letter),
     }
 }
 
-/// When the kernel is to be asked next what is not used any more.
+/// Schedule of the polls for unused capabilities.
 pub struct Rounds {
     next: Option<Instant>,
     count: u32,
-    /// Somebody may have ended whose memory other cores have something of.
+    /// Set if a process may have ended of whose memory other cores have a part.
     may_be_abroad: bool,
-    /// The cores of which the books awaited something at the last round.
+    /// Cores from which the ledger awaited something at the last poll.
     awaited: Cores,
 }
 
 impl Rounds {
-    /// Not yet.
+    /// Returns a schedule without a poll.
     pub const fn new() -> Rounds {
         Rounds { next: None, count: 0, may_be_abroad: false, awaited: Cores::NONE }
     }
 
-    /// Whether it is not asked at the moment.
+    /// Returns whether no poll is scheduled.
     pub const fn is_over(&self) -> bool {
         self.next.is_none() && !self.may_be_abroad
     }
 
-    /// Asks it, if it is time. Answers what workers are to do.
+    /// Polls the kernel, if it is time. Returns tasks for workers.
     pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
         if books.is_idle() && !self.may_be_abroad {
             (self.next, self.awaited) = (None, Cores::NONE);
@@ -543,7 +545,7 @@ impl Rounds {
         }
         books.poll();
         self.awaited = books.awaited();
-        // Once more after the last object has come back.
+        // The task is due once more after the last object has come back.
         let was = core::mem::replace(&mut self.may_be_abroad, books.has_exports());
         let reclaims = (was || self.may_be_abroad).then_some((Work::Reclaim, Task::Reclaim));
         self.count = self.count.wrapping_add(1);
@@ -553,23 +555,23 @@ impl Rounds {
         [reclaims, looks.then(look)]
     }
 
-    /// Whether the books await something of any core.
+    /// Returns whether the ledger awaits something of any core.
     pub fn await_any(&self) -> bool {
         self.awaited != Cores::NONE
     }
 
-    /// Whether they await something of this one.
+    /// Returns whether the ledger awaits something of this core.
     pub fn await_it(&self, core: u64) -> bool {
         self::core(core).is_some_and(|core| self.awaited.has(core))
     }
 
-    /// Until when the main thread may sleep.
+    /// Returns the time until which the main thread may sleep.
     pub const fn deadline(&self) -> Option<Instant> {
         self.next
     }
 }
 
-/// Whether an event is about capabilities.
+/// Returns whether an event is about capabilities.
 pub const fn is_line(event: u16) -> bool {
     matches!(event, operation::AGREE..=operation::DROP | operation::LOST | operation::LINK | operation::ENDPOINT)
 }

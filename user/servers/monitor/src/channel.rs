@@ -12,23 +12,23 @@ use tench_sys::{Cap, Doorbell, Error, Frame as Memory, InterruptControl, MapFlag
 
 use crate::{Result, no_memory};
 
-/// The line on which a monitor is rung.
+/// Interrupt line of the doorbell that wakes a monitor.
 pub const LINE: u64 = 0;
-/// Requests of one side that the other has not answered.
+/// Maximum number of requests of one side without a reply.
 pub const IN_FLIGHT: u32 = 64;
 
-/// Rings another core's monitor.
+/// The doorbell of another core's monitor.
 #[derive(Clone, Copy, Debug)]
 pub struct Ringer(Cap<Doorbell>);
 
 impl Bell for Ringer {
     fn ring(&self) {
-        // A doorbell that was made can be rung.
+        // A doorbell, once made, can always be rung.
         let _ = self.0.ring();
     }
 }
 
-/// Requests and answers, both ways.
+/// Requests and replies, both ways.
 pub type Channel = Box<Calls<Frame<'static>, Ringer>>;
 
 /// Opens the channel in a frame to the monitor of `core`.
@@ -37,9 +37,9 @@ pub fn open(frame: Cap<Memory>, side: Side, core: u64) -> Result<Channel> {
     let bell = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).doorbell(core, LINE, slot)?;
     let window = Window::new(frame, CHANNEL_BITS, MapFlags::READ | MapFlags::WRITE).map_err(no_memory)?;
     let start = NonNull::new(core::ptr::with_exposed_provenance_mut(window.address())).ok_or(Error::InvalidArgument)?;
-    // It stays mapped as long as this process lives.
+    // The frame stays mapped as long as this process runs.
     core::mem::forget(window);
-    // SAFETY: so many bytes are mapped there for ever, and nothing else in this process knows the address.
+    // SAFETY: that many bytes stay mapped there for ever, and nothing else in this process knows the address.
     let lines = unsafe { Frame::at(start, 1 << CHANNEL_BITS) }.map_err(|_| Error::InvalidArgument)?;
     let calls = Calls::open(&lines, side, Ringer(bell), IN_FLIGHT).map_err(|_| Error::InvalidArgument)?;
     Ok(Box::new(calls))

@@ -1,4 +1,5 @@
-//! Work for others that takes time: who gets a worker, who waits for one, and who is answered when it is done.
+//! The dispatcher of slow work: assigns workers, queues what has none, and tells whom to reply to when a worker is
+//! done.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -21,33 +22,33 @@ use crate::processes;
 use crate::services::{Request, Services};
 use crate::workers::{Pool, Product, Task};
 
-/// Workers that a monitor has at most.
+/// Maximum number of workers of a monitor.
 const WORKERS: usize = 128;
-/// How many of them may be in calls that can take for ever. The others are for what is short, such as killing those who
-/// wait.
+/// Maximum number of workers in calls that can block for ever. The others are for short calls, such as killing a
+/// process that is waited for.
 const PLACES: usize = 112;
-/// In the place of a server's number: this core's process server and memory server.
+/// Pseudo server number: this core's process server and memory server.
 const PROCESSES: u64 = u64::MAX;
 
-/// The same for capabilities.
+/// Pseudo server number: capabilities.
 const CAPABILITIES: u64 = u64::MAX - 1;
 
-/// Somebody of this core who waits for an answer about processes.
+/// A local requester that waits for a reply about processes.
 pub enum Asker {
-    /// For a number.
+    /// The reply is a number.
     Number(Pending<u64, Error>),
-    /// For what is known of a process.
+    /// The reply is the status of a process.
     Process(Pending<Process, Error>),
-    /// For the end of it.
+    /// The reply is the end of the operation.
     Done(Pending<(), Error>),
-    /// For yes or no.
+    /// The reply is yes or no.
     Truth(Pending<bool, Error>),
-    /// For what is known of memory.
+    /// The reply is the use of memory.
     Memory(Pending<Memory, Error>),
 }
 
 impl Asker {
-    /// Answers with what became of it.
+    /// Sends the reply that these words describe.
     pub fn finish(self, port: &mut Port, words: &[u64]) {
         match self {
             Asker::Number(pending) => port.finish(pending, &result(words)),
@@ -58,7 +59,7 @@ impl Asker {
         }
     }
 
-    /// Whether nobody waits any more.
+    /// Returns whether the requester no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
         match self {
             Asker::Number(pending) => watch.has_gone(pending),
@@ -69,7 +70,7 @@ impl Asker {
         }
     }
 
-    /// Takes it back from who has gone.
+    /// Releases the reply object of a requester that no longer waits.
     pub fn forget(self, replies: &mut Replies) {
         match self {
             Asker::Number(pending) => replies.forget(pending),
@@ -80,7 +81,7 @@ impl Asker {
         }
     }
 
-    /// Refuses it.
+    /// Refuses the request.
     pub fn refuse(self, port: &mut Port, why: Error) {
         match self {
             Asker::Number(pending) => port.finish(pending, &Err(why)),
@@ -92,7 +93,7 @@ impl Asker {
     }
 }
 
-/// What the words of an answer say. Of another monitor's nothing is believed before it was checked.
+/// Decodes the words of a reply. Words from another monitor are checked, not trusted.
 pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match outcome {
@@ -107,57 +108,56 @@ pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error>
     }
 }
 
-/// Who is answered when a worker is done.
+/// The party that gets the reply when a worker is done.
 pub enum Origin {
-    /// Another core, whose request this is.
+    /// Another core, for this request.
     Peer(u64, Number),
-    /// The same, for the process server's endpoint for a process with this badge.
+    /// Another core, for the process server's endpoint for a process with this badge.
     Guest(u64, Number, u64),
-    /// Somebody here.
+    /// A local requester.
     Here(Asker),
-    /// Whoever sends a capability, or takes it back.
+    /// The ledger of capabilities, for this purpose.
     Capabilities(Work),
-    /// Who asked has gone.
+    /// The requester has given up.
     Nobody,
 }
 
-/// Who works on what.
+/// The dispatcher.
 pub struct Desk {
-    /// This core.
     pub core: u64,
     pool: Pool<Origin>,
-    /// Those for whom something may take for ever.
+    /// Quota of the workers that may block for ever.
     places: Places,
-    /// Ends of processes, for which something is still done that has to be cancelled before.
+    /// Reports of ended processes that have to wait for the cancelled work of these processes.
     postponed: VecDeque<(u64, Number, Request)>,
 }
 
 impl Desk {
-    /// Of this core.
+    /// Returns the dispatcher of this core.
     pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> Desk {
         let (pool, places) = (Pool::new(WORKERS, services, wake), Places::new(PLACES));
         Desk { core, pool, places, postponed: VecDeque::new() }
     }
 
-    /// Lets a worker ask a server for a process of another core. Answers what to say at once, if there is no worker.
+    /// Makes a worker call a server for a process of another core. Returns the refusal if there is no worker.
     pub fn serve(&mut self, core: u64, number: Number, request: Request) -> Result<(), Outcome> {
         if request.ends().is_some() {
             self.postponed.push_back((core, number, request));
             return Ok(());
         }
         let client = request.client();
-        // What is not begun is dropped with the capabilities in it.
+        // If it is not begun, it is dropped with its capabilities.
         self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), true)
     }
 
-    /// Lets a worker do something about processes for another core. (It has a name in the program's file, by which the
-    /// tests find it, to break it on one core.)
+    /// Makes a worker do something about processes for another core. (The function has its name in the executable:
+    /// tests find it by that name, to make it fail on one core.)
     #[inline(never)]
     pub fn ask_for(&mut self, core: u64, number: Number, about: About) -> Result<(), Outcome> {
         self.start_task(Origin::Peer(core, number), processes::Task::Do(about))
     }
 
-    /// The same for somebody here, who is kept if there is a worker.
+    /// Makes a worker do something for a local requester, which is kept if there is a worker.
     pub fn ask_here(
         &mut self,
         task: processes::Task,
@@ -167,23 +167,23 @@ impl Desk {
             return Err(Error::Full);
         }
         let origin = keep().map_err(|_| Error::Full)?;
-        // There is room, so it starts.
+        // There is room, so the task starts.
         self.start_task(origin, task).map_err(|_| Error::Full)
     }
 
-    /// Whether a worker can begin something.
+    /// Returns whether a worker is free or can be started.
     pub fn has_room(&mut self) -> bool {
         self.pool.has_room()
     }
 
-    /// Lets a worker tell the process server how high a priority a process of another core may give. Answers what to
-    /// say at once, if there is no worker.
+    /// Makes a worker tell the process server the ceiling of a process of another core. Returns the refusal if there is
+    /// no worker.
     pub fn admit(&mut self, core: u64, number: Number, badge: u64, ceiling: u8) -> Result<(), Outcome> {
         self.start_task(Origin::Guest(core, number, badge), processes::Task::Admit(badge, ceiling))
     }
 
-    /// Lets a worker tell the process server that a process of another core has one way less to ask it. Answers whether
-    /// there is one.
+    /// Makes a worker tell the process server that a process of another core has one way fewer to reach it. Returns
+    /// whether there is a worker.
     pub fn forget(&mut self, process: u64) -> bool {
         self.start_task(Origin::Nobody, processes::Task::Forget(process)).is_ok()
     }
@@ -193,25 +193,25 @@ impl Desk {
         self.start(origin, client, Task::Processes(task), takes_long)
     }
 
-    /// Lets a worker do something about capabilities. Gives back what it was for, if there is none.
+    /// Makes a worker do something about capabilities. Returns the purpose if there is no worker.
     pub fn work(&mut self, work: Work, task: capabilities::Task) -> Result<(), Work> {
         let started = self.pool.start(Origin::Capabilities(work), (CAPABILITIES, 0), Task::Capabilities(task), false);
         started.map_err(|origin| match origin {
             Origin::Capabilities(work) => work,
-            // It is what was given.
+            // This is the origin that was passed.
             _ => Work::Sweep,
         })
     }
 
-    /// Another core says that nobody waits any more for the answer to a request of its.
+    /// Cancels a request of another core, where its reply is no longer awaited.
     pub fn cancel(&mut self, core: u64, place: usize) {
         let is_it =
             |origin: &Origin| matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place);
-        // If it is not over yet, the other core says so again.
+        // If the request is not over yet, the other core cancels it again.
         let _ = self.pool.cancel(|origin, _| is_it(origin));
     }
 
-    /// Takes out those here who have gone without a word.
+    /// Cancels the requests of local requesters that have given up without notice.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
             if !matches!(origin, Origin::Here(asker) if asker.has_gone(watch)) {
@@ -224,7 +224,7 @@ impl Desk {
         }
     }
 
-    /// Whether there is room for one more of a process here who waits for the end of another.
+    /// Returns whether one more local requester may wait for the end of a process.
     pub fn may_wait(&self, asker: Asks) -> bool {
         self.places.may_take(asker)
     }
@@ -246,7 +246,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Starts what was postponed and can begin now.
+    /// Starts postponed work that can begin now.
     pub fn resume(&mut self) {
         for _ in 0..self.postponed.len() {
             let Some((core, number, request)) = self.postponed.pop_front() else { return };
@@ -256,18 +256,18 @@ impl Desk {
                 continue;
             }
             let client = request.client();
-            // There is room, so it starts.
+            // There is room, so the task starts.
             let _ = self.start(Origin::Peer(core, number), client, Task::Serve(Box::new(request)), false);
         }
     }
 
-    /// Whether something is postponed.
+    /// Returns whether work is postponed.
     pub fn is_waiting(&self) -> bool {
         !self.postponed.is_empty()
     }
 
-    /// Takes out what a worker has done: who is to be answered, and what. If it was for another core, that has used the
-    /// time.
+    /// Removes a finished task: the party that gets the reply, and the result. The time counts for the core that
+    /// requested it.
     pub fn finished(&mut self, portions: &mut Portions) -> Option<(Origin, Product)> {
         let charge = |origin: &Origin, ticks| match origin {
             Origin::Peer(core, _)
@@ -285,7 +285,7 @@ impl Desk {
     }
 }
 
-/// What to answer to words that are no message.
+/// Returns the reply to words that are no valid message.
 pub fn malformed(why: Malformed) -> (Outcome, u64) {
     (Outcome::Malformed, why as u64)
 }

@@ -1,5 +1,5 @@
-//! Endpoints and notifications that are reached from other cores: the system calls around the books
-//! ([`tench_monitor::proxies`]), and what is asked of them.
+//! Endpoints and notifications that are reached from other cores: the system calls around the ledger
+//! ([`tench_monitor::proxies`]), and requests to endpoints.
 
 mod machine;
 
@@ -30,47 +30,45 @@ use crate::workers::Product;
 use crate::{Result, no_memory};
 use machine::{Machine, copy};
 
-/// Seconds until the kernel is asked which proxies nobody has any more.
+/// Seconds between polls of the kernel for proxies that nobody holds any more.
 const LOOK: u64 = 1;
 
-/// A message to another core.
+/// A message to another core that waits for its attachments.
 pub enum Outgoing {
-    /// A request of a program here, who waits, or waits no more.
+    /// A request of a local program, with the waiting program unless it has given up.
     Request(Option<Waiting>, Words),
-    /// The answer to a request of that core.
+    /// The reply to a request of that core.
     Answer(Number, Words),
 }
 
-/// Memory that goes along with a message: under which number, and where it lies.
+/// Attachments of a message: memory, by number and slot.
 type Cargo = ArrayVec<(u64, CapAddress), MAX_CAPS>;
 
-/// Memory that is to be sent.
+/// An attachment to be sent.
 pub struct Shipment {
-    /// To which core.
     pub core: u64,
-    /// Under which number.
+    /// Number by which the message names it.
     pub number: u64,
-    /// Where it lies.
     pub slot: CapAddress,
-    /// Whose it counts as.
+    /// The client to whose quota it counts.
     pub from: u64,
 }
 
-/// What is forwarded, and what is reached so.
+/// Forwarding of requests, and the ledger of what they reach.
 pub struct Endpoints {
     core: u64,
     inbox: Inbox,
     books: Proxies<Machine>,
     services: Arc<Services>,
     next: Option<Instant>,
-    /// Messages to cores, which wait for their memory.
+    /// Messages to cores that wait for their attachments.
     freight: Freight<(u64, Outgoing), Refused>,
-    /// Memory that is to be sent: to which core, under which number.
+    /// Attachments to be sent.
     shipments: VecDeque<Shipment>,
 }
 
 impl Endpoints {
-    /// Receives at the proxy that most endpoints of other cores will have in common.
+    /// Starts receiving at the endpoint that most proxies share.
     pub fn open(core: u64, inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
         let endpoint = KERNEL.holders(OWN_SPACE, common.address())?.place;
@@ -81,20 +79,20 @@ impl Endpoints {
         Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
     }
 
-    /// Registers a name that this core has for itself.
+    /// Registers a name that is local to this core.
     pub fn register(&self, name: &str, process: u64, service: Cap<Endpoint>) -> Result<()> {
         self.inbox.register(name, process, service)
     }
 
-    /// Receives in the place of a server from now on.
+    /// Starts receiving in the place of a server.
     pub fn stand_in(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<()> {
         self.inbox.open(Source::Server(service), endpoint).map_err(no_memory)
     }
 
     // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The request that has waited longest, with the core that is to be asked, and in which words. Those that lead
-    /// nowhere are refused, and those with memory [wait](Self::shipment).
+    /// Returns the oldest forwarded request, with the addressed core and the words for it. Requests to a proxy without
+    /// a target are refused, and requests with memory [wait](Self::shipment).
     pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
         while let Some(arrived) = self.inbox.take() {
             let Arrived { waiting, via, label, words, caps } = arrived;
@@ -129,7 +127,7 @@ impl Endpoints {
         None
     }
 
-    /// A request was not sent to a core: what was to go along is not needed.
+    /// Takes back the capabilities of a request that was not sent to a core.
     pub fn not_sent(&mut self, to: u64, words: &[u64]) {
         if let Ok(caps) = message::capabilities(words) {
             self.books.take_back(&caps, to);
@@ -143,12 +141,12 @@ impl Endpoints {
         self.shipments.extend(cargo.into_iter().map(|(number, slot)| Shipment { core, number, slot, from }));
     }
 
-    /// What is to be sent as a letter next.
+    /// Returns the next attachment to be sent as a transfer.
     pub fn shipment(&mut self) -> Option<Shipment> {
         self.shipments.pop_front()
     }
 
-    /// A core does not answer: nobody waits for it any more. What is under way goes on.
+    /// Refuses the waiting requests to a core that does not reply. Transfers that are under way go on.
     pub fn give_up(&mut self, core: u64) {
         for (to, message) in self.freight.messages() {
             if *to == core
@@ -160,8 +158,8 @@ impl Endpoints {
         }
     }
 
-    /// It has arrived, or cannot be sent. Answers the message to a core that goes now. A request that does not go is
-    /// refused.
+    /// Notes that an attachment has arrived, or cannot be sent. Returns the message that can be sent now, with its
+    /// core. If an attachment of a request cannot be sent, the request is refused.
     pub fn shipped(&mut self, number: u64, result: core::result::Result<(), Refused>) -> Option<(u64, Outgoing)> {
         let ((core, message), result) = self.freight.arrived(number, result)?;
         let Err(why) = result else { return Some((core, message)) };
@@ -183,7 +181,7 @@ impl Endpoints {
         }
     }
 
-    /// Another core has answered.
+    /// Handles another core's reply to a waiting program.
     pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], letters: &mut Books) {
         match decode_answer(words) {
             Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker, letters) {
@@ -202,7 +200,7 @@ impl Endpoints {
         }
     }
 
-    /// What another core's answer to [`PROCESSES`](operation::PROCESSES) makes, for a process.
+    /// Makes, for a process, the capability in another core's reply to [`PROCESSES`](operation::PROCESSES).
     pub fn made(&mut self, words: &[u64], from: u64, asker: Client) -> core::result::Result<CapAddress, Refused> {
         match decode_answer(words) {
             Ok(Answer::Answered(_, caps, _)) if let [carried] = caps[..] => {
@@ -214,7 +212,7 @@ impl Endpoints {
         }
     }
 
-    /// Another core has answered what nobody waits for any more.
+    /// Handles another core's reply to a request that is no longer awaited.
     pub fn finish_nothing(&mut self, from: u64, words: &[u64], letters: &mut Books) {
         if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
             for carried in &caps {
@@ -224,14 +222,14 @@ impl Endpoints {
         }
     }
 
-    /// The other core does not answer.
+    /// Refuses a request because the other core does not reply.
     pub fn refuse(&self, waiting: Waiting) {
         self.inbox.refuse(waiting, Rejection::Unreachable);
     }
 
     // ── Being asked ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// What another core asks, to be made here.
+    /// Makes a request for a local server or endpoint from what another core has forwarded.
     pub fn request(
         &mut self,
         from: u64,
@@ -264,7 +262,7 @@ impl Endpoints {
         }
     }
 
-    /// What came of it, for the core that asked. An answer with memory [waits](Self::shipment).
+    /// Returns the reply for the requesting core. A reply with memory [waits](Self::shipment).
     pub fn answer(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
         let Product { words, caps } = product;
         if caps.is_empty() {
@@ -273,7 +271,7 @@ impl Endpoints {
         let Ok((caps, cargo)) = self.send(caps, to) else {
             return Some(message::ended(Outcome::Capabilities, 0));
         };
-        // Nothing else has capabilities.
+        // Other results have no capabilities.
         let answer = decode_answer(&words).ok().and_then(|answer| match answer {
             Answer::Answered(label, _, words) => Some(answered(label, &caps, words)),
             Answer::Ended(..) => None,
@@ -288,13 +286,13 @@ impl Endpoints {
 
     // ── Signals ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// These bits were signalled to the main thread.
+    /// Handles bits that were signalled to the main thread.
     #[cold]
     pub fn signalled(&mut self, bits: u64) {
         self.books.signalled(bits);
     }
 
-    /// Takes in what was signalled, wherever it lies.
+    /// Collects pending signals of all notifications.
     pub fn hear(&mut self) {
         let machine = self.books.kernel();
         let bits = machine.signals.drain();
@@ -302,7 +300,7 @@ impl Endpoints {
         self.hear_others();
     }
 
-    /// Takes in what was signalled at notifications at which threads wait.
+    /// Collects pending signals of the notifications at which threads wait.
     pub fn hear_others(&mut self) {
         while let Some((name, bits, is_over)) = self.books.kernel().signals.next() {
             self.books.signalled_at(name, bits);
@@ -312,36 +310,35 @@ impl Endpoints {
         }
     }
 
-    /// Whether signals of the main thread that are about something else were taken with those since this was asked
-    /// last.
+    /// Returns whether the last collections also took signals of the main thread that mean something else.
     pub fn took_others(&mut self) -> bool {
         self.books.kernel().signals.took_others()
     }
 
-    /// Whether a core is to be told that something was signalled.
+    /// Returns whether a core is to be told of a signal.
     pub const fn has_signals(&self) -> bool {
         self.books.has_signals()
     }
 
-    /// What a core is to be told next.
+    /// Returns the next signal to be sent to a core.
     pub fn next_signal(&self, core: u64) -> Option<(u64, u64)> {
         self.books.next_signal(core)
     }
 
-    /// It was told.
+    /// Marks the next signal as sent.
     pub fn said(&mut self, core: u64) {
         self.books.said(core);
     }
 
-    /// Another core says that something was signalled there that is held for it.
+    /// Handles another core's report of a signal on a notification that it holds for this core.
     pub fn signal(&mut self, core: u64, number: u64, bits: u64) {
         self.books.signal(core, number, bits);
     }
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// What to say of capabilities to a core, and which memory is to be there before that is said. Their slots are
-    /// taken, whatever comes of it.
+    /// Exports capabilities to a core. Returns their description for a message, and the memory that has to arrive
+    /// before the message. The slots are consumed, whatever the result.
     fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Cargo), proxies::Error> {
         let (mut sent, mut cargo, mut refused) = (Capabilities::new(), Cargo::new(), None);
         if !caps.is_empty() && has_no_room() {
@@ -366,7 +363,7 @@ impl Endpoints {
         Err(why)
     }
 
-    /// The same for one.
+    /// Exports one capability to a core.
     pub fn send_one(&mut self, cap: CapAddress, to: u64) -> core::result::Result<Carried, proxies::Error> {
         let services = &self.services;
         self.books.send(cap, to, |found| {
@@ -375,30 +372,30 @@ impl Endpoints {
         })
     }
 
-    /// The process server, for a process of a core, with a badge: what is to be said about it, or in a slot.
+    /// Exports the process server, with a badge, for a process of another core.
     pub fn processes(&mut self, badge: u64, to: u64) -> core::result::Result<Carried, proxies::Error> {
         let slot = self.own_processes(badge)?;
         let server = Server { number: proxies::PROCESSES, is_personal: true };
         self.books.send(slot, to, |_| Some(server))
     }
 
-    /// The same for a process of this core, in a slot that whoever asks has from now on.
+    /// Makes a capability to the process server for a process of this core, in a slot that the caller then owns.
     pub fn own_processes(&self, badge: u64) -> core::result::Result<CapAddress, proxies::Error> {
         let authority = processes::authority().ok_or(proxies::Error::Gone)?;
         copy(authority, Rights::WRITE | Rights::CALL | Rights::GRANT, badge).map_err(|_| proxies::Error::Full)
     }
 
-    /// A process of another core that has one way less to ask this one's process server.
+    /// Returns a process of another core that has one way fewer to reach this core's process server.
     pub fn parted(&mut self) -> Option<u64> {
         self.books.parted()
     }
 
-    /// It is to be dealt with later.
+    /// Queues such a process again.
     pub fn put_back(&mut self, process: u64) {
         self.books.put_back(process);
     }
 
-    /// Makes capabilities of what another core says, for whoever asks.
+    /// Makes local capabilities from another core's descriptions, for a requester.
     fn receive(
         &mut self,
         carried: &[Carried],
@@ -422,7 +419,7 @@ impl Endpoints {
         Err(why)
     }
 
-    /// The same for one.
+    /// Makes one local capability from another core's description.
     pub fn receive_one(
         &mut self,
         carried: &Carried,
@@ -441,17 +438,17 @@ impl Endpoints {
         self.books.receive(carried, from, asker)
     }
 
-    /// What a core has sent is for nobody.
+    /// Rejects a capability that a core has sent, since nobody can receive it.
     pub fn refuse_one(&mut self, carried: &Carried, from: u64) {
         self.books.take_in_vain(carried, from);
     }
 
-    /// A core has stopped.
+    /// Handles the end of a core.
     pub fn lose(&mut self, core: u64) {
         self.books.lose(core);
     }
 
-    /// A core does not need any more what is held for it.
+    /// Handles a core's message that it no longer needs what is held for it.
     pub fn released(&mut self, core: u64, number: u64, letters: &mut Books) {
         if number & UNCLAIMED != 0 {
             let carried = Carried::Memory { number: number & !UNCLAIMED };
@@ -460,37 +457,37 @@ impl Endpoints {
         self.books.released(core, number);
     }
 
-    /// Whether a core is to be told that it need not hold something.
+    /// Returns whether a core is to be told that it need not hold something.
     pub fn has_releases(&self) -> bool {
         self.books.has_releases()
     }
 
-    /// What a core is to be told next that it need not hold any more. What a message names that waits is needed until
-    /// that is sent.
+    /// Returns the next number that a core need not hold any more. A number in a message that waits for attachments is
+    /// needed until the message has been sent.
     pub fn next_release(&mut self, core: u64) -> Option<u64> {
         let number = self.books.next_release(core)?;
         let is_named = self.freight.messages().any(|(to, message)| *to == core && message.names(number));
         (!is_named).then_some(number)
     }
 
-    /// It was told.
+    /// Marks the next release as sent.
     pub fn told(&mut self, core: u64) {
         self.books.told(core);
     }
 
-    /// Copies that are held, and proxies.
+    /// Returns the number of held copies, and of proxies.
     pub fn count(&self) -> (usize, usize) {
         self.books.count()
     }
 
-    /// Asks the kernel, if it is time, which proxies nobody has any more.
+    /// Polls the kernel, if it is time, for proxies that nobody holds any more.
     pub fn look(&mut self) {
         if !self.books.has_proxies() {
             self.next = None;
             return;
         }
         let now = Instant::now();
-        // What was held for another core may have been the last that somebody had of a proxy here.
+        // A copy held for another core may have been the last capability to a proxy here.
         let is_due = self.books.is_stale() || self.next.is_some_and(|next| next <= now);
         if is_due {
             self.books.sweep();
@@ -500,21 +497,20 @@ impl Endpoints {
         }
     }
 
-    /// Whether there is nothing to be looked after: nothing that others hold, no reason to tell anybody anything, and
-    /// no time for it.
+    /// Returns whether there is nothing to do: no proxies to poll for, and nothing to send.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.next.is_none() && self.books.is_quiet()
     }
 
-    /// Until when the main thread may sleep.
+    /// Returns the time until which the main thread may sleep.
     pub const fn deadline(&self) -> Option<Instant> {
         self.next
     }
 }
 
 impl Outgoing {
-    /// Whether what the other core holds under a number is meant by it.
+    /// Returns whether the message refers to what the other core holds under this number.
     fn names(&self, number: u64) -> bool {
         let caps = match self {
             Outgoing::Request(_, words) => {
@@ -533,18 +529,19 @@ impl Outgoing {
     }
 }
 
-/// Whether it is memory that lies in a slot.
+/// Returns whether a slot contains memory.
 fn is_memory(slot: CapAddress) -> bool {
     OWN_SPACE.identify_at(slot).is_ok_and(|found| matches!(found.kind, Kind::Frame | Kind::Untyped))
 }
 
-/// The memory that has come from a core before what it says of it. `None` also if it says of something else.
+/// Returns the memory that has arrived from a core before the message that describes it. `None` also if the description
+/// is not of memory.
 fn claim(carried: &Carried, from: u64, letters: &mut Books) -> Option<CapAddress> {
     let Carried::Memory { number } = carried else { return None };
     letters.claim(capabilities::core(from)?, *number)
 }
 
-/// Whether there is no memory for the books.
+/// Returns whether there is too little memory for the ledger to grow.
 pub fn has_no_room() -> bool {
     memory::reserve_heap(crate::server::GROWTH).is_err()
 }

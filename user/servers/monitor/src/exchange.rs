@@ -1,25 +1,25 @@
-//! Capabilities that are sent to processes of any core: the books of one monitor, around the protocol's
+//! Capabilities that are sent to processes of any core: one monitor's ledger, around the state machine of the protocol
 //! ([`tench_foreign`]).
 //!
 //! ```text
 //!      sender's core                         owner's core                    receiver's core
-//!   give ──▶ ADMIT ─────────────────────────────────────────────────────────▶ is there such a process? ticket
-//!            parcel ◀──────────────────────────────────────────────────────── ticket
-//!            step(Send) ── ADDRESS (request, ticket) ───────────────────────▶ mail
-//!                       ── Ask ──────────────▶ export, Grant ───────────────▶ import ─▶ mail ─▶ take
+//!   give ──▶ ADMIT ─────────────────────────────────────────────────────────▶ does the process exist? reserve
+//!         transfer ◀──────────────────────────────────────────────────────── reservation
+//!            step(Send) ── ADDRESS (request, reservation) ──────────────────▶ mailbox
+//!                       ── Ask ──────────────▶ export, Grant ───────────────▶ import ─▶ mailbox ─▶ take
 //! ```
-//! (Mostly the sender's core is the owner's as well, and there is no `Ask`.) A receiver on the sender's own core gets
-//! the capability without the protocol.
+//! (Mostly the sender's core is also the owner's, and there is no `Ask`.) A receiver on the sender's own core gets the
+//! capability without the protocol.
 //!
-//! Endpoints stay on their core: [what is said about them](crate::proxies) is said in the place of what the protocol
-//! says.
+//! Endpoints stay on their core: for them, [descriptions](crate::proxies) are sent instead of the protocol's messages.
 //!
-//! Of each object that left this core the monitor has a *stand-in*, and of each that came a *root*, of which those that
-//! clients have are copies. A root that nobody uses any more is found by asking the kernel ([`poll`](Exchange::poll)).
+//! For each object that has left this core the monitor holds an *exported capability*, and for each that has come a
+//! *root*, the imported capability of which the clients' are copies. A root that is no longer used is found by asking
+//! the kernel ([`poll`](Exchange::poll)).
 //!
-//! Everything here is done at once, but deleting what another core takes back: that is [handed
-//! out](Exchange::deletion), to be done elsewhere. What makes system calls is behind [`Kernel`], and who waits for
-//! answers is a type of the caller's.
+//! Every step here is short, except for deleting what another core revokes: such deletions are [handed
+//! out](Exchange::deletion), to be done elsewhere. System calls are behind the trait [`Kernel`], and a waiting
+//! requester has a type of the caller's choice.
 
 mod hands;
 pub mod line;
@@ -39,71 +39,69 @@ pub use hands::Done;
 use hands::{Hands, Purpose, Recall};
 use mail::Letter;
 
-/// What a monitor keeps books of at most.
+/// Limits of a monitor's ledger.
 pub const LIMITS: Limits = Limits { exports: 1024, holders: 4096, copies: 1024, requests: 128 };
-/// Wishes for channels that wait, at most.
+/// Maximum number of waiting requests for channels.
 const MOST_LINKS: usize = 4096;
-/// The process that stands for a core's monitor.
+/// Process number that stands for a core's monitor.
 pub const MONITOR: u64 = 0;
 
-/// What lies in a slot, if it can be sent.
+/// A slot's content that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
     pub shape: Shape,
-    /// What it allows.
     pub rights: Rights,
-    /// It is a copy of something of another core's.
+    /// Set if the capability is imported.
     pub is_borrowed: bool,
 }
 
-/// The kernel, as far as capabilities leave their core. Slots are the monitor's own.
+/// The kernel's operations on capabilities that leave their core. Slots are the monitor's own.
 pub trait Kernel {
-    /// What lies in a slot. `None` if it is nothing that can be sent.
+    /// Returns the content of a slot, or `None` if it cannot be sent.
     fn look(&self, slot: CapAddress) -> Option<Found>;
-    /// Makes it a stand-in.
+    /// Turns the slot's capability into an exported one.
     fn export(&mut self, slot: CapAddress) -> Result<(), Refusal>;
-    /// Makes it an ordinary capability again.
+    /// Turns an exported capability into an ordinary one.
     fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal>;
-    /// Makes the root of something of another core's, in a slot that it takes.
+    /// Makes the root of an object of another core. Returns its slot, which is newly taken.
     fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal>;
-    /// Makes what can be given to a client of what lies in a slot: a copy, or of untyped memory all of it.
+    /// Makes a capability for a client from a slot's: a copy, or of untyped memory all of it.
     fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, Refusal>;
-    /// Whether anybody else has it, or something was made of it.
+    /// Returns whether others hold the object, or something was derived from it.
     fn is_used(&self, slot: CapAddress) -> bool;
-    /// Whether somebody wanted to delete a stand-in, and was told that there are copies.
+    /// Returns whether revocation of an exported capability is requested: a deletion failed because of remote copies.
     fn is_wanted(&self, slot: CapAddress) -> bool;
-    /// Deletes it, and gives the slot back.
+    /// Deletes the slot's capability, and frees the slot.
     fn delete(&mut self, slot: CapAddress);
-    /// Whether another core is off: it executes nothing, and never will.
+    /// Returns whether another core is off: it executes nothing, and never will again.
     fn is_off(&self, core: Core) -> bool;
 }
 
-/// A capability on its way to a process, with a ticket of the core it goes to.
+/// A transfer to a process, with a reservation at the receiving core.
 #[derive(Debug)]
 pub struct Parcel<P> {
-    /// Who is answered.
+    /// The requester that gets the reply.
     pub who: Option<P>,
-    /// Where it lies; the exchange deletes it in the end.
+    /// Slot of the capability, which the exchange deletes in the end.
     pub slot: Option<CapAddress>,
-    /// Who sends it: the badge of the process, without powers.
+    /// The sending process: a badge without powers.
     pub from: u64,
-    /// To which core.
+    /// The receiving core.
     pub to: Core,
-    /// The place in the mail there.
+    /// Number of the reservation there.
     pub ticket: u64,
-    /// What the kernel said.
+    /// The kernel's error, if an operation has failed.
     refusal: Option<Refusal>,
 }
 
 impl<P> Parcel<P> {
-    /// What lies in `slot`, for who holds the ticket.
+    /// Returns the transfer of a slot's capability to the holder of the reservation.
     pub const fn new(who: Option<P>, slot: CapAddress, from: u64, to: Core, ticket: u64) -> Parcel<P> {
         Parcel { who, slot: Some(slot), from, to, ticket, refusal: None }
     }
 }
 
-/// In the words of the monitor's interface.
+/// Converts an error of the protocol and of the kernel to one of the monitor's interface.
 fn reason(error: Foreign, refusal: Option<Refusal>) -> Error {
     match error {
         Foreign::UnknownCore => Error::NoSuchCore,
@@ -122,7 +120,7 @@ fn reason(error: Foreign, refusal: Option<Refusal>) -> Error {
     }
 }
 
-/// The books of one monitor. `P` is who waits for an answer.
+/// The ledger of one monitor. `P` is a waiting requester.
 pub struct Exchange<K, P> {
     machine: Machine,
     hands: Hands<K, P>,
@@ -130,42 +128,43 @@ pub struct Exchange<K, P> {
 }
 
 impl<K: Kernel, P> Exchange<K, P> {
-    /// Of this core among so many. `None` if there can be no such core.
+    /// Returns an empty ledger for this core among `cores`. `None` if there can be no such core.
     pub fn new(core: u64, cores: u64, kernel: K) -> Option<Exchange<K, P>> {
         let (core, count) = (Core::new(u8::try_from(core).ok()?)?, u8::try_from(cores).ok()?);
-        // Each message can have a line before it that says for whom it is, or behind it that it did not come.
+        // Each message can have an event before it that tells its receiver, or one after it that says that nothing will
+        // come.
         let most = 2 * LIMITS.messages(usize::from(count)) + LIMITS.requests;
         let machine = Machine::new(core, count, &LIMITS)?;
         Some(Exchange { machine, hands: Hands::new(core, kernel, most), malformed: 0 })
     }
 
     fn step(&mut self, input: Input) {
-        // What is senseless was counted by the machine, and is over.
+        // Invalid input was counted by the machine and has no other effect.
         let _ = self.machine.step(input, &mut self.hands);
     }
 
     // ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Whether what lies in a slot can be sent to somebody.
+    /// Checks whether a slot's capability can be sent to another process.
     pub fn check(&self, slot: CapAddress) -> Result<(), Error> {
         self.hands.kernel.look(slot).map(drop).ok_or(Error::NotSendable)
     }
 
-    /// Keeps a place for what a process of a core will send to one of this core.
+    /// Makes a reservation for what a process of a core will send to a process of this core.
     pub fn reserve(&mut self, sender: Core, from: u64, to: Client, word: u64) -> Result<u64, Error> {
         self.hands.mail.reserve(sender, from, to, word)
     }
 
-    /// Whether somebody may send one more to this core.
+    /// Returns whether `from` may have one more transfer to this core.
     pub fn has_room(&self, from: u64) -> bool {
         self.hands.mail.has_room(from)
     }
 
-    /// Sends something for which there is a ticket.
+    /// Starts a transfer.
     pub fn send(&mut self, mut parcel: Parcel<P>) {
         let slot = parcel.slot;
         let Some((slot, found)) = slot.and_then(|slot| Some((slot, self.hands.kernel.look(slot)?))) else {
-            // Somebody took it back meanwhile.
+            // The capability was revoked meanwhile.
             return self.hands.finish(parcel, Err(Error::BeingRevoked));
         };
         if parcel.to == self.hands.core {
@@ -195,7 +194,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.current = None;
     }
 
-    /// Gives up a parcel that has no ticket.
+    /// Fails a transfer that has no reservation.
     pub fn refuse(&mut self, who: Option<P>, slot: CapAddress, why: Error) {
         self.hands.kernel.delete(slot);
         if let Some(who) = who {
@@ -209,47 +208,47 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── Taking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Somebody waits for the next letter. If too many do, it is refused.
+    /// Queues a receiver for its next transfer. It is refused if too many are queued.
     pub fn take(&mut self, client: Client, who: P) {
         if let Err(who) = self.hands.mail.wait(client, who) {
             self.hands.done.push_back(Done::Answer(who, Err(Error::Full)));
         }
     }
 
-    /// Returns whether one more of a client may wait for a letter.
+    /// Returns whether one more thread of a client may wait for a transfer.
     pub fn may_wait(&self, client: Client) -> bool {
         self.hands.mail.may_wait(client)
     }
 
-    /// Takes out those who wait for letters and have gone.
+    /// Removes receivers that no longer wait.
     pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
         self.hands.mail.forget(has_gone)
     }
 
-    /// Whoever was to get a letter has gone.
+    /// Returns a transfer to the mailbox, because the receiver has gone.
     pub fn put_back(&mut self, letter: Letter) {
         self.hands.mail.put_back(letter);
     }
 
-    /// The processes for which letters lie here.
+    /// Returns the processes that have transfers in the mailbox.
     pub fn receivers(&self) -> Vec<u64> {
         self.hands.mail.receivers()
     }
 
-    /// A process has ended.
+    /// Discards what the mailbox has for an ended process.
     pub fn end(&mut self, process: u64) {
         for slot in self.hands.mail.end(process) {
             self.hands.kernel.delete(slot);
         }
     }
 
-    /// Who is to be answered next.
+    /// Returns the next reply to be sent.
     pub fn done(&mut self) -> Option<Done<P>> {
         while let Some(slot) = self.hands.mail.peek() {
             if self.hands.kernel.look(slot).is_some() {
                 break;
             }
-            // Whoever sent it has revoked it meanwhile.
+            // The sender has revoked the capability meanwhile.
             self.hands.mail.discard(slot);
             self.hands.kernel.delete(slot);
         }
@@ -259,9 +258,9 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── Taking back ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Takes back from all other cores what the capability in a slot is to, if whoever asks has sent it there. That he
-    /// has a capability to it says nothing: he may have been given a copy, as they have. (Whose it is tells the kernel,
-    /// by revoking it: then it is [taken back](Self::poll), too.)
+    /// Revokes, from all other cores, the object of a slot's capability, if the requester has sent it there. Holding a
+    /// capability is not enough: the requester may have been given a copy, as the other cores were. (The owner shows
+    /// that by a revoke in the kernel, after which [`poll`](Self::poll) revokes from the other cores, too.)
     pub fn revoke(&mut self, from: u64, slot: CapAddress, who: P) {
         let Some(found) = self.hands.kernel.look(slot) else {
             return self.hands.done.push_back(Done::Answer(who, Err(Error::NotSendable)));
@@ -277,7 +276,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.take_back(from, Some(who), objects);
     }
 
-    /// Takes back from all other cores what somebody has sent of a range of memory.
+    /// Revokes, from all other cores, what `giver` has sent of a range of memory.
     pub fn recall(&mut self, giver: u64, base: u64, bytes: u64, who: P) {
         let end = base.saturating_add(bytes);
         let lies_in = |shape: &Shape| base <= shape.base && shape.base.saturating_add(shape.bytes) <= end;
@@ -285,8 +284,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.take_back(giver, Some(who), objects);
     }
 
-    /// What other cores have: by who gave it, and what it is. Of who gave it the family may not have been known, so the
-    /// process counts.
+    /// Returns the exported objects that match, by granter and shape. The granter's family may not have been known, so
+    /// compare only the process.
     fn given(&self, is_it: impl Fn(u64, &Shape) -> bool) -> Vec<ObjectId> {
         let all = self.hands.stand_ins.iter();
         all.filter(|(_, stand_in)| is_it(stand_in.giver, &stand_in.shape)).map(|(object, _)| *object).collect()
@@ -302,7 +301,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.recalls.insert(number, Recall { who, from, left, result: Ok(()) });
         for object in objects {
             let token = self.hands.name();
-            // Whoever takes back more than there is room for is refused the rest, and asks again.
+            // A requester that revokes more than its quota allows is refused the rest, and asks again.
             let may = from == 0 || self.hands.askers.may_take(Client::of_badge(from));
             self.hands.askers.take(Client::of_badge(from));
             self.hands.requests.insert(token, Purpose::Recall(number));
@@ -314,7 +313,8 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// Gives back what another core owns, because nothing of it is used here any more: what begins at an address.
+    /// Gives a range that begins at an address back to the core that owns it, because nothing of it is used here any
+    /// more.
     pub fn give_back(&mut self, base: u64) -> Result<(), Error> {
         let roots = self.hands.roots.iter();
         let objects: Vec<ObjectId> =
@@ -330,7 +330,7 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── The kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Asks the kernel which roots nobody uses any more, and takes back of what is on other cores that somebody here
+    /// Polls the kernel: gives back roots that are no longer used, and revokes from other cores what a local process
     /// wanted to delete.
     pub fn poll(&mut self) {
         let kernel = &self.hands.kernel;
@@ -353,13 +353,12 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// Whether anything is here that [`poll`](Self::poll) looks at, or letters whose receivers may end.
+    /// Returns whether there is nothing to [`poll`](Self::poll) for, and no transfer whose receiver may end.
     pub fn is_idle(&self) -> bool {
         self.roots() == 0 && !self.has_exports() && self.hands.stubborn.is_empty() && !self.hands.mail.has_letters()
     }
 
-    /// Whether there is nothing to do for anybody, either: nobody to be answered, nothing to be said, deleted or asked
-    /// for.
+    /// Returns whether there is no work either: no replies, events, deletions or requests.
     pub fn is_quiet(&self) -> bool {
         let hands = &self.hands;
         hands.unsaid == 0
@@ -374,22 +373,22 @@ impl<K: Kernel, P> Exchange<K, P> {
             && self.is_idle()
     }
 
-    /// Whether a core has stopped since this was asked last.
+    /// Returns whether a core has stopped since the last call.
     pub fn has_lost(&mut self) -> bool {
         core::mem::take(&mut self.hands.has_lost)
     }
 
-    /// Memory that this monitor itself gave to another core, and that has come back: its address.
+    /// Returns the address of memory that this monitor itself gave to another core and that has come back.
     pub fn returned(&mut self) -> Option<u64> {
         self.hands.returned.pop()
     }
 
-    /// Whether something of this core's is on others.
+    /// Returns whether objects of this core are on others.
     pub fn has_exports(&self) -> bool {
         self.stand_ins() > 0
     }
 
-    /// Without the channels of the monitors themselves.
+    /// Returns the number of exported capabilities, without the monitors' own channels.
     fn stand_ins(&self) -> usize {
         if self.hands.stand_ins.is_empty() {
             return 0;
@@ -404,18 +403,19 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.roots.values().filter(|root| !root.is_kept).count()
     }
 
-    /// What is to be deleted next: the root in a slot, all that was made of it and copied from it, and then
-    /// [that is to be said](Self::deleted).
+    /// Returns the next deletion: of everything derived or copied from the root in this slot.
+    /// [`deleted`](Self::deleted) reports when it is done.
     ///
-    /// With it comes the core to which it was the monitor's own channel, which is not to be used any more from now on.
+    /// If the root was the monitor's own channel to a core, that core is returned, too; the channel must not be used
+    /// from then on.
     pub fn deletion(&mut self) -> Option<(ObjectId, CapAddress, Option<Core>)> {
         let object = self.hands.deletions.pop_front()?;
-        // What of it was lent on to a core that has stopped goes with it.
+        // Parts that were lent on to a core that has stopped go with the root.
         let exports = self.machine.exports();
         let given_up: Vec<ObjectId> =
             exports.filter(|(_, export)| export.given_up && export.within == Some(object)).map(|(id, _)| id).collect();
         for export in given_up {
-            // The kernel does not let it go before what was lent back from there is gone.
+            // The kernel keeps the exported capability until what was lent back from there is gone.
             if let Some(stand_in) = self.hands.stand_ins.remove(&export) {
                 self.hands.givers.give_back(stand_in.giver);
                 if !self.hands.release(stand_in.slot) {
@@ -426,17 +426,17 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.roots.get(&object).map(|root| (object, root.slot, root.link))
     }
 
-    /// A deletion could not be begun.
+    /// Queues a deletion again that could not be begun.
     pub fn postpone(&mut self, object: ObjectId) {
         self.hands.deletions.push_front(object);
     }
 
-    /// Whether something waits to be deleted.
+    /// Returns whether a deletion is queued.
     pub fn has_deletions(&self) -> bool {
         !self.hands.deletions.is_empty()
     }
 
-    /// Nothing is left of a root but the root itself.
+    /// Notes that only the root itself is left.
     pub fn deleted(&mut self, object: ObjectId) {
         if let Some(root) = self.hands.roots.remove(&object) {
             self.hands.kernel.delete(root.slot);
@@ -446,22 +446,21 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     // ── Books ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Objects of this core on others, objects of others here, and letters.
+    /// Returns the number of objects of this core on others, of objects of others here, and of transfers.
     pub fn count(&self) -> (usize, usize, usize) {
         (self.stand_ins(), self.roots(), self.hands.mail.count().0)
     }
 
-    /// What was said or done that no monitor says or does: by others, and what the machine found.
+    /// Returns the number of protocol violations, by other monitors or found by the state machine.
     pub fn faults(&self) -> u64 {
         self.malformed + self.machine.faults()
     }
 
-    /// Requests that are not answered.
+    /// Returns the number of requests without a reply.
     pub fn requests(&self) -> usize {
         self.hands.requests.len()
     }
 
-    /// The kernel.
     pub fn kernel(&mut self) -> &mut K {
         &mut self.hands.kernel
     }

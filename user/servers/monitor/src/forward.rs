@@ -1,10 +1,10 @@
-//! Receives what programs of this core ask servers that run on the first core only, and endpoints of other cores.
+//! Receives the requests of this core's programs to servers that run on the first core only, and to endpoints of other
+//! cores.
 //!
-//! A thread for each of those servers receives at its endpoint, one at the proxy that most endpoints of other cores
-//! have in common, and one at each other [proxy](tench_monitor::proxies). They hand what arrives to the main thread,
-//! together with the reply object in which whoever asked waits. So programs find the capabilities that they always
-//! find, and no thread waits for an answer. What is asked about names that this core has for itself they
-//! [answer](crate::local) at once.
+//! One thread receives at each such server's endpoint, one at the endpoint that most proxies share, and one at each
+//! other [proxy](tench_monitor::proxies). They pass each request to the main thread, with the reply object in which the
+//! requester waits. So programs find their usual capabilities, and no thread of the monitor waits for a reply. Requests
+//! about names that are local to this core are [answered](crate::local) at once.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -32,52 +32,54 @@ use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Receive
 use crate::local::{Answered, Listing, Local, listing, next_after};
 use crate::slots::{Arrivals, Caps, discard};
 
-/// Requests of programs that wait for their answers. The channel has room for more, which are the process server's.
+/// Maximum number of requests of programs that wait for replies. The channel has room for more, which is left to the
+/// process server.
 pub const LIMIT: usize = 56;
-/// Requests of the process server that wait: it gives up after a moment, and may ask again.
+/// Maximum number of waiting requests of the process server. Its calls have a timeout, and it may repeat them.
 const OWN_LIMIT: u32 = 4;
-/// Who asks in the place of all processes of another core.
+/// Client to which requests count that may be from any process of another core.
 const UNKNOWN: Client = Client::alone(u64::MAX);
-/// Bytes of a thread's stack.
+/// Size of a thread's stack in bytes.
 pub const STACK: usize = 16 * 1024;
 
-/// At which endpoint something is received.
+/// The endpoint at which a thread receives.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
-    /// In the place of the server of this number: the badge says which process asks, and its powers.
+    /// The endpoint of the server of this number: the badge is the requesting process and its powers.
     Server(u64),
-    /// At the proxy that all capabilities with a badge have in common: the badge says which it is.
+    /// The endpoint that all badged proxies share: the badge is the proxy's name.
     Common,
-    /// At the proxy of this name: the badge is whatever it was given.
+    /// The endpoint of the proxy of this name: the badge is the one that its holder has given it.
     Own(u64),
 }
 
-/// For whom a request is.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Via {
-    /// The server of this number, with the badge of a process.
+    /// The server of this number, called with the badge of a process.
     Server(u64, u64),
-    /// What is behind the proxy of this name, with a badge or 0.
+    /// The target of the proxy of this name, called with a badge or 0.
     Proxy(u64, u64),
 }
 
-/// A request that waits for its answer.
+/// A request that waits for its reply.
 pub struct Waiting {
     reply: Made<Reply>,
-    /// Whose request it counts as.
+    /// The client to which the request counts.
     pub asker: Client,
-    /// What the capability permits with which it was asked.
+    /// Powers of the capability that was used.
     pub powers: Powers,
-    /// Nobody waits: it was sent, not called with.
+    /// Set if the request was sent without waiting for a reply.
     pub is_one_way: bool,
-    /// It lists names, of which some are this core's own.
+    /// Set if the request lists names, some of which are local to this core.
     listing: Option<Listing>,
-    /// It says that this process, and family, has ended to a server of this number, which has to know that.
+    /// Set if the request tells a server of the end of a process: the process, its family, and the number of the
+    /// server.
     told: Option<[u64; 3]>,
 }
 
 impl Waiting {
-    /// Whether nobody waits any more.
+    /// Returns whether the requester no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
         !self.is_one_way && watch.is_empty(self.reply.cap())
     }
@@ -85,47 +87,42 @@ impl Waiting {
 
 /// A request that has arrived.
 pub struct Arrived {
-    /// Who waits.
     pub waiting: Waiting,
-    /// For whom it is.
     pub via: Via,
-    /// What is asked.
     pub label: u64,
-    /// With which words.
     pub words: ArrayVec<u64, MAX_WORDS>,
-    /// And which capabilities.
     pub caps: Caps,
 }
 
-/// What the threads share with the main thread.
+/// State shared by the threads and the main thread.
 struct State {
     arrived: VecDeque<Arrived>,
-    /// Whose the requests are that have not been answered.
+    /// Quota of requests without replies, by requester.
     places: Places,
-    /// How many of them are the process server's.
+    /// Number of these requests that are the process server's.
     own: u32,
-    /// Who has asked whom.
+    /// Which processes have used which servers.
     askers: Askers,
-    /// Reply objects in which nobody waits.
+    /// Reply objects in which no thread waits.
     spare: Vec<Made<Reply>>,
 }
 
-/// Where requests arrive.
+/// Queue of arriving requests.
 #[derive(Clone)]
 pub struct Inbox {
     watch: Watch,
     state: Arc<Mutex<State>>,
-    /// The name server's number; none on the first core, where it is asked itself.
+    /// The name server's number; `None` on the first core, where programs reach the name server itself.
     names: Option<u64>,
-    /// Names that this core has for itself. Who has this locked may lock the state, not the other way round.
+    /// Names that are local to this core. The lock order is `local` before `state`.
     local: Arc<Mutex<Local>>,
     /// Wakes the main thread.
     wake: Cap<Notification>,
 }
 
 impl Inbox {
-    /// Nothing arrives yet. These names this core has for itself; it is asked about them in the place of the server of
-    /// this number.
+    /// Returns an empty queue. `own` are the names that are local to this core; requests about them are answered in
+    /// place of the server of number `names`.
     pub fn new(watch: Watch, (names, own): (Option<u64>, Vec<&'static str>), wake: Cap<Notification>) -> Inbox {
         let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
         let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
@@ -133,17 +130,18 @@ impl Inbox {
         Inbox { watch, state, names, local, wake }
     }
 
-    /// Registers a name that this core has for itself.
+    /// Registers a name that is local to this core.
     pub fn register(&self, name: &str, process: u64, service: Cap<Endpoint>) -> crate::Result<()> {
         self.local.lock().register(name, process, service)
     }
 
-    /// Receives at an endpoint from now on.
+    /// Starts a thread that receives at an endpoint.
     pub fn open(&self, source: Source, endpoint: Cap<Endpoint>) -> Result<(), memory::Error> {
         self.begin(source, endpoint, None)
     }
 
-    /// Receives at an endpoint until it is deleted. Its slot is free only then, so that nothing else is found there.
+    /// Starts a thread that receives at an endpoint until that is deleted. Its slot is freed only then, so that nothing
+    /// else can be in it before.
     pub fn open_until_deleted(&self, source: Source, endpoint: Made<Endpoint>) -> Result<(), memory::Error> {
         self.begin(source, endpoint.cap(), Some(endpoint))
     }
@@ -165,12 +163,12 @@ impl Inbox {
         opened.map(|thread| thread.detach()).inspect_err(|_| memory::free_slot(own))
     }
 
-    /// The request that has waited longest, and has not been taken out.
+    /// Removes and returns the oldest request.
     pub fn take(&self) -> Option<Arrived> {
         self.state.lock().arrived.pop_front()
     }
 
-    /// Answers whoever waits with a label, words, and capabilities, which go there.
+    /// Replies to a requester with a label, words, and capabilities, which are sent.
     pub fn answer(&self, mut waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
         if let Some((service, after)) = waiting.listing.take() {
             let listed = self.local.lock().listed(&after, label, words);
@@ -191,8 +189,8 @@ impl Inbox {
         self.finish(waiting, &message);
     }
 
-    /// Returns a process of whose end a server may not have heard, if it answers that it was told of another one's, and
-    /// asks about nobody.
+    /// Returns a process whose end a server may have missed, if the server's reply to the report of another end asks
+    /// about no process.
     fn asks_further(&self, waiting: &Waiting, label: u64, words: &[u64]) -> Option<u64> {
         match (waiting.told, label, words) {
             (Some([process, _, service]), DONE, [0, ..]) => self.state.lock().askers.unheard(service, process),
@@ -200,14 +198,14 @@ impl Inbox {
         }
     }
 
-    /// Refuses whoever waits.
+    /// Refuses a waiting request.
     pub fn refuse(&self, waiting: Waiting, why: Rejection) {
         let mut message = Message::new(0);
         reject(&mut message, why);
         self.finish(waiting, &message);
     }
 
-    /// Whoever waits learns no more than when a server of its own core has ended: the kernel says so.
+    /// Aborts a waiting request: the requester gets the kernel's error, as if a server of its own core had ended.
     pub fn abort(&self, waiting: Waiting) {
         let mut state = self.state.lock();
         state.leave(waiting.asker.process);
@@ -216,20 +214,20 @@ impl Inbox {
         drop(waiting.reply);
     }
 
-    /// Asks the name server for the next name after one that is not to be seen here.
+    /// Asks the name server for the name after one that is not to be seen on this core.
     fn list_further(&self, mut waiting: Waiting, service: u64, after: Box<str>) {
         let words = next_after(&after).map(|message| Received::from_message(&message, 0));
         let words = words.iter().flat_map(|received| received.words().iter().copied()).collect();
         waiting.listing = Some((service, after));
         let via = Via::Server(service, waiting.asker.badge(waiting.powers));
         self.state.lock().arrived.push_back(Arrived { waiting, via, label: Names::NEXT, words, caps: Caps::new() });
-        // It is there as long as this process.
+        // The notification exists as long as this process.
         let _ = self.wake.signal();
     }
 
-    /// Answers whoever waits.
+    /// Sends a reply to the requester.
     pub fn finish(&self, waiting: Waiting, message: &Message) {
-        // Who asked may have gone.
+        // The requester may have given up.
         let is_told = waiting.reply.cap().reply(message).is_ok();
         let mut state = self.state.lock();
         state.leave(waiting.asker.process);
@@ -239,15 +237,16 @@ impl Inbox {
         state.spare.push(waiting.reply);
     }
 
-    /// Nobody waits any more, or the process in whose name somebody does has ended: he is refused, since the object has
-    /// to be empty.
+    /// Drops a request that no longer waits, or in whose process's name nothing may wait because that has ended. In the
+    /// latter case the requester is refused, since the reply object has to be empty.
     pub fn forget(&self, waiting: Waiting) {
         let mut message = Message::new(0);
         reject(&mut message, Rejection::NotAllowed);
         self.finish(waiting, &message);
     }
 
-    /// A process, or nobody knows which, has got a capability of a server's, which is to hear of its end therefore.
+    /// Records that a process, or an unknown one, has got a capability to a server, which must therefore be told when
+    /// it ends.
     pub fn knows(&self, process: Option<u64>, service: u64) {
         let askers = &mut self.state.lock().askers;
         match process {
@@ -283,7 +282,7 @@ impl Inbox {
                 if local.has(&received) {
                     reply = self.answer_here(&mut local, &received, own, reply);
                     drop(local);
-                    // What is kept of it is a copy.
+                    // The copies that were made of these are kept.
                     arrivals.take(received.caps()).iter().for_each(|caps| discard(caps));
                     continue;
                 }
@@ -294,13 +293,13 @@ impl Inbox {
         memory::free_slot(own);
     }
 
-    /// Whether something is received in the place of the name server.
+    /// Returns whether the thread receives in place of the name server.
     fn is_names(&self, source: Source) -> bool {
         matches!(source, Source::Server(service) if self.names == Some(service))
     }
 
-    /// Answers what is asked about a name of this core alone, or keeps who waits for it. Answers with which reply
-    /// object to receive the next.
+    /// Replies to a request about a name that is local to this core, or queues it until the name is registered. Returns
+    /// the reply object for the next receive.
     fn answer_here(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
         let answered = local.answer(received, self, own, reply.cap());
         let (asker, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
@@ -324,7 +323,7 @@ impl Inbox {
         next
     }
 
-    /// Takes a place for somebody who waits for a name, if need be that of one who has gone.
+    /// Charges the quota for a requester that waits for a name; if it is exhausted, first drops one that has given up.
     fn make_place(&self, local: &mut Local, asker: Client) -> Option<()> {
         if !self.state.lock().admit(asker) {
             local.take_out(asker.family, self.watch).into_iter().for_each(|gone| self.forget(gone));
@@ -333,7 +332,7 @@ impl Inbox {
         Some(())
     }
 
-    /// If the name server is told that a process has ended, its names here are free.
+    /// Frees the local names of a process when the name server is told that it has ended.
     fn forget_ended(&self, source: Source, received: &Received) {
         if let (true, 0, Names::PROCESS_ENDED, [process]) =
             (self.is_names(source), received.badge(), received.label(), received.words())
@@ -343,12 +342,12 @@ impl Inbox {
         }
     }
 
-    /// Hands a request on, or refuses it. Answers with which reply object to receive the next.
+    /// Queues a request, or refuses it. Returns the reply object for the next receive.
     fn arrives(&self, source: Source, received: &Received, arrivals: &mut Arrivals, reply: Made<Reply>) -> Made<Reply> {
         let mut message = Message::new(0);
         let badge = received.badge();
         let powers = Powers::of_badge(badge);
-        // If it is nobody's, it was another core's as a whole.
+        // If the proxy is nobody's, it counts to the other core as a whole.
         let counts_as = |proxy| Some(asker_of(proxy)).filter(|asker| place(asker.process).1 != 0).unwrap_or(UNKNOWN);
         self.forget_ended(source, received);
         let listing = self.names.filter(|_| self.is_names(source)).and_then(|names| listing(names, received));
@@ -378,12 +377,12 @@ impl Inbox {
                     state.askers.asks(asker, service);
                 }
                 let words = received.words().iter().copied().collect();
-                // Whoever calls waits already.
+                // A requester that called waits already.
                 let is_one_way = self.watch.is_empty(reply.cap());
                 let (waiting, label) = (Waiting { reply, asker, powers, is_one_way, listing, told }, received.label());
                 state.arrived.push_back(Arrived { waiting, via, label, words, caps });
                 drop(state);
-                // It is there as long as this process.
+                // The notification exists as long as this process.
                 let _ = self.wake.signal();
                 return next;
             }
@@ -401,7 +400,7 @@ impl Inbox {
 }
 
 impl State {
-    /// Gives a place back.
+    /// Returns a requester's charge to its quota.
     fn leave(&mut self, asker: u64) {
         match asker {
             0 => self.own -= 1,
@@ -409,14 +408,14 @@ impl State {
         }
     }
 
-    /// A server may not have been told what was to be said to it.
+    /// Records that a server may not have been told of an end.
     fn may_not_know(&mut self, told: Option<[u64; 3]>) {
         if let Some([process, family, service]) = told {
             self.askers.may_not_know(process, family, service);
         }
     }
 
-    /// Takes a place for a request, if there is one for whoever asks.
+    /// Charges a request to its requester's quota. Returns whether that permits it.
     fn admit(&mut self, asker: Client) -> bool {
         let may = if asker.process == 0 { self.own < OWN_LIMIT } else { self.places.may_take(asker) };
         match (may, asker.process) {
@@ -428,8 +427,8 @@ impl State {
     }
 }
 
-/// Returns the process, its family, and the server, if a request says to a server that asks about others that a process
-/// has ended.
+/// Returns the process, its family and the server, if a request reports the end of a process to a server that asks
+/// about others.
 fn told(via: Via, received: &Received) -> Option<[u64; 3]> {
     match (via, received.label(), received.words()) {
         (Via::Server(service, 0), Names::PROCESS_ENDED | Files::PROCESS_ENDED, [process, more @ ..]) => {
@@ -439,8 +438,8 @@ fn told(via: Via, received: &Received) -> Option<[u64; 3]> {
     }
 }
 
-/// If a request says that a process has ended: how a server answers that knows nothing of it, with this question if it
-/// asks any.
+/// If a request reports the end of a process, returns the function that makes the reply of a server that does not know
+/// the process; the reply asks the given question if the server asks any.
 fn ended(label: u64) -> Option<fn(&mut Message, Option<u64>)> {
     fn nothing(message: &mut Message, _: Option<u64>) {
         message.restart(DONE);

@@ -1,68 +1,69 @@
-//! Memory that goes along with a message to another core: the messages that wait for it.
+//! Attachments: memory that goes with a message to another core, and the messages that wait for it.
 //!
 //! ```text
-//!   monitor that sends                                     monitor that receives
-//!   message with memory ─ waits                             mail: for the monitor itself
-//!        └─ each piece of memory, as a letter ═══ agreed ═▶ letter, with FREIGHT and a number as its word
-//!   message ─ goes, with the number ══════════════════════▶ takes the letter out: the capability is the message's
-//!   or fails: what has arrived is not needed ═ RELEASE ═══▶ takes the letter out, and drops it
+//!   sending monitor                                        receiving monitor
+//!   message with memory ─ waits                            mailbox: for the monitor itself
+//!        └─ each attachment, as a transfer ═ protocol ═══▶ transfer, with FREIGHT and a number as its word
+//!   message ─ is sent, with the number ══════════════════▶ takes the attachment: the capability is the message's
+//!   or fails: attachments that arrived ════ RELEASE ═════▶ takes the attachment, and drops it
 //! ```
-//! Frames and untyped memory leave their core by the protocol of `user/lib/foreign` alone, which takes a while; the
-//! message follows when all has arrived. A number is never used again.
+//! Frames and untyped memory leave their core only by the protocol of `user/lib/foreign`, which takes a while; the
+//! message follows when all attachments have arrived. A number is never used again.
 
 use alloc::collections::BTreeMap;
 
 use tench_monitor_client::protocol::{CORE_SHIFT, first};
 
-/// Set in the word of such a letter.
+/// Set in the word of a transfer that is an attachment.
 pub const FREIGHT: u64 = 1 << 63;
 
-/// Who sends what goes along with the answers to a core: no process.
+/// Returns the sender of the attachments of replies to a core, which is not a process.
 pub const fn answerer(own: u64, core: u64) -> u64 {
     first(own) | NOBODY | core
 }
 
-/// Set in the number of what is no process.
+/// Set in a number that stands for no process.
 const NOBODY: u64 = 1 << (CORE_SHIFT - 1);
 
-/// Set in the number of a [release](crate::message::operation::RELEASE) to say that a letter is not needed.
+/// Set in the number of a [release](crate::message::operation::RELEASE) that means an attachment.
 pub const UNCLAIMED: u64 = 1 << 47;
 
-/// The message, and what became of its memory so far.
+/// A message that waits for attachments.
 struct Waiting<M, E> {
     message: M,
-    /// Pieces of memory, and how many of them are still to come.
+    /// Number of attachments, and how many of them are still to come.
     count: u64,
     left: u64,
     result: Result<(), E>,
 }
 
-/// Messages that wait.
+/// Messages that wait for attachments.
 pub struct Freight<M, E> {
-    /// By the first of their numbers.
+    /// The messages, by the first number of their attachments.
     waiting: BTreeMap<u64, Waiting<M, E>>,
     last: u64,
 }
 
 impl<M, E> Freight<M, E> {
-    /// None.
+    /// Returns an empty set.
     pub const fn new() -> Freight<M, E> {
         Freight { waiting: BTreeMap::new(), last: 0 }
     }
 
-    /// A number for a piece of memory. Those of a message come one after the other.
+    /// Returns a new number for an attachment. The numbers of a message are consecutive.
     pub const fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// A message waits for `count` pieces of memory, whose numbers were the last.
+    /// Adds a message that waits for `count` attachments, which have the last `count` numbers.
     pub fn wait(&mut self, message: M, count: u64) {
         let first = self.last + 1 - count;
         self.waiting.insert(first, Waiting { message, count, left: count, result: Ok(()) });
     }
 
-    /// A piece has arrived or cannot. Answers its message if that waits for nothing more, with what went wrong first.
+    /// Notes that an attachment has arrived or has failed. If its message waits for nothing more, returns the message
+    /// with the first error.
     pub fn arrived(&mut self, number: u64, result: Result<(), E>) -> Option<(M, Result<(), E>)> {
         let (&first, waiting) = self.waiting.range_mut(..=number).next_back()?;
         if number - first >= waiting.count {
@@ -78,7 +79,7 @@ impl<M, E> Freight<M, E> {
         self.waiting.remove(&first).map(|waiting| (waiting.message, waiting.result))
     }
 
-    /// Those that wait.
+    /// Returns the waiting messages.
     pub fn messages(&mut self) -> impl Iterator<Item = &mut M> {
         self.waiting.values_mut().map(|waiting| &mut waiting.message)
     }

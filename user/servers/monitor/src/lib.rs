@@ -1,6 +1,6 @@
-//! What of the monitor makes no system call: where things lie in the memory that a core is started with, how memory is
-//! divided, what monitors say to each other, which names each core has for itself, and what they keep books of about
-//! capabilities that left their core.
+//! The parts of the monitor that make no system call: the memory layout of a core's boot block, the division of memory
+//! among cores, the messages between monitors, the names that are local to each core, and the ledger of capabilities
+//! that have left their core.
 
 #![no_std]
 #![forbid(unsafe_code)]

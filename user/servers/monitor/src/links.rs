@@ -1,6 +1,6 @@
-//! Channels between any two further cores. The first core's monitor makes one when one of the two asks for it: a frame,
-//! which it sends to both as any process sends one, but to the monitors themselves. It stays the owner, and never takes
-//! one back while both run: a monitor must not lose memory that it uses.
+//! Channels between two further cores. The first core's monitor makes one when either of the two requests it: a frame,
+//! sent to both by the transfer that any process can use, but addressed to the monitors themselves. The first core
+//! remains the owner, and never revokes a channel while both cores run: a monitor must not lose memory that it uses.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,28 +15,28 @@ use tench_sys::{Cap, Frame, Rights};
 use crate::capabilities::{Gift, Waiter, core};
 use crate::{Result, no_memory};
 
-/// In a letter's word: the side that its receiver is of, above the other core.
+/// Bit in a transfer's word, above the other core's number: the receiver is the channel's second side.
 const SECOND: u64 = 1 << 8;
-/// The letter has memory for the memory server instead.
+/// Bit in a transfer's word: the transfer is memory for the memory server instead.
 pub const MEMORY: u64 = 1 << 9;
 
-/// What the first core's monitor knows of them.
+/// The first core's monitor's record of channels.
 pub struct Links {
     /// The frame of each pair, the lower core first.
     frames: BTreeMap<(Core, Core), Cap<Frame>>,
-    /// To whom which is still to be sent.
+    /// Channels still to be sent: the receiver, and the core at the other end.
     unsent: VecDeque<(Core, Core)>,
-    /// What was sent, or is on its way.
+    /// Channels that were sent, or are on their way.
     sent: BTreeSet<(Core, Core)>,
 }
 
 impl Links {
-    /// None.
+    /// Returns an empty record.
     pub const fn new() -> Links {
         Links { frames: BTreeMap::new(), unsent: VecDeque::new(), sent: BTreeSet::new() }
     }
 
-    /// Two cores are to have a channel.
+    /// Requests a channel between two cores.
     pub fn want(&mut self, one: Core, other: Core) {
         for pair in [(one, other), (other, one)] {
             if one != other && self.sent.insert(pair) {
@@ -45,22 +45,22 @@ impl Links {
         }
     }
 
-    /// How many are still to be sent.
+    /// Returns how many channels are still to be sent.
     pub fn waiting(&self) -> usize {
         self.unsent.len()
     }
 
-    /// To whom the next is to be sent, and to whom it leads.
+    /// Returns the next channel to be sent: its receiver, and the core at the other end.
     pub fn next(&mut self) -> Option<(Core, Core)> {
         self.unsent.pop_front()
     }
 
-    /// Not yet.
+    /// Queues a channel again.
     pub fn postpone(&mut self, (to, other): (Core, Core)) {
         self.unsent.push_back((to, other));
     }
 
-    /// What is sent: a copy of the frame.
+    /// Returns the transfer request for a copy of the frame.
     pub fn gift(&mut self, (to, other): (Core, Core)) -> Result<Gift> {
         let pair = (to.min(other), to.max(other));
         let frame = match self.frames.get(&pair) {
@@ -74,7 +74,7 @@ impl Links {
         Ok(Gift::new(Waiter::Link(to, other), slot, (0, MONITOR), (to, MONITOR), word))
     }
 
-    /// It was sent, or could not be: then it is tried again, unless the core has stopped.
+    /// Notes that a channel was sent, or could not be: then it is sent again, unless the core has stopped.
     pub fn sent(&mut self, to: Core, other: Core, result: core::result::Result<(), Error>) {
         match result {
             Ok(()) | Err(Error::CoreLost | Error::Broken) => {}
@@ -83,8 +83,8 @@ impl Links {
     }
 }
 
-/// To which core a letter to this monitor is the channel, and whether this is its second side. Only the first core's
-/// monitor sends such.
+/// Returns, for a transfer to this monitor that is a channel, the core at the other end, and whether this is the second
+/// side. Only the first core's monitor sends such transfers.
 pub fn read(letter: &Letter) -> Option<(Core, bool)> {
     let other = core(letter.word & !SECOND)?;
     (letter.from == MONITOR).then_some((other, letter.word & SECOND != 0))

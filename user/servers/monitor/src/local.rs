@@ -1,8 +1,7 @@
-//! Answers what is asked about names that each core has for itself ([`tench_monitor::names`]), in the place of the name
-//! server.
+//! Replies to requests about names that are local to each core ([`tench_monitor::names`]), in place of the name server.
 //!
-//! A thread that receives in that one's place answers at once, or keeps who waits for a name until somebody registers
-//! it. Whoever waits has one of the places of those who wait for other cores.
+//! The thread that receives in the name server's place replies at once, or queues the requester until the name is
+//! registered. A queued requester counts to the quota of those that wait for other cores.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,53 +24,53 @@ use crate::forward::{Inbox, LIMIT, Waiting};
 use crate::slots::discard;
 use crate::{Result, no_memory};
 
-/// Waits that are checked when a request finds no place.
+/// Number of waits that are checked when a request finds no room.
 const LOOKS: usize = 8;
 
-/// The names of this core: each stands for the slot with its server's capability.
+/// The names of this core, each with the slot of its server's capability.
 pub struct Local {
     names: OwnNames<CapAddress, Waiting>,
 }
 
-/// Who lists names: the stand-in's number, and the name after which the next is wanted.
+/// A listing of names: the number of the server replaced, and the name after which the next is requested.
 pub type Listing = (u64, Box<str>);
 
-/// A request at hand.
+/// The request being handled.
 struct Question<'a> {
     names: &'a mut OwnNames<CapAddress, Waiting>,
     inbox: &'a Inbox,
-    /// Where a capability for somebody is made before it leaves.
+    /// Slot in which a capability is made before it is sent.
     outgoing: CapAddress,
 }
 
-/// What becomes of a request.
+/// Outcome of a request.
 pub enum Answered {
-    /// It was answered.
+    /// The reply has been sent.
     Now,
-    /// Whoever asks waits for this name.
+    /// The requester waits for the name.
     Waits,
 }
 
 impl Local {
-    /// These names stay here.
+    /// Returns a table in which these names are local.
     pub const fn new(names: Vec<&'static str>) -> Local {
         Local { names: OwnNames::new(names, LIMIT) }
     }
 
-    /// Registers a server here, by a capability with which everybody may call it.
+    /// Registers a local server, with a capability that everybody may call.
     pub fn register(&mut self, name: &str, process: u64, service: Cap<Endpoint>) -> Result<()> {
         let slot = memory::take_slot().map_err(no_memory)?;
         service.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, 0)?;
-        // Nobody waits yet.
+        // No requester waits yet.
         self.names.table.register(name, Caller::alone(process), slot).map(drop).map_err(no_memory)
     }
 
-    /// Whether a request to the name server is about a name that stays here.
+    /// Returns whether a request to the name server is about a local name.
     pub fn has(&self, request: &Received) -> bool {
         matches!(subject(request.label(), request.words()), Some(Subject::Name(name)) if self.names.has(name))
     }
 
-    /// Answers such a request, which waits in a reply object.
+    /// Replies to such a request, which waits in a reply object.
     pub fn answer(&mut self, request: &Received, inbox: &Inbox, outgoing: CapAddress, reply: Cap<Reply>) -> Answered {
         let (mut message, mut replies) = (Message::new(DONE), Replies::new(reply, Factory::NONE));
         let mut context = Context::new(request.badge(), &mut replies);
@@ -79,7 +78,7 @@ impl Local {
         match Names::dispatch(&mut question, request, &mut context, &mut message) {
             Flow::Later => Answered::Waits,
             Flow::Answer => {
-                // Who asked may have gone, or have no slot for it.
+                // The requester may have given up, or have no slot for it.
                 let _ = reply.reply(&message);
                 let _ = OWN_SPACE.delete_at(outgoing);
                 Answered::Now
@@ -87,27 +86,27 @@ impl Local {
         }
     }
 
-    /// Keeps somebody who waits for the name of a request.
+    /// Queues a requester that waits for a name.
     pub fn keep(&mut self, request: &Received, waiting: Waiting) {
         if let Some(Subject::Name(name)) = subject(request.label(), request.words()) {
             self.names.table.wait(name, waiting.asker, waiting);
         }
     }
 
-    /// Takes out those of a family who wait, but have gone without a word. Looks at a few, and at others the next time.
+    /// Removes waits of a family that have ended without notice. Checks a few, and others the next time.
     pub fn take_out(&mut self, family: u64, watch: Watch) -> Vec<Waiting> {
         self.names.table.take_out(Some(family), LOOKS, |waiting| waiting.has_gone(watch))
     }
 
-    /// A process has ended: its names are free. Answers those of it who waited.
+    /// Frees the names of an ended process. Returns its waits.
     pub fn process_ended(&mut self, process: u64) -> Vec<Waiting> {
         let (slots, waiting) = self.names.table.process_ended(process);
         discard(&slots);
         waiting
     }
 
-    /// What the name server has answered to somebody who lists names: what he is to be told instead, or after which
-    /// name the next is to be asked for.
+    /// Merges the name server's reply to a listing with the local names. Returns the changed reply if there is one, or
+    /// fails with the name after which the name server is to be asked for the next.
     pub fn listed(&self, after: &str, label: u64, words: &[u64]) -> core::result::Result<Option<Message>, Box<str>> {
         let kept = core::cell::Cell::new(0);
         let there = match label {
@@ -128,7 +127,7 @@ impl Local {
     }
 }
 
-/// Who lists names by a request.
+/// Returns the listing that a request asks for.
 pub fn listing(service: u64, request: &Received) -> Option<Listing> {
     match subject(request.label(), request.words()) {
         Some(Subject::After(after)) => Some((service, after.into())),
@@ -136,7 +135,7 @@ pub fn listing(service: u64, request: &Received) -> Option<Listing> {
     }
 }
 
-/// The words of a request for the name after another.
+/// Returns a request for the name after another.
 pub fn next_after(name: &str) -> Option<Message> {
     let mut message = Message::new(Names::NEXT);
     Text::<MAX_NAME>::new(name)?.encode(&mut message);
@@ -144,12 +143,12 @@ pub fn next_after(name: &str) -> Option<Message> {
 }
 
 impl Question<'_> {
-    /// A capability for a process, as the name server makes it: with this badge, if it was registered without one.
+    /// Makes a capability for a process, as the name server does: with this badge, if it was registered without one.
     fn endpoint(&self, slot: CapAddress, badge: u64) -> Sent<Endpoint, Given> {
-        // Somebody who offered no slot has left his capability here.
+        // If the last receiver offered no slot, its capability is still here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(slot);
-        // Of a server that has ended there is nothing to copy, and nothing arrives.
+        // If the server has ended there is nothing to copy, and no capability is sent.
         let _ = match registered.identify() {
             Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, badge),
             _ => registered.copy_to(self.outgoing),
@@ -202,7 +201,7 @@ impl NamesService for Question<'_> {
         self.names.table.look_up(&name).map(|slot| self.endpoint(slot, badge_for(&name, caller, powers)))
     }
 
-    /// Whoever waits is [kept](Local::keep) by whoever has the reply object.
+    /// The caller, who has the reply object, [queues](Local::keep) the requester.
     fn wait_for(
         &mut self,
         caller: Caller,

@@ -1,28 +1,29 @@
-//! The monitor: one on each core, which together make the cores one system. What it does: docs/manual/cores.md.
+//! The monitor: a process on each core; together, the monitors make the cores one system. Behaviour:
+//! docs/manual/cores.md.
 //!
 //! ```text
 //! start         memory, kernel and init for another core, and starting it
-//! channel       the channel to another core's monitor, and the bell that wakes it
-//! attention     reminds of looking whether other cores still answer
-//! peer          another core, and (peer/asked) what was asked of it and what it asks
-//! forward       receives what local programs ask servers of the first core, and endpoints of other cores
-//! local         names that this core has for itself
-//! endpoints     those: what is held for other cores, and proxies of what they hold; (endpoints/machine) the system calls for it
+//! channel       the channel to another core's monitor, and the doorbell that wakes it
+//! attention     the liveness timer: reminds the monitor to check that other cores still reply
+//! peer          another core, and (peer/asked) the requests from and to it
+//! forward       receives requests of local programs to servers of the first core and to endpoints of other cores
+//! local         names that are local to this core
+//! endpoints     endpoints held for other cores, and proxies of theirs; (endpoints/machine) the system calls for them
 //! signals       notifications of other cores
-//! slots         for capabilities that messages carry
-//! services      the servers of this core, as those of other cores reach them
+//! slots         slots for the capabilities of messages
+//! services      the servers of this core, as other cores reach them
 //! processes     starting, awaiting, killing and listing processes
-//! capabilities  sending them to processes of any core
-//! links         channels between any two further cores
-//! marked        what remembers whether it was touched
-//! desk          who gets a worker, and who is answered when it is done
-//! workers       threads that make calls which take time
-//! server        takes in what local programs (server/interface) and other monitors ask, also about capabilities (server/trade),
-//!               and what programs here want to start on other cores (server/errands)
-//! message       what monitors say to each other            (library)
-//! names         which names each core has for itself (library)
-//! portions      how much of this core others may have (library)
-//! exchange      the books of capabilities that left their core (library)
+//! capabilities  sending capabilities to processes of any core
+//! links         channels between two further cores
+//! marked        a wrapper with a dirty flag
+//! desk          the dispatcher: assigns workers, and tells whom to reply to when a worker is done
+//! workers       threads that make slow calls
+//! server        handles requests of local programs (server/interface) and of other monitors, also about capabilities
+//!               (server/trade), and programs that are to start on other cores (server/errands)
+//! message       messages between monitors                          (library)
+//! names         the names that are local to each core              (library)
+//! portions      limits on how much of this core others may use     (library)
+//! exchange      the ledger of capabilities that left their core    (library)
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -51,7 +52,7 @@ use tench_sys::Error;
 
 tench::entry!(main);
 
-/// Starts the other cores, if this is the first, and answers requests for ever.
+/// Starts the other cores, if this is the first, and serves requests for ever.
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),
@@ -59,10 +60,10 @@ fn main() {
     }
 }
 
-/// What is not about requests.
+/// Result of operations that are not requests.
 type Result<T> = core::result::Result<T, Error>;
 
-/// Memory that is not there, in the kernel's words.
+/// Converts lack of memory to the kernel's error.
 fn no_memory<E>(_: E) -> Error {
     Error::OutOfMemory
 }

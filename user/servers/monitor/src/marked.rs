@@ -1,29 +1,29 @@
-//! Something that remembers whether anybody has had it in hand to change it.
+//! A wrapper with a dirty flag, set by every mutable access.
 //!
-//! The main thread asks after each request and each message whether the books of capabilities have anything to say,
-//! which they know only by looking at all their lists. Most requests have nothing to do with them: what was found
-//! quiet, and was not touched since, still is.
+//! After each request and each message the main thread checks whether the capability ledger has anything to send, which
+//! takes a search through all its lists. Most requests do not concern the ledger: if it was found quiet and has not
+//! been accessed since, it still is.
 
 use core::ops::{Deref, DerefMut};
 
-/// The thing, with its mark.
+/// A value with its dirty flag.
 pub struct Marked<T> {
     thing: T,
     is_touched: bool,
 }
 
 impl<T> Marked<T> {
-    /// Touched: nobody has looked through it yet.
+    /// Returns the value with the flag set, because it has not been checked yet.
     pub const fn new(thing: T) -> Marked<T> {
         Marked { thing, is_touched: true }
     }
 
-    /// Whether it was touched since the mark was taken.
+    /// Returns whether the flag is set.
     pub const fn is_touched(&self) -> bool {
         self.is_touched
     }
 
-    /// Takes the mark away, before it is looked through.
+    /// Clears the flag, before the value is checked.
     pub const fn take_mark(&mut self) {
         self.is_touched = false;
     }

@@ -1,25 +1,25 @@
-//! What monitors say to each other, as words. Whatever arrives is checked here: what is none of these messages is
-//! refused by name.
+//! Messages between monitors, as words. Everything that arrives is checked here; words that are no valid message are
+//! refused with a reason.
 //!
 //! ```text
-//! request       words                                      answer
-//! FORWARD       target, badge, label, capabilities, words… what became of it, label, capabilities, words…
-//! about.rs      about processes                            what became of it, the answer in the words of its interface
-//! PROCESSES     process that asks, its ceiling            what became of it, the process server's endpoint for that one
-//! PING                                                     nothing
+//! request       words                                      reply
+//! FORWARD       target, badge, label, capabilities, words… outcome, label, capabilities, words…
+//! about.rs      remote requests about processes            outcome, the reply in the words of its interface
+//! PROCESSES     requesting process, its ceiling            outcome, the process server's endpoint for that process
+//! PING                                                     no words
 //!
 //! event
 //! HELLO
-//! CANCEL        place of the request
-//! RELEASE       number of what is not needed any more: held here, or a letter with memory for a message (crate::freight)
-//! SIGNAL        number of what is to be signalled, bits
+//! CANCEL        position of the request
+//! RELEASE       number that is no longer needed: of a held capability, or of an attachment (crate::freight)
+//! SIGNAL        number of the notification, bits
 //! ALIVE
 //! HERE
 //! ```
-//! The target is a server's number, and the badge then the process that asks, numbered as everywhere: who speaks for
-//! processes of other cores is refused. Or it is what the other monitor [holds](crate::proxies) under a number, and the
-//! badge, if it is not 0, that with which it is asked. A bit of the target says that nobody waits for an answer. How
-//! many capabilities there are stands above the label; each is two words ([`Carried`]).
+//! The target is a server's number; the badge is then the requesting process, and requests for processes of other cores
+//! are refused. Or the target is the number of what the other monitor [holds](crate::proxies); the badge, if it is not
+//! 0, is then the one with which the call is made. A bit of the target says that no reply is expected. The bits above
+//! the label are the number of capabilities, each of which takes two words ([`Carried`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
@@ -29,134 +29,128 @@ use tench_monitor_client::protocol::{MAX_STRINGS, place};
 
 use crate::proxies::Carried;
 
-/// What is asked or said.
+/// Numbers of requests and events.
 pub mod operation {
     /// Event: this core runs.
     pub const HELLO: u16 = 1;
-    /// Request without words; answered without words.
+    /// Request without words; the reply has none.
     pub const PING: u16 = 2;
-    /// Request of a process to a server of the core that is asked, or to what is held there.
+    /// Request of a process to a server of the addressed core, or to what is held there.
     pub const FORWARD: u16 = 3;
     // Requests about processes: `about::Operation`.
-    /// Event: nobody waits any more for the answer to a request, which is told by its place.
+    /// Event: the reply to the request at this position is no longer awaited.
     pub const CANCEL: u16 = 9;
-    /// Event: somebody waits for this core, of which nothing has been heard for a while. It says [`HERE`].
+    /// Event: a reply of this core is awaited, and nothing has come from it for a while. It replies with [`HERE`].
     pub const ALIVE: u16 = 17;
-    /// Event: this core answers.
+    /// Event: this core still runs.
     pub const HERE: u16 = 18;
-    /// Event: what is held under a number, or has arrived under it, is not needed any more.
+    /// Event: what is held under a number, or has arrived under it, is no longer needed.
     pub const RELEASE: u16 = 19;
     /// Request of a process for the endpoint of a core's process server.
     pub const PROCESSES: u16 = 20;
-    /// Event: what is held under a number was signalled.
+    /// Event: the notification held under a number was signalled.
     pub const SIGNAL: u16 = 21;
 }
 
-/// Words before those of the message that is forwarded.
+/// Number of words before those of the forwarded message.
 const HEAD: usize = 3;
-/// Words of the longest message between monitors.
+/// Maximum number of words of a message between monitors.
 pub const LONGEST: usize = HEAD + 2 * MAX_CAPS + MAX_WORDS;
-/// Servers for which requests can be forwarded.
+/// Maximum number of servers to which requests can be forwarded.
 pub const MAX_SERVICES: u64 = 64;
 
-/// In a target: it is held under the number in the other bits.
+/// Bit of a target: the other bits are the number under which it is held.
 const HELD: u64 = 1 << 63;
-/// In a target: nobody waits for an answer.
+/// Bit of a target: no reply is expected.
 const ONE_WAY: u64 = 1 << 62;
 
-/// The capabilities of a message.
 pub type Capabilities = ArrayVec<Carried, MAX_CAPS>;
-/// The words of a message.
 pub type Words = ArrayVec<u64, LONGEST>;
 
 tench_protocol::codes! {
-    /// Why words are no message.
+    /// Why words are not a valid message.
     pub enum Malformed {
-        /// Fewer words than such a message has.
+        /// The message has too few words.
         TooShort = 1, "a message between monitors is too short";
-        /// More words than such a message has.
+        /// The message has too many words.
         TooLong = 2, "a message between monitors is too long";
-        /// More than can be the label of a message.
+        /// The label has more than 48 bits.
         Label = 3, "a label has more than 48 bits";
-        /// A process of another core than the one that says so.
+        /// The requesting process is not of the sending core.
         Process = 4, "a process that asks is none of that core";
-        /// More than there can be.
+        /// The server's number is too high.
         Service = 5, "there is no server of that number";
-        /// A string that does not end or is no UTF-8, or no program's name.
+        /// The strings are not terminated, not UTF-8, or have no program's name.
         Strings = 6, "a program's name and arguments are no strings";
-        /// A number that means nothing.
+        /// The outcome is unknown.
         Outcome = 7, "no such outcome of a request";
-        /// More than there are.
+        /// The position is too high.
         Place = 8, "there is no request of that number";
-        /// Another core than the one that is asked.
+        /// The process in question is not of the addressed core.
         Core = 9, "a process in question is none of this core";
-        /// A bit of a badge that stands for none.
+        /// The badge has an unknown power.
         Power = 10, "there is no such power";
-        /// More than a message can have, or words that name none.
+        /// There are too many capabilities, or a description is invalid.
         Capability = 11, "a capability in a message between monitors is none";
-        /// No bit.
+        /// The signal has no bits.
         Signal = 12, "a signal has no bits";
-        /// Above all that there are.
+        /// The priority is too high.
         Ceiling = 13, "there is no such priority";
     }
 }
 
 tench_protocol::codes! {
-    /// What became of a request.
+    /// The outcome of a request.
     pub enum Outcome {
-        /// It was answered; the answer follows.
+        /// The request has a reply, which follows.
         Answered = 0;
-        /// The server was started again.
+        /// The server was restarted.
         Restarted = 1;
-        /// The server is gone, or whoever asked is.
+        /// The server or the requester has ended.
         Gone = 2;
-        /// The answer had capabilities that do not travel, or not now.
+        /// The reply had capabilities that cannot be sent, or not now.
         Capabilities = 3;
         /// Too many requests wait.
         Busy = 4;
-        /// It was none; why follows, as a [`Malformed`].
+        /// The request was invalid; the reason follows, as a [`Malformed`].
         Malformed = 5;
-        /// It was refused; why follows, as an error of the monitor's interface.
+        /// The request was refused; the reason follows, as an error of the monitor's interface.
         Refused = 6;
-        /// What was asked was revoked, before or meanwhile.
+        /// The target was revoked, before or meanwhile.
         Revoked = 7;
     }
 }
 
-/// The first words, and the others. There may be at most `most` others.
+/// Splits words into the first `N` and the rest, of which there may be at most `most`.
 pub(crate) fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64; N], &[u64]), Malformed> {
     let (head, rest) = words.split_first_chunk().ok_or(Malformed::TooShort)?;
     if rest.len() > most { Err(Malformed::TooLong) } else { Ok((*head, rest)) }
 }
 
-/// For whom a request is.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
-    /// The server of this number, counted among those that run on the first core only, in the order of the system
-    /// description; asked with this badge of a process, or by that core's process server (0), which speaks for all of
-    /// its processes.
+    /// The server of this number (the servers that run on the first core only, in the order of the system description),
+    /// called with this badge of a process; or with badge 0 by that core's process server, which may act for all of its
+    /// processes.
     Server(u64, u64),
-    /// What is [held](crate::proxies) under a number, with a badge or 0.
+    /// What is [held](crate::proxies) under a number, called with a badge or 0.
     Held(u64, u64),
 }
 
-/// A request of a process to a server, or to an endpoint, of another core.
+/// A forwarded request of a process, to a server or an endpoint of another core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward<'a> {
-    /// For whom.
     pub to: To,
-    /// Nobody waits for an answer.
+    /// Set if no reply is expected.
     pub is_one_way: bool,
-    /// What is asked.
     pub label: u64,
-    /// The capabilities that come with it.
     pub caps: Capabilities,
-    /// With which words.
     pub words: &'a [u64],
 }
 
 impl<'a> Forward<'a> {
-    /// Its words.
+    /// Returns the request's words.
     pub fn encode(&self) -> Words {
         let (target, badge) = match self.to {
             To::Server(server, process) => (server, process),
@@ -166,7 +160,7 @@ impl<'a> Forward<'a> {
         [target, badge].into_iter().chain(body(self.label, &self.caps, self.words)).collect()
     }
 
-    /// What words say that have come from a core.
+    /// Returns the request in words that have come from a core.
     pub fn decode(words: &'a [u64], from: u64) -> Result<Forward<'a>, Malformed> {
         let ([target, badge, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;
         let (is_one_way, target) = (target & ONE_WAY != 0, target & !ONE_WAY);
@@ -184,25 +178,25 @@ impl<'a> Forward<'a> {
     }
 }
 
-/// Whether a request that is forwarded is for what the other core holds under a number.
+/// Returns whether a forwarded request is for what the other core holds under a number.
 pub fn is_for(words: &[u64], number: u64) -> bool {
     words.first().is_some_and(|target| target & !ONE_WAY == number | HELD)
 }
 
-/// The capabilities of a request that is forwarded, from whatever core.
+/// Returns the capabilities of a forwarded request, from whatever core.
 pub fn capabilities(words: &[u64]) -> Result<Capabilities, Malformed> {
     let ([_, _, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;
     decode_body(label, rest).map(|(_, caps, _)| caps)
 }
 
-/// A label with the number of capabilities above it, these, and words.
+/// Returns a label with the number of capabilities above it, the capabilities, and words.
 fn body<'a>(label: u64, caps: &'a [Carried], words: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
     let head = label | (caps.len().min(MAX_CAPS) as u64) << Tag::LABEL_BITS;
     let caps = caps.iter().take(MAX_CAPS).flat_map(Carried::encode);
     core::iter::once(head).chain(caps).chain(words.iter().copied().take(MAX_WORDS))
 }
 
-/// What a label and the words behind it say.
+/// Splits a message body into its label, capabilities and words.
 fn decode_body(head: u64, rest: &[u64]) -> Result<(u64, Capabilities, &[u64]), Malformed> {
     let (count, label) = (head >> Tag::LABEL_BITS, head & ((1 << Tag::LABEL_BITS) - 1));
     let count = usize::try_from(count).ok().filter(|count| *count <= MAX_CAPS).ok_or(Malformed::Label)?;
@@ -214,26 +208,26 @@ fn decode_body(head: u64, rest: &[u64]) -> Result<(u64, Capabilities, &[u64]), M
     Ok((label, caps, words))
 }
 
-/// The answer to a request that was forwarded, as words: a label, capabilities and words.
+/// Returns the reply to a forwarded request: a label, capabilities and words.
 pub fn answered(label: u64, caps: &[Carried], words: &[u64]) -> Words {
     core::iter::once(Outcome::Answered as u64).chain(body(label, caps, words)).collect()
 }
 
-/// An answer that says no more than what became of a request, with one word about it.
+/// Returns a reply that is only an outcome, with one word of detail.
 pub fn ended(outcome: Outcome, about: u64) -> Words {
     [outcome as u64, about].into_iter().collect()
 }
 
-/// What an answer to a request that was forwarded says.
+/// The reply to a forwarded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// It was answered with a label, capabilities and words.
+    /// A label, capabilities and words.
     Answered(u64, Capabilities, &'a [u64]),
-    /// It was not, and one word about that.
+    /// An outcome without reply, with one word of detail.
     Ended(Outcome, u64),
 }
 
-/// What an answer to a request that was forwarded says.
+/// Decodes the reply to a forwarded request.
 pub fn decode_answer(words: &[u64]) -> Result<Answer<'_>, Malformed> {
     let ([outcome, about], rest) = split::<2>(words, 2 * MAX_CAPS + MAX_WORDS)?;
     match Outcome::from_code(outcome).ok_or(Malformed::Outcome)? {
@@ -243,38 +237,37 @@ pub fn decode_answer(words: &[u64]) -> Result<Answer<'_>, Malformed> {
     }
 }
 
-/// What an answer about processes says: the words of the answer, or why there is none.
+/// Decodes the reply to a request about processes: an outcome, and its words.
 pub fn decode_result(words: &[u64]) -> Result<(Outcome, &[u64]), Malformed> {
     let ([outcome], rest) = split::<1>(words, MAX_WORDS)?;
     Ok((Outcome::from_code(outcome).ok_or(Malformed::Outcome)?, rest))
 }
 
-/// What is not needed any more.
+/// Decodes the number that is no longer needed.
 pub fn decode_number(words: &[u64]) -> Result<u64, Malformed> {
     let ([number], _) = split::<1>(words, 0)?;
     Ok(number)
 }
 
-/// Under which number that is held which was signalled, and the bits.
+/// Decodes the number of the signalled notification, and the bits.
 pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
     let ([number, bits], _) = split::<2>(words, 0)?;
     if bits == 0 { Err(Malformed::Signal) } else { Ok((number, bits)) }
 }
 
-/// Which process asks, of the core from which that has come, and with which powers: its badge. And the highest priority
-/// that it may give.
+/// Decodes the badge of the requesting process, which is of core `from`, and the highest priority that it may assign.
 pub fn decode_asker(words: &[u64], from: u64) -> Result<(u64, u8), Malformed> {
     let ([badge, ceiling], _) = split::<2>(words, 0)?;
     let (asker, powers) = decode_badge(badge, from)?;
     Ok((asker.badge(powers), decode_ceiling(ceiling)?))
 }
 
-/// The highest priority that a process may give, as its core says.
+/// Decodes the highest priority that a process may assign.
 pub(crate) fn decode_ceiling(ceiling: u64) -> Result<u8, Malformed> {
     u8::try_from(ceiling).map_err(|_| Malformed::Ceiling)
 }
 
-/// The process of a badge, which is one of this core, and its powers.
+/// Decodes a badge of a process of core `core`, and its powers.
 pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed> {
     let client = Client::of_badge(badge);
     let (of, number) = place(client.process);
@@ -285,18 +278,18 @@ pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed
     if Powers::all().contains(powers) { Ok((client, powers)) } else { Err(Malformed::Power) }
 }
 
-/// Which request is cancelled.
+/// Decodes the position of the cancelled request.
 pub fn decode_place(words: &[u64]) -> Result<usize, Malformed> {
     let ([place], _) = split::<1>(words, 0)?;
     usize::try_from(place).ok().filter(|place| *place < tench_channel::MOST as usize).ok_or(Malformed::Place)
 }
 
-/// A program's name and arguments, each with a zero byte behind it.
+/// A program's name and arguments, each terminated by a zero byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strings(ArrayVec<u8, MAX_STRINGS>);
 
 impl Strings {
-    /// Checks them.
+    /// Checks the bytes.
     pub fn new(bytes: &[u8]) -> Result<Strings, Malformed> {
         let text = core::str::from_utf8(bytes).map_err(|_| Malformed::Strings)?;
         if !text.ends_with('\0') || text.starts_with('\0') {
@@ -305,14 +298,14 @@ impl Strings {
         ArrayVec::try_from(bytes).map(Strings).map_err(|_| Malformed::TooLong)
     }
 
-    /// The program's name, and the strings behind it.
+    /// Returns the program's name, and the strings behind it.
     pub fn parts(&self) -> (&str, &[u8]) {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         let (name, rest) = self.0.split_at(end);
         (core::str::from_utf8(name).unwrap_or(""), rest.get(1..).unwrap_or(&[]))
     }
 
-    /// Appends them to a message: how many bytes, and the bytes.
+    /// Appends the size in bytes and the bytes to a message.
     pub fn encode_into(&self, words: &mut Words) {
         words.push(self.0.len() as u64);
         words.extend(self.0.chunks(size_of::<u64>()).map(|chunk| {
@@ -322,7 +315,7 @@ impl Strings {
         }));
     }
 
-    /// What the last words of a message say.
+    /// Decodes the last words of a message.
     pub fn decode(words: &[u64]) -> Result<Strings, Malformed> {
         let ([length], words) = split::<1>(words, MAX_STRINGS.div_ceil(size_of::<u64>()))?;
         let length = usize::try_from(length).ok().filter(|length| *length <= MAX_STRINGS).ok_or(Malformed::TooLong)?;
@@ -346,7 +339,7 @@ mod tests {
     use super::*;
     use crate::proxies::{Server, What};
 
-    /// Some of each kind.
+    /// Returns capabilities of each kind.
     fn carried() -> impl Iterator<Item = Carried> {
         let rights = Rights::WRITE | Rights::CALL;
         let server = Some(Server { number: 63, is_personal: true });
@@ -397,7 +390,7 @@ mod tests {
         assert_eq!(Forward::decode(&[0; 68], 1), Err(Malformed::TooLong));
         assert_eq!(Forward::decode(&[0; 76], 1), Err(Malformed::TooLong));
         assert_eq!(Forward::decode(&[64, 0, 0], 1), Err(Malformed::Service));
-        // The last two would be nobody, who has all authority, to a server.
+        // The last two would be process 0, which has full authority, to a server.
         for process in [5, 2 << 32 | 5, u64::MAX, 1 << 32, Powers::all().badge(1 << 32)] {
             assert_eq!(Forward::decode(&[0, process, 0], 1), Err(Malformed::Process), "{process:#x}");
         }
@@ -405,8 +398,8 @@ mod tests {
         assert_eq!(Forward::decode(&[0, 1 << 62 | 1 << 32 | 5, 0], 1), Err(Malformed::Power));
         assert_eq!(Forward::decode(&[0, 0, 5 << 48], 1), Err(Malformed::Label));
         assert_eq!(Forward::decode(&[0, 0, 1 << 48, 0], 1), Err(Malformed::TooShort));
-        // Kinds, rights, a server and a badge of a server that there are not; memory with rights; a notification that
-        // is called, and one of a server's.
+        // Unknown kinds, rights and server; a badge of an unknown server; memory with rights; a notification that is
+        // called, and one of a server's.
         for words in [
             [7 << 56, 0],
             [4 << 56, 1],
@@ -458,7 +451,8 @@ mod tests {
         assert_eq!(Strings::decode(&[1, 0, 0]), Err(Malformed::Strings));
     }
 
-    /// Whoever is refused on another core reads what he would read on his own, for every error that has a name here.
+    /// A requester that is refused on another core gets the same text as on its own, for every error that has a name
+    /// here.
     #[test]
     fn errors_say_the_same_on_every_core() {
         use tench_monitor_client::protocol::Error;
@@ -477,8 +471,8 @@ mod tests {
         assert!(pairs.iter().all(|(here, there)| here.text() == there.text()));
     }
 
-    /// Words that a hostile monitor could send: whatever they are, they are refused or mean the same when they are sent
-    /// again.
+    /// Any words that a hostile monitor could send are refused, or decode to a message that encodes to the same
+    /// meaning.
     #[test]
     fn whatever_arrives_is_a_message_or_refused() {
         let mut state = 1_u64;

@@ -1,17 +1,17 @@
-//! Names that each core has for itself.
+//! Names that are local to each core.
 //!
-//! The name server runs on the first core, and what is registered there is found by programs of every core. But of a
-//! server that the system description starts on every core there is one on each, and a program is to find that of its
-//! own: it may have to give it something that does not leave the core, such as a scheduling context. So on a further
-//! core the monitor, which receives in the place of the name server, keeps these names itself, in the name server's own
-//! table, and forwards what is asked about all others.
+//! The name server runs on the first core, and programs of every core find what is registered there. But a server that
+//! the system description starts on every core exists once per core, and a program is to find its own core's: it may
+//! have to give that server something that cannot leave the core, such as a scheduling context. So on a further core
+//! the monitor, which receives in place of the name server, keeps these names itself, in the name server's own table,
+//! and forwards requests about all others.
 //!
-//! What always holds:
-//! - What is asked about such a name stays on its core, whoever asks, and whether somebody has registered it or not;
-//!   what is asked about another is never answered here. So no name can be registered both here and there, and none can
-//!   be found in neither place.
-//! - Whoever lists names sees each once, in order, and such a name only if it is registered on his core, with who has
-//!   registered it there.
+//! Invariants:
+//! - A request about a local name stays on its core, whoever the requester is, and whether the name is registered or
+//!   not; a request about another name never gets its reply here. So no name can be registered in both places, and
+//!   every name can be found in one.
+//! - A listing shows each name once, in order, and a local name only if it is registered on the requester's core, with
+//!   the process that has registered it there.
 
 use alloc::vec::Vec;
 
@@ -22,33 +22,33 @@ use tench_sys::Reader;
 
 /// The names of a core. `C` and `R` are those of the [`Table`].
 pub struct OwnNames<C, R> {
-    /// Those that stay on the core.
+    /// The local names.
     known: Vec<&'static str>,
-    /// Those of them that are registered, and who waits for one.
+    /// Registrations of local names, and waits for them.
     pub table: Table<C, R>,
 }
 
-/// What a request to the name server is about.
+/// The name in a request to the name server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject<'a> {
-    /// This name.
+    /// The request is about this name.
     Name(&'a str),
-    /// The name that comes next after this.
+    /// The request is for the name after this one.
     After(&'a str),
 }
 
-/// What somebody sees who lists names.
+/// The next name in a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed<'a> {
-    /// What the name server has answered.
+    /// The name server's reply.
     There,
     /// This name, which this process has registered here.
     Here(&'a str, u64),
-    /// Nothing yet: the name server's is one that stays on its core. It is to be asked for the next after that.
+    /// Undecided: the name server's name is local to its core. The name server is to be asked for the name after that.
     Further,
 }
 
-/// What a request is about; `None` if it is none of a client of the name server's, or malformed.
+/// Returns the name in a request; `None` if it is not a client's request to the name server, or malformed.
 pub fn subject(label: u64, words: &[u64]) -> Option<Subject<'_>> {
     let of = match label {
         Names::REGISTER | Names::LOOK_UP | Names::WAIT_FOR | Names::UNREGISTER => Subject::Name,
@@ -61,23 +61,23 @@ pub fn subject(label: u64, words: &[u64]) -> Option<Subject<'_>> {
 }
 
 impl<C: Copy, R> OwnNames<C, R> {
-    /// These names stay on their core, and so many threads can wait for one.
+    /// Returns a table in which these names are local, and this many threads can wait for one.
     pub const fn new(known: Vec<&'static str>, max_waiters: usize) -> OwnNames<C, R> {
         let table = Table::new(known.len(), max_waiters);
         OwnNames { known, table }
     }
 
-    /// Whether a name stays on its core.
+    /// Returns whether a name is local.
     pub fn has(&self, name: &str) -> bool {
         self.known.contains(&name)
     }
 
-    /// What follows after a name, if `there` is what the name server has answered to that: a name, or none.
+    /// Returns what follows a name in a listing, if `there` is the name server's reply: a name, or none.
     pub fn listed(&self, after: &str, there: Option<&str>) -> Listed<'_> {
         match (self.table.next(after), there) {
             (Some((name, owner)), Some(there)) if name <= there => Listed::Here(name, owner),
             (Some((name, owner)), None) => Listed::Here(name, owner),
-            // Each time it goes on, so that it ends, whatever it is that answers.
+            // Each step moves on in the order, so the listing ends, whatever the replies are.
             (_, Some(there)) if self.has(there) && there > after => Listed::Further,
             _ => Listed::There,
         }
@@ -117,7 +117,7 @@ mod tests {
         OwnNames::new(OWN.to_vec(), 4)
     }
 
-    /// What a core's program sees that lists all names, if these are registered at the name server.
+    /// Returns what a program of the core sees in a listing, if these names are registered at the name server.
     fn list(names: &OwnNames<u32, u32>, there: &BTreeMap<String, u64>) -> Vec<(String, u64)> {
         let (mut seen, mut asked) = (Vec::new(), 0);
         let mut after = String::new();

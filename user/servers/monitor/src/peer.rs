@@ -1,4 +1,4 @@
-//! Another core, as its monitor is known here: how far it is, what was asked of it, and what it has asked.
+//! Another core, as this monitor sees it: its state, the requests sent to it, and the requests from it.
 
 mod asked;
 
@@ -24,59 +24,57 @@ use crate::forward::Waiting;
 pub use asked::ToProcesses;
 use asked::{Asked, Table, carry_out};
 
-/// Seconds in which a core that was started has to answer.
+/// Seconds within which a started core has to reply.
 const PATIENCE: u64 = 10;
-/// Of the requests that can be in flight, how many may wait for ends of processes.
+/// Of the requests in flight, the maximum number that may wait for ends of processes.
 const PLACES: usize = 24;
 
-/// Reminders after which a core is silent that is waited for and has said nothing: ten seconds.
+/// Number of reminders after which an awaited core that has sent nothing counts as silent: ten seconds.
 const REMINDERS: u32 = 5;
 
-/// Messages that are taken in one after another, before it is somebody else's turn.
+/// Maximum number of messages that are handled before another peer has its turn.
 const BATCH: usize = 64;
 
-/// What was found out about a core for which somebody waits.
+/// Finding about an awaited core.
 pub enum Seen {
-    /// Nothing new.
+    /// No change.
     Nothing,
-    /// It is silent from now on.
+    /// The core is silent from now on.
     Silent,
-    /// It has stopped, and the books know that.
+    /// The core has stopped, and the ledger knows that.
     Stopped,
 }
 
 /// Another core.
 pub struct Peer {
-    /// Which.
     pub core: u64,
-    /// How far it is.
     pub state: State,
-    /// Bytes of memory that it was given.
+    /// Bytes of memory that the core was given.
     pub memory: u64,
-    /// How long it took to answer after its start, in ticks; 0 if it has not answered.
+    /// Ticks from its start to its first message; 0 before that.
     pub start: u64,
     /// The channel to its monitor, unless it is closed.
     pub channel: Option<Channel>,
     started: Instant,
-    /// It has said something since the last reminder; how many there have been since it has.
+    /// Set if the core has sent anything since the last reminder; `silence` counts the reminders without.
     heard: bool,
     silence: u32,
     asked: Table,
-    /// Who waits for ends of its processes.
+    /// Quota of waits for ends of its processes.
     places: Places,
-    /// Answers for which there was no room yet.
+    /// Replies for which the channel had no room yet.
     unsent: VecDeque<(Number, Words)>,
-    /// The same of requests of programs here.
+    /// Requests of local programs for which the channel had no room yet.
     unasked: VecDeque<(Waiting, Words)>,
-    /// Something else could not be sent for lack of room.
+    /// Set if something else could not be sent for lack of room.
     wants_room: bool,
-    /// It knows that this side sleeps, and rings when it writes.
+    /// Set if the core knows that this side sleeps, and so rings the doorbell when it writes.
     knows: bool,
-    /// What waits for the channel, which was asked for.
+    /// Requests that wait for the channel, if that was requested.
     parked: Option<Vec<Parked>>,
 }
 
-/// What waits for a channel.
+/// A request that waits for a channel.
 enum Parked {
     Ping(Pending<u64, Error>),
     Endpoint(u64, u8, Pending<ToProcesses, Error>),
@@ -86,7 +84,7 @@ enum Parked {
 }
 
 impl Peer {
-    /// A core of which nothing is known.
+    /// Returns a core of which nothing is known.
     pub fn new(core: u64) -> Peer {
         Peer {
             core,
@@ -107,17 +105,17 @@ impl Peer {
         }
     }
 
-    /// A core to which a channel was asked for. What it is asked meanwhile waits.
+    /// Returns a core to which a channel was requested. Requests to it wait meanwhile.
     pub fn awaited(core: u64) -> Peer {
         Peer { parked: Some(Vec::new()), ..Peer::new(core) }
     }
 
-    /// Whether its channel was asked for.
+    /// Returns whether the channel was requested and has not come.
     pub const fn is_awaited(&self) -> bool {
         self.parked.is_some()
     }
 
-    /// Here is its channel.
+    /// Opens the channel, and sends the requests that waited for it.
     pub fn open(&mut self, channel: Channel, books: &mut Books, port: &mut Port) {
         (self.channel, self.state, self.knows) = (Some(channel), State::Running, false);
         for parked in self.parked.take().into_iter().flatten() {
@@ -139,22 +137,23 @@ impl Peer {
         }
     }
 
-    /// Where something waits for the channel, if that was asked for. Errors: `Full`.
+    /// Returns the queue of requests that wait for the channel, if that was requested. Fails with `Full` if there are
+    /// too many.
     fn waiting_room(&mut self) -> Option<Result<&mut Vec<Parked>, Error>> {
         let parked = self.parked.as_mut()?;
         let has_room = parked.len() < IN_FLIGHT as usize && parked.try_reserve(1).is_ok();
         Some(if has_room { Ok(parked) } else { Err(Error::Full) })
     }
 
-    /// When it has to have answered.
+    /// Returns the time by which the core has to have replied.
     pub fn patience(&self) -> Instant {
         self.started.after(PATIENCE * tench::time::frequency())
     }
 
-    /// Takes in what it has written, and sends what there was no room for. Answers how many ticks its requests took.
+    /// Handles the core's messages, and sends what there was no room for. Returns how many ticks its requests took.
     pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) -> u64 {
         let mut took = 0;
-        // First: what is written from now on is taken in below, or before the next sleep.
+        // This must come first: what is written from now on is handled below, or before the next sleep.
         self.knows = false;
         self.channel.as_mut().into_iter().for_each(|channel| channel.awake());
         for _ in 0..BATCH {
@@ -182,7 +181,7 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
-                    // Without room for it there is something else that says it.
+                    // If there is no room for the event, other messages tell the core the same.
                     let _ = channel.event(operation::HERE, &[]);
                     continue;
                 }
@@ -212,7 +211,7 @@ impl Peer {
             };
             match incoming {
                 Ok(false) => break,
-                // An event that no monitor sends, or what is no message at all.
+                // The event is invalid, or the message is.
                 Ok(true) | Err(_) => self.close(endpoints, books, port),
             }
         }
@@ -223,8 +222,9 @@ impl Peer {
         took
     }
 
-    /// Nothing that it says is believed any more, or it says nothing any more. What it has of others' memory is taken
-    /// back only if it is off: otherwise it may use it still, whatever its monitor says or does not say.
+    /// Closes the channel, because the core's messages are invalid or the core has stopped. Memory of others that it
+    /// has is revoked only if it is off: otherwise it may still use the memory, whatever its monitor sends or does not
+    /// send.
     pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
@@ -237,12 +237,12 @@ impl Peer {
         off.into_iter().for_each(|core| books.lose(core));
     }
 
-    /// Says what the books have to say to it, as far as there is room.
+    /// Sends the ledger's events to the core, as far as there is room.
     pub fn say(&mut self, books: &mut Books) {
         let (Some(core), Some(channel)) = (capabilities::core(self.core), &mut self.channel) else { return };
         while let Some(line) = books.next_line(core) {
             let (operation, words) = line.encode();
-            // What is broken is noticed when something is taken in.
+            // A broken channel is noticed when messages are read.
             if matches!(channel.event(operation, &words), Err(Refused::Full)) {
                 self.wants_room = true;
                 return;
@@ -251,7 +251,7 @@ impl Peer {
         }
     }
 
-    /// Asks it for memory.
+    /// Requests memory from the core.
     pub fn grow(&mut self, asker: Asker, growth: &Growth, port: &mut Port) {
         match self.waiting_room() {
             Some(Ok(room)) => return room.push(Parked::Growth(asker, *growth)),
@@ -264,7 +264,7 @@ impl Peer {
         }
     }
 
-    /// Asks it whether a process there takes what somebody here sends.
+    /// Asks the core whether its process accepts a transfer.
     pub fn admit(&mut self, gift: Gift, books: &mut Books) {
         match self.waiting_room() {
             Some(Ok(room)) => return room.push(Parked::Gift(gift)),
@@ -277,11 +277,11 @@ impl Peer {
         }
     }
 
-    /// Answers a request of its, now or when there is room.
+    /// Replies to a request of the core, now or when there is room.
     pub fn answer(&mut self, number: Number, words: &Words) {
-        // Of a channel that is closed nobody hears an answer.
+        // A closed channel has no listener.
         let Some(channel) = &mut self.channel else { return };
-        // What is broken is noticed when something is taken in.
+        // A broken channel is noticed when messages are read.
         if !self.unsent.is_empty() || matches!(channel.answer(number, words), Err(Refused::Full)) {
             self.unsent.push_back((number, words.clone()));
         }
@@ -289,7 +289,7 @@ impl Peer {
 
     fn send_unsent(&mut self, endpoints: &mut Endpoints) {
         while let (Some(channel), Some((number, words))) = (&mut self.channel, self.unsent.front()) {
-            // What is broken is noticed when something is taken in.
+            // A broken channel is noticed when messages are read.
             if matches!(channel.answer(*number, words), Err(Refused::Full)) {
                 return;
             }
@@ -302,7 +302,7 @@ impl Peer {
         }
     }
 
-    /// Says what was signalled here.
+    /// Sends signals to the core.
     pub fn signal(&mut self, endpoints: &mut Endpoints) {
         while let Some((number, bits)) = endpoints.next_signal(self.core) {
             let said = self.channel.as_mut().map(|channel| channel.event(operation::SIGNAL, &[number, bits]));
@@ -314,7 +314,7 @@ impl Peer {
         }
     }
 
-    /// Says what need not be held there any more: behind everything in which it is named.
+    /// Tells the core what it need not hold any more. This must follow every message that names it.
     pub fn release(&mut self, endpoints: &mut Endpoints, books: &Books) {
         let has_lines = capabilities::core(self.core).is_some_and(|core| books.next_line(core).is_some());
         if has_lines || !self.unsent.is_empty() || !self.unasked.is_empty() {
@@ -330,7 +330,8 @@ impl Peer {
         }
     }
 
-    /// Says that this side sleeps from now on, unless that is known. Answers false if there is something to do already.
+    /// Announces that this side is about to sleep, unless the core knows. Returns false if there is something to do
+    /// already.
     #[inline]
     pub fn may_sleep(&mut self) -> bool {
         let wants_room = core::mem::take(&mut self.wants_room) || !self.unsent.is_empty() || !self.unasked.is_empty();
@@ -343,7 +344,7 @@ impl Peer {
         self.knows
     }
 
-    /// Asks whether it answers.
+    /// Sends a ping.
     pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, Refusal>) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
             room?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
@@ -355,7 +356,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Asks it for its process server's endpoint, with a badge, for a process with this ceiling.
+    /// Requests the core's process server's endpoint, with a badge, for a process with this ceiling.
     pub fn processes(&mut self, badge: u64, ceiling: u8, pending: Pending<ToProcesses, Error>, port: &mut Port) {
         match self.waiting_room() {
             Some(Ok(room)) => return room.push(Parked::Endpoint(badge, ceiling, pending)),
@@ -368,7 +369,7 @@ impl Peer {
         }
     }
 
-    /// Asks it for something about processes. Who asks is kept if that was possible.
+    /// Sends a request about processes. The requester is kept if that was possible.
     pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
             room?.push(Parked::Processes(about.clone(), keep().map_err(|_| Error::Full)?));
@@ -388,7 +389,7 @@ impl Peer {
         if is_kept { Ok(()) } else { Err(Error::Full) }
     }
 
-    /// Takes out those who wait for the end of a process and have gone without a word, and cancels their waits.
+    /// Removes local waits for the end of a process that have ended without notice, and cancels them on the core.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         let Some(channel) = &mut self.channel else { return };
         for (place, asked) in self.asked.iter_mut() {
@@ -405,12 +406,12 @@ impl Peer {
         }
     }
 
-    /// Whether there is room for one more of a process who waits for the end of one there.
+    /// Returns whether one more thread of a process may wait for the end of one there.
     pub fn may_wait(&self, asker: Client) -> bool {
         self.places.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
     }
 
-    /// Asks something, whose number is to be put in the table.
+    /// Sends a request, and returns the number under which it is to be put into the table.
     #[inline]
     fn request(&mut self, operation: u16, words: &[u64]) -> Result<Number, Error> {
         match self.state {
@@ -427,20 +428,20 @@ impl Peer {
         })
     }
 
-    /// Whether somebody waits for it.
+    /// Returns whether a reply of the core is awaited.
     pub fn is_waited_for(&self) -> bool {
         let is_parked = self.parked.as_ref().is_some_and(|parked| !parked.is_empty());
         let is_asked = !self.asked.is_empty() || !self.unasked.is_empty();
         is_parked || is_asked && !matches!(self.state, State::Silent)
     }
 
-    /// Called now and then while somebody waits for it, or the books do: if it has said nothing since the last time,
-    /// and is not off, it is asked whether it still answers, and if it has said nothing for long, nobody waits any
-    /// more.
+    /// Checks a core that is awaited by a requester or the ledger; called periodically. If the core has sent nothing
+    /// since the last call, and is not off, its monitor is asked whether it still runs. If it has sent nothing for
+    /// long, all waiting requests are refused.
     ///
-    /// The channel stays open then. If the core was only slow, it is there again with the first that it says: the
-    /// answer to that question, or to any other, for which nobody waits now. A channel that was asked for, and has not
-    /// come, may still come.
+    /// The channel stays open then. If the core was only slow, its first message makes it available again: the reply to
+    /// that question, or to any other, which is no longer awaited. A channel that was requested and has not come may
+    /// still come.
     pub fn look(
         &mut self,
         watch: Watch,
@@ -467,12 +468,12 @@ impl Peer {
             self.refuse_all(Error::Silent, endpoints, books, port);
             return if self.state == was { Seen::Nothing } else { Seen::Silent };
         }
-        // Without room for it there is something else that it has not taken in, and will answer.
+        // If there is no room for the event, the core has other unread messages, and will reply to those.
         let _ = self.channel.as_mut().map(|channel| channel.event(operation::ALIVE, &[]));
         Seen::Nothing
     }
 
-    /// Nobody waits for it any more.
+    /// Refuses all requests that wait for the core.
     fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
             endpoints.not_sent(self.core, &words);
@@ -493,14 +494,14 @@ impl Peer {
         }
     }
 
-    /// Sends it a request of a program here, now or when there is room.
+    /// Sends a local program's request to the core, now or when there is room.
     pub fn forward(&mut self, waiting: Waiting, words: Words, endpoints: &mut Endpoints) {
         let back =
             if self.unasked.is_empty() { self.try_forward(waiting, words, endpoints) } else { Some((waiting, words)) };
         self.unasked.extend(back);
     }
 
-    /// Gives it back if there is no room.
+    /// Sends a local program's request to the core. Returns it if there is no room.
     fn try_forward(&mut self, waiting: Waiting, words: Words, endpoints: &mut Endpoints) -> Option<(Waiting, Words)> {
         match self.request(operation::FORWARD, &words) {
             Ok(number) => self.asked.put(number, Asked::Forward(waiting)),
@@ -516,12 +517,12 @@ impl Peer {
         None
     }
 
-    /// Says of those who have gone without a word that nobody waits any more for what they asked there.
+    /// Cancels, on the core, the requests whose requesters have given up without notice.
     fn cancel_gone(&mut self, watch: Watch) {
         let Some(channel) = &mut self.channel else { return };
         for (place, asked) in self.asked.iter_mut() {
             if matches!(asked, Asked::Forward(waiting) if waiting.has_gone(watch)) {
-                // If there is no room for it, or it comes too early, it is said again.
+                // If there is no room for the event, or it comes too early, it is sent again.
                 let _ = channel.event(operation::CANCEL, &[place]);
             }
         }

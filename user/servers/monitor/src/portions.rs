@@ -1,57 +1,58 @@
-//! How much of this core's processor other cores may have.
+//! Limits on how much of this core's processor other cores may use.
 //!
-//! What another core asks is done here, by the monitor and its workers: that is time of this core, on nobody's budget.
-//! Each core has an account. What is done for it is taken off; what comes in is a share of the time for all of them
-//! together, and all the time in which this core has nothing to do. Of a core whose account is empty nothing more is
-//! taken in until something has come: its messages stay in its channel, which fills, so in the end it is its own
-//! programs that wait. So others have what nobody here wants, and their share besides.
+//! Requests of another core are carried out here, by the monitor and its workers: that takes time of this core, on no
+//! process's budget. Each core has an account, to which that time is charged. The income, for all cores together, is a
+//! share of the time, and all the time in which this core is idle. While a core's account is empty, its messages are
+//! not read: they fill its channel, so in the end its own programs wait. So other cores have what no local program
+//! wants, and their share besides.
 //!
 //! ```text
-//!              a fifth of the time, and what is idle
+//!              a fifth of the time, and all idle time
 //!                       │ in equal parts, to those whose accounts are not full
 //!            ┌──────────┼──────────┐
 //!         core 1     core 2     core 3         each holds a millisecond at most
 //!            └──────────┼──────────┘
-//!                       ▼ what was done for them
+//!                       ▼ time used for their requests
 //! ```
-//! An account can be overdrawn: what a request costs is known when it is done. Then more has to come in before the next
-//! is taken in.
+//! An account can be overdrawn, since the cost of a request is known only when it is done. Then more has to come in
+//! before the next request is read.
 
 use alloc::vec::Vec;
 
-/// Of the time, what all others may have together while there is something else to do, in percent.
+/// Share of the time, in percent, that all other cores together may have while this core is busy.
 pub const SHARE: u64 = 20;
-/// An account holds the time of a second divided by this.
+/// Maximum of an account, as a fraction of a second.
 const MOST: u64 = 1000;
-/// An account is at most so many times overdrawn by what it holds at most: so nobody has to wait for ever.
+/// Maximum overdraft, in multiples of the account's maximum; so no core has to wait for ever.
 const OVERDRAFT: i64 = 20;
-/// Parts of a tick that are counted.
+/// Number of parts of a tick that are counted.
 const PARTS: u64 = 100;
 
-/// The accounts, and when something came in.
+/// The accounts, and the time of the last income.
 #[derive(Debug)]
 pub struct Portions {
-    /// Of each core, in parts of a tick.
+    /// Account of each core, in parts of a tick.
     accounts: Vec<(u64, i64)>,
-    /// What each holds at most.
+    /// Maximum of an account, in parts of a tick.
     most: i64,
-    /// Ticks at which something came in, and how many had been idle until then.
+    /// Ticks at the last income, and the number of idle ticks until then.
     last: (u64, u64),
 }
 
 impl Portions {
-    /// Nobody has used anything, at a time and with so many idle ticks before it. So many ticks are a second.
+    /// Returns full accounts. `per_second` is the tick rate, `now` the time, and `idle` the number of idle ticks
+    /// before.
     pub fn new(per_second: u64, now: u64, idle: u64) -> Portions {
         let most = i64::try_from(per_second / MOST * PARTS).unwrap_or(i64::MAX / OVERDRAFT);
         Portions { accounts: Vec::new(), most, last: (now, idle) }
     }
 
-    /// Whether there is something left for a core. One of which nothing is known has used nothing.
+    /// Returns whether a core's account has time left. A core without an account has used nothing.
     pub fn has(&self, core: u64) -> bool {
         self.accounts.iter().all(|(of, left)| *of != core || *left > 0)
     }
 
-    /// So many ticks were used for a core.
+    /// Charges ticks to a core.
     pub fn charge(&mut self, core: u64, ticks: u64) {
         let most = self.most;
         let parts = i64::try_from(ticks.saturating_mul(PARTS)).unwrap_or(i64::MAX);
@@ -59,12 +60,12 @@ impl Portions {
         if let Some((_, left)) = self.accounts.iter_mut().find(|(of, _)| *of == core) {
             *left = after(*left);
         } else if self.accounts.try_reserve(1).is_ok() {
-            // (Without memory for its account, a core has it for nothing.)
+            // (If there is no memory for its account, a core is not charged.)
             self.accounts.push((core, after(most)));
         }
     }
 
-    /// Until now: what has come in since the last time goes to those whose accounts are not full.
+    /// Distributes the income since the last call to the accounts that are not full.
     pub fn refill(&mut self, now: u64, idle: u64) {
         let (passed, unused) = (now.saturating_sub(self.last.0), idle.saturating_sub(self.last.1));
         self.last = (now, idle);
@@ -79,7 +80,7 @@ impl Portions {
         }
     }
 
-    /// In how many ticks there may be something for a core, if nothing is idle meanwhile.
+    /// Returns after how many ticks a core's account may have time, if this core is not idle meanwhile.
     pub fn wait(&self, core: u64) -> u64 {
         let left = self.accounts.iter().find(|(of, _)| *of == core).map_or(1, |(_, left)| *left);
         let count = self.accounts.iter().filter(|(_, left)| *left < self.most).count().max(1) as u64;
@@ -91,7 +92,7 @@ impl Portions {
 mod tests {
     use super::*;
 
-    /// Ticks of a second, and of what an account holds.
+    /// Ticks of a second.
     const SECOND: u64 = 1_000_000;
     const FULL: u64 = SECOND / MOST;
 
@@ -105,7 +106,7 @@ mod tests {
         assert!(!portions.has(1) && portions.has(2));
     }
 
-    /// Ticks that cores have in so many, each taking a step at a time whenever it may. `idle`: of a hundred.
+    /// Returns how many ticks cores get within `time`, if each takes a step whenever it may. `idle` is a percentage.
     fn taken<const N: usize>(time: u64, idle: u64, step: u64) -> [u64; N] {
         let (mut portions, mut taken, mut now) = (Portions::new(SECOND, 0, 0), [0; N], 0);
         while now < time {
@@ -153,7 +154,7 @@ mod tests {
         assert!(!portions.has(1));
         portions.refill(wait + 5, 0);
         assert!(portions.has(1));
-        // However much it was: not for longer than this.
+        // However much was charged, the core waits no longer than this.
         portions.charge(1, u64::MAX);
         assert!(portions.wait(1) <= OVERDRAFT as u64 * FULL * 100 / SHARE + 1);
     }

@@ -1,7 +1,8 @@
-//! What is done about processes of this core for processes of any core.
+//! Operations on processes of this core for processes of any core.
 //!
-//! The process server sees who asks, and with which powers: processes have the same numbers everywhere, and each core
-//! vouches for the powers of its own. So it decides itself who may do what, as it does for those of its own core.
+//! The process server sees the requesting process and its powers: process numbers are valid everywhere, and each core
+//! vouches for the powers of its own processes. So the process server itself decides what is permitted, as it does for
+//! processes of its own core.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
@@ -19,22 +20,22 @@ use tench_procs_client::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Received, Rights};
 
-/// How long a wait goes on that nobody wants any more.
+/// How long a cancelled wait may go on.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is to be done.
+/// A worker's task.
 #[derive(Clone, Debug)]
 pub enum Task {
-    /// What somebody asks.
+    /// A remote request.
     Do(About),
-    /// Letting a process of another core, with this badge, start processes here, with priorities up to this one.
+    /// Admission of a process of another core, with this badge, to start processes here, up to this priority.
     Admit(u64, u8),
-    /// Saying that this process of another core has one way less to do so.
+    /// Removal of one way in which this process of another core can do so.
     Forget(u64),
 }
 
 impl Task {
-    /// For whom.
+    /// Returns the client for which the task is done.
     pub const fn asker(&self) -> Client {
         match self {
             Task::Do(about) => about.asker,
@@ -43,13 +44,13 @@ impl Task {
         }
     }
 
-    /// Whether it can take for ever.
+    /// Returns whether the task can block for ever.
     pub const fn waits(&self) -> bool {
         matches!(self, Task::Do(about) if about.operation.waits())
     }
 }
 
-/// Does it, and answers what became of it. Only workers call this: it can take long.
+/// Carries out a task, and returns the reply. Only workers call this, since it can take long.
 pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
     let result = match task {
         Task::Do(about) => ask(about, is_cancelled),
@@ -80,7 +81,7 @@ fn ask(about: &About, is_cancelled: &AtomicBool) -> Result<Words, Error> {
     }
 }
 
-/// Does what starts something in the name of a process of another core, if it is one.
+/// Runs an operation that starts something in the name of a process; one of another core is admitted meanwhile.
 fn as_guest<T>(about: &About, start: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let Some(ceiling) = about.ceiling else { return start() };
     with_authority(|procs| procs.admit(about.badge(), ceiling))?;
@@ -89,7 +90,7 @@ fn as_guest<T>(about: &About, start: impl FnOnce() -> Result<T, Error>) -> Resul
     started
 }
 
-/// What is not for everybody, asked as somebody.
+/// Does an operation that is not permitted to everybody, in the requester's name.
 fn manage(procs: Procs, about: &About) -> Result<Words, Error> {
     let subject = about.subject;
     if subject == process::id() {
@@ -105,7 +106,7 @@ fn manage(procs: Procs, about: &About) -> Result<Words, Error> {
     done.map(|()| words(&())).map_err(refusal)
 }
 
-/// Kills all of a name. The monitor stays, which could not answer otherwise.
+/// Kills all processes of a name, except the monitor, which could not reply otherwise.
 fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
     let (mut after, mut killed, mut refused) = (before, 0, None);
     loop {
@@ -117,7 +118,7 @@ fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
         let outcome = if after == process::id() { Err(Error::Essential) } else { procs.kill(after).map_err(refusal) };
         match outcome {
             Ok(()) => killed += 1,
-            // It has just ended by itself.
+            // The process has just ended by itself.
             Err(Error::NoSuchProcess | Error::WrongState) => {}
             Err(error) => refused = Some(error),
         }
@@ -125,16 +126,16 @@ fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
     refused.map_or_else(|| Ok(words(&killed)), Err)
 }
 
-/// The text of a request that has some.
+/// Returns the text of a request that has some.
 fn text(about: &About) -> Result<&Strings, Error> {
     about.text.as_deref().ok_or(Error::BadStrings)
 }
 
-/// Waits for the end of a process, and looks now and then whether that is still wanted.
+/// Waits for the end of a process, and checks periodically whether the wait was cancelled.
 fn wait(procs: Procs, process: u64, is_cancelled: &AtomicBool) -> Result<Status, Error> {
     loop {
         match procs.wait_until(process, time::deadline(PATIENCE)) {
-            // If it is wanted no more, nobody hears this.
+            // The reply to a cancelled request is dropped.
             Err(Failure::Refused(Refused::TimedOut)) if is_cancelled.load(Ordering::Relaxed) => {
                 return Err(Error::Full);
             }
@@ -144,7 +145,7 @@ fn wait(procs: Procs, process: u64, is_cancelled: &AtomicBool) -> Result<Status,
     }
 }
 
-/// Starts a program; if that fails, nothing of it is left.
+/// Starts a program; if that fails, nothing is left of it.
 fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
     let (name, arguments) = strings.parts();
     let spawn = procs.prepare(name).map_err(refusal)?;
@@ -155,18 +156,18 @@ fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
     spawn.start().map_err(refusal)
 }
 
-/// What other cores are to know of a process of this one that has not ended: its family, the highest priority that it
-/// may give, and whether its memory is limited.
+/// Returns the facts about a process of this core that other cores need: its family, the highest priority that it may
+/// assign, and whether its memory is limited. Fails if the process has ended.
 pub fn vouch(process: u64) -> Result<(u64, u8, bool), Error> {
     with_authority(|procs| procs.vouch(process))
 }
 
-/// The process server, asked with authority.
+/// Calls the process server with full authority.
 fn with_authority<T>(ask: impl FnOnce(Procs) -> Result<T, Failure>) -> Result<T, Error> {
     ask(Procs::at(authority().ok_or(Error::Internal)?)).map_err(refusal)
 }
 
-/// The process server, asked with a badge.
+/// Calls the process server with a badge.
 fn with_procs<T>(badge: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Result<T, Error> {
     let (authority, slot) = (authority().ok_or(Error::Internal)?, memory::take_slot().map_err(|_| Error::Full)?);
     let minted = authority.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, badge);
@@ -176,8 +177,8 @@ fn with_procs<T>(badge: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Res
     result
 }
 
-/// The endpoints that the system description gives the monitor: the process server's, and then where absent servers
-/// would receive.
+/// Returns the endpoints that the system description gives the monitor: the process server's, and then those at which
+/// absent servers would receive.
 pub fn endpoints() -> impl Iterator<Item = Cap<Endpoint>> {
     let count = tench::process::info().map_or(0, |info| info.extra_count).min(u64::from(slot::EXTRA_COUNT)) as u32;
     let places = (slot::EXTRA.0..slot::EXTRA.0 + count).map(CapAddress);
@@ -186,7 +187,7 @@ pub fn endpoints() -> impl Iterator<Item = Cap<Endpoint>> {
     places.filter(is_endpoint).map(Cap::new)
 }
 
-/// The process server without a badge. It is looked for once.
+/// Returns the unbadged endpoint of the process server. It is looked up once.
 pub fn authority() -> Option<Cap<Endpoint>> {
     static KNOWN: AtomicU32 = AtomicU32::new(0);
     let known = KNOWN.load(Ordering::Relaxed);
@@ -198,12 +199,12 @@ pub fn authority() -> Option<Cap<Endpoint>> {
     Some(found)
 }
 
-/// The endpoint of a server without a badge, which goes to an empty slot.
+/// Gets the unbadged endpoint of a server into an empty slot.
 pub fn server(name: &str, slot: CapAddress) -> Option<Cap<Endpoint>> {
     Procs::at(authority()?).server(name, slot).ok()
 }
 
-/// The words of a value, as an answer.
+/// Returns a value's words as a successful reply.
 fn words(value: &impl Encode) -> Words {
     let mut message = Message::new(0);
     value.encode(&mut message);
@@ -211,7 +212,7 @@ fn words(value: &impl Encode) -> Words {
     [Outcome::Answered as u64].into_iter().chain(arrived.words().iter().copied()).collect()
 }
 
-/// A process, with what the memory server knows of it.
+/// Returns a process's description, with the memory server's figures.
 fn describe(status: &Status) -> Process {
     let state = match status.state {
         State::Preparing => Condition::Preparing,
@@ -222,7 +223,7 @@ fn describe(status: &Status) -> Process {
         State::Faulted => Condition::Faulted,
     };
     let Status { process, parent, detail, priority, ticks, size, .. } = *status;
-    // The memory server calls itself the same on every core.
+    // The memory server has the same number in its own accounts on every core.
     let account = if place(process).1 == pid::MEM { pid::MEM } else { process };
     let account = Mem::STANDARD.next_account(account - 1).ok().filter(|found| found.process == account);
     let memory = account.map_or(0, |account| account.used);
@@ -230,7 +231,7 @@ fn describe(status: &Status) -> Process {
     Process { process, parent, state, detail, priority, ticks, size, memory, name }
 }
 
-/// Why the process server refuses.
+/// Converts an error of the process server.
 fn refusal(failure: Failure) -> Error {
     let Failure::Refused(error) = failure else { return Error::Internal };
     match error {

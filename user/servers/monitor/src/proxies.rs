@@ -1,33 +1,33 @@
-//! Endpoints and notifications that are reached from other cores: the books of one monitor.
+//! Endpoints and notifications that are reached from other cores: one monitor's ledger.
 //!
 //! ```text
-//!       core of the endpoint                                 core of who calls
+//!       core of the endpoint                                 caller's core
 //!   server ◀── held: a copy, which has a number ◀═ FORWARD ═ proxy: an endpoint at which the monitor receives ◀── process
 //! ```
-//! An endpoint stays on its core, and so does every capability to it. What travels is the number under which the
+//! An endpoint stays on its core, and so does every capability to it. What is sent is the number under which the
 //! monitor there *holds* a copy; the other monitor makes a *proxy* for it. A request that arrives at a proxy is
-//! forwarded, and made with the copy that is held. So whoever revokes the capability revokes what other cores can do
-//! with it, at once and without asking them.
+//! forwarded, and the call is made with the held copy. So revoking the capability also ends the access of other cores,
+//! at once and without asking them.
 //!
-//! All capabilities with a badge have one proxy between them: in it, the badge says which. For one without a badge,
-//! whoever has it can make badges, so its proxy is an endpoint of its own, and the badge travels with the request.
+//! All badged capabilities share one proxy endpoint, in which the badge is the proxy's name. The holder of an unbadged
+//! capability can make badges, so its proxy is an endpoint of its own, and the badge is sent with the request.
 //!
-//! A capability to a proxy that comes back to the core of its endpoint is a copy of the one that is held. To a third
-//! core it is an endpoint like any other, which is held here. A badge that was made at a proxy is revoked where it was
-//! made: there, and on all cores that reach the endpoint over that one. What has come back from there has nothing to do
-//! with it any more.
+//! A capability to a proxy that is sent back to the core of its endpoint becomes a copy of the held one there. To a
+//! third core it is an endpoint like any other, which is held here. A badge that was made at a proxy is revoked where
+//! it was made: there, and on all cores that reach the endpoint over that core. What has come back from there is no
+//! longer derived from it.
 //!
-//! Notifications are reached in the same way: what is signalled at a proxy is [said](Proxies::next_signal) to their
-//! core, where it is signalled with the copy that is held. Whoever has one with a badge can signal nothing else, so all
-//! such have one notification between them, which is bound to the monitor's main thread: each is a bit of it. One
-//! without a badge gets a notification of its own, at which a thread waits, and the bits travel. Before a proxy is let
-//! go it is looked what was signalled there, so that nothing that was is lost.
+//! Notifications are reached in the same way: a signal at a proxy is [sent](Proxies::next_signal) to their core, and
+//! given there with the held copy. The holder of a badged notification can signal only its badge, so all such proxies
+//! share one notification, bound to the monitor's main thread: each is a bit of it. A proxy of an unbadged notification
+//! is a notification of its own, at which a thread waits, and the bits are sent. Before a proxy is removed, pending
+//! signals are collected, so that none is lost.
 //!
-//! Proxies that nobody has any more are found by asking the kernel ([`sweep`](Proxies::sweep)). Their owner is told,
-//! and holds the copy no longer. A number is never used again; what is said about it goes through one channel, in the
-//! order in which it happens.
+//! Proxies that nobody holds any more are found by asking the kernel ([`sweep`](Proxies::sweep)). Their owner is told,
+//! and no longer holds the copy. A number is never used again; messages about it go through one channel, in the order
+//! of events.
 //!
-//! What makes system calls is behind [`Kernel`].
+//! System calls are behind the trait [`Kernel`].
 
 mod ends;
 mod held;
@@ -45,40 +45,39 @@ use crate::message::Malformed;
 use held::{Held, Holdings};
 use signals::Signals;
 
-/// Proxies that a monitor has at most, for those who asked for them.
+/// Maximum number of a monitor's proxies, shared by the clients that requested them.
 pub const PROXIES: usize = 512;
-/// Those of them that are endpoints or notifications of their own, at each of which a thread receives.
+/// Maximum number of proxies that are endpoints or notifications of their own, each with a receiving thread.
 pub const OWN_PROXIES: usize = 64;
-/// The first bit of the common notification that can be a proxy. Those before are the monitor's.
+/// First bit of the common notification that can be a proxy. The lower ones are the monitor's.
 pub const FIRST_BIT: u32 = 8;
-/// How many there can be.
+/// Maximum number of proxies that are bits of the common notification.
 pub const BITS: usize = (u64::BITS - FIRST_BIT) as usize;
-/// Copies that it holds for each other core at most: as many as there can be proxies of it, and some that are on their
-/// way.
+/// Maximum number of copies held for each other core: as many as it can have proxies, and some that are on their way.
 const HELD: usize = 2 * PROXIES;
-/// Numbers that a core is to be told it need not keep, at most: as many as are held there for this one, and letters
-/// with memory for messages that were not sent.
+/// Maximum number of releases queued for a core: as many as it holds copies for this core, and attachments of messages
+/// that were not sent.
 const RELEASED: usize = HELD + LETTERS;
-/// Bits of a proxy's name below those that count: a badge without powers.
+/// Number of low bits in a proxy's name that are a badge without powers; the name's counter is above them.
 const NAME_SHIFT: u32 = power::SHIFT - 1;
-/// Those bits.
+/// Mask of those low bits.
 const ASKER: u64 = (1 << NAME_SHIFT) - 1;
-// There is always a name that no proxy has, also while all of them are being closed.
+// There is always an unused name, also while all proxies are being closed.
 const _: () = assert!(1_u64 << (u64::BITS - NAME_SHIFT) > 8 * PROXIES as u64);
-/// What can be done with an endpoint of another core: not receive.
+/// Rights to an endpoint of another core: everything but receiving.
 const RIGHTS: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
-/// What is reached from other cores.
+/// Class of an object that is reached from other cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// An endpoint, to be asked.
+    /// An endpoint, to be called.
     Endpoint,
     /// A notification, to be signalled.
     Notification,
 }
 
 impl What {
-    /// What can be done with it on other cores.
+    /// Returns the rights that other cores can have.
     const fn rights(self) -> Rights {
         match self {
             What::Endpoint => RIGHTS,
@@ -87,96 +86,90 @@ impl What {
     }
 }
 
-/// What lies in a slot, if it is a capability to something that is reached from other cores.
+/// A slot's content, if it is a capability to an object that is reached from other cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// To what.
     pub what: What,
-    /// Where that lies, by which it is told from others.
+    /// Identity of the object: its place in memory.
     pub place: u64,
-    /// 0 if it has none.
+    /// Badge, or 0 if there is none.
     pub badge: u64,
-    /// What it allows.
     pub rights: Rights,
 }
 
-/// The kernel, as far as endpoints and notifications are concerned. Slots are the monitor's own.
+/// The kernel's operations on endpoints and notifications. Slots are the monitor's own.
 pub trait Kernel {
-    /// What lies in a slot. `None` if it is neither.
+    /// Returns a slot's content, or `None` if it is neither an endpoint nor a notification.
     fn look(&self, slot: CapAddress) -> Option<Found>;
-    /// Whether anybody else has it.
+    /// Returns whether others hold the object.
     fn is_used(&self, slot: CapAddress) -> bool;
-    /// Deletes it, and gives the slot back.
+    /// Deletes the slot's capability, and frees the slot.
     fn delete(&mut self, slot: CapAddress);
-    /// A copy with no more than these rights and, if the badge is not 0, with this badge.
+    /// Makes a copy with at most these rights and, if the badge is not 0, with this badge.
     fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, Refusal>;
-    /// A capability with a badge to the proxy that all such have in common.
+    /// Makes a badged capability to the endpoint that proxies share.
     fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, Refusal>;
-    /// A capability that signals these bits at the notification that all proxies of notifications with badges have in
-    /// common.
+    /// Makes a capability that signals these bits at the notification that proxies share.
     fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal>;
-    /// Makes a proxy of its own, at which the monitor receives from now on: the only capability to it, and where it
-    /// lies.
+    /// Makes a proxy of its own, at which the monitor receives from now on. Returns the only capability to it, and its
+    /// place in memory.
     fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal>;
-    /// Deletes it, because nobody else has it. Answers false if something that was signalled there may still come; when
-    /// it has, [that is said](Proxies::closed).
+    /// Deletes a proxy of its own that nobody else holds. Returns false if signals from it may still come; when they
+    /// have, [`closed`](Proxies::closed) is called.
     fn close(&mut self, proxy: u64) -> bool;
-    /// What has been signalled at the common notification, and was not [taken in](Proxies::signalled) yet.
+    /// Returns the bits signalled at the common notification that have not been passed to
+    /// [`signalled`](Proxies::signalled) yet.
     fn drain(&mut self) -> u64;
-    /// Signals with what lies in a slot; if it has no badge, these bits.
+    /// Signals with a slot's capability; if it has no badge, with these bits.
     fn signal(&mut self, slot: CapAddress, bits: u64);
 }
 
-/// A capability in a message between monitors, in two words.
+/// A capability's description in a message between monitors, in two words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// To something of the core that sends it, where it is held under a number.
+    /// A capability to an object of the sending core, where it is held under a number.
     Held {
-        /// To what.
         what: What,
-        /// The number.
+        /// Number under which the sender holds it.
         number: u64,
-        /// What it allows.
         rights: Rights,
-        /// It has no badge, and whoever has it can give it one.
+        /// Set if it has no badge, so that its holder can give it one.
         is_plain: bool,
-        /// The server whose endpoint it is, if the core that sends it has told the other of it.
+        /// The server whose endpoint it is, if the sending core has told the other of it.
         server: Option<Server>,
     },
-    /// To something of the core that receives it, under the number that this one gave it.
+    /// A capability to an object of the receiving core, under the number that the receiver gave it.
     Returned {
-        /// The number.
+        /// Number under which the receiver holds it.
         number: u64,
-        /// What it allows.
         rights: Rights,
-        /// The badge that it was given since, or 0.
+        /// Badge given to it since, or 0.
         badge: u64,
     },
-    /// To memory, which has arrived before the message as a letter with this number ([`freight`](crate::freight)).
+    /// Memory that has arrived before the message, as an attachment of this number ([`freight`](crate::freight)).
     Memory {
-        /// The number.
+        /// Number of the attachment.
         number: u64,
     },
 }
 
-/// One of the servers that cores know by number.
+/// A server that cores know by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Its number.
     pub number: u8,
-    /// The badge is the process for which it was made. Otherwise, the server alone knows whose it is.
+    /// Set if the badge is the process for which it was made. Otherwise, only the server knows its holder.
     pub is_personal: bool,
 }
 
-/// The number of the core's process server.
+/// Number of the core's process server.
 pub const PROCESSES: u8 = u8::MAX;
-/// In the place of a server's number: nobody knows whose endpoint it is.
+/// Pseudo server number: it is unknown whose endpoint it is.
 pub const NO_SERVER: u64 = u64::MAX - 2;
-/// Bits of a number.
+/// Number of bits of a number under which something is held.
 const NUMBER: u32 = 48;
 
 impl Carried {
-    /// Its words.
+    /// Returns the description's words.
     pub const fn encode(&self) -> [u64; 2] {
         match *self {
             Carried::Held { what, number, rights, is_plain, server } => {
@@ -195,7 +188,7 @@ impl Carried {
         }
     }
 
-    /// What two words say.
+    /// Decodes two words.
     pub fn decode([first, second]: [u64; 2]) -> Result<Carried, Malformed> {
         let number = first & ((1 << NUMBER) - 1);
         let rights = Rights::from_bits((first >> NUMBER) as u8).filter(|rights| RIGHTS.contains(*rights));
@@ -223,93 +216,90 @@ impl Carried {
 tench_protocol::codes! {
     /// Why a capability does not reach another core.
     pub enum Error {
-        /// It is to something else than an endpoint or a notification, or does not allow to send or signal anything to
-        /// it.
+        /// The capability is not to an endpoint or a notification, or lacks the right to send or signal.
         NotSendable = 1, "only endpoints, to call them, and notifications, to signal them, can be sent with a message to another core";
         /// There is no room for more.
         Full = 2, "too many endpoints and notifications of other cores are in use";
-        /// It has been revoked meanwhile, another monitor names something that it does not have, or the core has
-        /// stopped.
+        /// The capability has been revoked meanwhile, another monitor names something that it does not have, or the
+        /// core has stopped.
         Gone = 3, "the capability was revoked on its way, or the other core has stopped";
     }
 }
 
-/// Returns who asked for the proxy of this name.
+/// Returns the client that requested the proxy of this name.
 pub const fn asker_of(name: u64) -> Client {
     Client::of_badge(name & ASKER)
 }
 
-/// How a proxy is made.
+/// Form of a proxy.
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// As a badge of the common endpoint.
+    /// A badge of the common endpoint.
     Badge,
-    /// As these bits of the common notification.
+    /// These bits of the common notification.
     Bits(u64),
-    /// As an endpoint or a notification of its own, which lies here.
+    /// An endpoint or a notification of its own, at this place in memory.
     Own(u64),
 }
 
-/// A proxy of something of another core's.
+/// A proxy of an object of another core.
 #[derive(Clone, Copy, Debug)]
 struct Proxy {
     owner: u64,
     number: u64,
-    /// The first capability to it, of which all others are copies.
+    /// Slot of the original capability, of which all others are copies.
     slot: CapAddress,
     form: Form,
     asker: u64,
 }
 
-/// A request at a proxy leads here.
+/// Target of requests to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// To which core.
     pub core: u64,
-    /// To what it holds under this number.
+    /// Number under which that core holds it.
     pub number: u64,
 }
 
-/// Where the endpoint and the notification lie that most proxies have in common.
+/// Places in memory of the endpoint and the notification that most proxies share.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
-    /// Of capabilities with badges to endpoints.
+    /// The endpoint of badged proxies.
     pub endpoint: u64,
-    /// Of capabilities with badges to notifications.
+    /// The notification of badged proxies.
     pub notification: u64,
 }
 
-/// The books.
+/// The ledger.
 pub struct Proxies<K> {
     kernel: K,
-    /// Where the common endpoint and the common notification lie.
     common: Common,
     held: Holdings,
     proxies: BTreeMap<u64, Proxy>,
-    /// Those that are endpoints or notifications of their own, by where these lie.
+    /// Proxies that are endpoints or notifications of their own, by place in memory.
     places: BTreeMap<u64, u64>,
-    /// Those that are bits of the common notification, by these.
+    /// Proxies that are bits of the common notification, by bits.
     bits: BTreeMap<u64, u64>,
-    /// Nobody has them any more, and something that was signalled there may still come.
+    /// Proxies that nobody holds any more, and whose signals may still come.
     closing: BTreeMap<u64, Proxy>,
     signals: Signals,
     askers: Places,
-    /// The same of those that are endpoints or notifications of their own.
+    /// Quota of proxies that are endpoints or notifications of their own.
     openers: Places,
-    /// And of those that are bits.
+    /// Quota of proxies that are bits.
     signallers: Places,
-    /// A proxy may have been let go by what was held here.
+    /// Set if a copy held here that was dropped may have been the last capability to a proxy.
     is_stale: bool,
-    /// What is not needed any more, and whose owner is not told yet.
+    /// Releases by owner that have not been sent yet.
     released: BTreeMap<u64, VecDeque<u64>>,
     /// Cores that have stopped.
     lost: BTreeSet<u64>,
-    /// The upper bits of the last proxy's name.
+    /// Counter in the name of the last proxy.
     named: u64,
 }
 
 impl<K: Kernel> Proxies<K> {
-    /// None.
+    /// Returns an empty ledger.
     pub fn new(kernel: K, common: Common) -> Proxies<K> {
         Proxies {
             kernel,
@@ -330,15 +320,14 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
-    /// The kernel.
     pub const fn kernel(&mut self) -> &mut K {
         &mut self.kernel
     }
 
     // ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Sends what lies in a slot to a core: answers what to say about it. The slot is taken, whatever comes of it.
-    /// `server` tells whose endpoint lies where.
+    /// Exports a slot's capability to a core, and returns its description. The slot is consumed, whatever the result.
+    /// `server` returns the server whose endpoint is at a place in memory.
     pub fn send(
         &mut self,
         slot: CapAddress,
@@ -350,7 +339,7 @@ impl<K: Kernel> Proxies<K> {
             self.kernel.delete(slot);
             return Err(Error::NotSendable);
         };
-        // Nobody would ever say that it need not be held any more.
+        // A stopped core would never send a release.
         if self.lost.contains(&to) {
             self.kernel.delete(slot);
             return Err(Error::Gone);
@@ -371,7 +360,7 @@ impl<K: Kernel> Proxies<K> {
         Ok(Carried::Held { what, number: self.held.hold(held), rights, is_plain: found.badge == 0, server })
     }
 
-    /// Which proxy a capability is to, if it is to one.
+    /// Returns the proxy that a capability is to, if it is to one.
     fn proxy_of(&self, found: &Found) -> Option<Proxy> {
         let name = match found.place {
             place if place == self.common.endpoint => Some(&found.badge),
@@ -381,8 +370,8 @@ impl<K: Kernel> Proxies<K> {
         name.and_then(|name| self.proxies.get(name)).copied()
     }
 
-    /// What was to be sent to a core has not been: it is not held any more, and what has arrived there already is not
-    /// needed.
+    /// Takes back the capabilities of a message that was not sent to a core: held copies are dropped, and attachments
+    /// that have arrived there are released.
     pub fn take_back(&mut self, carried: &[Carried], to: u64) {
         for carried in carried {
             match carried {
@@ -404,7 +393,7 @@ impl<K: Kernel> Proxies<K> {
 
     // ── Receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Makes of what came from a core a capability, for `asker`: in a slot that whoever asks has from now on.
+    /// Makes a capability from a core's description, for `asker`, in a slot that the caller then owns.
     pub fn receive(&mut self, carried: &Carried, from: u64, asker: Client) -> Result<CapAddress, Error> {
         match *carried {
             Carried::Returned { number, rights, badge } => {
@@ -412,8 +401,8 @@ impl<K: Kernel> Proxies<K> {
                 if badge == 0 {
                     return Ok(made);
                 }
-                // With the capability for which a badge was made, all that have it can be revoked. That is left to
-                // whoever made it.
+                // The capability from which a badge was made can revoke all capabilities with that badge. This is
+                // reserved for the maker of the badge.
                 let copy = self.kernel.copy(made, rights, 0);
                 self.kernel.delete(made);
                 copy.map_err(|_| Error::Full)
@@ -425,19 +414,19 @@ impl<K: Kernel> Proxies<K> {
                 }
                 made
             }
-            // It is the mail's.
+            // Memory is in the mailbox.
             Carried::Memory { .. } => Err(Error::NotSendable),
         }
     }
 
-    /// What came from a core cannot be received: it need not be held.
+    /// Rejects a description that came from a core: the core need not hold the capability.
     pub fn take_in_vain(&mut self, carried: &Carried, from: u64) {
         if let Carried::Held { number, .. } = carried {
             self.release(from, *number);
         }
     }
 
-    /// A copy of what is held under a number for a core.
+    /// Makes a copy of what is held under a number for a core.
     pub fn copy(&mut self, number: u64, core: u64, rights: Rights, badge: u64) -> Result<CapAddress, Error> {
         let held = self.held.held_for(core, number).ok_or(Error::Gone)?;
         self.kernel.copy(held.slot, rights, badge).map_err(|refusal| match refusal {
@@ -446,7 +435,8 @@ impl<K: Kernel> Proxies<K> {
         })
     }
 
-    /// The server whose endpoint is held under a number, and the process for which that was made, if both are known.
+    /// Returns the server whose endpoint is held under a number, and the process for which it was made, if both are
+    /// known.
     pub fn client(&self, number: u64) -> Option<(u8, Client)> {
         let held = self.held.at(number)?;
         held.server.filter(|server| server.is_personal).map(|server| (server.number, Client::of_badge(held.badge)))
@@ -470,7 +460,7 @@ impl<K: Kernel> Proxies<K> {
         let (slot, form) = self.form(name, what, is_plain)?;
         let Ok(copy) = self.kernel.copy(slot, rights & what.rights(), 0) else {
             match form {
-                // Nobody has had it, so nothing comes.
+                // Nobody has held it, so no signal can come.
                 Form::Own(_) => drop(self.kernel.close(name)),
                 Form::Badge | Form::Bits(_) => self.kernel.delete(slot),
             }
@@ -495,7 +485,7 @@ impl<K: Kernel> Proxies<K> {
         Ok(copy)
     }
 
-    /// Makes what a proxy of this name consists of.
+    /// Makes the proxy of this name.
     fn form(&mut self, name: u64, what: What, is_plain: bool) -> Result<(CapAddress, Form), Error> {
         let made = match (is_plain, what) {
             (true, what) => self.kernel.open(name, what).map(|(slot, place)| (slot, Form::Own(place))),
@@ -518,8 +508,8 @@ impl<K: Kernel> Proxies<K> {
         may_take && self.askers.may_take(asker)
     }
 
-    /// Makes a name for a proxy, which is a badge. [Who asked](asker_of) is in it, so that whoever receives knows whose
-    /// request counts.
+    /// Returns a new name for a proxy, which is a badge. It contains the [requester](asker_of), to which requests are
+    /// charged.
     fn name(&mut self, asker: Client) -> u64 {
         loop {
             self.named = self.named.wrapping_add(1);
@@ -531,28 +521,28 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
-    /// Where a request at a proxy leads.
+    /// Returns the target of a proxy.
     pub fn target(&self, proxy: u64) -> Option<Target> {
         self.proxies.get(&proxy).map(|proxy| Target { core: proxy.owner, number: proxy.number })
     }
 
-    /// Whether there are proxies that [`sweep`](Self::sweep) would look at.
+    /// Returns whether there are proxies for [`sweep`](Self::sweep).
     pub fn has_proxies(&self) -> bool {
         !self.proxies.is_empty()
     }
 
-    /// Whether there are none, and nobody is to be told anything.
+    /// Returns whether there are no proxies, and nothing is to be sent.
     pub fn is_quiet(&self) -> bool {
         let is_settled = self.closing.is_empty() && !self.has_signals() && !self.held.has_parted();
         self.proxies.is_empty() && is_settled && self.released.is_empty()
     }
 
-    /// Whether it may find something that it did not before, because of what is held no longer.
+    /// Returns whether a sweep may find something new, because a held copy was dropped.
     pub const fn is_stale(&self) -> bool {
         self.is_stale
     }
 
-    /// Copies that are held, and proxies.
+    /// Returns the number of held copies, and of proxies.
     pub fn count(&self) -> (usize, usize) {
         (self.held.count(), self.proxies.len() + self.closing.len())
     }

@@ -1,9 +1,9 @@
-//! What local programs and other monitors ask.
+//! Requests of local programs and of other monitors.
 //!
-//! The main thread waits for everything at once: requests at the monitor's endpoint; its line, on which the other
-//! monitors ring when they have written something and this one said that it sleeps; and the signal of its own other
-//! threads. It waits for no server: what a server is asked, workers ask. (On the first core it writes to the console,
-//! which asks nobody anything.)
+//! The main thread waits for everything at once: requests at the monitor's endpoint; the doorbell, which the other
+//! monitors ring when they have written something and this one has announced that it sleeps; and the signal of its own
+//! other threads. It waits for no server: workers call servers. (On the first core it writes to the console, which
+//! calls nobody.)
 
 mod errands;
 mod interface;
@@ -57,63 +57,61 @@ pub use errands::Errand;
 
 /// The name server, as the system description calls it.
 const NAMES: &str = "names";
-/// What the line signals.
+/// Signal of the doorbell.
 const RING: u64 = 1;
-/// What the other threads signal.
+/// Signal of the other threads.
 const WAKE: u64 = 1 << 1;
-/// What reminds of those for whom somebody waits.
+/// Signal of the liveness timer.
 const REMIND: u64 = 1 << 2;
-/// Not what stands for notifications of other cores.
+/// Signals that are not proxies of other cores' notifications.
 const OWN: u64 = (1 << proxies::FIRST_BIT) - 1;
-/// Ticks of the system counter in a second are so many times those after which something that is being cancelled is
-/// looked at again.
+/// Frequency in Hz of checking work that is being cancelled.
 const LOOKS: u64 = 1000;
-/// Bytes of heap that are kept for what a client's request and a batch of other monitors' messages put into the books.
+/// Bytes of heap reserved for what a client's request and a batch of other monitors' messages add to the ledgers.
 pub const GROWTH: usize = 64 * 1024;
-/// The same as [`LOOKS`] for a channel that could not be sent.
+/// Frequency in Hz of trying again to send a channel.
 const LINKS: u64 = 10;
 
 /// The server's state.
 pub struct Server {
     machine: Machine,
     peers: Vec<Peer>,
-    /// Work for others.
+    /// The dispatcher of slow work.
     desk: Desk,
-    /// How much of it they may have.
+    /// Limits on the time that other cores use here.
     portions: Portions,
-    /// When somebody has something again of whom nothing is taken in until then.
+    /// Time at which a core whose messages are not read for lack of time has some again.
     put_off: Option<Instant>,
-    /// What programs here ask of other cores, and those of what is here.
+    /// Requests of local programs to other cores, and of other cores to endpoints here.
     endpoints: Endpoints,
-    /// Capabilities that left their core.
+    /// Ledger of capabilities that left their core.
     books: Books,
     rounds: Rounds,
-    /// Nothing was to be done about capabilities when that was looked at last. It still is so unless the books were
-    /// touched.
+    /// Set if there was nothing to do for the ledger at the last check. That is still so unless its dirty flag is set.
     is_settled: bool,
-    /// Channels between further cores; nothing where this is one.
+    /// Channels between further cores; unused on a further core.
     links: Links,
-    /// Who asked for memory when nobody could find out about it.
+    /// Requesters of memory for whom no worker was free.
     refused: Vec<Asker>,
     /// Memory that was given to another core and has come back.
     returned: Vec<u64>,
-    /// Who still waits.
+    /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
     attention: Attention,
-    /// Where a capability lies that leaves with an answer.
+    /// Slot of a capability that is sent with a reply.
     outgoing: CapAddress,
-    /// A signal may be lost since the last was received.
+    /// Set if a signal may have been lost since the last receive.
     may_have_missed: bool,
-    /// There may be something in the channels to take in.
+    /// Set if the channels may have messages to read.
     is_rung: bool,
-    /// A core may not have answered since it was started.
+    /// Set if a core may not have replied since it was started.
     is_starting: bool,
-    /// The other threads have signalled since what they did was looked at.
+    /// Set if other threads have signalled since their results were checked.
     is_woken: bool,
 }
 
 impl Server {
-    /// On the first core, starts all others; on another, opens the channel to the first.
+    /// Starts all other cores, if this is the first; otherwise opens the channel to the first.
     pub fn new() -> Result<Server> {
         memory::serve_without_faults(GROWTH).map_err(no_memory)?;
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
@@ -161,7 +159,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Everybody who finds the monitor by its name has it without a badge.
+    /// Registers the monitor without a badge, so that each process that looks it up gets its own.
     fn register(&self) -> Result<()> {
         let slot = memory::take_slot().map_err(no_memory)?;
         let public =
@@ -169,7 +167,7 @@ impl Server {
         again(|| Names::STANDARD.register(Monitor::NAME, public)).map_err(|_| Refusal::Aborted)
     }
 
-    /// Starts the other cores. One that cannot be started is reported, and the others go on.
+    /// Starts the other cores. A core that cannot be started is reported, and the others go on.
     fn start_others(&mut self, files: &Files, system: &System<'_>) -> Result<()> {
         let starter = Starter::new(self.machine, &files.archive, files.place)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
@@ -189,8 +187,8 @@ impl Server {
         Ok(())
     }
 
-    /// Opens the channel to the first core, in the frame that this one was started with, and says that it runs. From
-    /// now on, programs here find the servers that run there.
+    /// Opens the channel to the first core, in the frame that this one was started with, and announces that it runs.
+    /// From now on, programs here find the servers that run there.
     fn connect(&mut self) -> Result<()> {
         let mut channel = channel::open(first_frame(slot::EXTRA)?, Side::Second, 0)?;
         channel.event(operation::HELLO, &[]).map_err(|_| Refusal::Aborted)?;
@@ -204,14 +202,14 @@ impl Server {
             .try_for_each(|(service, endpoint)| self.endpoints.stand_in(service, endpoint))
     }
 
-    /// Answers requests for ever.
+    /// Serves requests for ever.
     ///
-    /// While this monitor sleeps the others know it, and whoever writes something rings. That is taken in when the
-    /// signal has come, and only then is it said that this monitor does not sleep any more; what comes otherwise is
-    /// carried out without a look at the channels. Nothing is missed by that. Who has not rung for a sleep rings as
-    /// soon as he writes; who has rung is heard, because the signal stays until it is received, and after it everything
-    /// is taken in that was written before the next sleep began ([`may_sleep`](Self::may_sleep) looks once more). Where
-    /// a signal may have gone to somebody else, it counts as received.
+    /// While this monitor sleeps the others know it, and ring the doorbell after a write. The channels are read when
+    /// the signal has come, and only then do the others learn that this monitor is awake; other events are handled
+    /// without reading the channels. No message is missed: a monitor that has not rung since this one fell asleep rings
+    /// with its next write. If it has rung, the signal stays until it is received, and then everything is read that was
+    /// written before the next sleep begins ([`may_sleep`](Self::may_sleep) checks once more). A signal that may have
+    /// been lost counts as received.
     pub fn serve(&mut self) -> ! {
         let mut port: Port = tench::server::port(1, 2);
         loop {
@@ -244,13 +242,12 @@ impl Server {
                 }
                 Event::Nothing => self.expire(),
             }
-            // Nobody rings for what is there already.
+            // Nobody rings for messages that are there already.
             self.is_rung |= self.put_off.is_some_and(|time| time <= Instant::now());
         }
     }
 
-    /// Takes in what the other monitors have written, of those that have not used up [their
-    /// part](tench_monitor::portions).
+    /// Reads the messages of other monitors, of those that have not used up [their time](tench_monitor::portions).
     fn take_in(&mut self, port: &mut Port) {
         self.put_off = None;
         for peer in &mut self.peers {
@@ -260,7 +257,7 @@ impl Server {
             if put_off(&self.portions, peer.core, &mut self.put_off) {
                 continue;
             }
-            // What it answers, and says about capabilities, is for this core as much as for that.
+            // Its replies, and its events about capabilities, are for this core as much as for that one.
             let took = peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
             if took > 0 {
                 self.portions.charge(peer.core, took);
@@ -268,8 +265,8 @@ impl Server {
         }
     }
 
-    /// Passes on what was taken in, what programs here have asked, and what the other threads have done. Answers
-    /// whether nothing of all that has a time at which it is to be looked at again.
+    /// Handles the results of messages, of local programs' requests, and of other threads. Returns whether none of it
+    /// has a time at which it has to be checked again.
     fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.is_woken);
         while is_woken && let Some((origin, product)) = self.desk.finished(&mut self.portions) {
@@ -313,7 +310,7 @@ impl Server {
         false
     }
 
-    /// Sends on what programs here ask servers and endpoints of other cores.
+    /// Forwards requests of local programs to servers and endpoints of other cores.
     fn forward(&mut self) {
         while let Some((core, waiting, words)) = self.endpoints.next() {
             match self.peers.iter_mut().find(|peer| peer.core == core) {
@@ -323,21 +320,20 @@ impl Server {
         }
     }
 
-    /// Says what was signalled here at notifications of other cores.
+    /// Sends local signals to notifications of other cores.
     #[inline(never)]
     fn say_signals(&mut self) {
         self.peers.iter_mut().for_each(|peer| peer.signal(&mut self.endpoints));
     }
 
-    /// Lets go what is not needed any more of endpoints and notifications: proxies here, and what is held for those
-    /// that others have let go.
+    /// Removes unused proxies, and copies held for other cores that no longer need them.
     #[inline(never)]
     fn look_after_endpoints(&mut self) {
         self.endpoints.look();
         if self.endpoints.took_others() {
             self.make_up_for_missed();
         }
-        // What was found when proxies were let go.
+        // These are signals that were found when proxies were removed.
         self.say_signals();
         while let Some(process) = self.endpoints.parted() {
             if !self.desk.forget(process) {
@@ -350,12 +346,12 @@ impl Server {
         }
     }
 
-    /// Tells those others that do not know it that this monitor sleeps from now on. Answers false if something has
-    /// arrived meanwhile.
+    /// Announces to the other monitors that this one is about to sleep, unless they know. Returns false if something
+    /// has arrived meanwhile.
     fn may_sleep(&mut self) -> bool {
         let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
-            // Of whom nothing is taken in, that need not ring: it is looked there when it has something again.
+            // A core whose messages are not read need not ring: they are read when it has time again.
             may &= put_off(&self.portions, peer.core, &mut self.put_off) || peer.may_sleep();
             waits |= peer.is_waited_for();
         }
@@ -365,12 +361,12 @@ impl Server {
         may
     }
 
-    /// Looks whether those still answer for whom somebody waits.
+    /// Checks that the awaited cores still run.
     fn look(&mut self, port: &mut Port) {
         self.attention.was_reminded();
         for peer in &mut self.peers {
             let is_awaited = self.rounds.await_it(peer.core);
-            // Of one that has stopped, the channel is closed with the next that is done for the books.
+            // The channel of a stopped core is closed when the ledger is next handled.
             if let Seen::Silent = peer.look(self.watch, is_awaited, &mut self.endpoints, &mut self.books, port)
                 && self.machine.core == 0
             {
@@ -380,14 +376,14 @@ impl Server {
         self.make_up_for_missed();
     }
 
-    /// Whoever asks whether somebody still waits may have lost a signal to that: what it would have told is done.
+    /// Handles what signals would have reported that may have been lost in a check for waiting threads.
     fn make_up_for_missed(&mut self) {
         self.attention.was_reminded();
         self.endpoints.hear();
         (self.is_rung, self.is_woken) = (true, true);
     }
 
-    /// Until when a core that was started may be silent, or what is being cancelled is left alone.
+    /// Returns how long to wait: until a started core has to have replied, or cancelled work is checked again.
     fn deadline(&mut self) -> Wait {
         self.is_starting = self.peers.iter().any(|peer| matches!(peer.state, State::Starting));
         let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
@@ -400,7 +396,7 @@ impl Server {
         all.min().map_or(Wait::FOREVER, Wait::alarm)
     }
 
-    /// Gives up cores that did not answer in time.
+    /// Gives up cores that did not reply in time.
     fn expire(&mut self) {
         let now = Instant::now();
         for peer in &mut self.peers {
@@ -421,8 +417,8 @@ impl Server {
         Ok(self.peers.iter_mut().find(|peer| peer.core == core))
     }
 
-    /// Has something done about processes of a core, for a process of this one, which is kept until it is done. If too
-    /// many wait, those are taken out who have gone without a word.
+    /// Requests an operation on processes of a core, for a local process, which is kept until it is done. If too many
+    /// wait, those that have given up are removed.
     fn ask<T>(
         &mut self,
         about: About,
@@ -449,15 +445,15 @@ impl Server {
         Ok(None)
     }
 
-    /// Whether there is room for one more who waits for the end of a process.
+    /// Returns whether one more thread may wait for the end of a process.
     fn may_wait(&self, core: u64, asker: Client) -> bool {
         let peer = self.peers.iter().find(|peer| peer.core == core);
         peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
     }
 }
 
-/// Whether nothing is taken in of a core, since it has used up its part. If so, `until` is not later than when it has
-/// something again.
+/// Returns whether a core's messages are not read, since it has used up its time. If so, lowers `until` to the time at
+/// which it has some again.
 fn put_off(portions: &Portions, core: u64, until: &mut Option<Instant>) -> bool {
     if portions.has(core) {
         return false;
@@ -467,7 +463,7 @@ fn put_off(portions: &Portions, core: u64, until: &mut Option<Instant>) -> bool 
     true
 }
 
-/// Ticks in which this core had nothing to do.
+/// Returns the ticks in which this core was idle.
 fn idle() -> u64 {
     Cap::<Kernel>::new(slot::KERNEL).query(Statistic::IdleTicks).unwrap_or(0)
 }
@@ -475,12 +471,12 @@ fn idle() -> u64 {
 /// The boot archive.
 struct Files {
     archive: Archive<'static>,
-    /// Its physical address and size.
+    /// Physical address and size.
     place: (u64, u64),
 }
 
 impl Files {
-    /// On a further core it lies behind the frame of the channel.
+    /// Maps the archive. On a further core its frames follow that of the channel.
     fn open(core: u64) -> Result<Files> {
         let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
         let mut random = Randomness::new(Default::default());
@@ -489,30 +485,30 @@ impl Files {
     }
 }
 
-/// The system description.
+/// Returns the system description.
 fn description(archive: &Archive<'static>) -> Option<System<'static>> {
     System::parse(archive.find(ARCHIVE_PATH)?.contents).ok()
 }
 
-/// The names of such servers.
+/// Returns the names of the servers for which `are` holds.
 fn servers(system: &System<'static>, are: fn(&Program<'static>) -> bool) -> Vec<&'static str> {
     system.programs().filter(are).map(|program| program.name).collect()
 }
 
-/// The names that a further core has for itself, and where it is asked for them. `absent` are the servers that run on
-/// the first only.
+/// Returns the names that are local to a further core, and the name server's number. `absent` are the servers that run
+/// on the first core only.
 fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static str>) {
     let names = absent.iter().position(|name| *name == NAMES).map(|number| number as u64);
     let mut own = servers(system, Program::is_on_each_core);
     if !own.contains(&Monitor::NAME) {
-        // However the description calls the monitor: each core has one.
+        // The description may call the monitor anything: each core has one.
         own.push(Monitor::NAME);
     }
     (names, own)
 }
 
-/// Lets this core be rung: the line signals the main thread. Answers the notification that is bound to that thread,
-/// what wakes it otherwise, and what reminds it.
+/// Binds the doorbell's line to the main thread. Returns the notification that is bound to the thread, the one that
+/// wakes it otherwise, and the liveness timer's.
 fn listen() -> Result<[Cap<Notification>; 3]> {
     let slot = memory::take_slot().map_err(no_memory)?;
     let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Bell, slot)?;
@@ -524,7 +520,7 @@ fn listen() -> Result<[Cap<Notification>; 3]> {
     Ok([notification, mint(WAKE)?, mint(REMIND)?])
 }
 
-/// The frame in one of the slots for extra capabilities.
+/// Returns the frame in one of the slots for extra capabilities.
 fn first_frame(slot: CapAddress) -> Result<Cap<Frame>> {
     let is_frame = OWN_SPACE.identify_at(slot)?.kind == Kind::Frame;
     if is_frame { Ok(Cap::new(slot)) } else { Err(Refusal::InvalidCapability) }

@@ -1,5 +1,5 @@
-//! The servers of the first core, as processes of other cores reach them: with a badge that says which process of which
-//! core asks.
+//! The servers of the first core, as processes of other cores reach them: with a badge that identifies the process and
+//! its core.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,16 +24,15 @@ use crate::processes;
 use crate::slots::{Arrivals, Caps, discard};
 use crate::workers::{Product, Worker};
 
-/// How often a server that does not run is looked for, and how long to wait in between: as long as it may take to start
-/// it again.
+/// Number of lookups of a server that does not run, and the pause between two: together, as long as a restart may take.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a message is kept that nobody waits for and nobody takes. Of whoever sent it nothing is known any more.
+/// How long a message without reply is kept that no server receives. Its sender may no longer exist.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What process servers tell others of a process that has ended, or lives: the only requests without a badge that are
-/// forwarded. The first word is the process, the second its family, if there is one.
+/// Reports of process servers that a process has ended or runs: the only requests without a badge that are forwarded.
+/// The first word is the process, the second its family, if there is one.
 const ABOUT_PROCESSES: [u64; 6] = [
     Names::PROCESS_ENDED,
     Names::PROCESS_LIVES,
@@ -43,28 +42,29 @@ const ABOUT_PROCESSES: [u64; 6] = [
     Files::PROCESS_LIVES,
 ];
 
-/// Whom a request of a process of another core is for.
+/// The target of another core's request.
 #[derive(Debug)]
 enum To {
-    /// A server, asked by a process of another core. 0: by that core's process server, about a process.
+    /// A server, called by a process of another core; or with badge 0 by that core's process server, about a process.
     Server { service: u64, badge: u64 },
-    /// What this capability is to, which is the request's own.
+    /// The object of this capability, which the request owns.
     Copy { slot: CapAddress, client: (u64, Client) },
 }
 
 /// A request of a process of another core.
 pub struct Request {
     to: To,
-    /// Nobody waits for an answer.
+    /// Set if no reply is expected.
     is_one_way: bool,
     label: u64,
     words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }>,
-    /// What goes along.
+    /// Capabilities sent with it.
     caps: Caps,
 }
 
 impl Request {
-    /// What was asked of a server on a core, as servers here are to see it, with capabilities that are the request's.
+    /// Returns the request to a server, with process numbers as servers here see them. The request owns the
+    /// capabilities.
     pub fn of_server(
         core: u64,
         forward: &Forward<'_>,
@@ -74,7 +74,7 @@ impl Request {
         let is_about = asker == 0 && ABOUT_PROCESSES.contains(&forward.label);
         let badge = match asker {
             0 if is_about => 0,
-            // That core's process server.
+            // The requester is that core's process server.
             0 => first(core),
             asker => asker,
         };
@@ -90,15 +90,14 @@ impl Request {
         if is_about && is_of_others() { Err(Malformed::Process) } else { Ok(request) }
     }
 
-    /// What was asked of an endpoint here, to which `slot` holds a capability that is the request's from now on.
-    /// `client` is for whom, if it is known whose endpoint that is.
+    /// Returns the request to a local endpoint. The request owns `slot`, a capability to it. `client` is the server and
+    /// process of the endpoint, if known.
     pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, Client), caps: Caps) -> Request {
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
         Request { to: To::Copy { slot, client }, is_one_way: forward.is_one_way, label, words, caps }
     }
 
-    /// Whether it says that a process has ended: then whatever that one asked is to be cancelled before. Answers for
-    /// whom.
+    /// If the request reports the end of a process, returns the client whose work is to be cancelled first.
     pub fn ends(&self) -> Option<(u64, u64)> {
         match self.to {
             To::Server { service, badge: 0 } if ![Names::PROCESS_LIVES, Files::PROCESS_LIVES].contains(&self.label) => {
@@ -108,7 +107,7 @@ impl Request {
         }
     }
 
-    /// For whom it is.
+    /// Returns the client for which the request is made.
     pub const fn client(&self) -> (u64, Client) {
         match self.to {
             To::Server { service, badge } => (service, Client::of_badge(badge)),
@@ -126,16 +125,16 @@ impl Drop for Request {
     }
 }
 
-/// What a worker needs for a call. It is there before the call begins, so that no page fault happens in it.
+/// Resources for a call. They exist before the call begins, so that no page fault happens in it.
 pub struct Room {
     message: Message,
     answer: Box<Received>,
-    /// Where the capability for the process that asks is made, and where those arrive that the answer carries.
+    /// Slot in which the requester's capability is made, and slots for the reply's capabilities.
     slots: Option<(CapAddress, Arrivals)>,
 }
 
 impl Room {
-    /// Takes what it takes.
+    /// Allocates the resources.
     pub fn new() -> Room {
         let full = Message::with_words(DONE, &[0; tench_abi::message::MAX_WORDS]);
         let answer = Box::new(Received::from_message(&full, 0));
@@ -144,38 +143,39 @@ impl Room {
     }
 }
 
-/// The servers.
+/// The servers that other cores reach.
 pub struct Services {
-    /// Their names, in the order in which monitors count them.
+    /// Their names, in the order of their numbers between monitors.
     names: Vec<&'static str>,
     endpoints: Mutex<Vec<Option<Cap<Endpoint>>>>,
-    /// Which endpoints these are. (Whoever finds one may wait for the process server meanwhile.)
+    /// The places in memory of their endpoints. (A holder of the lock may wait for the process server.)
     places: Mutex<Vec<Option<u64>>>,
 }
 
 impl Services {
-    /// Of these names.
+    /// Returns the servers of these names.
     pub fn new(names: Vec<&'static str>) -> Services {
         let endpoints = names.iter().map(|_| None).collect();
         let places = names.iter().map(|_| None).collect();
         Services { names, endpoints: Mutex::new(endpoints), places: Mutex::new(places) }
     }
 
-    /// Looks for those that run.
+    /// Looks up all servers that run.
     pub fn find_all(&self) {
         for service in 0..self.names.len() as u64 {
             let _ = self.find(service);
         }
     }
 
-    /// The server whose endpoint lies at a place: its number, and whether a badge is the process that asks.
+    /// Returns the server whose endpoint is at a place in memory: its number, and whether a badge identifies the
+    /// process.
     pub fn at(&self, place: u64) -> Option<(u8, bool)> {
         let number = self.places.lock().iter().position(|known| *known == Some(place))?;
-        // A badge of the file server's is a stream.
+        // A badge of the file server's identifies a stream.
         Some((u8::try_from(number).ok()?, *self.names.get(number)? != "files"))
     }
 
-    /// Makes a request, and answers what became of it.
+    /// Carries out a request, and returns the reply.
     pub fn serve(&self, request: Request, worker: &Worker, room: &mut Room) -> Product {
         let Some((mint, arrivals)) = &mut room.slots else { return ended(Outcome::Busy, 0).into() };
         let slot = match request.to {
@@ -202,12 +202,12 @@ impl Services {
             },
             Err(_) if worker.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0).into(),
             Err(_) if matches!(request.to, To::Copy { .. }) => ended(Outcome::Revoked, 0).into(),
-            // It is found anew by the next who asks.
+            // The next request looks the server up again.
             Err(_) => ended(Outcome::Restarted, 0).into(),
         }
     }
 
-    /// Makes the capability with which to ask a server. One that is being started again is waited for.
+    /// Makes the capability for a call to a server. If the server is being restarted, waits for it.
     fn mint(&self, service: u64, badge: u64, to: CapAddress, worker: &Worker) -> bool {
         if usize::try_from(service).is_ok_and(|number| number >= self.names.len()) {
             return false;
@@ -230,7 +230,7 @@ impl Services {
         false
     }
 
-    /// The endpoint of a server.
+    /// Returns the endpoint of a server.
     fn find(&self, service: u64) -> Option<Cap<Endpoint>> {
         let number = usize::try_from(service).ok()?;
         let mut endpoints = self.endpoints.lock();
@@ -249,14 +249,14 @@ impl Services {
         *known
     }
 
-    /// The endpoint of a server is gone.
+    /// Notes that the endpoint of a server is gone.
     fn lose(&self, service: u64) {
         let mut endpoints = self.endpoints.lock();
         let known = usize::try_from(service).ok().and_then(|number| endpoints.get_mut(number));
         if let Some(lost) = known.and_then(Option::take) {
             let _ = lost.delete();
             memory::free_slot(lost.address());
-            // Where it lay another can come to lie.
+            // Another object may take the endpoint's place in memory.
             let place = usize::try_from(service).ok();
             let mut places = self.places.lock();
             place.and_then(|place| places.get_mut(place)).into_iter().for_each(|place| *place = None);
@@ -264,11 +264,11 @@ impl Services {
     }
 }
 
-/// The answer, as the core that asked is to see it, but for its capabilities.
+/// Returns the reply in the requesting core's process numbers, without its capabilities.
 fn answer(request: &Request, answer: &Received) -> Words {
     let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = answer.words().iter().copied().collect();
     if let (To::Server { badge: 0, .. }, [is_some, process, ..]) = (&request.to, words.as_mut_slice()) {
-        // The file server asks about another process. Only the one's own core knows of it.
+        // The file server asks about another process. Only that process's own core knows about it.
         let core = |process| place(process).0;
         let asks_there = request.words.first().is_some_and(|asked| core(*asked) == core(*process));
         if !asks_there {
@@ -278,7 +278,7 @@ fn answer(request: &Request, answer: &Received) -> Words {
     answered(answer.label(), &[], &words)
 }
 
-/// Calls, or sends if there is to be no answer, in a way that can be cancelled.
+/// Makes the call, or sends if no reply is expected, in a way that can be cancelled.
 fn call(
     endpoint: Cap<Endpoint>,
     message: &Message,

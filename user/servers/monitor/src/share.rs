@@ -1,24 +1,25 @@
-//! How memory is divided among cores: at the start as the system description says, later on request.
+//! Division of memory among cores: at the start by the system description, later on request.
 
 use tench_monitor_client::protocol::Error;
 use tench_system::{MAX_SHARES, Share, Shares};
 
-/// Log2 of the smallest piece that a core is given.
+/// Log2 of the smallest block that a core is given.
 pub const SMALLEST: u32 = 20;
-/// A core with less than this is not started: its servers would not run.
+/// Memory below which a core is not started, in bytes: its servers would not run.
 pub const LEAST: u64 = 8 << 20;
-/// What is left to the core that gives, at least, in bytes: its servers and the shell need some.
+/// Minimum that remains on the core that gives, in bytes: its servers and the shell need some.
 pub const OWN: u64 = 32 << 20;
 
-/// How many cores there can be.
+/// Maximum number of cores.
 pub const MAX_CORES: usize = MAX_SHARES;
 
-/// Bytes for each core, of the memory that is free on the first. That has what is left, and no part here: at least as
-/// much as its weight says, and [`OWN`]. The block that a core begins with, of `block` bytes, is part of its share, but
-/// not of what stands here.
+/// Returns the bytes for each further core, of the memory that is free on the first. The first core keeps the rest and
+/// has no entry: at least its part by weight, and [`OWN`]. The block of `block` bytes with which a core begins is part
+/// of its share, but not of the returned number.
 ///
-/// Sizes come first, in the order of the cores. Who has one and does not get all of it gets nothing: it would not be
-/// what the description says. What is left is divided by weight. A core that gets less than [`LEAST`] is not started.
+/// Sizes come first, in the order of the cores. A core with a size that cannot be had in full gets nothing, since less
+/// would contradict the description. The rest is divided by weight. A core that gets less than [`LEAST`] is not
+/// started.
 pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MAX_CORES] {
     let mut all = [0; MAX_CORES];
     let further = || (1..cores).zip(1..MAX_CORES);
@@ -43,19 +44,19 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
     all
 }
 
-/// Log2 of what a core gives to another that wants so many bytes, when they have so much free: afterwards it has no
-/// less than the other, and at least [`OWN`].
+/// Returns log2 of the block that a core gives to another that wants `wanted` bytes, if they have `free` and
+/// `free_there`: afterwards it has no less than the other, and at least [`OWN`].
 ///
 /// # Errors
-/// `NothingToSpare`, `NoRicher`: it gives nothing.
+/// Fails with `NothingToSpare` or `NoRicher` if it gives nothing.
 pub fn gift(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
     let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two().map_or(u64::BITS - 1, u64::ilog2);
     let spare = next_piece(free.saturating_sub(OWN), bits).ok_or(Error::NothingToSpare)?;
     next_piece(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
 }
 
-/// Log2 of the next piece to ask for, if `left` bytes are still to be had: the largest that is not more. `None` if that
-/// is all.
+/// Returns log2 of the next block to take if `left` bytes are still wanted: the largest that is no larger. `None` if
+/// nothing is left.
 pub fn next_piece(left: u64, limit: u32) -> Option<u32> {
     let bits = left.checked_ilog2()?.min(limit);
     (bits >= SMALLEST).then_some(bits)
@@ -76,7 +77,7 @@ mod tests {
 
     const BLOCK: u64 = 2 << 20;
 
-    /// What cores get of so many mebibytes, in mebibytes with the block.
+    /// Returns the cores' parts of `free` mebibytes, in mebibytes including the block.
     fn divided(free: u64, cores: u64, texts: &str) -> Vec<u64> {
         let all = divide(free << 20, cores, BLOCK, Shares::new(Strings::new(texts.as_bytes())));
         all[1..cores as usize].iter().map(|bytes| if *bytes == 0 { 0 } else { (bytes + BLOCK) >> 20 }).collect()
@@ -103,8 +104,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a description says: nobody is given what there is not, the first core keeps its part, sizes are
-        /// exact, and the others have parts as their weights are.
+        /// For any description: no more is given than there is, the first core keeps its part, sizes are exact, and the
+        /// other parts are proportional to their weights.
         #[test]
         fn what_is_divided_is_there(
             free in prop_oneof![0..2u64 << 30, 0..1u64 << 41],
@@ -141,7 +142,7 @@ mod tests {
             let unit = 1 << SMALLEST;
             for &(weight, bytes) in &weighted {
                 prop_assert!(bytes.is_multiple_of(unit));
-                // No more than the first has for the same weight.
+                // No core gets more than the first has for the same weight.
                 prop_assert!(bytes == 0 || (bytes + BLOCK) / weight <= kept / own, "{bytes} for {weight}, {kept} for {own}");
                 for &(other, others) in weighted.iter().filter(|_| bytes > 0) {
                     let wanted = u128::from(bytes + BLOCK) * u128::from(other) / u128::from(weight);

@@ -1,4 +1,4 @@
-//! Slots into which capabilities arrive with messages, and which whoever takes these out has from then on.
+//! Slots for the capabilities that arrive with messages. Whoever takes them out owns them.
 
 use tench::memory;
 use tench::server::{delete_in_parts, delete_more};
@@ -9,18 +9,18 @@ use tench_sys::CapAddress;
 /// Capabilities of a message, each in a slot of its own.
 pub type Caps = ArrayVec<CapAddress, MAX_CAPS>;
 
-/// Deletes capabilities, and gives their slots back. Of what takes longer than a moment a part is left, which goes bit
-/// by bit when [others arrive](Arrivals::take).
+/// Deletes capabilities, and frees their slots. A deletion that takes long is only begun; its rest is done in parts
+/// when [others arrive](Arrivals::take).
 pub fn discard(caps: &[CapAddress]) {
     caps.iter().for_each(|cap| delete_in_parts(*cap));
 }
 
-/// Empty slots for what the next message carries. There are fewer if what came before is still being deleted, and there
-/// are no others.
+/// Empty slots for the next message's capabilities. There are fewer if earlier ones are still being deleted and no
+/// other slots are free.
 pub struct Arrivals(Caps);
 
 impl Arrivals {
-    /// Takes as many as a message can carry.
+    /// Takes as many slots as a message can have capabilities.
     pub fn new() -> Option<Arrivals> {
         let mut arrivals = Arrivals(Caps::new());
         arrivals.fill();
@@ -35,14 +35,14 @@ impl Arrivals {
         }
     }
 
-    /// To be offered to the kernel.
+    /// Returns the slots to be offered to the kernel.
     pub fn slots(&self) -> &[CapAddress] {
         &self.0
     }
 
-    /// Takes out what has arrived, which is in the first of the slots, and takes others in the place of these. `None`
-    /// if there may have been more for which there was no slot; then nothing of it is left. If something has arrived, a
-    /// part of what is left to be deleted is.
+    /// Takes out arrived capabilities, which are in the first of the slots, and replaces those slots. Returns `None` if
+    /// there may have been more capabilities than slots; then none of them is left. If something has arrived, also does
+    /// a part of the pending deletions.
     pub fn take(&mut self, arrived: &[CapAddress]) -> Option<Caps> {
         if arrived.is_empty() && self.0.is_full() {
             return Some(Caps::new());

@@ -1,7 +1,7 @@
 //! Starting another core: memory of its own, with a kernel, `init`, and the first channel in one block.
 //!
-//! What is given to another core is not used here any more: the capabilities to it stay with this process, which makes
-//! nothing of them, and marks them as lent. The block is written through an uncached mapping, because the other core
+//! Memory given to another core is no longer used here: the capabilities to it stay with this process, which derives
+//! nothing from them, and marks them as lent. The block is written through an uncached mapping, because the other core
 //! begins without caches.
 
 use arrayvec::ArrayVec;
@@ -17,18 +17,17 @@ use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_SPACE, Place, Un
 use crate::capabilities::KERNEL;
 use crate::{Result, no_memory};
 
-/// Log2 of the largest piece that is asked for: the largest frame.
+/// Log2 of the largest block that is requested: the largest frame.
 const LARGEST: u32 = 30;
 
-/// Where a core's memory lies.
+/// Memory of a core.
 type Pieces = ArrayVec<UntypedInfo, MAX_CORE_MEMORY>;
 
-/// Blocks that were taken for a core, the one that it begins with first.
+/// Blocks taken for a core; the first is the one with which it begins.
 type Taken = ArrayVec<Block, MAX_CORE_MEMORY>;
 
 /// What every core is started with.
 pub struct Starter<'a> {
-    /// The machine.
     pub machine: Machine,
     /// The kernel's image, and `init`.
     pub files: (&'a [u8], &'a [u8]),
@@ -38,25 +37,25 @@ pub struct Starter<'a> {
 
 /// A core that was started.
 pub struct Started {
-    /// The frame with the channel to it.
+    /// Frame of the channel to it.
     pub channel: Cap<Frame>,
-    /// Bytes of memory that are its own.
+    /// Bytes of memory of its own.
     pub memory: u64,
 }
 
 impl<'a> Starter<'a> {
-    /// With the files of an archive, which lies at a physical address.
+    /// Returns a starter with the files of an archive, which is at a physical address.
     pub fn new(machine: Machine, archive: &Archive<'a>, place: (u64, u64)) -> Result<Starter<'a>> {
         let file = |path| archive.find(path).map(|file| file.contents).ok_or(Error::InvalidArgument);
         Ok(Starter { machine, files: (file(KERNEL_FILE)?, file(INIT_FILE)?), archive: place })
     }
 
-    /// Starts a core with about so many bytes of memory.
+    /// Starts a core with about this many bytes of memory.
     ///
     /// # Errors
-    /// `OutOfMemory` (it would have less than [`LEAST`]), what the kernel says of starting it (`CoreRunning`,
-    /// `CoreRefused`), `InvalidArgument` if the image's files are not what they should be. What was taken for it is
-    /// given back then.
+    /// Fails with `OutOfMemory` if it would have less than [`LEAST`], with the kernel's error if it cannot be started
+    /// (`CoreRunning`, `CoreRefused`), and with `InvalidArgument` if the image's files are not as they should be. What
+    /// was taken for the core is then returned.
     pub fn start(&self, core: u64, memory: u64) -> Result<Started> {
         let mut taken = Taken::new();
         let started = self.start_with(core, memory, &mut taken);
@@ -75,7 +74,7 @@ impl<'a> Starter<'a> {
         let whole = |block: &Block| Ok(ram(address(block)?, block.size_bits));
         let mut pieces = taken.iter().skip(1).map(whole).collect::<Result<Pieces>>()?;
         let start = address(&block)?;
-        // Of what is smaller than everything else, some may be left over.
+        // Of the smallest blocks, some may be left over.
         let rest = layout.pieces().map(|(offset, bits)| ram(start + offset as u64, bits));
         pieces.extend(rest.take(pieces.remaining_capacity()));
         self.fill(core, (&block, start), &layout, &pieces)?;
@@ -86,7 +85,7 @@ impl<'a> Starter<'a> {
         Ok(Started { channel, memory: pieces.iter().map(|piece| 1 << piece.size_bits).sum() })
     }
 
-    /// Writes the block, which begins at a physical address. Afterwards nothing here shows it.
+    /// Writes the block, which begins at a physical address. Afterwards it is not mapped here.
     fn fill(&self, core: u64, (block, start): (&Block, u64), layout: &Layout, pieces: &[UntypedInfo]) -> Result<()> {
         let slot = memory::take_slot().map_err(no_memory)?;
         let frame = block.untyped.retype::<Frame>(u64::from(BLOCK_BITS), slot)?;
@@ -128,20 +127,21 @@ impl<'a> Starter<'a> {
 const _: () = assert!(size_of::<tench_abi::boot::CoreBoot>() == (11 + 2 * MAX_CORE_MEMORY) * size_of::<u64>());
 const _: () = assert!(size_of::<tench_abi::boot::CoreBoot>() <= PAGE_SIZE);
 
-/// The frame at the beginning of the block: zeros, as a channel begins.
+/// Makes the frame at the beginning of the block, filled with zeros as a new channel is.
 fn make_channel(block: &Block) -> Result<Cap<Frame>> {
     let slot = memory::take_slot().map_err(no_memory)?;
     block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Place::At(0), OWN_SPACE, slot)?;
     Ok(Cap::new(slot))
 }
 
-/// Says to the kernel that the memory is another core's: so that what that core makes of it, and sends here, is taken
-/// in. The block with the channel is divided before, because something was made of it here, which stays as it is.
+/// Tells the kernel that the memory is another core's, so that objects which that core makes of it, and sends here, can
+/// be imported. The block with the channel is divided before, because the channel's frame, which was made of it here,
+/// stays.
 fn lend(taken: &Taken) {
     let mark = |memory: Cap<Untyped>| KERNEL.export(OWN_SPACE, memory.address());
     for (number, block) in taken.iter().enumerate() {
         if number > 0 {
-            // Nothing was made of it, so it can be marked. If not, what comes from there is refused.
+            // Nothing was derived from it, so it can be marked. If marking fails, what comes from there is refused.
             let _ = mark(block.untyped);
             continue;
         }
@@ -155,7 +155,7 @@ fn lend(taken: &Taken) {
     }
 }
 
-/// A block of memory, which is on this process's account from now on.
+/// Returns a block of memory, charged to this process's account.
 fn allocate(bits: u32) -> Result<Block> {
     let slot = memory::take_slot().map_err(no_memory)?;
     Mem::STANDARD.allocate(bits, slot).map_err(|_| {
@@ -164,21 +164,21 @@ fn allocate(bits: u32) -> Result<Block> {
     })
 }
 
-/// Where a block lies.
+/// Returns the physical address of a block.
 fn address(block: &Block) -> Result<u64> {
     Ok(block.untyped.locate(KERNEL)?.address)
 }
 
-/// Gives a block back of which no core has heard.
+/// Returns a block that no core knows to the memory server.
 fn give_back(block: &Block) {
-    // If the memory server does not take it, it stays on this process's account.
+    // If the memory server does not accept it, it stays on this process's account.
     let _ = block.untyped.revoke();
     if Mem::STANDARD.free(block.number).is_ok() {
         memory::free_slot(block.untyped.address());
     }
 }
 
-/// Takes about so many bytes in the largest blocks there are.
+/// Takes about this many bytes, in the largest blocks that are free.
 fn take_memory(bytes: u64, taken: &mut Taken) -> Result<()> {
     let (mut left, mut limit) = (bytes, LARGEST);
     while let Some(bits) = next_piece(left, limit).filter(|_| !taken.is_full()) {

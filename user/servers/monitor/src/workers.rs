@@ -1,8 +1,8 @@
-//! Threads that make calls which take time, so that the monitor's main thread never waits for a server.
+//! Workers: threads that make slow calls, so that the monitor's main thread never waits for a server.
 //!
-//! A worker is started when no other is idle, and stays. Whoever started a process that is gone cancels what a worker
-//! does for it: a server forgets those who wait when it hears that their process has ended, and the worker, which lives
-//! on, would wait for ever.
+//! A worker is started when no other is idle, and stays. When a process has ended, the calls that workers make for it
+//! are cancelled: a server drops the waits of a process of whose end it is told, and the worker, which goes on, would
+//! wait for ever.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,48 +20,47 @@ use crate::processes;
 use crate::services::{Request, Services};
 use crate::slots::Caps;
 
-/// Bytes of a worker's stack.
+/// Size of a worker's stack in bytes.
 const STACK: usize = 32 * 1024;
 
-/// What a worker does.
+/// A worker's task.
 pub enum Task {
-    /// Asks a server of this core.
+    /// A call to a server of this core.
     Serve(Box<Request>),
-    /// Asks this core's process server or memory server.
+    /// A call to this core's process server or memory server.
     Processes(processes::Task),
-    /// Something about capabilities.
+    /// A task about capabilities.
     Capabilities(capabilities::Task),
 }
 
-/// For whom a worker works: the server's number, and the badge with which it is asked.
+/// The client of a task: the server's number, and the badge with which it is called.
 pub type Client = (u64, u64);
 
-/// A worker, as it and the main thread see it.
+/// State shared by a worker and the main thread.
 pub struct Worker {
     task: Mutex<Option<Task>>,
     given: Condvar,
-    /// It is in a call that can be cancelled: what it touches until the call is over is there, so that no page fault is
-    /// cancelled instead.
+    /// Set while the worker is in a call that can be cancelled. What it touches until the call is over is already
+    /// mapped, so that no page fault is cancelled instead.
     pub is_calling: AtomicBool,
-    /// What it does is wanted no more.
+    /// Set if the task is cancelled.
     pub is_cancelled: AtomicBool,
 }
 
-/// What workers and the main thread share.
+/// State shared by all workers and the main thread.
 pub struct Shared {
     /// The servers of this core.
     pub services: Arc<Services>,
-    /// Who is done, and the answer.
+    /// Workers that are done, with their results.
     done: Mutex<Vec<(usize, Product)>>,
     /// Wakes the main thread.
     wake: Cap<Notification>,
 }
 
-/// What comes of a worker's work: the answer, and capabilities that are part of it.
+/// Result of a task: the reply, and its capabilities.
 pub struct Product {
-    /// The answer.
     pub words: Words,
-    /// Whoever takes it out has them from then on.
+    /// Whoever takes these out owns them.
     pub caps: Caps,
 }
 
@@ -71,14 +70,14 @@ impl From<Words> for Product {
     }
 }
 
-/// What a worker does: who is to be answered, for whom it is, and whether it can take for ever.
+/// A worker's job: the party that gets the reply, the client, and whether it can block for ever.
 type Job<O> = (O, Client, bool);
 
-/// A worker as the main thread knows it. `O` is who is to be answered.
+/// A worker, as the main thread sees it. `O` is the party that gets the reply.
 struct Member<O> {
     worker: Arc<Worker>,
     thread: Cap<Thread>,
-    /// What it runs on, and how much of that it had used when it was looked at last.
+    /// Its scheduling context, and how much time it had used at the last check.
     context: Cap<SchedulingContext>,
     used: u64,
     job: Option<Job<O>>,
@@ -92,24 +91,24 @@ pub struct Pool<O> {
 }
 
 impl<O> Pool<O> {
-    /// At most so many workers; none at first.
+    /// Returns a pool without workers, which starts at most `limit`.
     pub fn new(limit: usize, services: Arc<Services>, wake: Cap<Notification>) -> Pool<O> {
         let shared = Arc::new(Shared { services, done: Mutex::new(Vec::new()), wake });
         Pool { shared, members: Vec::new(), limit }
     }
 
-    /// A worker that is idle, or a new one.
+    /// Returns an idle or a new worker.
     fn idle(&mut self) -> Option<usize> {
         self.members.iter().position(|member| member.job.is_none()).or_else(|| self.add())
     }
 
-    /// Whether a worker is idle, or one more can be started.
+    /// Returns whether a worker is idle, or one more can be started.
     pub fn has_room(&mut self) -> bool {
         self.idle().is_some()
     }
 
-    /// Lets a worker do something, which can take for ever or not. Answers who asked, if all workers are at work and no
-    /// more can be started.
+    /// Gives a worker a task, which can block for ever or not. Returns the origin if all workers are busy and no more
+    /// can be started.
     pub fn start(&mut self, origin: O, client: Client, task: Task, takes_long: bool) -> Result<(), O> {
         let idle = self.idle();
         let Some(member) = idle.and_then(|place| self.members.get_mut(place)) else { return Err(origin) };
@@ -136,14 +135,14 @@ impl<O> Pool<O> {
         let builder = thread::Builder::new().stack_size(STACK).name("worker");
         let handle = builder.spawn(move || own.work(number, &shared)).ok()?;
         let (thread, context) = (handle.thread()?, handle.scheduling()?);
-        // It never ends.
+        // The thread never ends.
         handle.detach();
         self.members.push(Member { worker, thread, context, used: 0, job: None });
         Some(number)
     }
 
-    /// Takes out who is to be answered, for whom it was done and whether it could take for ever, and the answer.
-    /// `charge` is told for whom how many ticks were used.
+    /// Removes a finished task: the party that gets the reply, the client, whether it could block for ever, and the
+    /// result. `charge` gets the origin and the ticks used.
     pub fn finished(&mut self, charge: impl FnOnce(&O, u64)) -> Option<(O, Client, bool, Product)> {
         let (number, product) = self.shared.done.lock().pop()?;
         let member = self.members.get_mut(number)?;
@@ -154,7 +153,7 @@ impl<O> Pool<O> {
         Some((origin, client, took_long, product))
     }
 
-    /// Who waits for what is being done for a client, so that who has gone can be taken out.
+    /// Returns the origins of a client's tasks, so that those that have given up can be removed.
     pub fn origins(&mut self, client: impl Fn(Client) -> bool) -> impl Iterator<Item = (&mut O, &AtomicBool)> {
         self.members.iter_mut().filter_map(move |member| {
             let (origin, ..) = member.job.as_mut().filter(|(_, of, _)| client(*of))?;
@@ -162,7 +161,7 @@ impl<O> Pool<O> {
         })
     }
 
-    /// Ends what is done for whom. Answers whether nothing is done any more; otherwise it is to be called again.
+    /// Cancels matching tasks. Returns whether none is left; otherwise it has to be called again.
     pub fn cancel(&mut self, for_whom: impl Fn(&O, Client) -> bool) -> bool {
         let mut is_over = true;
         let is_it = |member: &&Member<O>| member.job.as_ref().is_some_and(|(origin, of, _)| for_whom(origin, *of));
@@ -182,7 +181,7 @@ impl<O> Pool<O> {
 }
 
 impl Worker {
-    /// Does one thing after another.
+    /// Carries out one task after another.
     fn work(&self, number: usize, shared: &Shared) {
         let mut room = crate::services::Room::new();
         loop {
@@ -195,7 +194,7 @@ impl Worker {
                 Task::Capabilities(task) => capabilities::carry_out(&task).into(),
             };
             shared.done.lock().push((number, product));
-            // It is there as long as this process.
+            // The notification exists as long as this process.
             let _ = shared.wake.signal();
         }
     }

@@ -1,4 +1,4 @@
-//! Capabilities on their way between cores, with kernels that are none.
+//! Tests of capability transfers between cores, with fake kernels.
 
 mod world;
 
@@ -33,8 +33,7 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     world.check_empty();
 }
 
-/// The monitor once knew of a process that was sent an endpoint no more than its number, so each was a family of its
-/// own.
+/// The monitor once knew only the number of a process that was sent an endpoint, so each was a family of its own.
 #[test]
 fn an_endpoint_that_is_sent_is_for_a_process_of_a_known_family() {
     let mut world = World::new(2);
@@ -51,10 +50,10 @@ fn an_endpoint_that_is_sent_is_for_a_process_of_a_known_family() {
     world.check_empty();
 }
 
-/// In a badge: of the first family of the core.
+/// In a badge: the first family of the core.
 const FAMILY: u64 = 1 << tench_abi::power::FAMILY_SHIFT;
 
-/// On one core, whoever was given a copy cannot take back those of others. No more can he on others.
+/// On one core, the holder of a copy cannot revoke those of others. Nor can it on other cores.
 #[test]
 fn who_was_given_a_copy_takes_nothing_back() {
     let mut world = World::new(2);
@@ -63,7 +62,7 @@ fn who_was_given_a_copy_takes_nothing_back() {
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
     assert_eq!(world.answer(given), Ok(()));
     let (.., copy) = world.letter(taker);
-    // The same frame, as another process of the same core has it.
+    // This is the same frame, held by another process of the same core.
     let revoked = world.revoke(0, SENDER + 1, frame);
     assert_eq!(world.answer(revoked), Err(Error::NotAllowed));
     assert!(world.kernel(1).caps.contains_key(&copy.0), "it is there still");
@@ -72,8 +71,7 @@ fn who_was_given_a_copy_takes_nothing_back() {
     world.check_empty();
 }
 
-/// What was sent with a message counts for a process of which the monitor may know no family; it is that process's all
-/// the same.
+/// What was sent with a message may count to a process of unknown family; the process itself is still the granter.
 #[test]
 fn who_sent_something_takes_it_back_whatever_family_is_known() {
     for (sent_as, asked_as) in [(SENDER, FAMILY | SENDER), (FAMILY | SENDER, SENDER)] {
@@ -91,7 +89,7 @@ fn who_sent_something_takes_it_back_whatever_family_is_known() {
     }
 }
 
-/// Whoever revokes meets copies on other cores, and need ask nobody else to have them taken back.
+/// A process whose revoke meets copies on other cores need not request anything else to have them revoked.
 #[test]
 fn what_somebody_wanted_to_delete_is_taken_back() {
     let mut world = World::new(3);
@@ -114,7 +112,7 @@ fn what_somebody_wanted_to_delete_is_taken_back() {
     world.check_empty();
 }
 
-/// What goes along with a message lies in the mail until the message comes, and is nobody else's.
+/// An attachment stays in the mailbox until its message comes, and nobody else can get it.
 #[test]
 fn memory_for_a_message_is_claimed_by_its_number() {
     let mut world = World::new(3);
@@ -136,7 +134,7 @@ fn memory_for_a_message_is_claimed_by_its_number() {
     world.check_empty();
 }
 
-/// A core that stops sends no message any more for which its memory came.
+/// A core that has stopped sends no more messages for attachments that have come.
 #[test]
 fn memory_for_messages_of_a_core_that_stops_is_dropped() {
     let mut world = World::new(2);
@@ -145,7 +143,7 @@ fn memory_for_messages_of_a_core_that_stops_is_dropped() {
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
     assert_eq!(world.answer(given), Ok(()));
     let (.., copy) = world.letter(taker);
-    // It is the owner's own memory that comes home: the mail alone would keep it.
+    // The owner's own memory comes home: only the mailbox would keep it.
     let given = world.give(1, SENDER, copy, 0, MONITOR, FREIGHT | 1);
     assert_eq!(world.answer(given), Ok(()));
     assert_eq!(world.cores[0].count().2, 1);
@@ -155,7 +153,7 @@ fn memory_for_messages_of_a_core_that_stops_is_dropped() {
     assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
 }
 
-/// Memory that a monitor itself has lent is told when it has come back, on whichever core.
+/// A monitor learns when memory that it has lent itself has come back, on whichever core.
 #[test]
 fn memory_that_a_monitor_has_lent_comes_back_to_it() {
     for at in [0, 1] {
@@ -200,7 +198,7 @@ fn a_copy_is_sent_on_to_a_third_core_and_to_its_owner() {
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 1);
     assert_eq!(world.answer(given), Ok(()));
     let (.., copy) = world.letter(taker);
-    // Less than all rights were sent on.
+    // The copy is sent on with fewer rights.
     world.kernel(1).caps.get_mut(&copy.0).unwrap().rights = Rights::READ;
     let (third, owner) = (world.take(2, 5), world.take(0, 6));
     let gifts = [world.give(1, RECEIVER, copy, 2, 5, 2), world.give(1, RECEIVER, copy, 0, 6, 3)];
@@ -209,7 +207,7 @@ fn a_copy_is_sent_on_to_a_third_core_and_to_its_owner() {
     assert_eq!((from, word, world.kernel(2).caps[&there.0].rights), (first(1) | RECEIVER, 2, Rights::READ));
     let (_, word, here) = world.letter(owner);
     assert_eq!((word, world.kernel(0).caps[&here.0].rights), (3, Rights::READ));
-    // Only its owner takes it back.
+    // Only its owner can revoke it.
     let revoked = world.revoke(1, RECEIVER, copy);
     assert_eq!(world.answer(revoked), Err(Error::Borrowed));
     let revoked = world.revoke(0, SENDER, frame);
@@ -226,7 +224,7 @@ fn lent_memory_comes_back_with_all_that_was_made_of_it() {
     let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
     assert_eq!(world.answer(lent), Ok(()));
     let (.., _borrowed) = world.letter(taker);
-    // A frame that is made of it is sent to the third core, and to the lender.
+    // A frame made of it is sent to the third core, and to the lender.
     let frame = world.make(1, Kind::Frame, 0x40_2000, PAGE);
     let (third, lender) = (world.take(2, 5), world.take(0, SENDER));
     let gifts = [world.give(1, RECEIVER, frame, 2, 5, 2), world.give(1, RECEIVER, frame, 0, SENDER, 3)];
@@ -256,7 +254,7 @@ fn memory_is_lent_to_one_core_and_unused() {
     let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
     assert_eq!(world.answer(lent), Ok(()));
     let (.., borrowed) = world.letter(taker);
-    // Lent on: it counts as made of what was borrowed.
+    // It is lent on, so it counts as derived from what was borrowed.
     let taker = world.take(2, 5);
     let on = world.give(1, RECEIVER, borrowed, 2, 5, 1);
     assert_eq!(world.answer(on), Ok(()));
@@ -281,7 +279,7 @@ fn what_cannot_be_sent_is_refused_and_leaves_nothing() {
     let given = world.give(0, SENDER, device, 1, RECEIVER, 0);
     assert_eq!(world.answer(given), Err(Error::DeviceMemory));
     world.check_empty();
-    // Each of the calls of both kernels is refused once.
+    // Each call to either kernel fails once.
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
     for (at, patience) in [(0, 0), (1, 0), (1, 1)] {
         world.kernel(at).patience = Some(patience);
@@ -290,7 +288,7 @@ fn what_cannot_be_sent_is_refused_and_leaves_nothing() {
         world.kernel(at).patience = None;
         world.check_empty();
     }
-    // Memory that somebody has there.
+    // Some process there has this memory.
     world.make(1, Kind::Frame, 0x10_0000, PAGE);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
     assert_eq!(world.answer(given), Err(Error::Refused));
@@ -312,7 +310,7 @@ fn a_mailbox_fills_up_for_who_fills_it() {
     assert_eq!(sent, 128);
     let other = world.give(0, SENDER + 1, frame, 1, RECEIVER, 7);
     assert_eq!(world.answer(other), Ok(()));
-    // On its own core it counts as well.
+    // A transfer within its own core counts as well.
     let local = world.make(1, Kind::Frame, 0x20_0000, PAGE);
     let given = world.give(1, 3, local, 1, RECEIVER, 8);
     assert_eq!(world.answer(given), Ok(()));
@@ -364,7 +362,7 @@ fn a_core_that_is_lost_has_nothing_any_more() {
     assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
 }
 
-/// Of what a core that is not the first says about the end of another, the own kernel knows whether it is so.
+/// If a core other than the first reports the end of another, the own kernel is asked whether it is so.
 #[test]
 fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
     let mut world = World::new(4);
@@ -386,13 +384,13 @@ fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
     assert!(world.cores[2].stop(core(1)));
     assert_eq!(world.answer(revoked), Ok(()));
     assert_eq!(world.cores[2].awaited(), Cores::NONE);
-    // The first has heard it, and is believed.
+    // The first has been told, and is trusted.
     assert_eq!([0, 2, 3].map(|at: usize| world.cores[at].is_closed(core(1))), [true; 3]);
     assert!(world.cores[2].stop(core(1)), "it stays so");
     assert_eq!(world.kernel(2).revoke(frame), Ok(()), "nobody else has it");
 }
 
-/// The owner, whose frame is sent on by another core, has no channel to where it goes: what it says waits until it has
+/// The owner has no channel to the receiver of its frame, which another core sends on: its events wait until there is
 /// one.
 #[test]
 fn what_is_to_be_said_waits_for_its_channel() {
@@ -432,7 +430,7 @@ fn what_no_monitor_says_is_counted_and_changes_nothing() {
     };
     for _ in 0..20_000 {
         let words: Vec<u64> = (0..random() % 9).map(|_| random() >> (random() % 40)).collect();
-        // A core takes back what it has sent: that is no mistake.
+        // A core revokes what it has sent: that is no violation.
         if words.first().is_none_or(|word| word & 0xff != 6) {
             world.cores[1].receive(core(0), 32 + (random() % 6) as u16, &words);
         }

@@ -1,22 +1,22 @@
-//! What is easier to use than the requests themselves.
+//! Conveniences on top of the requests.
 
 use crate::Failure;
 use crate::protocol::{Error, Monitor};
 
 impl Monitor {
-    /// The core on which the fewest processes run ([`load`](Monitor::load)); of several the one with the lowest number.
-    /// Cores that do not answer are passed over.
+    /// Returns the core on which the fewest processes run ([`load`](Monitor::load)), the lowest-numbered if there are
+    /// several. Cores that do not reply are skipped.
     ///
-    /// What is counted is what somebody has started, whether it works or waits. So what is started one after another is
-    /// spread evenly, before any of it has used the processor; how busy servers are, and how much each program has to
-    /// do, nobody knows before.
+    /// All started processes count, whether they work or wait. So processes that are started one after another are
+    /// spread evenly, before any of them has used the processor; how busy servers are, and how much each program will
+    /// do, cannot be known before.
     pub fn least_loaded(self) -> Result<u64, Failure> {
         let (count, _) = self.cores()?;
         least((0..count).map(|core| (core, self.load(core))))
     }
 }
 
-/// The first of those with the lowest load. Whoever lost the way to the monitor is told.
+/// Returns the first of the cores with the lowest load. Fails if the connection to the monitor was lost.
 fn least(loads: impl Iterator<Item = (u64, Result<u64, Failure>)>) -> Result<u64, Failure> {
     let mut best: Option<(u64, u64)> = None;
     for (core, load) in loads {

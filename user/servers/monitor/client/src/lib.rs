@@ -1,4 +1,4 @@
-//! Client and protocol of the monitor. What it does: docs/manual/cores.md.
+//! Client and protocol of the monitor. Behaviour of the server: docs/manual/cores.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -9,5 +9,5 @@ pub mod protocol;
 
 pub use protocol::{Error, Monitor};
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;

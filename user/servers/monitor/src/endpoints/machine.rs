@@ -1,4 +1,4 @@
-//! The system calls of the books ([`tench_monitor::proxies`]).
+//! System calls of the ledger ([`tench_monitor::proxies`]).
 
 use alloc::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ pub(super) struct Machine {
     own: BTreeMap<u64, (What, CapAddress)>,
 }
 
-/// A copy in a slot of its own.
+/// Copies a capability to a new slot.
 pub(super) fn copy(from: Cap<Endpoint>, rights: Rights, badge: u64) -> core::result::Result<CapAddress, Error> {
     let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
     from.mint_to(slot, rights, badge).map(|_| slot).inspect_err(|_| memory::free_slot(slot))
 }
 
 impl Machine {
-    /// Receives at `common` what is asked of the proxies that have it in common.
+    /// Returns the machine; requests to proxies that share an endpoint arrive at `common`.
     pub(super) fn new(inbox: Inbox, signals: Signals, common: Cap<Endpoint>) -> Machine {
         Machine { inbox, signals, common, own: BTreeMap::new() }
     }
@@ -48,9 +48,9 @@ impl proxies::Kernel for Machine {
     fn is_used(&self, slot: CapAddress) -> bool {
         match KERNEL.holders(OWN_SPACE, slot) {
             Ok(found) => found.others,
-            // Somebody has revoked all that are like it: nobody has it.
+            // All capabilities to this object were revoked: nobody holds it.
             Err(Error::InvalidCapability) => false,
-            // What the kernel does not say is not known to be unused.
+            // If the kernel does not tell, the proxy counts as used.
             Err(_) => true,
         }
     }
@@ -87,7 +87,7 @@ impl proxies::Kernel for Machine {
     }
 
     fn close(&mut self, proxy: u64) -> bool {
-        // The thread that receives at it ends, and gives the slot back.
+        // The thread that receives at the endpoint ends, and frees the slot.
         match self.own.remove(&proxy) {
             Some((What::Endpoint, slot)) => drop(OWN_SPACE.delete_at(slot)),
             Some((What::Notification, slot)) => {

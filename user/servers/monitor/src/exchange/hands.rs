@@ -1,4 +1,5 @@
-//! What the protocol's steps do: to the kernel, to the mail, and to the lines that wait to be sent.
+//! The executor carries out the effects of the protocol's steps: on the kernel, on the mailbox, and on the queues of
+//! events to be sent.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -14,58 +15,58 @@ use super::{Kernel, LIMITS, MONITOR, Parcel, reason};
 use crate::proxies::Carried;
 use tench_monitor_client::protocol::{Error as Why, place};
 
-/// The original's side: what stands for copies on other cores.
+/// An exported capability: at the owner, it stands for the copies on other cores.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StandIn {
     pub slot: CapAddress,
     pub shape: Shape,
-    /// Who sent it first: core and process.
+    /// Core and process that first sent the object.
     pub giver: u64,
 }
 
 impl StandIn {
-    /// Whether the monitor itself sent it.
+    /// Returns whether the monitor itself sent the object.
     pub const fn is_own(&self) -> bool {
         place(self.giver).1 == MONITOR
     }
 }
 
-/// The copy's side: what all copies here were made of.
+/// An imported capability, from which all copies here were made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root {
     pub slot: CapAddress,
     pub shape: Shape,
-    /// It stays, whoever uses it: memory that this core was given, or a channel of the monitor itself.
+    /// Set if the root stays while unused: memory given to this core, or a channel of the monitor itself.
     pub is_kept: bool,
-    /// It is the channel of the monitor itself to this core.
+    /// Set if the root is the monitor's own channel to this core.
     pub link: Option<Core>,
 }
 
-/// What a request to the protocol is about.
+/// The purpose of a request to the protocol.
 #[derive(Debug)]
 pub(super) enum Purpose<P> {
-    /// Something is sent.
+    /// A transfer.
     Send(Parcel<P>),
-    /// Something is taken back, as one of a [`Recall`].
+    /// A revocation, as one of a [`Recall`].
     Recall(u64),
 }
 
-/// Several objects that one client takes back.
+/// Several objects that one client revokes.
 #[derive(Debug)]
 pub(super) struct Recall<P> {
     pub who: Option<P>,
-    /// Who takes it back: a badge without powers.
+    /// The requester: a badge without powers.
     pub from: u64,
     pub left: usize,
     pub result: Result<(), Why>,
 }
 
-/// Somebody is to be answered.
+/// A reply to be sent.
 #[derive(Debug)]
 pub enum Done<P> {
-    /// With nothing, or with why not.
+    /// Completion or an error.
     Answer(P, Result<(), Why>),
-    /// With a letter.
+    /// A transfer.
     Letter(P, super::mail::Letter),
 }
 
@@ -77,39 +78,39 @@ pub(super) struct Hands<K, P> {
     pub roots: BTreeMap<ObjectId, Root>,
     pub requests: BTreeMap<u64, Purpose<P>>,
     pub recalls: BTreeMap<u64, Recall<P>>,
-    /// Whose the requests are.
+    /// Quota of requests, by requester.
     pub askers: Places,
-    /// Whose the objects are that are on other cores.
+    /// Quota of objects on other cores, by granter.
     pub givers: Places,
     /// Memory that this monitor itself has given away, and that has come back.
     pub returned: Vec<u64>,
     pub mail: Mail<P>,
     pub done: VecDeque<Done<P>>,
     pub deletions: VecDeque<ObjectId>,
-    /// Endpoints that go to other cores.
+    /// Endpoints to be sent to other cores.
     pub leaving: VecDeque<Parcel<P>>,
-    /// Endpoints that came from others, with tickets.
+    /// Endpoints that have come from other cores, with reservations.
     pub arriving: VecDeque<(Core, u64, Carried)>,
-    /// Stand-ins that the kernel did not let go yet.
+    /// Pending unexports: exported capabilities that the kernel still keeps.
     pub stubborn: Vec<CapAddress>,
-    /// Lines for each core.
+    /// Events queued for each core.
     pub lines: Vec<VecDeque<Line>>,
-    /// How many that are.
+    /// Number of unsent events.
     pub unsaid: usize,
-    /// A core has stopped since it was looked.
+    /// Set if a core has stopped since the last check.
     pub has_lost: bool,
-    /// To which of them there is a channel.
+    /// Cores to which there is a channel.
     pub connected: Cores,
-    /// Which of them have stopped.
+    /// Cores that have stopped.
     pub closed: Cores,
-    /// To which there should be one.
+    /// Cores to which a channel is needed.
     pub wanted: Cores,
-    /// Which cores want one: who, and to whom.
+    /// Requests for channels: from which core, and to which.
     pub links: VecDeque<(Core, Core)>,
-    /// For which more waits than there can be.
+    /// Overflowed cores: more events are queued for them than the protocol allows.
     pub overdue: Cores,
     pub most_lines: usize,
-    /// The request that the step at hand is about.
+    /// The request that the current step is about.
     pub current: Option<u64>,
     pub last: u64,
 }
@@ -146,13 +147,13 @@ impl<K: Kernel, P> Hands<K, P> {
         }
     }
 
-    /// A name for a request.
+    /// Returns a new name for a request.
     pub fn name(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// Says something to another core, in the order in which it is said.
+    /// Queues an event for another core. Events are sent in the order in which they are queued.
     pub fn say(&mut self, to: Core, line: Line) {
         if self.closed.has(to) {
             return;
@@ -169,7 +170,7 @@ impl<K: Kernel, P> Hands<K, P> {
         }
     }
 
-    /// Ends a parcel's way: answers whoever sent it, and keeps nothing of it.
+    /// Ends a transfer: sends the reply to the sender, and keeps nothing.
     pub fn finish(&mut self, parcel: Parcel<P>, result: Result<(), Why>) {
         if let Some(slot) = parcel.slot {
             self.kernel.delete(slot);
@@ -190,7 +191,7 @@ impl<K: Kernel, P> Hands<K, P> {
         }
     }
 
-    /// One of several objects has been taken back.
+    /// Notes that one of several objects has been revoked.
     fn recalled(&mut self, number: u64, result: Result<(), Why>) {
         let Some(recall) = self.recalls.get_mut(&number) else { return };
         self.askers.give_back(identity(recall.from));
@@ -203,7 +204,7 @@ impl<K: Kernel, P> Hands<K, P> {
         }
     }
 
-    /// Takes a stand-in's mark away, and the stand-in. Answers whether the kernel let it go.
+    /// Unexports and deletes a capability. Returns whether the kernel permitted that.
     pub fn release(&mut self, slot: CapAddress) -> bool {
         let is_free = self.kernel.unexport(slot).is_ok();
         if is_free {
@@ -212,13 +213,12 @@ impl<K: Kernel, P> Hands<K, P> {
         is_free
     }
 
-    /// Whether somebody here is meant by a name. What a core has asked for that has stopped is nobody's: it names
-    /// nobody any more.
+    /// Returns whether a reservation matches a name. Requests of a core that has stopped match none.
     fn may_arrive(&self, name: Name) -> bool {
         !self.closed.has(name.0) && self.mail.may_arrive(name)
     }
 
-    /// A copy for somebody here of what lies in a slot.
+    /// Makes a copy for a local process from the capability in a slot.
     fn deliver(
         &mut self,
         object: ObjectId,
@@ -234,7 +234,7 @@ impl<K: Kernel, P> Hands<K, P> {
 
 impl<K: Kernel, P> Effects for Hands<K, P> {
     fn send(&mut self, to: Core, message: Message) {
-        // For whom it is has to be known there; a channel is in order, so at once or before.
+        // The other core has to know the receiver. A channel keeps the order, so the event is sent before the message.
         let named = match message {
             Message::Grant { asker, request, .. } if asker == self.core => Some((to, request, self.core)),
             Message::Ask { to: receiver, request, .. } => Some((receiver, request, to)),
@@ -257,7 +257,7 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
                 self.finish(parcel, result.map_err(|error| reason(error, why)));
             }
             Some(Purpose::Recall(number)) => {
-                // The memory around it is being taken back, and with it what is left.
+                // The memory around it is being revoked, and the rest goes with it.
                 let result = if result == Err(Error::MemoryWithdrawn) { Ok(()) } else { result };
                 self.recalled(number, result.map_err(|error| reason(error, None)));
             }

@@ -1,21 +1,21 @@
-//! What monitors say to each other about capabilities: events of at most seven words, one line of the channel each.
+//! Events about capabilities between monitors: at most seven words each, which fit in one line of the channel.
 //!
 //! ```text
-//! event      words                       says
-//! AGREE      the words of a Message      what the protocol says (tench_foreign)
-//! ADDRESS    request, ticket, owner      what comes from its owner under this name of a request of the sender's is for who
-//!                                        holds the ticket
-//! DROP       ticket                      nothing will come for it
-//! LOST       core                        the first core's monitor says that this core has stopped
-//! LINK       core                        to the first core's monitor: the sender needs a channel to this core
-//! ENDPOINT   ticket, a capability        an endpoint or a notification for who holds the ticket (crate::proxies)
+//! event      words                            meaning
+//! AGREE      the words of a Message           a message of the protocol (tench_foreign)
+//! ADDRESS    request, reservation, owner      what comes from the owner under the name of this request of the sender's
+//!                                             is for the holder of the reservation
+//! DROP       reservation                      nothing will come for the reservation
+//! LOST       core                             the first core's monitor reports that this core has stopped
+//! LINK       core                             to the first core's monitor: the sender needs a channel to this core
+//! ENDPOINT   reservation, a capability        an endpoint or notification for the reservation (crate::proxies)
 //!
-//! request    words                       answer
-//! ADMIT      asker, process, word        what became of it, ticket
-//! GROW       bytes, free bytes there     what became of it, bytes that were given
+//! request    words                            reply
+//! ADMIT      requester, process, word         outcome, reservation
+//! GROW       bytes, free bytes there          outcome, bytes given
 //! ```
-//! A *ticket* is a place in the mail of the receiving core: it is asked for before anything is sent, so that whoever
-//! sends learns first that the process exists and has room.
+//! A *reservation* is an entry in the mailbox of the receiving core. It is requested before anything is sent, so the
+//! sender learns first that the process exists and has room.
 
 use arrayvec::ArrayVec;
 use tench_abi::power::{self, identity};
@@ -26,19 +26,19 @@ use super::MONITOR;
 use crate::message::Malformed;
 use crate::proxies::Carried;
 
-/// What is asked or said.
+/// Numbers of events and requests.
 pub mod operation {
     /// Event: a message of the protocol.
     pub const AGREE: u16 = 32;
-    /// Event: for whom a capability is that was asked for under a name.
+    /// Event: the receiver of a capability that was requested under a name.
     pub const ADDRESS: u16 = 33;
-    /// Event: a ticket is not needed any more.
+    /// Event: a reservation is no longer needed.
     pub const DROP: u16 = 34;
-    /// Request: whether a process takes a capability.
+    /// Request: a reservation for a process.
     pub const ADMIT: u16 = 35;
     /// Event: a core has stopped.
     pub const LOST: u16 = 36;
-    /// Request: whether the core gives memory.
+    /// Request: memory from a core.
     pub const GROW: u16 = 38;
     /// Event: a channel to another core is needed.
     pub const LINK: u16 = 37;
@@ -51,20 +51,20 @@ pub mod operation {
 pub enum Line {
     /// A message of the protocol.
     Agree(Message),
-    /// What comes from this core under the name of this request of the sender's is for who holds the ticket.
+    /// What comes from this core under the name of this request of the sender's is for the holder of the reservation.
     Address(RequestId, u64, Core),
-    /// Nothing will come for this ticket.
+    /// Nothing will come for this reservation.
     Drop(u64),
     /// This core has stopped.
     Lost(Core),
     /// The sender needs a channel to this core.
     Link(Core),
-    /// This endpoint or notification is for who holds the ticket.
+    /// This endpoint or notification is for the holder of the reservation.
     Endpoint(u64, Carried),
 }
 
 impl Line {
-    /// Its operation and words.
+    /// Returns the event's number and words.
     pub fn encode(&self) -> (u16, ArrayVec<u64, WORDS>) {
         let words = |words: &[u64]| words.iter().copied().collect();
         match self {
@@ -82,7 +82,7 @@ impl Line {
         }
     }
 
-    /// What an event says. `None` if it is none of these.
+    /// Returns the event that the words describe, or `None` if they describe none.
     pub fn decode(operation: u16, words: &[u64]) -> Option<Line> {
         match (operation, words) {
             (operation::AGREE, words) => Message::decode(words.try_into().ok()?).ok().map(Line::Agree),
@@ -100,27 +100,27 @@ impl Line {
     }
 }
 
-/// The core of this number, if there can be one.
+/// Returns the core of this number, if there can be one.
 fn core(number: u64) -> Option<Core> {
     Core::new(u8::try_from(number).ok()?)
 }
 
-/// A core that wants memory.
+/// A core's request for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// How much it wants, in bytes.
+    /// Bytes that it wants.
     pub bytes: u64,
-    /// How much it has free.
+    /// Bytes that it has free.
     pub free: u64,
 }
 
 impl Growth {
-    /// Its words.
+    /// Returns the request's words.
     pub const fn encode(&self) -> [u64; 2] {
         [self.bytes, self.free]
     }
 
-    /// What words say.
+    /// Returns the request that the words describe.
     pub fn decode(words: &[u64]) -> Result<Growth, Malformed> {
         match *words {
             [bytes, free] => Ok(Growth { bytes, free }),
@@ -129,24 +129,24 @@ impl Growth {
     }
 }
 
-/// Who wants to send a capability to whom, with which word. A monitor is [`MONITOR`].
+/// A request for a reservation: a sender, a receiver and a word. A monitor is [`MONITOR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
-    /// Who sends: the badge of the process, without powers.
+    /// The sending process: a badge without powers.
     pub asker: u64,
-    /// Who is to have it.
+    /// The receiving process.
     pub process: u64,
-    /// What it is for.
+    /// Word by which the receiver recognizes the purpose.
     pub word: u64,
 }
 
 impl Admission {
-    /// Its words.
+    /// Returns the request's words.
     pub const fn encode(&self) -> [u64; 3] {
         [self.asker, self.process, self.word]
     }
 
-    /// What words say that have come from a core to `own`.
+    /// Returns the request in words that core `from` has sent to core `own`.
     pub fn decode(words: &[u64], from: u64, own: u64) -> Result<Admission, Malformed> {
         let &[asker, process, word] = words else {
             return Err(if words.len() < 3 { Malformed::TooShort } else { Malformed::TooLong });

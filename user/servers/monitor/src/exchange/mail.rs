@@ -1,11 +1,12 @@
-//! What was sent to processes of this core and not taken yet, and who waits for something.
+//! The mailbox holds transfers to processes of this core that have not been received yet, and the threads that wait for
+//! one.
 //!
-//! A letter is a place first, with a ticket by which its sender's core knows it; then it gets a name, under which the
-//! capability will arrive; then the capability, and then it is taken. Name and capability may come in either order,
-//! because a capability comes from the core that owns it, and the name from the core that sends it.
+//! A transfer begins as a reservation, by whose number its sender's core refers to it. Then it gets a name, under which
+//! the capability will arrive, then the capability; then it is received. Name and capability may come in either order,
+//! because the capability comes from the core that owns it, and the name from the core that sends it.
 //!
-//! Places are shared by the families of those who send ([`Places`]): who floods somebody else fills up his own. Who
-//! sends is a badge without powers.
+//! Entries are limited by fair-share quotas of the senders' families ([`Places`]): a sender that floods a receiver uses
+//! up its own quota. A sender is given as a badge without powers.
 
 use alloc::vec::Vec;
 
@@ -17,63 +18,62 @@ use tench_places::{Client, Places};
 
 use crate::freight::FREIGHT;
 
-/// Letters that there can be on a core.
+/// Maximum number of transfers on a core.
 pub const LETTERS: usize = 256;
-/// Capabilities that arrived before their names, at most.
+/// Maximum number of capabilities that have arrived before their names.
 const EARLY: usize = 64;
-/// Threads that wait for a letter, at most.
+/// Maximum number of threads that wait for a transfer.
 const TAKERS: usize = 128;
 
-/// What a request of a core is called.
+/// Name of a request: the requesting core, and its number.
 pub type Name = (Core, RequestId);
 
 /// A capability for a process, with a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// Who sent it: the badge of the process, without powers.
+    /// The sending process: a badge without powers.
     pub from: u64,
-    /// What it is for.
+    /// Word by which the receiver recognizes the purpose.
     pub word: u64,
-    /// For whom it is.
+    /// The receiving process.
     pub process: u64,
-    /// The capability.
     pub slot: CapAddress,
     ticket: u64,
     sender: Core,
 }
 
-/// A letter on its way.
+/// A transfer on its way.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     ticket: u64,
     sender: Core,
     process: u64,
-    /// Of which family that is, as far as something is to come for it.
+    /// The receiver's family, while something is to come.
     family: u64,
     from: u64,
     word: u64,
-    /// Under which it will come, and from which core.
+    /// The name and the core under which the capability will come.
     name: Option<(RequestId, Core)>,
     slot: Option<CapAddress>,
 }
 
 impl Place {
-    /// Whether it is memory for a message that follows.
+    /// Returns whether this is an attachment of a message that follows.
     const fn is_freight(&self) -> bool {
         self.process == super::MONITOR && self.word & FREIGHT != 0
     }
 
-    /// Whether what comes under a name is for it.
+    /// Returns whether what comes under a name is for this transfer.
     fn waits_for(&self, (sender, request): Name) -> bool {
         self.sender == sender && self.slot.is_none() && self.name.is_some_and(|(name, _)| name == request)
     }
 }
 
-/// All of it. `P` is who waits.
+/// The mailbox. `P` is a waiting receiver.
 pub struct Mail<P> {
     places: Places,
     letters: Vec<Place>,
-    /// With their owners.
+    /// Capabilities that have arrived before their names, with their owners.
     early: Vec<(Name, Core, CapAddress)>,
     takers: Vec<(u64, P)>,
     waiting: Places,
@@ -81,7 +81,7 @@ pub struct Mail<P> {
 }
 
 impl<P> Mail<P> {
-    /// Nothing.
+    /// Returns an empty mailbox.
     pub fn new() -> Mail<P> {
         Mail {
             places: Places::new(LETTERS),
@@ -93,12 +93,12 @@ impl<P> Mail<P> {
         }
     }
 
-    /// Whether somebody may send one more.
+    /// Returns whether `from` may send one more transfer.
     pub fn has_room(&self, from: u64) -> bool {
         self.places.may_take(Client::of_badge(from))
     }
 
-    /// Keeps a place for what `from` will send from the core `sender`.
+    /// Makes a reservation for what `from` will send from the core `sender`.
     pub fn reserve(&mut self, sender: Core, from: u64, to: Client, word: u64) -> Result<u64, Error> {
         if !self.has_room(from) {
             return Err(Error::MailboxFull);
@@ -111,8 +111,8 @@ impl<P> Mail<P> {
         Ok(ticket)
     }
 
-    /// What comes under this name from the core that owns it is for who has the ticket. Answers whether there is such a
-    /// ticket. If that core [has stopped](Self::lose), nothing comes any more.
+    /// Gives a reservation its name: the capability will come under this name from the core that owns it. Returns
+    /// whether there is such a reservation. If the owner [has stopped](Self::lose), the reservation ends.
     pub fn address(&mut self, (sender, request): Name, ticket: u64, owner: Core, has_stopped: bool) -> bool {
         let early = self.early.iter().position(|(name, ..)| *name == (sender, request));
         let Some(letter) = self.find(sender, ticket) else { return false };
@@ -134,18 +134,18 @@ impl<P> Mail<P> {
         letters.find(|letter| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none())
     }
 
-    /// For which process a ticket is, if nothing has come for it yet.
+    /// Returns the receiver of a reservation, if nothing has come for it yet.
     pub fn receiver(&mut self, sender: Core, ticket: u64) -> Option<Client> {
         let letter = self.find(sender, ticket).filter(|letter| letter.name.is_none())?;
         Some(Client { process: letter.process, family: letter.family })
     }
 
-    /// Whether something can arrive under a name.
+    /// Returns whether something can arrive under a name.
     pub fn may_arrive(&self, (sender, request): Name) -> bool {
         self.letters.iter().any(|letter| letter.waits_for((sender, request))) || self.early.len() < EARLY
     }
 
-    /// Something has arrived that [may](Self::may_arrive).
+    /// Takes in a capability that [may arrive](Self::may_arrive).
     pub fn arrive(&mut self, name: Name, owner: Core, slot: CapAddress) {
         match self.letters.iter().find(|letter| letter.waits_for(name)).map(|letter| letter.ticket) {
             Some(ticket) => self.put(name.0, ticket, slot),
@@ -153,14 +153,14 @@ impl<P> Mail<P> {
         }
     }
 
-    /// Puts a capability where a ticket says.
+    /// Gives a reservation its capability.
     pub fn put(&mut self, sender: Core, ticket: u64, slot: CapAddress) {
         if let Some(letter) = self.find(sender, ticket) {
             letter.slot = Some(slot);
         }
     }
 
-    /// Nothing will come for a ticket.
+    /// Ends a reservation for which nothing will come.
     pub fn drop(&mut self, sender: Core, ticket: u64) {
         let is_it = |letter: &Place| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none();
         if let Some(place) = self.letters.iter().position(is_it) {
@@ -169,14 +169,14 @@ impl<P> Mail<P> {
     }
 
     fn remove(&mut self, place: usize) -> Place {
-        // In order, so that a process gets what was sent first.
+        // The order is kept, so that a process receives first what was sent first.
         let letter = self.letters.remove(place);
         self.places.give_back(identity(letter.from));
         letter
     }
 
-    /// A core has stopped: what it sends, and what it owns, comes no more. Answers what came already for letters
-    /// without a name, and for messages of its.
+    /// Ends what a stopped core would still send, or owns. Returns the capabilities that had arrived without names or
+    /// as attachments of the core's messages.
     pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
         let comes_from_there =
             |letter: &Place| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
@@ -192,7 +192,7 @@ impl<P> Mail<P> {
         slots
     }
 
-    /// Somebody waits for a letter. Gives whoever it is back if too many do.
+    /// Queues a receiver. Returns it if too many are queued.
     pub fn wait(&mut self, client: Client, who: P) -> Result<(), P> {
         if !self.waiting.may_take(client) {
             return Err(who);
@@ -202,12 +202,12 @@ impl<P> Mail<P> {
         Ok(())
     }
 
-    /// Returns whether one more of a client may wait.
+    /// Returns whether one more thread of a client may wait.
     pub fn may_wait(&self, client: Client) -> bool {
         self.waiting.may_take(client)
     }
 
-    /// Takes out those who have gone.
+    /// Removes receivers that no longer wait.
     pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
         let gone: Vec<(u64, P)> = self.takers.extract_if(.., |(_, who)| has_gone(who)).collect();
         let waiting = &mut self.waiting;
@@ -219,7 +219,7 @@ impl<P> Mail<P> {
             .collect()
     }
 
-    /// The next letter for which somebody waits.
+    /// Returns the next transfer that has a waiting receiver.
     pub fn hand_out(&mut self) -> Option<(P, Letter)> {
         let has_taker = |letter: &Place| self.takers.iter().position(|(process, _)| *process == letter.process);
         let mut letters = self.letters.iter().enumerate();
@@ -231,7 +231,7 @@ impl<P> Mail<P> {
         Some((who, Letter { from, word, process, slot, ticket, sender }))
     }
 
-    /// The next letter to the monitor itself.
+    /// Returns the next transfer to the monitor itself.
     pub fn take_own(&mut self) -> Option<Letter> {
         let mut letters = self.letters.iter().enumerate();
         let is_own = |letter: &Place| letter.process == super::MONITOR && !letter.is_freight();
@@ -241,27 +241,27 @@ impl<P> Mail<P> {
         Some(Letter { from, word, process, slot, ticket, sender })
     }
 
-    /// Takes out what a core has sent for a message of its, under a number.
+    /// Removes an attachment that a core has sent, by its number.
     pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
         let is_it = |letter: &Place| letter.is_freight() && (letter.sender, letter.word) == (sender, FREIGHT | number);
         let place = self.letters.iter().position(|letter| letter.slot.is_some() && is_it(letter))?;
         self.remove(place).slot
     }
 
-    /// What the next letter for which somebody waits holds.
+    /// Returns the slot of the next transfer that has a waiting receiver.
     pub fn peek(&self) -> Option<CapAddress> {
         let has_taker = |letter: &&Place| self.takers.iter().any(|(process, _)| *process == letter.process);
         self.letters.iter().filter(|letter| letter.slot.is_some()).find(has_taker)?.slot
     }
 
-    /// What a letter held was taken back.
+    /// Removes the transfer in a slot, whose capability was revoked.
     pub fn discard(&mut self, slot: CapAddress) {
         if let Some(place) = self.letters.iter().position(|letter| letter.slot == Some(slot)) {
             self.remove(place);
         }
     }
 
-    /// Whoever waited had gone: it lies there again, first of all.
+    /// Puts a transfer back in front, because the receiver had gone.
     pub fn put_back(&mut self, letter: Letter) {
         let Letter { from, word, process, slot, ticket, sender } = letter;
         self.places.take(Client::of_badge(from));
@@ -269,7 +269,7 @@ impl<P> Mail<P> {
         self.letters.insert(0, Place { ticket, sender, process, family, from, word, name: None, slot: Some(slot) });
     }
 
-    /// The processes for which something lies here.
+    /// Returns the processes that have transfers here.
     pub fn receivers(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.letters.iter().map(|letter| letter.process).collect();
         all.retain(|process| *process != super::MONITOR);
@@ -278,7 +278,8 @@ impl<P> Mail<P> {
         all
     }
 
-    /// A process has ended: what lies here for it is nobody's. Places for which something will come stay until it has.
+    /// Removes the transfers to an ended process, and returns their slots. Reservations stay until their capability has
+    /// come.
     pub fn end(&mut self, process: u64) -> Vec<CapAddress> {
         let mut slots = Vec::new();
         let is_its = |letter: &Place| letter.process == process && letter.slot.is_some();
@@ -288,12 +289,12 @@ impl<P> Mail<P> {
         slots
     }
 
-    /// Whether something lies here, or will.
+    /// Returns whether there are transfers or reservations.
     pub fn has_letters(&self) -> bool {
         !self.letters.is_empty() || !self.early.is_empty()
     }
 
-    /// What is in use: letters, early capabilities, takers.
+    /// Returns the number of transfers, of early capabilities and of waiting receivers.
     pub fn count(&self) -> (usize, usize, usize) {
         (self.letters.len(), self.early.len(), self.takers.len())
     }

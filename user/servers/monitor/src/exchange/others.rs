@@ -1,4 +1,4 @@
-//! What the books of one monitor have to do with the monitors of other cores.
+//! The part of the ledger that concerns the monitors of other cores.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,38 +15,39 @@ use super::{Exchange, Kernel, MOST_LINKS, Parcel};
 use crate::proxies::Carried;
 
 impl<K: Kernel, P> Exchange<K, P> {
-    /// There is a channel to a core.
+    /// Notes that there is a channel to a core.
     pub fn connect(&mut self, core: Core) {
         self.hands.connected = self.hands.connected.with(core);
         self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
     }
 
-    /// Whether a core has stopped, as far as is known here.
+    /// Returns whether a core is known to have stopped.
     pub fn is_closed(&self, core: Core) -> bool {
         self.hands.closed.has(core)
     }
 
-    /// Something is to be said to a core to which there is no channel: which. Each is told once, until [it is asked
-    /// for](Self::want) again.
+    /// Returns a core to which events are queued but no channel exists. Each core is returned once, until its channel
+    /// [is requested](Self::want) again.
     pub fn wanted(&mut self) -> Option<Core> {
         let core = self.hands.wanted.iter().next()?;
         self.hands.wanted = self.hands.wanted.without(Cores::NONE.with(core));
         Some(core)
     }
 
-    /// Asks the first core's monitor for a channel to a core.
+    /// Requests a channel to a core from the first core's monitor.
     pub fn want(&mut self, core: Core) {
         if let Some(first) = Core::new(0) {
             self.hands.say(first, Line::Link(core));
         }
     }
 
-    /// Which core wants a channel, and to which.
+    /// Returns a core that wants a channel, and the core to which it wants it.
     pub fn link(&mut self) -> Option<(Core, Core)> {
         self.hands.links.pop_front()
     }
 
-    /// A letter to the monitor itself had the channel to a core, which it has mapped: the frame in this slot is a copy.
+    /// Keeps the channel to a core that a transfer to the monitor itself brought, and that is mapped; the slot has a
+    /// copy of its frame.
     pub fn keep_link(&mut self, slot: CapAddress, core: Core) {
         let Some(found) = self.hands.kernel.look(slot) else { return };
         for root in self.hands.roots.values_mut().filter(|root| root.shape == found.shape) {
@@ -54,7 +55,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// Untyped memory at an address was given to this core for good.
+    /// Notes that untyped memory at an address was given to this core for good.
     pub fn keep_memory(&mut self, base: u64) {
         let is_it = |shape: &Shape| shape.kind == Kind::Untyped && shape.base == base;
         for root in self.hands.roots.values_mut().filter(|root| is_it(&root.shape)) {
@@ -62,29 +63,29 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// Deletes what lies in a slot.
+    /// Deletes what a slot contains.
     pub fn discard(&mut self, slot: CapAddress) {
         self.hands.kernel.delete(slot);
     }
 
-    /// The next letter to the monitor itself.
+    /// Returns the next transfer to the monitor itself.
     pub fn own_letter(&mut self) -> Option<Letter> {
         self.hands.mail.take_own()
     }
 
-    /// Takes out what a core has sent for a message of its, under a number.
+    /// Removes an attachment that a core has sent, by its number.
     pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
         self.hands.mail.claim(sender, number)
     }
 
-    /// Whether there is.
+    /// Returns whether there is a channel to a core.
     pub fn is_connected(&self, core: Core) -> bool {
         self.hands.connected.has(core)
     }
 
-    /// A core says something. What it says wrongly is counted, and nothing else.
+    /// Handles a core's event. Violations are counted, and have no other effect.
     pub fn receive(&mut self, from: Core, operation: u16, words: &[u64]) {
-        // The first core's monitor may have said that it has stopped before all was read that it had said.
+        // The first core's monitor may have reported that the core has stopped before all its events were read.
         if self.hands.closed.has(from) {
             return;
         }
@@ -93,7 +94,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             Some(Line::Address(request, ticket, owner))
                 if self.hands.mail.address((from, request), ticket, owner, self.hands.closed.has(owner)) => {}
             Some(Line::Drop(ticket)) => self.hands.mail.drop(from, ticket),
-            // The first core's monitor is believed; of what another one says, the own kernel knows whether it is so.
+            // The first core's monitor is trusted; what another one reports is checked with the own kernel.
             Some(Line::Lost(core))
                 if core != from
                     && core != self.hands.core
@@ -101,7 +102,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             {
                 self.lose(core);
             }
-            // Each has one wish for each other core at a time.
+            // Each core has at most one request for each other core at a time.
             Some(Line::Link(core)) if self.hands.core.index() == 0 && self.hands.links.len() < MOST_LINKS => {
                 self.hands.links.push_back((from, core));
             }
@@ -110,12 +111,12 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// What is to be sent next to another core and is an endpoint, to which the protocol does not apply: it stays here.
+    /// Returns the next endpoint to be sent to another core. The protocol does not apply to it: the object stays here.
     pub fn leaving(&mut self) -> Option<Parcel<P>> {
         self.hands.leaving.pop_front()
     }
 
-    /// This is to be said about it, or it cannot be sent.
+    /// Queues the event with the endpoint's description, or fails the transfer.
     pub fn sent(&mut self, parcel: Parcel<P>, carried: Result<Carried, Error>) {
         if let Ok(carried) = carried {
             self.hands.say(parcel.to, Line::Endpoint(parcel.ticket, carried));
@@ -123,14 +124,14 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.finish(parcel, carried.map(drop));
     }
 
-    /// What came next of a core and is an endpoint: from where, for which ticket, and for which process that is, if
-    /// there is one.
+    /// Returns the next endpoint that has come from a core: the core, the reservation, its receiver if it exists, and
+    /// the description.
     pub fn arriving(&mut self) -> Option<(Core, u64, Option<Client>, Carried)> {
         let (from, ticket, carried) = self.hands.arriving.pop_front()?;
         Some((from, ticket, self.hands.mail.receiver(from, ticket), carried))
     }
 
-    /// It lies in a slot now; or nothing comes for the ticket.
+    /// Puts an endpoint's capability into the mailbox, or ends the reservation.
     pub fn arrived(&mut self, from: Core, ticket: u64, slot: Option<CapAddress>) {
         match slot {
             Some(slot) => self.hands.mail.put(from, ticket, slot),
@@ -138,7 +139,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// A core has stopped, or nothing that it says is believed any more.
+    /// Handles a core that has stopped, or whose messages are no longer trusted.
     pub fn lose(&mut self, core: Core) {
         if self.hands.closed.has(core) {
             return;
@@ -160,13 +161,13 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// The cores of which something is awaited here: one that says nothing may [have stopped](Self::stop).
+    /// Returns the cores of which something is awaited: a silent one may [have stopped](Self::stop).
     pub fn awaited(&self) -> Cores {
         self.machine.awaited()
     }
 
-    /// Looks whether a core is off. If it is, it has stopped, and all others hear of it, who look themselves. Answers
-    /// whether it is.
+    /// Checks whether a core is off. If so, handles that it has stopped, and tells all other cores, which check for
+    /// themselves. Returns whether the core is off.
     pub fn stop(&mut self, core: Core) -> bool {
         if core == self.hands.core || !self.hands.kernel.is_off(core) {
             return false;
@@ -186,19 +187,20 @@ impl<K: Kernel, P> Exchange<K, P> {
         }
     }
 
-    /// A core that takes in nothing: more waits for it than there can be if it keeps to the protocol.
+    /// Returns an overflowed core, which accepts nothing: more events are queued than there can be if it keeps to the
+    /// protocol.
     pub fn overdue(&mut self) -> Option<Core> {
         let core = self.hands.overdue.iter().next()?;
         self.hands.overdue = self.hands.overdue.without(Cores::NONE.with(core));
         Some(core)
     }
 
-    /// What is to be said next to a core.
+    /// Returns the next event for a core.
     pub fn next_line(&self, core: Core) -> Option<Line> {
         self.hands.lines.get(core.index())?.front().copied()
     }
 
-    /// It was said.
+    /// Marks the next event as sent.
     pub fn said(&mut self, core: Core) {
         let said = self.hands.lines.get_mut(core.index()).and_then(VecDeque::pop_front);
         self.hands.unsaid -= usize::from(said.is_some());

@@ -1,4 +1,4 @@
-//! What was asked of another core, and what it asks.
+//! Requests to another core, and requests from it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,46 +19,46 @@ use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
 use crate::slots::discard;
 
-/// What was asked of another core. It is small, because it is moved with each request and each answer.
+/// A request to another core. The type is small, because it is moved with each request and each reply.
 pub enum Asked {
-    /// Whether it answers; since when, and who is answered, if somebody is.
+    /// A ping: its start, and the requester that gets the reply, if there is one.
     Ping(Instant, Option<Pending<u64, Error>>),
-    /// Something about processes, by whom; whether it waits for the end of one; and who is answered, if somebody is.
+    /// A request about processes: the requesting process, whether it waits for the end of one, and the requester that
+    /// gets the reply, if there is one.
     Processes(u64, bool, Option<Asker>),
-    /// Something of a server there.
+    /// A request to a server there.
     Forward(Waiting),
-    /// Its process server, for this process, if it could be kept.
+    /// A request for the core's process server, for this process, if it could be kept.
     Endpoint(Client, Option<Pending<ToProcesses, Error>>),
-    /// Whether a process there takes what somebody here sends.
+    /// A request for a reservation for a transfer.
     Gift(Box<Gift>),
 }
 
-/// What a core was asked and has not answered, at the places of the requests in the channel. The channel lets in only
-/// answers to what is in flight, so what is at the place of an answer is what it answers, or nothing if nobody waits
-/// any more.
+/// Requests to a core without replies, at their positions in the channel. The channel accepts only replies to requests
+/// in flight, so the entry at a reply's position is its request, or empty if the reply is no longer awaited.
 pub struct Table {
-    /// As many as can be in flight, from the first request on.
+    /// From the first request on, as many entries as requests can be in flight.
     places: Vec<Option<Asked>>,
     count: usize,
 }
 
 impl Table {
-    /// Nothing was asked.
+    /// Returns an empty table.
     pub const fn new() -> Table {
         Table { places: Vec::new(), count: 0 }
     }
 
-    /// How many.
+    /// Returns the number of requests.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether nobody waits for an answer.
+    /// Returns whether no reply is awaited.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// To be called before something is asked. Errors: `OutOfMemory`.
+    /// Allocates the table; called before a request is sent. Fails with `OutOfMemory`.
     #[inline]
     pub fn make_room(&mut self) -> Result<(), Error> {
         if self.places.is_empty() { self.make_places() } else { Ok(()) }
@@ -71,17 +71,17 @@ impl Table {
         Ok(())
     }
 
-    /// Keeps what was asked until it is answered.
+    /// Stores a request until its reply comes.
     #[inline]
     pub fn put(&mut self, number: Number, asked: Asked) {
-        // There is such a place: no channel has more.
+        // The entry exists: no channel has more positions.
         if let Some(place) = self.places.get_mut(number.place()) {
             self.count += usize::from(place.is_none());
             *place = Some(asked);
         }
     }
 
-    /// Takes out what was answered, unless nobody waits for it any more.
+    /// Removes the request of a reply, unless that is no longer awaited.
     #[inline]
     pub fn take(&mut self, number: Number) -> Option<Asked> {
         let asked = self.places.get_mut(number.place())?.take()?;
@@ -89,12 +89,12 @@ impl Table {
         Some(asked)
     }
 
-    /// Everything, with its place.
+    /// Returns all requests, with their positions.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Asked)> {
         (0..).zip(&mut self.places).filter_map(|(place, asked)| Some((place, asked.as_mut()?)))
     }
 
-    /// Takes everything out.
+    /// Removes all requests.
     pub fn drain(&mut self) -> impl Iterator<Item = Asked> {
         self.count = 0;
         self.places.iter_mut().filter_map(Option::take)
@@ -104,7 +104,7 @@ impl Table {
 /// The capability to a process server.
 pub type ToProcesses = Sent<Endpoint, Given>;
 
-/// Carries out a request of another core: answers it at once, or hands it to somebody who does later.
+/// Carries out a request of another core: replies at once, or passes it to a worker, which replies later.
 pub fn carry_out(
     core: u64,
     number: Number,
@@ -141,7 +141,7 @@ pub fn carry_out(
 }
 
 impl Asked {
-    /// It was answered.
+    /// Handles a reply.
     pub fn finish(
         self,
         from: u64,
@@ -168,7 +168,8 @@ impl Asked {
             Asked::Endpoint(asker, pending) => {
                 let made = endpoints.made(words, from, asker);
                 if let Some(pending) = pending {
-                    // At once: whoever has gone, or has no slot for it, leaves it here. Nobody else is to be told.
+                    // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability
+                    // here. No other core is to be told.
                     let _ = port.replies.answer(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
                 }
                 made.iter().for_each(|slot| discard(&[*slot]));
@@ -177,7 +178,7 @@ impl Asked {
         }
     }
 
-    /// It will not be answered.
+    /// Handles that there will be no reply.
     pub fn refuse(
         self,
         why: Error,

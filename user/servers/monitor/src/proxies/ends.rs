@@ -1,11 +1,11 @@
-//! What becomes of proxies that nobody has any more, and of what is held for those who do not need it.
+//! The end of proxies that nobody holds any more, and of copies that are no longer needed.
 
 use alloc::vec::Vec;
 
 use super::{Form, Kernel, Proxies, Proxy, RELEASED};
 
 impl<K: Kernel> Proxies<K> {
-    /// Finds the proxies that nobody has any more.
+    /// Finds and removes the proxies that nobody holds any more.
     pub fn sweep(&mut self) {
         self.is_stale = false;
         let kernel = &self.kernel;
@@ -16,7 +16,7 @@ impl<K: Kernel> Proxies<K> {
             .map(|(name, it)| (*name, *it))
             .collect();
         if unused.iter().any(|(_, proxy)| matches!(proxy.form, Form::Bits(_))) {
-            // Whoever had it may have signalled before: then it is taken in while it is known whose bit it is.
+            // The last holder may have signalled before: that is collected while it is known whose bit it is.
             let bits = self.kernel.drain();
             self.signalled(bits);
         }
@@ -42,7 +42,7 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
-    /// A proxy is gone.
+    /// Forgets a removed proxy.
     pub(super) fn forget(&mut self, name: u64, proxy: &Proxy) {
         self.askers.give_back(proxy.asker);
         self.signals.end(name);
@@ -54,25 +54,24 @@ impl<K: Kernel> Proxies<K> {
             return;
         }
         let numbers = self.released.entry(core).or_default();
-        // A monitor that keeps to the protocol holds no more. What one says that does not is not remembered without
-        // end.
+        // A monitor that keeps to the protocol holds no more. For one that violates it, memory use stays bounded.
         if numbers.len() < RELEASED {
             numbers.push_back(number);
         }
     }
 
-    /// Whether a core is to be told that.
+    /// Returns whether a release is to be sent to a core.
     pub fn has_releases(&self) -> bool {
         !self.released.is_empty()
     }
 
-    /// What a core is to be told next that it need not hold any more: behind [what was signalled](Self::next_signal).
+    /// Returns the next number to be released on a core; [signals](Self::next_signal) must be sent before it.
     pub fn next_release(&self, core: u64) -> Option<u64> {
         let number = self.released.get(&core)?.front().copied();
         number.filter(|_| self.signals.next(core).is_none())
     }
 
-    /// It was told.
+    /// Marks the next release as sent.
     pub fn told(&mut self, core: u64) {
         if let Some(numbers) = self.released.get_mut(&core) {
             numbers.pop_front();
@@ -82,14 +81,14 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
-    /// A core does not need any more what is held for it under a number.
+    /// Drops what is held for a core under a number, which the core no longer needs.
     pub fn released(&mut self, core: u64, number: u64) {
         let held = self.held.release(core, number);
         self.drop_held(held);
     }
 
-    /// A core has stopped: what is held for it is not needed any more. Who asks its endpoints is refused until nobody
-    /// has them, and who signals its notifications is not heard.
+    /// Handles a stopped core: drops what is held for it. Calls to its endpoints are refused until nobody holds them,
+    /// and signals to its notifications are dropped.
     pub fn lose(&mut self, core: u64) {
         self.held.numbers(core).into_iter().for_each(|number| self.released(core, number));
         self.held.lose(core);
@@ -98,12 +97,12 @@ impl<K: Kernel> Proxies<K> {
         self.lost.insert(core);
     }
 
-    /// A process that has one way less to ask this core's process server.
+    /// Returns a process that has one way fewer to reach this core's process server.
     pub fn parted(&mut self) -> Option<u64> {
         self.held.parted()
     }
 
-    /// It is to be dealt with later.
+    /// Queues such a process again.
     pub fn put_back(&mut self, process: u64) {
         self.held.put_back(process);
     }

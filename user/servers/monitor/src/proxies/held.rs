@@ -1,5 +1,4 @@
-//! What is held for other cores: copies of capabilities of this one, with which their requests are made and their
-//! signals given.
+//! Copies of this core's capabilities that are held for other cores: their calls and signals are made with these.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,7 +8,7 @@ use tench_abi::power::identity;
 
 use super::{HELD, PROCESSES, Server, What};
 
-/// A copy of a capability of this core.
+/// A held copy of a capability.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub slot: CapAddress,
@@ -17,40 +16,40 @@ pub(super) struct Held {
     pub to: u64,
     pub badge: u64,
     pub server: Option<Server>,
-    /// It is a proxy.
+    /// Set if the capability is to a proxy.
     pub is_proxy: bool,
 }
 
 impl Held {
-    /// Whether it is to the process server.
+    /// Returns whether the capability is to the process server.
     fn asks_processes(&self) -> bool {
         self.server.is_some_and(|server| server.number == PROCESSES)
     }
 }
 
-/// All of them, by number.
+/// All held copies, by number.
 pub(super) struct Holdings {
     all: BTreeMap<u64, Held>,
-    /// How many for each core.
+    /// Number of copies for each core.
     counts: BTreeMap<u64, usize>,
-    /// Processes that have one way less to ask the process server: once for each.
+    /// Processes that have one way fewer to reach the process server, an entry for each such loss.
     parted: Vec<u64>,
-    /// The last number under which something was held.
+    /// The last number assigned.
     last: u64,
 }
 
 impl Holdings {
-    /// None.
+    /// Returns an empty set.
     pub const fn new() -> Holdings {
         Holdings { all: BTreeMap::new(), counts: BTreeMap::new(), parted: Vec::new(), last: 0 }
     }
 
-    /// Whether one more may be held for a core.
+    /// Returns whether one more copy may be held for a core.
     pub fn has_room(&self, to: u64) -> bool {
         self.counts.get(&to).is_none_or(|count| *count < HELD)
     }
 
-    /// Holds something. Answers under which number.
+    /// Adds a copy. Returns its number.
     pub fn hold(&mut self, held: Held) -> u64 {
         *self.counts.entry(held.to).or_default() += 1;
         self.last += 1;
@@ -58,17 +57,17 @@ impl Holdings {
         self.last
     }
 
-    /// What is held under a number.
+    /// Returns the copy of a number.
     pub fn at(&self, number: u64) -> Option<&Held> {
         self.all.get(&number)
     }
 
-    /// The same, if it is for this core.
+    /// Returns the copy of a number, if it is held for this core.
     pub fn held_for(&self, core: u64, number: u64) -> Option<&Held> {
         self.at(number).filter(|held| held.to == core)
     }
 
-    /// Holds it no longer. Its slot is whoever's who asks.
+    /// Removes a copy. Its slot becomes the caller's.
     pub fn let_go(&mut self, number: u64) -> Option<Held> {
         let held = self.all.remove(&number)?;
         if let Some(count) = self.counts.get_mut(&held.to) {
@@ -80,38 +79,38 @@ impl Holdings {
         Some(held)
     }
 
-    /// The same because the core does not need it any more.
+    /// Removes a copy that the core no longer needs.
     pub fn release(&mut self, core: u64, number: u64) -> Option<Held> {
         self.held_for(core, number)?;
         self.let_go(number)
     }
 
-    /// The numbers of what is held for a core.
+    /// Returns the numbers of the copies held for a core.
     pub fn numbers(&self, core: u64) -> Vec<u64> {
         self.all.iter().filter(|(_, held)| held.to == core).map(|(number, _)| *number).collect()
     }
 
-    /// Nothing is held for a core any more.
+    /// Removes the count of a stopped core.
     pub fn lose(&mut self, core: u64) {
         self.counts.remove(&core);
     }
 
-    /// A process that has one way less to ask this core's process server.
+    /// Returns a process that has one way fewer to reach this core's process server.
     pub fn parted(&mut self) -> Option<u64> {
         self.parted.pop()
     }
 
-    /// Whether there may be any.
+    /// Returns whether there may be such a process.
     pub const fn has_parted(&self) -> bool {
         !self.parted.is_empty()
     }
 
-    /// It is to be dealt with later.
+    /// Queues such a process again.
     pub fn put_back(&mut self, process: u64) {
         self.parted.push(process);
     }
 
-    /// How many there are.
+    /// Returns the number of copies.
     pub fn count(&self) -> usize {
         self.all.len()
     }

@@ -1,8 +1,8 @@
-//! What is signalled at proxies of notifications, until it is said to the cores of these.
+//! Signals at proxies of notifications, until they are sent to the notifications' cores.
 //!
-//! Signals of one proxy that were not said are one, as the kernel's are: so however many there are, they take no memory
-//! but what a proxy takes. What waits is said in the order in which it began to wait, so that no proxy at which much is
-//! signalled keeps others waiting.
+//! Unsent signals of one proxy are merged, as in the kernel: so however many there are, they take no memory beyond the
+//! proxy's own. They are sent in the order in which they became pending, so that a busy proxy does not delay the
+//! others.
 
 use alloc::collections::BTreeMap;
 
@@ -13,35 +13,35 @@ use super::{Kernel, Proxies, What};
 struct Signal {
     core: u64,
     number: u64,
-    /// What is to be said.
+    /// Pending bits.
     bits: u64,
-    /// Since when.
+    /// Position in the order of pending proxies.
     since: u64,
-    /// The proxy is gone.
+    /// Set if the proxy has been removed.
     is_over: bool,
 }
 
-/// All of them, by the names of the proxies.
+/// All proxies of notifications, by name.
 pub(super) struct Signals {
     all: BTreeMap<u64, Signal>,
-    /// How many wait.
+    /// Number of pending proxies.
     waiting: usize,
-    /// How often one began to.
+    /// Number of times that a proxy became pending.
     count: u64,
 }
 
 impl Signals {
-    /// None.
+    /// Returns an empty set.
     pub const fn new() -> Signals {
         Signals { all: BTreeMap::new(), waiting: 0, count: 0 }
     }
 
-    /// There is a proxy of what a core holds under a number.
+    /// Adds a proxy of what a core holds under a number.
     pub fn begin(&mut self, name: u64, core: u64, number: u64) {
         self.all.insert(name, Signal { core, number, bits: 0, since: 0, is_over: false });
     }
 
-    /// There is no such proxy any more. What was signalled is said all the same.
+    /// Removes a proxy. Pending signals are still sent.
     pub fn end(&mut self, name: u64) {
         let Some(signal) = self.all.get_mut(&name) else { return };
         signal.is_over = true;
@@ -50,7 +50,7 @@ impl Signals {
         }
     }
 
-    /// Something was signalled.
+    /// Adds bits to a proxy's pending ones.
     pub fn add(&mut self, name: u64, bits: u64) {
         let Some(signal) = self.all.get_mut(&name) else { return };
         if signal.bits == 0 && bits != 0 {
@@ -61,12 +61,12 @@ impl Signals {
         signal.bits |= bits;
     }
 
-    /// Whether something is to be said.
+    /// Returns whether any signal is pending.
     pub const fn is_any(&self) -> bool {
         self.waiting > 0
     }
 
-    /// What is to be said next to a core: the number, and bits.
+    /// Returns the next signal for a core: the number, and bits.
     pub fn next(&self, core: u64) -> Option<(u64, u64)> {
         self.first(core).map(|(_, signal)| (signal.number, signal.bits))
     }
@@ -79,14 +79,14 @@ impl Signals {
         waiting.min_by_key(|(_, signal)| signal.since).map(|(name, signal)| (*name, *signal))
     }
 
-    /// It was said.
+    /// Marks the next signal as sent.
     pub fn said(&mut self, core: u64) {
         if let Some((name, _)) = self.first(core) {
             self.forget(name);
         }
     }
 
-    /// Nobody is to be told any more what was signalled at a proxy.
+    /// Drops a proxy's pending signals.
     fn forget(&mut self, name: u64) {
         let Some(signal) = self.all.get_mut(&name) else { return };
         if core::mem::take(&mut signal.bits) != 0 {
@@ -97,7 +97,7 @@ impl Signals {
         }
     }
 
-    /// A core has stopped.
+    /// Drops the pending signals for a stopped core.
     pub fn lose(&mut self, core: u64) {
         while let Some((name, _)) = self.first(core) {
             self.forget(name);
@@ -106,25 +106,25 @@ impl Signals {
 }
 
 impl<K: Kernel> Proxies<K> {
-    /// The proxy that is these bits of the common notification.
+    /// Returns the proxy that is these bits of the common notification.
     pub fn named(&self, bits: u64) -> Option<u64> {
         self.bits.get(&bits).copied()
     }
 
-    /// These bits were signalled at the common notification.
+    /// Handles bits signalled at the common notification.
     pub fn signalled(&mut self, bits: u64) {
         let mut left = bits;
         while left != 0 {
             let lowest = left & left.wrapping_neg();
             left ^= lowest;
             if let Some(name) = self.named(lowest) {
-                // The badge is that of what is held, whatever is said.
+                // The held copy has a badge, so these bits do not matter.
                 self.signalled_at(name, 1);
             }
         }
     }
 
-    /// The same at the proxy of this name, which is a notification of its own.
+    /// Handles bits signalled at the proxy of this name, which is a notification of its own.
     pub fn signalled_at(&mut self, name: u64, bits: u64) {
         let proxy = self.proxies.get(&name).or_else(|| self.closing.get(&name));
         if proxy.is_some_and(|proxy| !self.lost.contains(&proxy.owner)) {
@@ -132,7 +132,7 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
-    /// Nothing comes any more that was signalled at a proxy of this name, which was [closed](Kernel::close).
+    /// Handles that no more signals come from a proxy of this name, which was [closed](Kernel::close).
     pub fn closed(&mut self, name: u64) {
         if let Some(proxy) = self.closing.remove(&name) {
             self.openers.give_back(proxy.asker);
@@ -140,22 +140,22 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
-    /// Whether a core is to be told what was signalled.
+    /// Returns whether a signal is to be sent to a core.
     pub const fn has_signals(&self) -> bool {
         self.signals.is_any()
     }
 
-    /// What a core is to be told next that was signalled: under which number it is held there, and which bits.
+    /// Returns the next signal for a core: the number under which the core holds the notification, and the bits.
     pub fn next_signal(&self, core: u64) -> Option<(u64, u64)> {
         self.signals.next(core)
     }
 
-    /// It was told that.
+    /// Marks the next signal as sent.
     pub fn said(&mut self, core: u64) {
         self.signals.said(core);
     }
 
-    /// A core says that what is held for it under a number was signalled there, with these bits.
+    /// Gives another core's signal to what is held for it under a number.
     pub fn signal(&mut self, core: u64, number: u64, bits: u64) {
         let held = self.held.held_for(core, number).filter(|held| held.what == What::Notification);
         if let Some(held) = held {

@@ -1,6 +1,6 @@
-//! What processes of this core want to start on others. The highest priority that they may give, this core's process
-//! server knows: a worker asks it, and then the other core's monitor is told that with the request. What a process says
-//! itself does not count.
+//! Requests of local processes to start something on other cores. The requester's ceiling is known to this core's
+//! process server: a worker asks for it, and the request to the other core's monitor contains it. The requester itself
+//! is not asked.
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
@@ -17,16 +17,16 @@ use crate::capabilities::{Task, Work};
 use crate::desk::{Asker, result};
 use crate::peer::ToProcesses;
 
-/// What somebody waits for.
+/// The request.
 pub enum Errand {
-    /// That a program is started.
+    /// A program is to be started.
     Spawn(About, Asker),
-    /// A core's process server, for a process with this badge.
+    /// The process server of a core is requested, for a process with this badge.
     Endpoint(u64, u64, Pending<ToProcesses, Error>),
 }
 
 impl Errand {
-    /// It is not done.
+    /// Refuses the request.
     fn refuse(self, port: &mut Port, why: Error) {
         match self {
             Errand::Spawn(_, asker) => asker.refuse(port, why),
@@ -34,7 +34,7 @@ impl Errand {
         }
     }
 
-    /// Where.
+    /// Returns the core that the request is for.
     const fn core(&self) -> u64 {
         match self {
             Errand::Spawn(about, _) => about.core(),
@@ -44,7 +44,7 @@ impl Errand {
 }
 
 impl Server {
-    /// Lets a worker ask how high a priority somebody here may give, who wants to start something on another core.
+    /// Makes a worker ask for the ceiling of a local process that wants to start something on another core.
     pub(super) fn send_off(
         &mut self,
         core: u64,
@@ -59,12 +59,12 @@ impl Server {
             return Err(Error::Full);
         }
         let errand = keep().map_err(|_| Error::Full)?;
-        // There is room, so it starts.
+        // There is room, so the task starts.
         let _ = self.desk.work(Work::Errand(errand), Task::Vouch(asker.process));
         Ok(())
     }
 
-    /// The process server has said how high a priority somebody may give, or that it does not know him.
+    /// Handles the process server's reply: the ceiling, or that it does not know the process.
     pub(super) fn run(&mut self, errand: Errand, words: &[u64], port: &mut Port) {
         let ceiling = match result::<u8>(words) {
             Ok(ceiling) => ceiling,
@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// The process server here lets a process of another core start something, or does not: that core is answered.
+    /// Replies to a core after the process server here has admitted one of its processes, or has not.
     pub(super) fn admitted(&mut self, core: u64, number: Number, badge: u64, words: &[u64]) {
         let answer = match decode_result(words) {
             Ok((Outcome::Answered, _)) => match self.endpoints.processes(badge, core) {

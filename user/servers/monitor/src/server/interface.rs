@@ -1,4 +1,4 @@
-//! The monitor's interface: what local programs ask, handed to who does it.
+//! The monitor's interface: requests of local programs.
 
 use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::MONITOR;
@@ -25,7 +25,7 @@ impl MonitorService for Server {
         }
         let is_off = capabilities::core(core).is_some_and(|name| self.books.stop(name));
         Ok(match self.peer(core)? {
-            // What nobody waits for is not looked at otherwise. Of one that could not be started it is known why.
+            // A core that nobody awaits is checked only here. If a core could not be started, the reason is known.
             Some(peer) if is_off && (peer.channel.is_some() || peer.is_awaited()) => {
                 Core { state: State::Stopped, memory: peer.memory, start: peer.start }
             }
@@ -204,7 +204,7 @@ impl MonitorService for Server {
         trade::make_room()?;
         let who = later.keep().map_err(|_| Error::Full)?;
         let giver = first(self.machine.core) | caller.badge(Powers::empty());
-        // A worker asks where it lies.
+        // A worker asks where the block is.
         if let Err(Work::Recall(_, who)) = self.desk.work(Work::Recall(giver, who), Task::Find(caller.process, block)) {
             self.refused.push(Asker::Done(who));
         }
@@ -240,7 +240,7 @@ impl MonitorService for Server {
             return Ok(None);
         }
         let made = self.endpoints.own_processes(badge).map_err(|_| Error::Full)?;
-        // Somebody who offered no slot has left his capability here.
+        // If the last receiver offered no slot, its capability is still here.
         discard(&[core::mem::replace(&mut self.outgoing, made)]);
         Ok(Some(Sent::new(Cap::new(self.outgoing))))
     }
@@ -259,12 +259,12 @@ impl MonitorService for Server {
     }
 }
 
-/// A core in the place of a process. Its number may be anything.
+/// Returns a core as the base of its process numbers. The number may be any.
 fn of_core(core: u64) -> Result<u64, Error> {
     u32::try_from(core).map(|core| first(core.into())).map_err(|_| Error::NoSuchCore)
 }
 
-/// A name as other monitors understand it.
+/// Returns a name in the form of a remote request.
 fn string(name: &str) -> Result<Strings, Error> {
     let mut string = ArrayString::<{ MAX_NAME + 1 }>::from(name).map_err(|_| Error::BadStrings)?;
     string.try_push('\0').map_err(|_| Error::BadStrings)?;

@@ -1,4 +1,4 @@
-//! What the main thread does about capabilities and memory of other cores, and the channels for it.
+//! The main thread's part in capabilities and memory of other cores, and in the channels for them.
 
 use alloc::vec::Vec;
 
@@ -22,13 +22,13 @@ use crate::endpoints::{Outgoing, Shipment};
 use crate::links;
 use crate::peer::Peer;
 
-/// Whoever asks when there is no memory for the books is refused before anything is changed.
+/// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
 pub(super) fn make_room() -> Result<(), Error> {
     tench::memory::reserve_heap(super::GROWTH).map_err(|_| Error::Full)
 }
 
 impl Server {
-    /// A worker has done something about capabilities.
+    /// Handles a worker's result about capabilities.
     pub(super) fn worked(&mut self, work: Work, words: &[u64], port: &mut Port) {
         let Some(own) = capabilities::core(self.machine.core) else { return };
         match (work, words) {
@@ -51,10 +51,10 @@ impl Server {
         }
     }
 
-    /// Passes on what the books of capabilities have to say, to whomever. Answers whether there was nothing at all.
+    /// Sends the ledger's events and replies. Returns whether there was nothing at all.
     #[inline]
     pub(super) fn exchange(&mut self, port: &mut Port) -> bool {
-        // Most of what a monitor does has nothing to do with capabilities. (All else that makes work here is done
+        // Most of a monitor's work does not concern capabilities. (Everything else that makes work here is handled
         // below.)
         if self.is_settled && !self.books.is_touched() && self.refused.is_empty() {
             return true;
@@ -72,11 +72,11 @@ impl Server {
             return;
         }
         if !self.books.is_idle() {
-            // If there is none, what is left of the reserve is used.
+            // If there is no memory, the rest of the reserve is used.
             let _ = make_room();
         }
         for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
-            // If no worker is free, there is a next time.
+            // If no worker is free, the task comes again.
             let _ = self.desk.work(work, task);
         }
         let has_lost = self.books.has_lost();
@@ -94,7 +94,7 @@ impl Server {
             peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
         }
         while let Some((object, slot, link)) = self.books.deletion() {
-            // What it lies in goes, so nothing looks at it any more.
+            // The frame of the channel is about to be deleted, so nothing may read it any more.
             let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
             peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
             if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
@@ -114,7 +114,7 @@ impl Server {
         }
     }
 
-    /// Sends endpoints to processes of other cores, and makes proxies of those that came.
+    /// Sends endpoints to processes of other cores, and makes proxies of those that have come.
     fn pass_endpoints(&mut self) {
         while let Some(mut parcel) = self.books.leaving() {
             let to = parcel.to;
@@ -142,7 +142,7 @@ impl Server {
         }
     }
 
-    /// Sends memory that goes along with messages before these.
+    /// Sends the attachments of messages that wait for them.
     pub(super) fn ship(&mut self) {
         while let Some(Shipment { core, number, slot, from }) = self.endpoints.shipment() {
             let who = Waiter::Message(number);
@@ -157,7 +157,7 @@ impl Server {
         }
     }
 
-    /// Memory for a message has arrived, or cannot: if it was the last that the message waited for, this goes now.
+    /// Handles an attachment that has arrived or has failed: if its message waits for no other, it is sent now.
     fn shipped(&mut self, number: u64, result: Result<(), Error>) {
         let Some((core, message)) = self.endpoints.shipped(number, result) else { return };
         let peer = self.peers.iter_mut().find(|peer| peer.core == core);
@@ -166,7 +166,7 @@ impl Server {
         match message {
             Outgoing::Answer(number, words) => peer.answer(number, &words),
             Outgoing::Request(None, words) => self.endpoints.not_sent(core, &words),
-            // Whoever has ended meanwhile asks nothing any more: the server may have heard of its end already.
+            // A process that has ended meanwhile makes no requests: the server may have been told of its end already.
             Outgoing::Request(Some(waiting), words) if waiting.has_gone(self.watch) => {
                 self.endpoints.not_sent(core, &words);
                 self.endpoints.refuse(waiting);
@@ -179,7 +179,7 @@ impl Server {
         }
     }
 
-    /// Asks a core for memory, for somebody here, when it is known how much is free here.
+    /// Requests memory from a core for a local requester, when the free memory here is known.
     pub(super) fn ask_for_memory(&mut self, from: u64, asker: Asker, bytes: u64, words: &[u64], port: &mut Port) {
         let peer = self.peers.iter_mut().find(|peer| peer.core == from);
         match (words, peer) {
@@ -189,8 +189,8 @@ impl Server {
         }
     }
 
-    /// Gives memory to a core, whose request it is, if there was some to give: its slot, address and size. Otherwise
-    /// there is why not.
+    /// Gives memory to a core, for its request, if there was some to give: its slot, address and size. Otherwise the
+    /// words are the reason.
     pub(super) fn give_memory(&mut self, core: u64, number: Number, words: &[u64]) {
         let place = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
         let (Some(to), Some(peer)) = (capabilities::core(core), self.peers.iter_mut().find(|peer| peer.core == core))
@@ -208,7 +208,7 @@ impl Server {
         }
     }
 
-    /// Says what became of memory that was given to others, and gives back what came back.
+    /// Reports the outcome for memory that was given to others, and frees what has come back.
     pub(super) fn settle(&mut self, grown: Vec<Grown>) {
         for (core, number, (address, bytes), result) in grown {
             let words = match result {
@@ -232,7 +232,7 @@ impl Server {
         }
     }
 
-    /// Asks for channels, makes them for others, and opens those that come.
+    /// Requests channels, makes them for others, and opens those that come.
     pub(super) fn link(&mut self, port: &mut Port) {
         while let Some(core) = self.books.wanted() {
             let _ = self.reach(core.index() as u64);
@@ -246,7 +246,7 @@ impl Server {
                 let peer = self.peers.iter().find(|peer| peer.core == core.index() as u64);
                 peer.is_some_and(|peer| matches!(peer.state, State::Running))
             };
-            // One that has stopped will never have a channel, and its monitor's wish is over.
+            // A stopped core gets no channel, and its own request is void.
             if self.books.is_closed(pair.0) || self.books.is_closed(pair.1) {
                 continue;
             }
@@ -261,7 +261,7 @@ impl Server {
         }
         while let Some(letter) = self.books.own_letter() {
             if letter.word == links::MEMORY {
-                // If there is no worker, it goes back.
+                // If there is no worker, the memory goes back.
                 let slot = letter.slot;
                 let base = OWN_SPACE.locate_at(KERNEL, slot).map_or(0, |found| found.address);
                 if self.desk.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
@@ -276,13 +276,13 @@ impl Server {
         }
     }
 
-    /// Opens the channel to a core that lies in a slot.
+    /// Opens the channel to a core in a slot's frame.
     pub(super) fn open(&mut self, core: Core, is_second: bool, slot: CapAddress, port: &mut Port) {
         let (number, side) = (core.index() as u64, if is_second { Side::Second } else { Side::First });
         let is_known = self.peers.iter().any(|peer| peer.core == number && !peer.is_awaited());
         let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
         let Ok(channel) = channel else {
-            // Without memory for it there will be none.
+            // If there is no memory for the channel, it is given up.
             self.books.discard(slot);
             let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
             return awaited.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
@@ -297,13 +297,13 @@ impl Server {
         }
     }
 
-    /// Sees to it that there is a channel to a core, or that one is asked for.
+    /// Makes sure that there is a channel to a core, or that one has been requested.
     #[inline]
     pub(super) fn reach(&mut self, core: u64) -> Result<(), Error> {
         if self.peers.iter().any(|peer| peer.core == core) { Ok(()) } else { self.reach_out(core) }
     }
 
-    /// The same for a core that was not asked for anything yet, or is this one.
+    /// Requests a channel to a core that has none yet, unless it is this core.
     #[cold]
     fn reach_out(&mut self, core: u64) -> Result<(), Error> {
         if core >= self.machine.cores {
@@ -321,7 +321,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends what came with a request to a process.
+    /// Starts the transfer of a request's capability to a process.
     pub(super) fn offer<T, How>(
         &mut self,
         caller: Caller,

@@ -1,7 +1,8 @@
-//! One core: the kernel, whose first thread is the monitor and all of its clients.
+//! One core: the kernel, whose first thread acts as the monitor and all of its clients.
 //!
-//! Each core has memory of its own, 1 MiB of the machine's. The host's kernels have each a buffer, which begins at the
-//! same address; so what is another core's lies where no memory of a kernel's own is, and addresses are translated:
+//! Each core has 1 MiB of the machine's memory of its own. The host's kernels each have a buffer that begins at the
+//! same address; so another core's memory is at addresses at which a kernel has no memory of its own, and addresses are
+//! translated:
 //!
 //! ```text
 //!  machine's      BASE + 0 MiB    BASE + 1 MiB    BASE + 2 MiB
@@ -25,44 +26,44 @@ use tench_monitor::exchange::{Found, Kernel};
 pub const PAGE: u64 = 4096;
 /// Log2 of the memory of a core.
 pub const POOL_BITS: u64 = 20;
-/// Where the machine's memory begins.
+/// Start of the machine's memory.
 pub const BASE: u64 = 1 << 32;
-/// RAM of a kernel in no piece of its memory.
+/// RAM of a kernel that is in no part of its own memory.
 const ELSEWHERE: u64 = RAM_START + (12 << 20);
-/// Nodes of slots.
+/// Number of capability nodes.
 const NODES: u64 = 4;
 const SLOTS: u64 = 256;
 const KERNEL: u64 = at(slot::KERNEL);
 
-/// What lies in a slot.
+/// Content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     pub kind: Kind,
-    /// The machine's address.
+    /// Address in the machine's memory.
     pub base: u64,
     pub bits: u64,
     pub rights: Rights,
-    /// Something else has it, or was made of it.
+    /// Set if others hold the object, or something was derived from it.
     pub is_used: bool,
-    /// It stands for copies on other cores.
+    /// Set if the capability is exported.
     pub is_exported: bool,
-    /// Somebody wanted to delete it then.
+    /// Set if revocation of the exported capability is requested.
     pub is_wanted: bool,
-    /// It belongs to another core.
+    /// Set if the object belongs to another core.
     pub is_borrowed: bool,
 }
 
-/// A core, as whoever makes system calls there has it.
+/// A core, on which system calls can be made.
 #[derive(Clone)]
 pub struct Core(Rc<RefCell<Inner>>);
 
 struct Inner {
     machine: Machine,
     number: u64,
-    /// The local address of its memory.
+    /// Local address of its memory.
     pool: u64,
     free: Vec<u64>,
-    /// Its monitor is not told of what somebody wanted to delete.
+    /// Set if its monitor is not told of requested revocations.
     is_deaf: bool,
 }
 
@@ -71,7 +72,7 @@ fn result(error: Option<Error>) -> Result<(), Error> {
 }
 
 impl Core {
-    /// Boots it. Answers the untyped that is its memory besides.
+    /// Boots a core. Also returns the untyped capability to its memory.
     pub fn new(number: u64) -> (Core, CapAddress) {
         let mut machine = Machine::new();
         machine.host().started = (1..CORES).map(|core| (core, (0, 0))).collect();
@@ -89,12 +90,12 @@ impl Core {
         (Core(Rc::new(RefCell::new(Inner { machine, number, pool, free, is_deaf: false }))), CapAddress(memory as u32))
     }
 
-    /// From now on, its monitor is not told of what somebody wanted to delete: only clients take back.
+    /// Stops telling the monitor of requested revocations: only clients revoke.
     pub fn deafen(&self) {
         self.0.borrow_mut().is_deaf = true;
     }
 
-    /// Another core is off from now on.
+    /// Marks another core as off.
     pub fn lose(&self, core: usize) {
         self.0.borrow_mut().machine.host().stopped.insert(core as u64);
     }
@@ -104,12 +105,12 @@ impl Core {
         result(answer.error()).map(|()| answer.x)
     }
 
-    /// Fails unless the kernel's whole state is consistent.
+    /// Panics unless the kernel's whole state is consistent.
     pub fn check(&self) {
         self.0.borrow_mut().machine.check();
     }
 
-    /// Calls `operation` so that it makes something in a free slot, which it is given.
+    /// Calls `operation` so that it makes something in a free slot, which it is passed.
     fn make(&self, operation: Operation, arguments: impl FnOnce(u64) -> Vec<u64>) -> Result<CapAddress, Error> {
         let slot = self.0.borrow_mut().free.pop().ok_or(Error::NoSuchSlot)?;
         match self.call(operation, &arguments(slot)) {
@@ -121,13 +122,13 @@ impl Core {
         }
     }
 
-    /// Slots that somebody has not given back.
+    /// Returns the slots that are taken.
     pub fn taken_slots(&self) -> Vec<CapAddress> {
         let free = self.0.borrow().free.clone();
         Core::slots().filter(|slot| !free.contains(&slot.0.into())).collect()
     }
 
-    /// All slots that clients and the monitor use.
+    /// Returns all slots that clients and the monitor use.
     pub fn slots() -> impl Iterator<Item = CapAddress> {
         (SLOTS..(NODES + 1) * SLOTS).map(|slot| CapAddress(slot as u32))
     }
@@ -170,7 +171,7 @@ impl Core {
 
     // ── What clients do ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Makes something of memory.
+    /// Makes an object of memory.
     pub fn retype(&self, memory: CapAddress, kind: Kind, bits: u64) -> Result<CapAddress, Error> {
         let place = tench_abi::layout::WATERMARK;
         self.make(Operation::UntypedRetype, |slot| vec![memory.0.into(), kind as u64, bits, 1, place, 0, slot])
@@ -180,7 +181,7 @@ impl Core {
         self.make(Operation::Mint, |slot| vec![0, from.0.into(), 0, slot, rights.bits().into(), 0])
     }
 
-    /// A capability goes to the monitor, as a message would bring it: a copy, but of untyped memory there is one.
+    /// Gives a capability to the monitor as a message would: as a copy, but untyped memory is moved.
     pub fn hand_in(&self, slot: CapAddress) -> Result<CapAddress, Error> {
         let found = self.held(slot).ok_or(Error::InvalidCapability)?;
         if found.kind != Kind::Untyped {
@@ -195,7 +196,7 @@ impl Core {
         self.call(Operation::Revoke, &[0, slot.0.into()]).map(drop)
     }
 
-    /// Deletes it, if it is there still, and gives the slot back.
+    /// Deletes a capability, if it still exists, and frees the slot.
     pub fn delete(&self, slot: CapAddress) -> Result<(), Error> {
         match self.call(Operation::Delete, &[0, slot.0.into()]) {
             Ok(_) | Err(Error::InvalidCapability) => {
@@ -206,13 +207,13 @@ impl Core {
         }
     }
 
-    /// What was made of memory: objects.
+    /// Returns the number of objects made of memory.
     pub fn children(&self, memory: CapAddress) -> u64 {
         self.call(Operation::UntypedChildren, &[memory.0.into()]).map_or(0, |answer| answer[1])
     }
 }
 
-/// As the monitor on the target makes these calls.
+/// These are the system calls of the monitor on the target.
 impl Kernel for Core {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let found = self.held(slot)?;

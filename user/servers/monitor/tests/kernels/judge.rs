@@ -1,46 +1,46 @@
-//! Whether the cores agree about memory. It knows nothing of what monitors believe, and asks the kernels alone.
+//! Checks that the cores agree about memory. The check ignores the monitors' ledgers, and asks only the kernels.
 
 use tench_abi::Kind;
 
 use crate::core::{BASE, Core, Held, PAGE, POOL_BITS};
 
-/// What a page of the machine's memory is on one core.
+/// Use of a page of the machine's memory on one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Nothing, or what nobody there can use.
+    /// Nobody there can use it.
     None,
-    /// Somebody there can map it.
+    /// Some client there can map it.
     Frame,
-    /// Somebody there can make something of it.
+    /// Some client there can make objects of it.
     Memory,
 }
 
-/// Untyped memory of another core's is the monitor's own: clients have what was made of it.
+/// Untyped memory of another core is the monitor's own: clients have what was made of it.
 fn is_someones(held: &Held) -> bool {
     held.kind == Kind::Frame || !held.is_borrowed
 }
 
-/// The use of a page, of all that a core has: that of the smallest which covers it.
+/// Returns the use of a page: that of the smallest capability that covers it.
 fn used(all: &[Held], page: u64) -> Use {
     let covers = |held: &&Held| held.base <= page && page < held.base + (1 << held.bits);
     let covering: Vec<&Held> = all.iter().filter(covers).filter(|held| is_someones(held)).collect();
     let Some(least) = covering.iter().map(|held| held.bits).min() else { return Use::None };
     let mut smallest = covering.into_iter().filter(|held| held.bits == least).peekable();
     if smallest.clone().any(|held| held.kind == Kind::Frame) {
-        // A stand-in alone is nobody's to map.
+        // An exported capability alone cannot be mapped.
         let can_be_mapped = smallest.any(|held| held.kind == Kind::Frame && !held.is_exported);
         return if can_be_mapped { Use::Frame } else { Use::None };
     }
-    // Clients make smaller things only, so of equal ones each was lent on but the last, or all were.
+    // Clients make smaller things only, so of equal ones each was lent on except perhaps the last.
     if smallest.all(|held| held.is_exported) { Use::None } else { Use::Memory }
 }
 
-/// Everything that a core has.
+/// Returns everything that a core has.
 fn all(core: &Core, pool: tench_abi::CapAddress) -> Vec<Held> {
     Core::slots().chain([pool]).filter_map(|slot| core.held(slot)).collect()
 }
 
-/// Fails if memory is two things.
+/// Panics if memory has two uses.
 pub fn check(cores: &[(usize, &Core, tench_abi::CapAddress)], count: usize) {
     let held: Vec<(usize, Vec<Held>)> = cores.iter().map(|(number, core, pool)| (*number, all(core, *pool))).collect();
     for page in (BASE..BASE + ((count as u64) << POOL_BITS)).step_by(PAGE as usize) {
@@ -51,7 +51,7 @@ pub fn check(cores: &[(usize, &Core, tench_abi::CapAddress)], count: usize) {
     }
 }
 
-/// Whether a core has anything within a range that somebody can use.
+/// Returns whether a core has anything usable within a range.
 pub fn has(core: &Core, base: u64, bytes: u64) -> bool {
     let lies_in = |held: &Held| base <= held.base && held.base + (1 << held.bits) <= base + bytes;
     let held = Core::slots().filter_map(|slot| core.held(slot));

@@ -1,9 +1,9 @@
-//! Several cores in one process: each with the kernel itself and a monitor's books around it, in an order that a seed
-//! decides.
+//! Tests with several cores in one process: each with the real kernel and a monitor's ledger around it, in an order
+//! that a seed decides.
 //!
-//! What runs on a core and what is on its way between two is chosen step by step; everything else is what runs on the
-//! target. So a run that went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test
-//! kernels`. `TENCH_RUNS=N` plays so many.
+//! Which core runs, and which message is delivered, is chosen step by step; everything else is the code of the target.
+//! So a failure is repeated by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test kernels`. `TENCH_RUNS=N` sets
+//! the number of runs.
 
 mod core;
 mod judge;
@@ -20,12 +20,13 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// Later seeds with which a core that stops shows what a mistake would do: a deletion that never ends, if a stand-in
-/// stays marked; a letter that waits for ever, if what a stopped owner had sent comes before its name.
+/// Later seeds with which a core that stops shows the effect of a mistake: a deletion that never ends, if the
+/// revocation request of an exported capability stays set; a transfer that waits for ever, if what a stopped owner had
+/// sent comes before its name.
 const FOUND: [u64; 2] = [129, 823];
 
-/// Plays all seeds and those that have `found` something, or the one that is wanted, and says with which one it went
-/// wrong. Answers how often somebody looked whether a core had stopped, and it had.
+/// Runs all seeds and those that have `found` something, or the one that is requested, and reports the seed of a
+/// failure. Returns how often a check for a stopped core found one.
 fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
     let seeds: Vec<u64> = match variable("TENCH_SEED") {
         Some(seed) => vec![seed],
@@ -49,8 +50,8 @@ fn play(found: &[u64], run: impl Fn(u64) -> World) -> usize {
     looked
 }
 
-/// Whatever three cores make, copy, delete, send, lend and take back: no memory is two things at any time, what was
-/// taken back is nowhere, and in the end all memory is where it was.
+/// Whatever three cores make, copy, delete, send, lend and revoke: no memory ever has two uses, what was revoked is
+/// nowhere, and in the end all memory is where it was.
 #[test]
 fn traffic_among_kernels_leaves_nothing() {
     let looked = play(&[], |seed| {
@@ -62,7 +63,8 @@ fn traffic_among_kernels_leaves_nothing() {
     assert_eq!(looked, 0, "none has stopped");
 }
 
-/// The same if nobody asks a monitor to take anything back: that somebody revokes is enough. One of them may stop.
+/// The property holds also if no client requests a revocation from a monitor: a revoke in the kernel is enough. One
+/// core may stop.
 #[test]
 fn what_is_revoked_comes_back_by_itself() {
     for count in [0, 1] {
@@ -70,13 +72,14 @@ fn what_is_revoked_comes_back_by_itself() {
     }
 }
 
-/// The same with four, one of which stops at some step, and of which the others hear at some later one.
+/// The property holds also with four cores, one of which stops at some step; the others are told at some later one.
 #[test]
 fn a_core_that_stops_takes_nothing_with_it() {
     play(&FOUND, |seed| with_ends(World::asking(4, seed), 1, World::stop_one));
 }
 
-/// The same with one or two that stop without a word: nobody waits for them for ever, and all memory comes back.
+/// The property holds also with one or two cores that stop unannounced: nobody waits for them for ever, and all memory
+/// comes back.
 #[test]
 fn cores_that_stop_without_a_word_are_found_by_who_waits_for_them() {
     for count in [1, 2] {
@@ -85,7 +88,7 @@ fn cores_that_stop_without_a_word_are_found_by_who_waits_for_them() {
     }
 }
 
-/// So many of four stop, each at some step.
+/// Runs a world of four cores, `count` of which stop, each at some step.
 fn with_ends(mut world: World, count: usize, stop: impl Fn(&mut World)) -> World {
     let ends: Vec<usize> = (0..count).map(|_| world.random(STEPS)).collect();
     for step in 0..STEPS {

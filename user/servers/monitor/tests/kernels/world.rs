@@ -1,4 +1,4 @@
-//! The cores, what is on its way between them, and what their clients do.
+//! The cores, the messages between them, and the actions of their clients.
 
 use std::collections::{BTreeMap, VecDeque};
 use tench_places::Client;
@@ -14,32 +14,33 @@ use crate::judge;
 
 /// The process that does everything on a core.
 const CLIENT: u64 = 9;
-/// Steps from one look of the judge to the next.
+/// Steps between two checks of the judge.
 const LOOKS: usize = 25;
-/// More steps than anything takes that comes to an end.
+/// More steps than any terminating run takes.
 const MOST_STEPS: usize = 20_000;
-/// Log2 of what clients make: frames, and memory.
+/// Log2 of the sizes that clients make: frames, and memory.
 const FRAMES: [u64; 2] = [12, 14];
 const MEMORY: [u64; 3] = [14, 15, 16];
 
-/// What was seen to happen.
+/// Counts of events.
 #[derive(Default)]
 pub struct Tally {
     pub sent: usize,
     pub refused: usize,
     pub deleted: usize,
-    /// How often somebody found that a core had stopped.
+    /// How often a core was found to have stopped.
     pub found: usize,
 }
 
-/// Who waits for an answer, and for what.
+/// A waiting requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
-    /// That something is sent.
+    /// A sender.
     Giver,
-    /// A letter.
+    /// A receiver.
     Taker,
-    /// That a range of memory is nowhere else: a client of this core, what it revokes, and the steps of clients before.
+    /// A revoker, which waits until a range of memory is nowhere else: a client of this core, its slot, the range, and
+    /// the number of clients' steps before.
     Revoker(usize, CapAddress, (u64, u64), usize),
 }
 
@@ -48,24 +49,24 @@ struct Node {
     books: Exchange<Core, Who>,
     /// All of its memory.
     pool: CapAddress,
-    /// Slots of clients. What is in them may have been taken back.
+    /// Slots of clients. Their content may have been revoked.
     clients: Vec<CapAddress>,
     /// Roots that are being deleted.
     deleting: VecDeque<(ObjectId, CapAddress)>,
-    /// It has stopped.
+    /// Set if the core has stopped.
     is_lost: bool,
-    /// Steps of clients that sent something.
+    /// Number of clients' steps that sent something.
     gifts: usize,
 }
 
 pub struct World {
     nodes: Vec<Node>,
     channels: BTreeMap<(usize, usize), VecDeque<Line>>,
-    /// Clients ask the monitors to take back.
+    /// Set if clients request revocations from the monitors.
     asks: bool,
-    /// Who has not heard yet that a core has stopped: who, and which.
+    /// Which core does not know yet that which other has stopped.
     unaware: Vec<(usize, usize)>,
-    /// The cores that have stopped without a word.
+    /// Cores that have stopped unannounced.
     silent: Vec<usize>,
     state: u64,
     steps: usize,
@@ -77,14 +78,16 @@ fn number(at: usize) -> Number {
 }
 
 impl World {
-    /// Clients ask the monitors to take back what they have revoked in vain, and they do it for no other reason.
+    /// Returns a world in which clients request the monitors to revoke what they could not revoke themselves, and
+    /// monitors revoke for no other reason.
     pub fn asking(count: u8, seed: u64) -> World {
         let world = World::wanting(count, seed);
         world.nodes.iter().for_each(|node| node.core.deafen());
         World { asks: true, ..world }
     }
 
-    /// The monitors hear from their kernels what somebody has revoked in vain. Nobody asks them.
+    /// Returns a world in which the monitors learn from their kernels what could not be revoked. No client makes
+    /// requests.
     pub fn wanting(count: u8, seed: u64) -> World {
         let nodes = (0..count).map(|at| Node::new(at, count)).collect();
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
@@ -93,7 +96,7 @@ impl World {
         World { nodes, channels: BTreeMap::new(), asks: false, unaware, silent, state, steps: 0, tally }
     }
 
-    /// A number below `below`.
+    /// Returns a random number below `below`.
     pub fn random(&mut self, below: usize) -> usize {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) as usize % below.max(1)
@@ -104,7 +107,7 @@ impl World {
         of.get(place).copied()
     }
 
-    /// Something happens.
+    /// Does a random action.
     pub fn act(&mut self) {
         self.steps += 1;
         let at = self.random(self.nodes.len());
@@ -127,13 +130,13 @@ impl World {
         }
     }
 
-    /// One core stops for good.
+    /// Stops one core for good.
     pub fn stop_one(&mut self) {
         let lost = self.stop();
         self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
     }
 
-    /// One core stops for good, and nobody is told: whose books await something of it looks.
+    /// Stops one core for good, unannounced: cores whose ledgers await something of it check.
     pub fn stop_one_silently(&mut self) {
         let lost = self.stop();
         self.silent.push(lost);
@@ -148,7 +151,7 @@ impl World {
         lost
     }
 
-    /// Who awaits something of a core that has stopped, and has not looked.
+    /// Returns which cores await something of which stopped core, and have not checked.
     fn waiting(&self) -> Vec<(usize, usize)> {
         let waits = |node: &Node, lost: usize| {
             !node.is_lost && !node.books.is_closed(number(lost)) && node.books.awaited().has(number(lost))
@@ -178,7 +181,7 @@ impl World {
         let Some(found) = node.core.held(memory).filter(|found| found.kind == Kind::Untyped) else { return };
         let made = match (self.steps.is_multiple_of(2), frame, piece) {
             (true, Some(bits), _) => node.core.retype(memory, Kind::Frame, bits),
-            // Smaller than what it is made of: the judge takes equal ones for lent.
+            // Smaller than the memory that it is made of: the judge takes equal ones for lent.
             (_, _, Some(bits)) if bits < found.bits => node.core.retype(memory, Kind::Untyped, bits),
             _ => return,
         };
@@ -212,7 +215,7 @@ impl World {
             node.clients.retain(|other| *other != slot);
         }
         node.gifts += 1;
-        // The ticket comes from the receiver's core; if that has stopped, no answer does.
+        // The reservation comes from the receiver's core; if that has stopped, there is no reply.
         let ticket = if self.nodes[to].is_lost || self.nodes[at].books.is_closed(number(to)) {
             Err(Error::CoreLost)
         } else {
@@ -240,7 +243,7 @@ impl World {
 
     // ── Monitors ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Answers clients, and takes out what is to be sent and to be deleted.
+    /// Replies to clients, and takes out what is to be sent and deleted.
     fn collect(&mut self) {
         for at in 0..self.nodes.len() {
             if self.nodes[at].is_lost {
@@ -290,8 +293,8 @@ impl World {
         }
     }
 
-    /// Delivers a line, ends a deletion, or lets somebody hear that a core has stopped. Answers whether there was
-    /// anything to do.
+    /// Delivers an event, ends a deletion, or tells a core that another has stopped. Returns whether there was anything
+    /// to do.
     fn go_on(&mut self) -> bool {
         self.collect();
         let lines = self.channels.iter().filter(|(_, lines)| !lines.is_empty()).map(|(pair, _)| *pair);
@@ -314,7 +317,7 @@ impl World {
             && place < self.unaware.len()
         {
             let (at, lost) = self.unaware.swap_remove(place);
-            // What it has sent before is heard before.
+            // What it has sent before is delivered first.
             while self.deliver(lost, at) {}
             self.nodes[at].books.lose(number(lost));
         } else {
@@ -336,7 +339,7 @@ impl World {
         while self.go_on() {
             steps += 1;
             if steps % 100 == 0 {
-                // As the monitors do now and then.
+                // The monitors do this periodically.
                 self.nodes.iter_mut().filter(|node| !node.is_lost).for_each(|node| node.books.poll());
             }
             assert!(steps < MOST_STEPS, "it never ends: {:?} is being deleted", self.deleting());
@@ -347,7 +350,7 @@ impl World {
         self.nodes.iter().map(|node| &node.deleting).enumerate().collect()
     }
 
-    /// Everybody takes back what is his, until nothing is left anywhere.
+    /// Lets all clients revoke what is theirs, until nothing is left anywhere.
     pub fn end(&mut self) {
         self.settle();
         let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
@@ -370,7 +373,7 @@ impl World {
                 self.settle();
             }
         }
-        // Who awaited nothing of those that have stopped has heard nothing, unless somebody else had looked.
+        // Cores that awaited nothing of the stopped ones have not been told, unless another had checked.
         self.unaware.extend(self.silent.iter().flat_map(|lost| alive.iter().map(|at| (*at, *lost))));
         self.settle();
         for at in &alive {
@@ -395,7 +398,7 @@ impl Node {
         Node { core, books, pool, clients, deleting, is_lost: false, gifts: 0 }
     }
 
-    /// Forgets slots of clients whose capabilities were taken back.
+    /// Drops slots of clients whose capabilities were revoked.
     fn sweep(&mut self) {
         let core = self.core.clone();
         self.clients.retain(|slot| core.held(*slot).is_some() || core.delete(*slot).is_err());
@@ -404,9 +407,9 @@ impl Node {
     fn finish_deletion(&mut self) {
         let Some((object, slot)) = self.deleting.pop_front() else { return };
         match self.core.revoke(slot) {
-            // What it lay in may have been revoked here before.
+            // The memory around it may have been revoked here before.
             Ok(()) | Err(Refusal::InvalidCapability) => self.books.deleted(object),
-            // Somebody made something of it and is sending it just now; that is taken back first.
+            // A client made something of it and is just sending it; that is revoked first.
             Err(why) => {
                 assert_eq!(why, Refusal::ForeignCopies);
                 self.deleting.push_back((object, slot));

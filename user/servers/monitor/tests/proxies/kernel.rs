@@ -1,30 +1,30 @@
-//! A kernel that is none: endpoints and notifications, and who has which capability to them.
+//! A fake kernel: endpoints and notifications, and the capabilities to them.
 //!
-//! Slots and the places of endpoints are used again as soon as they are free, the last that was freed first. So whoever
-//! remembers one for too long finds something else there.
+//! Slots and the places of endpoints are reused as soon as they are free, the last freed first. So a stale reference
+//! finds another object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel, What};
 
-/// Slots of processes begin here.
+/// First slot of processes.
 const PROCESSES: u32 = 1 << 20;
 
-/// Who receives at an endpoint.
+/// The receiver at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiver {
-    /// A process, which knows it by this number.
+    /// A process, which knows the endpoint by this number.
     Process(usize),
-    /// The monitor, at the proxy that all capabilities with badges have in common.
+    /// The monitor, at the proxy that all badged capabilities share.
     Common,
     /// The monitor, at the proxy of this name.
     Own(u64),
-    /// A process, what is signalled at the notification that it knows by this number.
+    /// A process: it receives the signals at the notification that it knows by this number.
     Signalled(usize),
-    /// The monitor's main thread, what is signalled at the proxies that are bits.
+    /// The monitor's main thread: it receives the signals at proxies that are bits.
     Bits,
-    /// A thread of the monitor, what is signalled at the proxy of this name.
+    /// A thread of the monitor: it receives the signals at the proxy of this name.
     Listener(u64),
 }
 
@@ -36,7 +36,7 @@ impl Receiver {
         }
     }
 
-    /// What was opened has to be closed.
+    /// Returns whether the object was opened, and so has to be closed.
     const fn is_opened(self) -> bool {
         matches!(self, Receiver::Own(_) | Receiver::Listener(_))
     }
@@ -45,22 +45,22 @@ impl Receiver {
 /// A thread of the monitor that waits at a notification.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Listener {
-    /// What it has received, and the main thread does not know of.
+    /// Bits that it has received, and that the main thread has not collected.
     pub hand: u64,
-    /// What was signalled when the notification was closed, and nobody had received.
+    /// Bits that were pending when the notification was closed.
     pub rest: u64,
-    /// The notification is gone.
+    /// Set if the notification is gone.
     pub is_closed: bool,
 }
 
-/// What goes when a capability is revoked.
+/// What a revoke of a capability deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// All others to the endpoint.
+    /// All other capabilities to the endpoint.
     Endpoint,
     /// All others with its badge.
     Badge,
-    /// Nothing: it is a copy.
+    /// None: it is a copy.
     Copy,
 }
 
@@ -70,7 +70,7 @@ pub struct Cap<M> {
     pub badge: u64,
     pub rights: Rights,
     pub origin: Origin,
-    /// What it ought to be. No part of the kernel, which passes it on to copies.
+    /// The expected meaning. It is not part of the kernel's state, but copied with the capability.
     pub meaning: Option<M>,
 }
 
@@ -78,10 +78,10 @@ pub struct Cap<M> {
 pub struct Fake<M> {
     pub caps: BTreeMap<u32, Cap<M>>,
     pub endpoints: BTreeMap<u64, Receiver>,
-    /// Of notifications, what was signalled there and not received.
+    /// Pending bits of notifications.
     pub words: BTreeMap<u64, u64>,
     pub listeners: BTreeMap<u64, Listener>,
-    /// Slots that the monitor has. They may be empty.
+    /// Slots that the monitor has taken. They may be empty.
     taken: BTreeSet<u32>,
     free_slots: Vec<u32>,
     free_places: Vec<u64>,
@@ -90,18 +90,18 @@ pub struct Fake<M> {
     last_place: u64,
     common: u32,
     signals: u32,
-    /// What processes were told by signals of the monitor: at which notifications, and which bits.
+    /// Signals from the monitor to processes: the notification, and the bits.
     pub told: Vec<(usize, u64)>,
     /// Every name that a proxy was ever given.
     pub names: BTreeSet<u64>,
-    /// Calls until there is no memory for one.
+    /// Number of calls until one fails for lack of memory.
     pub patience: Option<usize>,
-    /// Calls that were refused for want of memory.
+    /// Number of calls that failed for lack of memory.
     pub refusals: usize,
 }
 
 impl<M: Clone> Fake<M> {
-    /// With what all proxies of capabilities with badges have in common; answers where that lies.
+    /// Returns a kernel with the objects that all badged proxies share, and their places.
     pub fn new() -> (Fake<M>, Common) {
         let mut fake = Fake {
             caps: BTreeMap::new(),
@@ -172,7 +172,7 @@ impl<M: Clone> Fake<M> {
         CapAddress(slot)
     }
 
-    /// A process takes what the monitor has made for it. `None` if somebody has revoked it meanwhile.
+    /// Moves what the monitor has made to a process. `None` if it has been revoked meanwhile.
     pub fn take_out(&mut self, slot: CapAddress, meaning: M) -> CapAddress {
         let cap = self.caps.get_mut(&slot.0).expect("what was received is a capability");
         cap.meaning = Some(meaning);
@@ -182,13 +182,13 @@ impl<M: Clone> Fake<M> {
         self.give(copy)
     }
 
-    /// A process makes an endpoint or a notification.
+    /// Makes an endpoint or a notification for a process.
     pub fn make_object(&mut self, receiver: Receiver, meaning: M) -> CapAddress {
         let place = self.make(receiver);
         self.give(Cap { meaning: Some(meaning), ..Cap::original(place) })
     }
 
-    /// Memory in which an endpoint lies is taken back.
+    /// Destroys an endpoint, as the revoke of its memory does.
     pub fn destroy(&mut self, place: u64) {
         let slots: Vec<u32> = self.caps.iter().filter(|(_, cap)| cap.place == place).map(|(slot, _)| *slot).collect();
         slots.into_iter().for_each(|slot| self.remove(slot));
@@ -200,7 +200,7 @@ impl<M: Clone> Fake<M> {
         self.remove(slot.0);
     }
 
-    /// Deletes all others that a revocation takes.
+    /// Deletes all capabilities that a revoke of this one deletes.
     pub fn revoke(&mut self, slot: CapAddress) {
         let Cap { place, badge, origin, .. } = self.caps[&slot.0].clone();
         let goes = |other: &Cap<M>| match origin {
@@ -212,18 +212,17 @@ impl<M: Clone> Fake<M> {
         slots.into_iter().filter(|other| *other != slot.0).for_each(|slot| self.remove(slot));
     }
 
-    /// Capabilities that processes have.
+    /// Returns the capabilities of processes.
     pub fn of_processes(&self) -> Vec<CapAddress> {
         self.caps.range(PROCESSES..).map(|(slot, _)| CapAddress(*slot)).collect()
     }
 
-    /// Slots of the monitor other than those of the common proxies.
+    /// Returns the monitor's slots other than those of the common proxies.
     pub fn slots(&self) -> Vec<u32> {
         self.taken.iter().copied().filter(|slot| ![self.common, self.signals].contains(slot)).collect()
     }
 
-    /// Signals with what lies in a slot. Answers if a process is to hear of that: at which notification, and which
-    /// bits.
+    /// Signals with a slot's capability. If a process is to be told, returns the notification and the bits.
     pub fn signal_with(&mut self, slot: CapAddress, bits: u64) -> Option<(usize, u64)> {
         let cap = self.caps.get(&slot.0).filter(|cap| cap.rights.contains(Rights::WRITE))?;
         let (place, bits) = (cap.place, if cap.badge == 0 { bits } else { cap.badge });
@@ -237,7 +236,7 @@ impl<M: Clone> Fake<M> {
         }
     }
 
-    /// The thread that waits at the proxy of a name receives what was signalled.
+    /// Lets the thread that waits at the proxy of a name receive pending bits.
     pub fn listen(&mut self, name: u64) {
         let place = self.place_of(Receiver::Listener(name));
         let word = place.and_then(|place| self.words.remove(&place)).unwrap_or(0);
@@ -248,7 +247,7 @@ impl<M: Clone> Fake<M> {
         self.endpoints.iter().find_map(|(place, at)| (*at == receiver).then_some(*place))
     }
 
-    /// Who receives at what lies in a slot.
+    /// Returns the receiver at a slot's object.
     pub fn receiver(&self, slot: CapAddress) -> Option<Receiver> {
         self.caps.get(&slot.0).map(|cap| self.endpoints[&cap.place])
     }

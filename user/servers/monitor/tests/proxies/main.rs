@@ -1,9 +1,9 @@
-//! Endpoints and notifications that are reached from other cores: several cores in one process, each with a monitor's
-//! books and a kernel that is none, whose processes send, copy, mint, drop, revoke, call and signal in an order that a
-//! seed decides.
+//! Tests of endpoints and notifications that are reached from other cores: several cores in one process, each with a
+//! monitor's ledger and a fake kernel. Their processes send, copy, mint, drop, revoke, call and signal in an order that
+//! a seed decides.
 //!
-//! What went wrong is played again by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test proxies`.
-//! `TENCH_RUNS=N` plays so many.
+//! A failure is repeated by its seed: `TENCH_SEED=N cargo test -p tench-monitor --test proxies`. `TENCH_RUNS=N` sets
+//! the number of runs.
 
 mod kernel;
 mod rules;
@@ -21,7 +21,7 @@ fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// Plays all seeds, or the one that is wanted, and says with which one it went wrong.
+/// Runs all seeds, or the one that is requested, and reports the seed of a failure.
 fn play(run: impl Fn(u64) -> World) {
     let seeds = match variable("TENCH_SEED") {
         Some(seed) => seed..seed + 1,
@@ -41,8 +41,8 @@ fn play(run: impl Fn(u64) -> World) {
     all.check(runs);
 }
 
-/// Whatever processes of two to four cores do: a capability is what it was, wherever it is, until it is revoked, and
-/// nothing is left.
+/// Whatever processes of two to four cores do, a capability keeps its meaning, wherever it is, until it is revoked, and
+/// nothing is left in the end.
 #[test]
 fn every_capability_stays_what_it_is() {
     play(|seed| {
@@ -53,7 +53,7 @@ fn every_capability_stays_what_it_is() {
     });
 }
 
-/// The same if a core stops at some step, of which the others hear at some later one.
+/// The property holds also if a core stops at some step, and the others are told at some later one.
 #[test]
 fn a_core_that_stops_takes_what_leads_over_it() {
     play(|seed| {
@@ -70,7 +70,7 @@ fn a_core_that_stops_takes_what_leads_over_it() {
     });
 }
 
-/// The same if a monitor names numbers that it does not have, and says twice what is not needed any more.
+/// The property holds also if a monitor names numbers that it does not have, and releases numbers twice.
 #[test]
 fn a_monitor_that_says_anything_changes_nothing_of_others() {
     play(|seed| {

@@ -1,4 +1,4 @@
-//! Each rule by itself.
+//! Tests of single rules.
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
@@ -24,13 +24,13 @@ const fn returned(number: u64, badge: u64) -> Carried {
     Carried::Returned { number, rights: SENDABLE, badge }
 }
 
-/// A copy of a process's capability, in a slot of the monitor.
+/// Returns a copy of a process's capability, in a slot of the monitor.
 pub fn hand_in(world: &mut World, at: usize, slot: CapAddress) -> CapAddress {
     let cap = world.kernel(at).caps[&slot.0].clone();
     world.kernel(at).hand_in(cap)
 }
 
-/// Sends a process's capability: answers under which number it is held.
+/// Sends a process's capability. Returns the number under which it is held.
 fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, Error> {
     let slot = hand_in(world, at, slot);
     match world.nodes[at].books.send(slot, to, |_| None)? {
@@ -39,7 +39,7 @@ fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, 
     }
 }
 
-/// As many as `asker` can receive from core 1.
+/// Receives as many capabilities as `asker` can from core 1.
 fn receive_all(world: &mut World, asker: u64) -> Vec<CapAddress> {
     (1000..1000 + MANY as u64)
         .map_while(|number| match world.nodes[0].books.receive(&held(number, false), 1, Client::alone(asker)) {
@@ -61,7 +61,7 @@ fn what_is_sent_reaches_its_endpoint_with_its_badge() {
     let (plain, badged) = (world.pass(0, plain, 1).unwrap(), world.pass(0, badged, 1).unwrap());
     assert_eq!(world.follow(1, plain), (1, Some((0, 0))));
     assert_eq!(world.follow(1, badged), (1, Some((0, badge))));
-    // Nobody receives at it there, whatever the sender could do.
+    // Nobody receives at it there, whatever rights the sender had.
     assert_eq!([plain, badged].map(|slot| world.kernel(1).caps[&slot.0].rights), [SENDABLE; 2]);
     world.judge();
     world.end();
@@ -115,7 +115,7 @@ fn who_got_a_badge_from_elsewhere_does_not_revoke_it_for_others() {
     let homes = [world.pass(1, minted, 0).unwrap(), world.pass(1, minted, 0).unwrap()];
     world.revoke(0, homes[0]);
     assert_eq!(world.follow(0, homes[1]).1, Some((0, world.meaning(1, minted).badge)));
-    // Whoever made it does, on its core, but for what has gone home.
+    // Its maker can revoke it, on its core, except for what has gone home.
     let copy = world.copy(1, minted);
     world.revoke(1, minted);
     assert!(!world.kernel(1).caps.contains_key(&copy.0));
@@ -131,7 +131,7 @@ fn over_a_third_core_it_goes_back_as_it_came() {
     let second = world.pass(0, plain, 1).unwrap();
     let third = world.pass(1, second, 2).unwrap();
     assert_eq!(world.follow(2, third), (2, Some((0, 0))));
-    // To the core of the endpoint it is one of core 2, which does not know it as its own.
+    // To the core of the endpoint this is an endpoint of core 2, which it does not recognize as its own.
     let around = world.pass(2, third, 0).unwrap();
     assert_eq!(world.follow(0, around), (3, Some((0, 0))));
     let back = world.pass(2, third, 1).unwrap();
@@ -163,7 +163,7 @@ fn revoking_takes_what_other_cores_can_do_at_once() {
     assert_eq!(world.kernel(0).of_processes(), before, "it was on its way, and is gone");
     world.end_server(0, plain);
     assert_eq!(world.follow(1, one).1, None);
-    // What lies at its place now is another.
+    // Another object is in its place now.
     let other = world.make(0);
     assert_eq!(world.follow(1, one).1, None);
     let other = world.pass(0, other, 1).unwrap();
@@ -187,7 +187,7 @@ fn what_nobody_has_any_more_is_found_and_let_go() {
     world.nodes[1].books.sweep();
     assert!(!world.nodes[1].books.has_proxies());
     assert_eq!(world.kernel(1).slots(), []);
-    // It is held until its owner hears of it.
+    // It is held until its owner is told.
     assert_eq!(world.nodes[0].books.count(), (2, 0));
     world.tell(1);
     while world.deliver(1, 0) {}
@@ -261,17 +261,17 @@ fn nobody_takes_all_proxies() {
     let mut world = calm(2);
     let first = receive_all(&mut world, 7);
     assert_eq!(first.len(), PROXIES / 2);
-    // What there was no room for is let go.
+    // What there was no room for is released.
     let refused = 1000 + PROXIES as u64 / 2;
     assert_eq!(world.nodes[0].books.next_release(1), Some(refused));
     world.nodes[0].books.told(1);
     assert_eq!(world.nodes[0].books.next_release(1), None);
     let second = receive_all(&mut world, 8);
     assert_eq!(second.len(), PROXIES / 4);
-    // Those that nobody has are found when they are needed.
+    // Unused proxies are found when they are needed.
     world.kernel(0).delete(second[3]);
     assert_eq!(receive_all(&mut world, 8).len(), 1);
-    // Plain ones count as well.
+    // Unbadged ones count as well.
     assert_eq!(world.nodes[0].books.receive(&held(5, true), 1, Client::alone(8)), Err(Error::Full));
     assert!(world.nodes[0].books.receive(&held(5, true), 1, Client::alone(9)).is_ok());
 }
@@ -302,7 +302,7 @@ fn no_more_is_held_for_a_core_than_it_can_use() {
     };
     assert!((why, numbers.len() >= PROXIES) == (Error::Full, true));
     assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots().len()), ((numbers.len(), 0), numbers.len()));
-    // For another there is room, and for what comes home none is needed.
+    // There is room for another core, and what comes home needs none.
     let other = send(&mut world, 0, plain, 2).unwrap();
     let there = world.pass(0, plain, 2).unwrap();
     world.pass(2, there, 0).unwrap();
@@ -329,13 +329,13 @@ fn a_monitor_names_what_it_does_not_have() {
         }
         world.nodes[0].books.released(2, number);
     }
-    // It gives more rights than can be given.
+    // It claims more rights than can be given.
     for is_plain in [false, true] {
         let all = Carried::Held { what: What::Endpoint, number: 7, rights: Rights::all(), is_plain, server: None };
         let slot = world.nodes[1].books.receive(&all, 0, Client::alone(1)).unwrap();
         assert_eq!(world.kernel(1).caps[&slot.0].rights, SENDABLE);
     }
-    // What has a badge gets no other.
+    // A capability with a badge gets no other.
     assert_eq!(world.nodes[0].books.receive(&returned(numbers[1], 9), 1, Client::alone(1)), Err(Error::Gone));
     assert_eq!(world.nodes[0].books.copy(numbers[1], 1, Rights::all(), 9), Err(Error::Gone));
     assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((2, 0), slots));
@@ -373,7 +373,7 @@ fn a_core_that_has_stopped_is_sent_nothing_and_holds_nothing() {
     assert_eq!(world.nodes[0].books.count(), (0, 1));
     assert_eq!(world.nodes[0].books.next_release(1), None);
     assert_eq!(world.follow(2, third).1, None);
-    // What was made here, and what came from there.
+    // One was made here, and one came from there.
     for slot in [plain, from_one] {
         let slot = hand_in(&mut world, 0, slot);
         assert_eq!(world.nodes[0].books.send(slot, 1, |_| None), Err(Error::Gone));
@@ -415,7 +415,7 @@ fn without_memory_nothing_changes() {
         world.nodes[0].books.told(1);
         world.check_empty(0);
     }
-    // The same for what comes home.
+    // The rule holds also for what comes home.
     for badge in [0, 5] {
         let mut world = calm(2);
         let plain = world.make(0);
@@ -482,11 +482,11 @@ fn each_way_to_the_process_server_that_a_process_has_less_is_told() {
         assert_eq!(world.nodes[0].books.parted(), Some(badge));
         assert_eq!(world.nodes[0].books.parted(), None);
     }
-    // Not if another core says so.
+    // This does not hold if another core sends it.
     let number = send(&mut world, of(PROCESSES));
     world.nodes[0].books.released(0, number);
     assert_eq!(world.nodes[0].books.parted(), None);
-    // What was not sent in the end is one of them, and what was sent to a core that has stopped.
+    // A capability that was not sent in the end is one of them, and so is one sent to a core that has stopped.
     let number = send(&mut world, of(PROCESSES));
     let carried =
         Carried::Held { what: What::Endpoint, number, rights: Rights::CALL, is_plain: false, server: of(PROCESSES) };
@@ -504,7 +504,7 @@ fn whatever_two_words_say_is_said_with_them() {
     let (mut held, mut returned, mut memory, mut plain, mut known, mut signalled) = (0, 0, 0, 0, 0, 0);
     for _ in 0..2_000_000 {
         let (first, second, kind) = (random(), random(), random() % 8);
-        // Words without sense, and some that nearly have one.
+        // Random words, and some that are nearly valid.
         let first = if first % 8 == 0 { first } else { first >> 8 & !(0xf1 << 48) | kind << 56 };
         let second = if second % 4 == 0 { second } else { second & 0x1_01ff >> (second >> 60) };
         match Carried::decode([first, second]) {
@@ -546,7 +546,7 @@ fn whatever_two_words_say_is_said_with_them() {
         [held, returned, memory, plain, known, signalled].into_iter().all(|count| count > 4_000),
         "{held} {returned} {memory} {plain} {known} {signalled}"
     );
-    // And the other way round.
+    // And in the other direction.
     for server in
         [None, Some(Server { number: 0, is_personal: true }), Some(Server { number: 255, is_personal: false })]
     {

@@ -1,4 +1,4 @@
-//! Each rule about signals by itself.
+//! Tests of single rules about signals.
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{BITS, Carried, Error, Kernel, OWN_PROXIES, Server, What};
@@ -12,7 +12,7 @@ const fn held(number: u64, is_plain: bool) -> Carried {
     Carried::Held { what: What::Notification, number, rights: Rights::WRITE, is_plain, server: None }
 }
 
-/// A notification of core 0, a capability to it with a badge, and both on core 1.
+/// Returns a notification of core 0, a badged capability to it, and both on core 1.
 fn shared(world: &mut World) -> [CapAddress; 4] {
     let plain = world.make_notification(0);
     let badged = world.mint(0, plain);
@@ -20,7 +20,7 @@ fn shared(world: &mut World) -> [CapAddress; 4] {
     [plain, badged, there[0], there[1]]
 }
 
-/// Core 1's monitor takes in what was signalled, and says it. Answers what core 0's processes are told.
+/// Lets core 1's monitor collect and send signals. Returns what core 0's processes are told.
 fn told(world: &mut World) -> Vec<(usize, u64)> {
     world.hear(1);
     let mut told = Vec::new();
@@ -32,7 +32,7 @@ fn told(world: &mut World) -> Vec<(usize, u64)> {
     told
 }
 
-/// A process of core 1 signals, with a badge of its own if it has none.
+/// Lets a process of core 1 signal, with a badge of its own if the capability has none.
 fn signal(world: &mut World, slot: CapAddress, bits: u64) {
     assert_eq!(world.kernel(1).signal_with(slot, bits), None);
 }
@@ -56,7 +56,7 @@ fn a_notification_is_signalled_with_its_badge_or_with_those_made_on_the_way() {
     let copy = hand_in(&mut world, 1, there_badged);
     assert!(world.kernel(1).copy(copy, Rights::WRITE, 1 << 20).is_err());
     world.kernel(1).delete(copy);
-    // It comes home as what it was, also with a badge that was made elsewhere.
+    // It comes home with its meaning, also with a badge that was made elsewhere.
     for (slot, bits) in [(there, 0), (there_badged, badge), (minted, other)] {
         let home = world.pass(1, slot, 0).unwrap();
         assert_eq!(world.kernel(0).receiver(home), Some(Receiver::Signalled(0)));
@@ -125,12 +125,12 @@ fn what_was_signalled_before_it_was_dropped_is_heard_and_by_nobody_else() {
     signal(&mut world, there_badged, 1);
     [there, there_badged].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
     world.nodes[1].books.sweep();
-    // The bit is used again at once.
+    // The bit is reused at once.
     let other = world.make_notification(0);
     let other = world.mint(0, other);
     let other = world.pass(0, other, 1).unwrap();
     assert_eq!(world.kernel(1).caps[&other.0].badge, bits);
-    // They are held until it was said.
+    // They are held until the signal was sent.
     assert_eq!(world.nodes[1].books.next_release(0), None);
     assert_eq!(told(&mut world), [(0, badge), (0, 1 << 40)]);
     assert!(world.nodes[1].books.next_release(0).is_some());
@@ -150,7 +150,7 @@ fn a_thread_that_has_received_something_is_waited_for() {
     [there, there_badged].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
     for _ in 0..2 {
         world.nodes[1].books.sweep();
-        // The one with a badge has gone.
+        // The proxy of the badged one has gone.
         assert_eq!(world.nodes[1].books.count(), (0, 1));
     }
     assert!(world.nodes[1].books.next_release(0).is_some());
@@ -168,7 +168,7 @@ fn what_was_revoked_cannot_be_signalled() {
     let far = world.pass(1, there_badged, 2).unwrap();
     [there, there_badged].into_iter().for_each(|slot| signal(&mut world, slot, 1));
     world.revoke(0, badged);
-    // What was on its way is nothing.
+    // What was on its way is dropped.
     assert_eq!(told(&mut world), [(0, 1)]);
     world.signal(2, far);
     world.settle();
@@ -191,7 +191,7 @@ fn a_monitor_signals_what_it_does_not_have() {
     for number in (0..last + 5).chain([u64::MAX]) {
         world.nodes[0].books.signal(2, number, u64::MAX);
     }
-    // It has one, which has a badge.
+    // Its signal has the badge.
     let badge = world.meaning(0, badged).badge;
     assert_eq!(core::mem::take(&mut world.kernel(0).told), [(0, badge)]);
     world.kernel(2).drop_one(to_two);
@@ -214,7 +214,7 @@ fn nobody_takes_all_proxies_of_notifications() {
         (receive(true, Client::alone(7)).len(), receive(true, Client::alone(8)).len()),
         (OWN_PROXIES / 2, OWN_PROXIES / 4)
     );
-    // Those that nobody has are found when they are needed.
+    // Unused proxies are found when they are needed.
     world.kernel(0).delete(second[3]);
     assert!(world.nodes[0].books.receive(&held(7000, false), 1, Client::alone(8)).is_ok());
     assert_eq!(world.nodes[0].books.receive(&held(7001, false), 1, Client::alone(8)), Err(Error::Full));

@@ -1,5 +1,5 @@
-//! Some cores with their books, the channels between them, and what their processes do; and what every capability ought
-//! to be.
+//! Cores with their ledgers, the channels between them, and the actions of their processes; and the expected meaning of
+//! every capability.
 
 mod judge;
 mod signals;
@@ -13,47 +13,47 @@ use tench_monitor_client::protocol::first;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
 
-/// What is left of the rights to an endpoint on other cores.
+/// Rights to an endpoint that remain on other cores.
 pub const SENDABLE: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
-/// The same for whatever it is.
+/// Returns the rights that remain on other cores.
 pub const fn sendable(what: What) -> Rights {
     match what {
         What::Endpoint => SENDABLE,
         What::Notification => Rights::WRITE,
     }
 }
-/// Longest way that a process makes on purpose.
+/// Longest route that a process makes on purpose.
 const LONGEST: usize = 8;
 
-/// What a capability ought to be, from whatever was done with it.
+/// The expected meaning of a capability, derived from its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
-    /// To which endpoint or notification, and with which badge.
+    /// Its endpoint or notification, and its badge.
     pub what: What,
     pub endpoint: usize,
     pub badge: u64,
     pub rights: Rights,
-    /// The cores from that of the endpoint to that where it is.
+    /// The cores from that of the endpoint to its own.
     pub route: Vec<usize>,
-    /// Whether it is what others were made of here.
+    /// Set if it is what others were made of here.
     is_origin: bool,
-    /// Which minting its badge is from, if that can be revoked, and how long the route was there.
+    /// The minting that gave it its badge, if that can be revoked, and the length of the route there.
     mint: Option<(usize, usize)>,
-    /// How often the endpoint and the minting had been revoked.
+    /// Number of earlier revokes of the endpoint and of the minting.
     revoked: (usize, usize),
 }
 
 /// A request on its way.
 struct Call {
     meaning: Meaning,
-    /// Whether it ought to arrive, when it was made.
+    /// Whether it should arrive, as of when it was made.
     is_right: bool,
-    /// Copies with which it was made so far, on which cores. They are there until it is answered.
+    /// Copies with which it was made so far, with their cores. They exist until it gets its reply.
     copies: Vec<(usize, CapAddress)>,
 }
 
-/// What one monitor says to another.
+/// A message between monitors.
 enum Message {
     Cap { words: [u64; 2], meaning: Option<Meaning>, asker: u64 },
     Call { number: u64, badge: u64, call: Call },
@@ -63,25 +63,25 @@ enum Message {
 
 pub struct Node {
     pub books: Proxies<Fake<Meaning>>,
-    /// Where each proxy leads, by name, and what it did once.
+    /// Target of each proxy, by name, as first seen.
     seen: BTreeMap<u64, Option<Target>>,
-    /// Which cores it has heard of that they stopped.
+    /// Cores that it knows to have stopped.
     lost: Vec<usize>,
     is_lost: bool,
 }
 
-/// What was seen to happen.
+/// Counts of events.
 #[derive(Debug, Default)]
 pub struct Tally {
     sent: usize,
-    /// To the core of the endpoint, and to one over another.
+    /// Capabilities sent to the core of their endpoint, and to one over another.
     home: usize,
     far: usize,
     refused: usize,
     gone: usize,
     calls: usize,
     revoked: usize,
-    /// Signals with capabilities of other cores, and what was heard of them.
+    /// Signals with capabilities of other cores, and those that were received.
     signals: usize,
     heard: usize,
 }
@@ -96,7 +96,7 @@ impl Tally {
         self.all().into_iter().zip(other.all()).for_each(|(sum, one)| *sum += *one);
     }
 
-    /// Everything has happened in so many runs.
+    /// Checks that everything has happened in this many runs.
     pub fn check(&mut self, runs: usize) {
         assert!(self.sent > 10 * runs, "the traffic has dried up");
         assert!(
@@ -109,21 +109,21 @@ impl Tally {
 pub struct World {
     pub nodes: Vec<Node>,
     channels: BTreeMap<(usize, usize), VecDeque<Message>>,
-    /// Endpoints and notifications: whether each is there, and how often all other capabilities to it were revoked.
+    /// Endpoints and notifications: whether each exists, and how often all other capabilities to it were revoked.
     endpoints: Vec<(bool, usize)>,
     /// Mintings of badges: how often each was revoked.
     mints: Vec<usize>,
-    /// Signals that somebody is to hear of.
+    /// Signals that should be received.
     due: Vec<(Meaning, u64)>,
-    /// How often each bit of a notification was signalled, and nobody has heard of it.
+    /// How often each bit of a notification was signalled and has not been received.
     credit: BTreeMap<(usize, u32), usize>,
-    /// Notifications that a monitor can signal which says anything.
+    /// Notifications that the hostile monitor can signal.
     tainted: BTreeSet<usize>,
-    /// A core whose monitor says anything besides.
+    /// A core whose monitor also sends invalid messages.
     hostile: Option<usize>,
-    /// Who has not heard yet that a core has stopped: who, and which.
+    /// Which core does not know yet that which other has stopped.
     unaware: Vec<(usize, usize)>,
-    /// Nothing happens by chance.
+    /// Set if nothing happens by chance.
     pub is_calm: bool,
     state: u64,
     pub tally: Tally,
@@ -148,13 +148,13 @@ impl World {
         }
     }
 
-    /// A number below `below`.
+    /// Returns a random number below `below`.
     pub fn random(&mut self, below: usize) -> usize {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) as usize % below.max(1)
     }
 
-    /// Whether something happens that does one time in so many.
+    /// Returns true one time in `times`.
     fn happens(&mut self, times: usize) -> bool {
         !self.is_calm && self.random(times) == 0
     }
@@ -176,7 +176,7 @@ impl World {
         self.cap(at, slot).meaning.expect("it is a process's")
     }
 
-    /// Something happens.
+    /// Does a random action.
     pub fn act(&mut self) {
         let at = self.random(self.nodes.len());
         if self.nodes[at].is_lost {
@@ -210,12 +210,12 @@ impl World {
 
     // ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// A process makes an endpoint.
+    /// Makes an endpoint for a process.
     pub fn make(&mut self, at: usize) -> CapAddress {
         self.make_object(at, What::Endpoint)
     }
 
-    /// A process makes a notification.
+    /// Makes a notification for a process.
     pub fn make_notification(&mut self, at: usize) -> CapAddress {
         self.make_object(at, What::Notification)
     }
@@ -232,7 +232,7 @@ impl World {
         self.kernel(at).make_object(receiver, meaning)
     }
 
-    /// Copies a capability, with fewer rights at times.
+    /// Copies a capability, sometimes with fewer rights.
     pub fn copy(&mut self, at: usize, slot: CapAddress) -> CapAddress {
         let rights = Rights::from_bits_truncate(self.random(16) as u8) | Rights::WRITE;
         let rights = if self.happens(3) { rights } else { Rights::all() };
@@ -240,7 +240,7 @@ impl World {
         self.weaken(at, slot, rights)
     }
 
-    /// A copy with no more than these rights.
+    /// Makes a copy with at most these rights.
     pub fn weaken(&mut self, at: usize, slot: CapAddress, rights: Rights) -> CapAddress {
         let cap = self.cap(at, slot);
         let meaning = cap.meaning.clone().map(|meaning| {
@@ -250,14 +250,14 @@ impl World {
         self.kernel(at).give(Cap { rights: cap.rights & rights, origin: Origin::Copy, meaning, ..cap })
     }
 
-    /// Gives a copy a badge, if there is none. No two are equal, but many look like names of proxies.
+    /// Makes a copy with a badge, if there is none. No two badges are equal, but many look like names of proxies.
     pub fn mint(&mut self, at: usize, slot: CapAddress) -> CapAddress {
         let cap = self.cap(at, slot);
         if cap.badge != 0 || self.meaning(at, slot).badge != 0 {
             return slot;
         }
         let is_bit = self.meaning(at, slot).what == What::Notification;
-        // One bit each, so that it is known of every bit who signals it.
+        // One bit each, so that the signaller of every bit is known.
         let count = self.mints.len() as u32;
         if is_bit && count >= u64::BITS {
             return slot;
@@ -271,7 +271,7 @@ impl World {
         self.kernel(at).give(Cap { badge, origin: Origin::Badge, meaning: Some(meaning), ..cap })
     }
 
-    /// Revokes what was made of a capability. Of one that is itself a copy, that is nothing.
+    /// Revokes what was derived from a capability. For a copy, that is nothing.
     pub fn revoke(&mut self, at: usize, slot: CapAddress) {
         let mut meaning = self.meaning(at, slot);
         self.kernel(at).revoke(slot);
@@ -292,7 +292,7 @@ impl World {
         self.kernel(at).caps.get_mut(&slot.0).expect("it stays").meaning = Some(meaning);
     }
 
-    /// The process ends that receives at an endpoint, if it is one of this core.
+    /// Ends the process that receives at an endpoint, if it is one of this core.
     pub fn end_server(&mut self, at: usize, slot: CapAddress) {
         let place = self.cap(at, slot).place;
         if let Some(Receiver::Process(endpoint) | Receiver::Signalled(endpoint)) = self.kernel(at).receiver(slot) {
@@ -317,7 +317,7 @@ impl World {
         self.tally.refused += usize::from(sent.is_err());
     }
 
-    /// A process sends a capability to one of another core; it keeps it, or does not.
+    /// Sends a process's capability to a process of another core; the sender keeps it, or does not.
     pub fn send(&mut self, at: usize, slot: CapAddress, to: usize, asker: u64, is_moved: bool) -> Result<(), Error> {
         let mut cap = self.cap(at, slot);
         let mut meaning = cap.meaning.take().expect("it is a process's");
@@ -357,7 +357,7 @@ impl World {
         Ok(())
     }
 
-    /// The same at once: answers what arrives.
+    /// Sends a capability and delivers it at once. Returns what arrives.
     pub fn pass(&mut self, at: usize, slot: CapAddress, to: usize) -> Option<CapAddress> {
         let before = self.kernel(to).of_processes();
         self.send(at, slot, to, 1, false).expect("it can be sent");
@@ -365,7 +365,7 @@ impl World {
         self.kernel(to).of_processes().into_iter().find(|slot| !before.contains(slot))
     }
 
-    /// A process asks what is behind a capability, and may not wait for it.
+    /// Lets a process call a capability, perhaps without waiting for the reply.
     pub fn call(&mut self, at: usize, slot: CapAddress) {
         let meaning = self.meaning(at, slot);
         let is_right = self.is_alive(&meaning, true);
@@ -374,7 +374,7 @@ impl World {
 
     // ── Monitors ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// A request arrives at an endpoint of a core, and is forwarded if that is a proxy.
+    /// Handles a request that arrives at an endpoint of a core: forwards it if that is a proxy.
     fn arrives(&mut self, at: usize, slot: CapAddress, call: Call) {
         let badge = self.cap(at, slot).badge;
         match self.kernel(at).receiver(slot) {
@@ -400,7 +400,7 @@ impl World {
         }
     }
 
-    /// Somebody on the way says that there is nothing.
+    /// Handles that some core on the route has refused a request.
     fn fail(&mut self, call: Call) {
         assert!(!self.is_alive(&call.meaning, false), "what is there is not reached: {:?}", call.meaning);
         self.finish(call);
@@ -422,9 +422,9 @@ impl World {
         }
     }
 
-    /// Says what is to be said about what is not needed any more.
+    /// Sends the pending releases.
     pub fn tell(&mut self, at: usize) {
-        // There is no channel any more to a core of which it has heard that it stopped.
+        // There is no channel to a core that is known to have stopped.
         for to in (0..self.nodes.len()).filter(|to| !self.nodes[at].lost.contains(to)).collect::<Vec<_>>() {
             if !self.tell_signals(at, to) {
                 continue;
@@ -436,7 +436,7 @@ impl World {
         }
     }
 
-    /// Delivers a message, or lets somebody hear that a core has stopped. Answers false if there is nothing to do.
+    /// Delivers a message, or tells a core that another has stopped. Returns false if there is nothing to do.
     fn go_on(&mut self) -> bool {
         let ready: Vec<(usize, usize)> =
             self.channels.iter().filter(|(_, messages)| !messages.is_empty()).map(|(pair, _)| *pair).collect();
@@ -445,7 +445,7 @@ impl World {
             self.deliver(from, to);
         } else if choice < ready.len() + self.unaware.len() {
             let (at, lost) = self.unaware.swap_remove(choice - ready.len());
-            // What it has said before is heard before.
+            // Messages that it has sent are delivered first.
             while self.deliver(lost, at) {}
             self.nodes[at].books.lose(lost as u64);
             self.nodes[at].lost.push(lost);
@@ -484,7 +484,7 @@ impl World {
         true
     }
 
-    /// Makes of what came a capability, and gives it to a process.
+    /// Makes a capability from a description, and gives it to a process.
     fn take_in(&mut self, from: usize, to: usize, carried: &Carried, meaning: Option<Meaning>, asker: u64) {
         if self.happens(16) {
             return self.nodes[to].books.take_in_vain(carried, from as u64);
@@ -508,15 +508,14 @@ impl World {
                 assert_eq!(why, Error::Gone);
                 self.tally.gone += 1;
                 let is_there = meaning.is_some_and(|meaning| self.is_alive(&meaning, false));
-                // A monitor that says anything may have said before that it does not need it, or have named it so that
-                // it comes back twice.
+                // A hostile monitor may have released it before, or have named it so that it comes back twice.
                 let is_hostile = self.hostile.is_some_and(|hostile| hostile == from || hostile == to);
                 assert!(!is_there || is_hostile, "what was sent does not arrive");
             }
         }
     }
 
-    /// A monitor says what is no more than words.
+    /// Sends an invalid message from a monitor.
     fn lie(&mut self, from: usize) {
         let to = self.random(self.nodes.len());
         let number = self.random(30) as u64;
@@ -538,12 +537,12 @@ impl World {
         self.say(from, to, Message::Cap { words: carried.encode(), meaning: None, asker: 1 });
     }
 
-    /// From now on, a core's monitor says anything besides.
+    /// Makes a core's monitor hostile.
     pub fn lies(&mut self, at: usize) {
         self.hostile = Some(at);
     }
 
-    /// One core stops for good.
+    /// Stops one core for good.
     pub fn stop(&mut self, lost: usize) {
         self.nodes[lost].is_lost = true;
         self.unaware = (0..self.nodes.len()).filter(|at| *at != lost).map(|at| (at, lost)).collect();
@@ -567,19 +566,19 @@ impl Meaning {
         Meaning { what, endpoint, badge: 0, rights, route, is_origin: false, mint: None, revoked: (0, 0) }
     }
 
-    /// It goes to a core: one back, if that is where it came from.
+    /// Extends the route to a core, or shortens it if the capability goes back to where it came from.
     fn go(&mut self, to: usize) {
         (self.rights, self.is_origin) = (self.rights & sendable(self.what), false);
         if self.route.len() > 1 && self.route[self.route.len() - 2] == to {
             self.route.pop();
-            // Where its badge was made, nobody has it in his way any more.
+            // The route no longer leads over the core where its badge was made.
             self.mint = self.mint.filter(|(_, length)| *length <= self.route.len());
         } else {
             self.route.push(to);
         }
     }
 
-    /// Whether it went back, when it last went.
+    /// Returns whether the last step went back.
     fn has_come_back(&self, from: usize, to: usize) -> bool {
         !self.route.ends_with(&[from, to])
     }

@@ -1,4 +1,4 @@
-//! Some cores with their books, and kernels that know what was made of what, as far as the books need it.
+//! Cores with their ledgers, and fake kernels that know the derivation of capabilities as far as the ledgers need it.
 
 use std::collections::{BTreeMap, VecDeque};
 use tench_places::Client;
@@ -22,22 +22,22 @@ pub struct Cap {
     pub rights: Rights,
     pub borrowed: bool,
     pub exported: bool,
-    /// Somebody wanted to delete the stand-in.
+    /// Set if revocation of the exported capability is requested.
     pub wanted: bool,
-    /// In whose slot it lies: of the monitor, or of a client.
+    /// Set if the slot is a client's and not the monitor's.
     pub client: bool,
-    /// How often memory of the same extent was made of memory: deeper is made of what is less deep.
+    /// Depth of derivation among memory of the same extent.
     pub depth: u32,
 }
 
-/// A kernel: capabilities by their numbers, whoever has them.
+/// A fake kernel: capabilities by number, whoever holds them.
 #[derive(Default)]
 pub struct Fake {
     pub caps: BTreeMap<u32, Cap>,
     last: u32,
-    /// Calls until the next is refused for want of memory.
+    /// Number of calls until one fails for lack of memory.
     pub patience: Option<u32>,
-    /// Memory of devices.
+    /// Device memory.
     pub devices: Vec<u64>,
     /// Cores that have stopped.
     pub off: Vec<Core>,
@@ -74,7 +74,7 @@ impl Fake {
             && (made.shape.kind != Kind::Untyped || made.shape.bytes < of.shape.bytes || made.depth > of.depth)
     }
 
-    /// Deletes everything in a range but stand-ins and the slot; answers whether stand-ins are left.
+    /// Deletes everything in a range except exported capabilities and the slot. Fails if exported ones are left.
     pub fn revoke(&mut self, slot: CapAddress) -> Result<(), Refusal> {
         let cap = self.get(slot)?;
         let goes = |other: &Cap| match cap.shape.kind {
@@ -192,14 +192,14 @@ impl Kernel for Fake {
     }
 }
 
-/// Who waits: a number.
+/// A waiting requester: a number.
 pub type Who = u64;
 
-/// What somebody heard.
+/// What a requester was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     Answer(Result<(), Error>),
-    /// From whom, with which word, and where it lies.
+    /// A transfer: its sender, its word, and the slot.
     Letter(u64, u64, CapAddress),
 }
 
@@ -208,7 +208,7 @@ type Lines = VecDeque<(u16, Vec<u64>)>;
 
 pub struct World {
     pub cores: Vec<Exchange<Fake, Who>>,
-    /// Lines on their way: from, to.
+    /// Events on their way, by sending and receiving core.
     channels: BTreeMap<(usize, usize), Lines>,
     pub heard: BTreeMap<Who, Heard>,
     /// Roots that are being deleted.
@@ -221,7 +221,7 @@ impl World {
         World::with(count, |_, _| true)
     }
 
-    /// With channels between some of the cores.
+    /// Returns a world with channels between some of the cores.
     pub fn with(count: u8, is_connected: impl Fn(u8, u8) -> bool) -> World {
         let mut cores: Vec<_> =
             (0..count).map(|at| Exchange::new(u64::from(at), u64::from(count), Fake::default()).unwrap()).collect();
@@ -237,7 +237,7 @@ impl World {
         self.cores[at].kernel()
     }
 
-    /// A capability of a client.
+    /// Makes a client's capability.
     pub fn make(&mut self, at: usize, kind: Kind, base: u64, bytes: u64) -> CapAddress {
         let shape = Shape { kind, base, bytes, badge: 0 };
         let rights = Rights::all();
@@ -252,7 +252,7 @@ impl World {
         })
     }
 
-    /// A copy of a client's, as it arrives at the monitor; untyped memory moves.
+    /// Copies a client's capability as it arrives at the monitor; untyped memory is moved.
     fn arrive(&mut self, at: usize, slot: CapAddress) -> CapAddress {
         let kernel = self.kernel(at);
         let cap = kernel.caps[&slot.0];
@@ -267,7 +267,7 @@ impl World {
         self.last
     }
 
-    /// A process sends something, up to where it has the ticket.
+    /// Lets a process send something, up to the point where it has the reservation.
     pub fn give(&mut self, at: usize, from: u64, slot: CapAddress, to: usize, process: u64, word: u64) -> Who {
         let who = self.who();
         let slot = self.arrive(at, slot);
@@ -299,13 +299,13 @@ impl World {
         who
     }
 
-    /// All monitors look at their kernels, and what comes of that happens.
+    /// Lets all monitors poll their kernels, and handles the consequences.
     pub fn poll(&mut self) {
         self.cores.iter_mut().for_each(Exchange::poll);
         self.settle();
     }
 
-    /// Collects answers, lines and deletions.
+    /// Collects replies, events and deletions.
     fn collect(&mut self) {
         for at in 0..self.cores.len() {
             let exchange = &mut self.cores[at];
@@ -334,7 +334,7 @@ impl World {
         }
     }
 
-    /// Delivers a line of some channel, or ends a deletion. Answers whether there was anything to do.
+    /// Delivers an event of some channel, or ends a deletion. Returns whether there was anything to do.
     pub fn step(&mut self, choice: usize) -> bool {
         self.collect();
         let ready: Vec<(usize, usize)> =
@@ -356,7 +356,7 @@ impl World {
         true
     }
 
-    /// Lets everything happen.
+    /// Steps until nothing is left to do.
     pub fn settle(&mut self) {
         while self.step(0) {}
     }
@@ -377,7 +377,7 @@ impl World {
         }
     }
 
-    /// Nothing is under way or kept anywhere, and no kernel has anything that is not a client's own.
+    /// Checks that nothing is under way or kept anywhere, and that each kernel has only the clients' own capabilities.
     pub fn check_empty(&mut self) {
         self.settle();
         for at in 0..self.cores.len() {

@@ -1,4 +1,4 @@
-//! Whether every capability is what it ought to be, by asking the kernels and by following where it leads; and whether
+//! Checks that every capability has its expected meaning, by asking the kernels and by following its route; and that
 //! nothing is left.
 
 use std::collections::VecDeque;
@@ -10,12 +10,12 @@ use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target, What};
 use super::{Meaning, Node, SENDABLE, World};
 use crate::kernel::{Origin, Receiver};
 
-/// More hops than any way has.
+/// More hops than any route has.
 const MOST_HOPS: usize = 200;
 
 impl World {
-    /// Whether a capability leads to its endpoint, as far as that is known: if somebody on the way says anything, or
-    /// has stopped, it may (`otherwise`) or may not.
+    /// Returns whether a capability should lead to its endpoint; `otherwise` if that is unknown because a core on the
+    /// route is hostile or has stopped.
     pub(super) fn is_alive(&self, meaning: &Meaning, otherwise: bool) -> bool {
         let (is_there, revoked) = self.endpoints[meaning.endpoint];
         let revoked_badge = meaning.mint.map_or(0, |(mint, _)| self.mints[mint]);
@@ -26,7 +26,7 @@ impl World {
         if meaning.route.len() > 1 && meaning.route.iter().any(is_unsure) { otherwise } else { true }
     }
 
-    /// Where a capability leads, over how many other cores: what it reaches there, with which badge.
+    /// Follows a capability over other cores. Returns the number of hops, and the object and badge that it reaches.
     pub fn follow(&mut self, at: usize, slot: CapAddress) -> (usize, Option<(usize, u64)>) {
         let (mut at, mut slot, mut copies) = (at, slot, Vec::new());
         let reached = loop {
@@ -52,7 +52,7 @@ impl World {
         (hops, reached)
     }
 
-    /// Every capability is what it ought to be, and no name of a proxy has come to mean something else.
+    /// Checks that every capability has its expected meaning, and that each name of a proxy has kept its own.
     pub fn judge(&mut self) {
         for at in 0..self.nodes.len() {
             if self.nodes[at].is_lost {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Everybody drops everything: nothing is left.
+    /// Drops all capabilities, and checks that nothing is left.
     pub fn end(&mut self) {
         self.settle();
         self.judge();
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     pub fn check_empty(&mut self, at: usize) {
         let count = self.nodes[at].books.count();
         assert_eq!((at, count, self.kernel(at).slots()), (at, (0, 0), vec![]), "copies, proxies and slots are left");
@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// One process takes as many as it can: half of all.
+    /// Lets one process take as many as it can: half of all.
     fn fill(&mut self, at: usize) {
         let is_there = |other: &usize| *other != at && !self.nodes[*other].is_lost;
         let Some(from) = (0..self.nodes.len()).find(is_there) else { return };

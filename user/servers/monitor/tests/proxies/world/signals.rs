@@ -1,4 +1,4 @@
-//! Signals: what processes signal, and what they ought to hear.
+//! Signals that processes give, and those that they should receive.
 
 use tench_abi::CapAddress;
 use tench_monitor::proxies::Kernel;
@@ -7,7 +7,7 @@ use super::{Message, World};
 use crate::kernel::Receiver;
 
 impl World {
-    /// Which proxy is asked or signalled, and the badge that goes along.
+    /// Returns the proxy that is called or signalled, and the badge to be sent.
     pub(super) fn proxy(&self, at: usize, receiver: Receiver, badge: u64) -> (u64, u64) {
         match receiver {
             Receiver::Common => (badge, 0),
@@ -17,7 +17,7 @@ impl World {
         }
     }
 
-    /// A process signals. It does not hear whether anybody else does.
+    /// Lets a process signal. It is not told whether the signal is received.
     pub fn signal(&mut self, at: usize, slot: CapAddress) {
         let meaning = self.meaning(at, slot);
         if !meaning.rights.contains(tench_abi::Rights::WRITE) {
@@ -34,7 +34,7 @@ impl World {
         self.heard(at);
     }
 
-    /// What processes of a core have heard.
+    /// Handles the signals that processes of a core have received.
     pub(super) fn heard(&mut self, at: usize) {
         for (number, bits) in core::mem::take(&mut self.kernel(at).told) {
             for bit in (0..u64::BITS).filter(|bit| bits >> bit & 1 != 0) {
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// The monitor takes in what was signalled, as far as its threads get.
+    /// Lets a monitor collect signals, as far as its threads have got.
     pub fn hear(&mut self, at: usize) {
         let names: Vec<u64> = self.kernel(at).listeners.keys().copied().collect();
         for name in names {
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Whether a monitor has taken in all that was signalled, and said it.
+    /// Returns whether a monitor has collected and sent all signals.
     pub(super) fn is_quiet(&mut self, at: usize) -> bool {
         let kernel = self.kernel(at);
         let is_taken_in = kernel.words.is_empty()
@@ -82,7 +82,7 @@ impl World {
         is_taken_in && !books.has_signals() && !books.has_releases()
     }
 
-    /// Says what was signalled, as far as there is room in the channel. Answers whether that was all.
+    /// Sends signals, as far as there is room in the channel. Returns whether those were all.
     pub(super) fn tell_signals(&mut self, at: usize, to: usize) -> bool {
         while let Some((number, bits)) = self.nodes[at].books.next_signal(to as u64) {
             if self.happens(4) {
@@ -96,12 +96,12 @@ impl World {
         true
     }
 
-    /// Nothing is on its way: everybody has heard what he was to hear.
+    /// Checks, when nothing is on its way, that all signals due have been received.
     pub(super) fn judge_signals(&mut self) {
         for (meaning, bits) in core::mem::take(&mut self.due) {
             assert!(!self.is_alive(&meaning, false), "nobody heard {bits:#x}: {meaning:?}");
         }
-        // Several signals were heard as one.
+        // Several signals were merged into one.
         self.credit.clear();
     }
 }
