@@ -1,27 +1,27 @@
-//! Who has how much: accounts in order of their numbers.
+//! Accounts: how much each client has, in order of their numbers.
 //!
-//! The accounts lie sorted in one array: found by halving, and a process that is new has a higher number than all
-//! before it, so its account is opened at the end.
+//! The accounts are sorted in one array and found by binary search. A new process has a higher number than all before
+//! it, so its account is opened at the end.
 //!
-//! A limit counts for a process and all that it starts, and these start. An account names the next above it that has a
-//! limit, and that one says how much all below have: so whoever takes memory is checked against each limit above, and
-//! only against those.
+//! A limit counts for a process and all its descendants together. An account names the next account above it that has a
+//! limit, and that one contains the sum of all below: so an allocation is checked against each limit above, and only
+//! against those.
 //!
 //! ```text
 //!   shell ◄─────── (no limit: nobody names it)
 //!   a  quota 4 M, used 1 M, below 3 M   ◄──┬── b  used 1 M               b and c may have 0 more: 4 M are used in all
 //!                                          └── c  quota 3 M, used 2 M ◄──── d  used 0
 //! ```
-//! The account of a process that has ended stays as long as others name it, with its limit: nobody comes by more by
-//! ending.
+//! The account of an ended process stays as long as others name it, with its limit: nobody gets more memory through a
+//! parent's end.
 
 use crate::blocks::Head;
 use tench_mem_client::protocol::{Error, NO_QUOTA};
 
-/// Limits above an account, at most.
+/// Maximum number of limits above an account.
 pub const MAX_DEPTH: u16 = 32;
 
-/// What a client has.
+/// A client's account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its number: the client's badge.
@@ -30,33 +30,32 @@ pub struct Account {
     pub used: u64,
     /// Bytes of its objects in slabs. Their memory is on the server's own account.
     pub objects: u64,
-    /// Bytes that may be in use, in blocks and objects together.
+    /// Maximum number of bytes in blocks and objects together.
     pub quota: u64,
-    /// Blocks in use.
+    /// Number of its blocks.
     pub blocks: u64,
-    /// Slots of the objects in slabs.
+    /// Number of slots of its objects in slabs.
     pub object_slots: u16,
-    /// The number of the process's family, once that is known; otherwise 0.
+    /// Number of the process's family, once known; otherwise 0.
     pub family: u16,
-    /// The blocks.
+    /// List of its blocks.
     pub head: Head,
-    /// The next account above with a limit, which counts for this one, too.
+    /// The next account above with a limit, which applies to this one, too.
     pub above: Option<u64>,
-    /// Limits above.
+    /// Number of limits above.
     pub depth: u16,
-    /// Accounts that name this one so.
+    /// Number of accounts that name this one in `above`.
     pub members: u64,
-    /// Bytes that they have, and those below them.
+    /// Bytes of those accounts, and of those below them.
     pub below: u64,
-    /// Whether the process has ended.
     pub has_ended: bool,
 }
 
 impl Account {
-    /// A place in the array that no account has.
+    /// An unused entry of the array.
     pub const EMPTY: Account = Account::new(0);
 
-    /// An account without blocks and without limit.
+    /// Returns an account without blocks and without limit.
     pub const fn new(number: u64) -> Account {
         Account {
             number,
@@ -77,12 +76,12 @@ impl Account {
 }
 
 impl Account {
-    /// Bytes that it has itself.
+    /// Returns the bytes that the client itself has.
     pub const fn own(&self) -> u64 {
         self.used.saturating_add(self.objects)
     }
 
-    /// Bytes that it may have more, with all below, as far as its own limit goes.
+    /// Returns how many bytes more its own limit leaves for it and all below.
     pub const fn left(&self) -> u64 {
         if self.quota == NO_QUOTA {
             return NO_QUOTA;
@@ -90,12 +89,12 @@ impl Account {
         self.quota.saturating_sub(self.own()).saturating_sub(self.below)
     }
 
-    /// Slots that it has, of those that are for blocks and for objects.
+    /// Returns how many slots it has, for blocks and for objects.
     pub const fn slots(&self) -> u64 {
         self.blocks + self.object_slots as u64
     }
 
-    /// Whether nothing is on it.
+    /// Returns whether nothing is charged to it.
     pub const fn is_empty(&self) -> bool {
         self.blocks == 0 && self.objects == 0
     }
@@ -105,37 +104,37 @@ impl Account {
 pub struct Accounts<S> {
     storage: S,
     count: usize,
-    /// Where the account is, perhaps, that was opened last: a request looks for the same one several times.
+    /// Index of the last account used, as a hint: a request looks the same one up several times.
     recent: usize,
 }
 
 impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
-    /// No accounts.
+    /// Returns a table without accounts.
     pub const fn new(storage: S) -> Accounts<S> {
         Accounts { storage, count: 0, recent: 0 }
     }
 
-    /// The storage, to let it grow.
+    /// Returns the storage, to let it grow.
     pub const fn storage(&mut self) -> &mut S {
         &mut self.storage
     }
 
-    /// Accounts that are open.
+    /// Returns the number of open accounts.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether none is open.
+    /// Returns whether none is open.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Accounts that can still be opened.
+    /// Returns how many accounts can still be opened.
     pub fn room(&self) -> usize {
         self.storage.as_ref().len() - self.count
     }
 
-    /// The accounts in order of their numbers.
+    /// Returns the accounts in order of their numbers.
     pub fn all(&self) -> &[Account] {
         &self.storage.as_ref()[..self.count]
     }
@@ -148,18 +147,18 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         all.binary_search_by_key(&number, |account| account.number)
     }
 
-    /// An account that is open.
+    /// Returns an open account.
     pub fn get(&self, number: u64) -> Option<&Account> {
         self.place(number).ok().map(|place| &self.all()[place])
     }
 
-    /// The same, to change it.
+    /// Returns an open account, to change it.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Account> {
         let place = self.place(number).ok()?;
         self.storage.as_mut().get_mut(place)
     }
 
-    /// An account, opened if need be; `None` if there is no room for it.
+    /// Returns an account, opened if need be; `None` if there is no room for it.
     pub fn open(&mut self, number: u64) -> Option<&mut Account> {
         let place = match self.place(number) {
             Ok(place) => place,
@@ -178,15 +177,15 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         self.storage.as_mut().get_mut(place)
     }
 
-    /// Opens the account of a process below another's, with a limit for it and all below it. One that is as high as
-    /// that above is none of its own. What lies on the account already counts above from now on, whatever the limits.
-    /// Errors: `TooManyBlocks` (there is no room), `TooDeep`.
+    /// Opens the account of a process below another's, with a limit for it and all below it. A limit as high as the one
+    /// above is none of its own. What is charged to the account already counts above from now on, whatever the limits.
+    /// Fails with `TooManyBlocks` if there is no room, or with `TooDeep`.
     pub fn open_below(&mut self, number: u64, parent: u64, quota: u64) -> Result<(), Error> {
         let parent = self.get(parent).filter(|parent| parent.number != number);
         let above = parent.and_then(|parent| if parent.quota == NO_QUOTA { parent.above } else { Some(parent.number) });
         let next = above.and_then(|above| self.get(above));
         let (depth, limit) = next.map_or((0, NO_QUOTA), |above| (above.depth + 1, above.quota));
-        // Below the last there is room for those without a limit of their own.
+        // Below the last limit there is room for accounts without a limit of their own.
         if depth > MAX_DEPTH || depth == MAX_DEPTH && quota < limit {
             return Err(Error::TooDeep);
         }
@@ -205,7 +204,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         Ok(())
     }
 
-    /// Does something with each account above one.
+    /// Calls `visit` with each account above one.
     fn for_each_above(&mut self, number: u64, mut visit: impl FnMut(&mut Account)) {
         let mut next = self.get(number).and_then(|account| account.above);
         while let Some(account) = next.and_then(|next| self.get_mut(next)) {
@@ -214,7 +213,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         }
     }
 
-    /// Bytes that an account may have more: what its limit leaves, and each above it.
+    /// Returns how many bytes more an account may have: the minimum of what its limit leaves and each above it.
     pub fn left(&self, account: &Account) -> u64 {
         let (mut left, mut next) = (account.left(), account.above);
         while let Some(above) = next.and_then(|next| self.get(next)) {
@@ -223,17 +222,17 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         left
     }
 
-    /// The bytes on an account have grown: so have those below each above it.
+    /// Adds bytes charged to an account to the sums of those above it.
     pub fn grown(&mut self, number: u64, bytes: u64) {
         self.for_each_above(number, |above| above.below += bytes);
     }
 
-    /// The bytes on an account have become fewer.
+    /// Subtracts bytes freed on an account from the sums of those above it.
     pub fn shrunk(&mut self, number: u64, bytes: u64) {
         self.for_each_above(number, |above| above.below = above.below.saturating_sub(bytes));
     }
 
-    /// Forgets an account if nothing is said in it: it has neither blocks nor objects, no limit, and none above.
+    /// Removes an account that has neither blocks nor objects, no limit, and none above.
     pub fn close(&mut self, number: u64) {
         let says_nothing = |account: &Account| {
             account.is_empty() && account.quota == NO_QUOTA && account.above.is_none() && account.members == 0
@@ -243,7 +242,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         }
     }
 
-    /// A process has ended, on whose account nothing is. The account is forgotten as soon as no other names it.
+    /// Removes the empty account of an ended process, as soon as no other account names it.
     pub fn remove(&mut self, number: u64) {
         let Some(account) = self.get_mut(number) else { return };
         account.has_ended = true;
@@ -265,7 +264,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         }
     }
 
-    /// The account with the lowest number above `after`.
+    /// Returns the account with the lowest number above `after`.
     pub fn next(&self, after: u64) -> Option<&Account> {
         let place = self.place(after.checked_add(1)?).unwrap_or_else(|place| place);
         self.all().get(place)

@@ -1,7 +1,7 @@
-//! What the server knows of each block, by the slot that holds the block's capability.
+//! The table of blocks, indexed by the slot that holds the block's capability.
 //!
-//! The entries of one account form a list, so that closing an account costs what is on it, however much others have.
-//! A slot's number is its entry's index; the table grows together with the capability space.
+//! The entries of one account form a list, so that closing an account costs what is on it, however much other accounts
+//! have. A slot's number is its entry's index; the table grows together with the CSpace.
 
 use tench_abi::CapAddress;
 
@@ -12,14 +12,14 @@ pub struct Block {
     pub address: u64,
     /// Log2 of the size in bytes.
     pub size_bits: u32,
-    /// Who asked for it and may free it: the account's owner, or the process server on its behalf.
+    /// The process that requested the block and may free it: the account's owner, or the process server on its behalf.
     pub holder: u64,
-    /// The account on which it is.
+    /// The account that is charged.
     pub account: u64,
 }
 
 impl Block {
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> u64 {
         1 << self.size_bits
     }
@@ -28,7 +28,7 @@ impl Block {
 /// No slot: address 0 is never a capability.
 const NONE: u32 = CapAddress::NULL.0;
 
-/// A place in the table.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     block: Option<Block>,
@@ -37,19 +37,19 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A place without a block.
+    /// An entry without a block.
     pub const EMPTY: Entry = Entry { block: None, previous: NONE, next: NONE };
 }
 
-/// The first block of a list.
+/// Head of a list of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(u32);
 
 impl Head {
-    /// Of an empty list.
+    /// An empty list.
     pub const EMPTY: Head = Head(NONE);
 
-    /// The slot of the first block.
+    /// Returns the slot of the first block.
     pub fn first(self) -> Option<CapAddress> {
         (self.0 != NONE).then_some(CapAddress(self.0))
     }
@@ -59,32 +59,32 @@ impl Head {
 pub struct Blocks<S>(S);
 
 impl<S: AsRef<[Entry]> + AsMut<[Entry]>> Blocks<S> {
-    /// A table without blocks.
+    /// Returns a table without blocks.
     pub const fn new(storage: S) -> Blocks<S> {
         Blocks(storage)
     }
 
-    /// The storage, to let it grow.
+    /// Returns the storage, to let it grow.
     pub const fn storage(&mut self) -> &mut S {
         &mut self.0
     }
 
-    /// Slots that can hold blocks: those below this number.
+    /// Returns the number of slots that can hold blocks: the lowest-numbered.
     pub fn len(&self) -> usize {
         self.0.as_ref().len()
     }
 
-    /// Whether no slot can hold a block.
+    /// Returns whether no slot can hold a block.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The block in a slot.
+    /// Returns the block in a slot.
     pub fn get(&self, slot: CapAddress) -> Option<Block> {
         self.0.as_ref().get(slot.0 as usize)?.block
     }
 
-    /// Enters a block, at the head of a list. Answers whether the table has an entry for the slot, and a free one.
+    /// Adds a block, at the head of a list. Returns whether the table has a free entry for the slot.
     pub fn insert(&mut self, head: &mut Head, slot: CapAddress, block: Block) -> bool {
         let entries = self.0.as_mut();
         match entries.get_mut(slot.0 as usize) {
@@ -117,7 +117,7 @@ impl<S: AsRef<[Entry]> + AsMut<[Entry]>> Blocks<S> {
         entry.block
     }
 
-    /// Halves a block: what it says of its size from now on is true of the lower half.
+    /// Halves the recorded size of a block, which is then the lower half.
     pub fn halve(&mut self, slot: CapAddress) -> Option<Block> {
         let entry = self.0.as_mut().get_mut(slot.0 as usize)?;
         let block = entry.block.as_mut()?;
@@ -125,7 +125,7 @@ impl<S: AsRef<[Entry]> + AsMut<[Entry]>> Blocks<S> {
         Some(*block)
     }
 
-    /// The blocks of a list, with their slots.
+    /// Returns the blocks of a list, with their slots.
     pub fn list(&self, head: Head) -> impl Iterator<Item = (CapAddress, Block)> {
         let mut slot = head.0;
         core::iter::from_fn(move || {
@@ -136,7 +136,7 @@ impl<S: AsRef<[Entry]> + AsMut<[Entry]>> Blocks<S> {
         })
     }
 
-    /// All blocks, with their slots.
+    /// Returns all blocks, with their slots.
     pub fn all(&self) -> impl Iterator<Item = (CapAddress, Block)> {
         let entries = self.0.as_ref().iter().enumerate();
         entries.filter_map(|(slot, entry)| Some((CapAddress(slot as u32), entry.block?)))

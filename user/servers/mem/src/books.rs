@@ -1,22 +1,22 @@
-//! The books: which memory exists, which of it is free, and who has the rest.
+//! The ledger of memory: all memory, the free part of it, and the holders of the rest.
 //!
 //! ```text
 //!   extents    every byte of every region: free, or part of a block      by address, and the free ones by size
-//!   blocks     what is known of a block                                  by the slot of its capability
-//!   accounts   who has how much, with a list of the blocks               by number
+//!   blocks     description of each block                                 by the slot of its capability
+//!   accounts   use of each client, with a list of its blocks             by number
 //! ```
-//! A *region* is one untyped of `init`'s: a power of two, aligned to its size, and so is a *block*, because untyped
-//! memory is. Of the free extents in which a block fits, the smallest is taken, and of equal ones the one with the
+//! A *region* is one untyped object from `init`: a power of two, aligned to its size. So is a *block*, because untyped
+//! memory is. A block is taken from the smallest free extent in which it fits, and of equal ones from that with the
 //! lowest address.
 //!
 //! Nothing in here allocates: the arrays behind the three parts grow between requests, when [`Books::need`] says so,
-//! and never in the middle of one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
+//! and never during one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
 //! - those of the extents: free and used ones cover each region exactly, and no two free ones touch;
 //! - each used extent is one block, under the slot that the extent names;
 //! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account;
 //! - an account's `below` is the sum over the accounts that name it, with what is below them.
 //!
-//! What an account has in slabs are numbers that the slabs' books keep ([`Books::charge`]).
+//! Objects in slabs are counted per account; the slabs' own ledger reports them here ([`Books::charge`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::CapAddress;
@@ -30,10 +30,10 @@ use crate::accounts::{Account, Accounts, MAX_DEPTH};
 use crate::blocks::{Block, Blocks, Entry};
 use crate::families::Families;
 
-/// Regions at most: as many as fit into the node in which `init` gives them.
+/// Maximum number of regions: as many as fit into the node in which `init` passes them.
 pub const MAX_REGIONS: usize = 256;
 
-/// A run of memory that the server owns.
+/// A range of memory that the server owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Physical address, a multiple of the size.
@@ -44,27 +44,27 @@ pub struct Region {
     pub slot: CapAddress,
 }
 
-/// What somebody asks for.
+/// A request for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who may free it.
+    /// The process that may free the block.
     pub holder: u64,
-    /// On whose account it is.
+    /// The account that is charged.
     pub account: u64,
-    /// The family of whoever has that account; 0 if he is of none.
+    /// The family of the account's owner; 0 if it has none.
     pub family: u64,
-    /// Log2 of its size in bytes; less than a page is a page.
+    /// Log2 of the size in bytes; the minimum is a page.
     pub size_bits: u64,
-    /// Log2 of its alignment, if that is more than its size.
+    /// Log2 of the alignment, if that is more than the size.
     pub align_bits: u64,
-    /// Lowest address.
+    /// Lowest permitted address.
     pub base: u64,
-    /// First address above; 0 for no limit.
+    /// First address above the permitted range; 0 for no limit.
     pub limit: u64,
 }
 
 impl Request {
-    /// A block anywhere.
+    /// Returns a request for a block at any address.
     pub const fn anywhere(holder: u64, account: u64, size_bits: u64) -> Request {
         Request { holder, account, family: 0, size_bits, align_bits: 0, base: 0, limit: 0 }
     }
@@ -73,11 +73,11 @@ impl Request {
 /// The array that has to grow before the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// That of the extents.
+    /// The extents' array.
     Extents,
-    /// That of the blocks.
+    /// The blocks' array.
     Blocks,
-    /// That of the accounts.
+    /// The accounts' array.
     Accounts,
 }
 
@@ -92,25 +92,25 @@ pub struct Totals {
     pub largest: u64,
     /// Blocks in use.
     pub blocks: u64,
-    /// Accounts.
+    /// Number of accounts.
     pub accounts: u64,
 }
 
-/// Why there is no extent for a block.
+/// Converts the extents' reason why there is none for a block.
 const fn no_extent(error: tench_extents::Error) -> Error {
     match error {
         tench_extents::Error::OutOfMemory => Error::OutOfMemory,
         tench_extents::Error::NeedsNodes => Error::TooManyBlocks,
-        // The size was looked at: the range ends before it begins.
+        // The size was checked before: the range ends before it begins.
         tench_extents::Error::BadSize => Error::BadRange,
         tench_extents::Error::Overlap | tench_extents::Error::NotGiven => Error::Internal,
     }
 }
 
-/// Accounts of nobody who could end.
+/// Accounts of no process that could end.
 const NEVER_ENDS: [u64; 2] = [pid::MEM, ABROAD];
 
-/// The books, over the storage of their three parts.
+/// The ledger, over the storage of its three parts.
 pub struct Books<E, B, A> {
     regions: ArrayVec<Region, MAX_REGIONS>,
     extents: Manager<E>,
@@ -125,7 +125,7 @@ where
     B: AsRef<[Entry]> + AsMut<[Entry]>,
     A: AsRef<[Account]> + AsMut<[Account]>,
 {
-    /// Books without memory.
+    /// Returns a ledger without memory.
     pub fn new(extents: E, blocks: B, accounts: A) -> Books<E, B, A> {
         let (extents, blocks) = (Manager::new(extents), Blocks::new(blocks));
         Books {
@@ -137,32 +137,31 @@ where
         }
     }
 
-    /// The array of the extents, to let it grow.
+    /// Returns the array of the extents, to let it grow.
     pub fn extents_storage(&mut self) -> &mut E {
         self.extents.storage()
     }
 
-    /// The array of the blocks, to let it grow.
+    /// Returns the array of the blocks, to let it grow.
     pub fn blocks_storage(&mut self) -> &mut B {
         self.blocks.storage()
     }
 
-    /// The array of the accounts, to let it grow.
+    /// Returns the array of the accounts, to let it grow.
     pub fn accounts_storage(&mut self) -> &mut A {
         self.accounts.storage()
     }
 
-    /// What should grow before the next request. (The table of blocks grows when there are to be more slots.)
+    /// Returns the array that should grow before the next request. (The table of blocks grows when slots are added.)
     pub fn need(&self) -> Option<Need> {
         if self.extents.wants_refill() {
             return Some(Need::Extents);
         }
-        // The account of whoever asks next, and the server's own.
+        // Room for the account of the next client, and the server's own.
         (self.accounts.room() < 2).then_some(Need::Accounts)
     }
 
-    /// Takes a region into the books. One that is smaller than a block is of no use and refused, as is one that
-    /// overlaps another one or is not aligned.
+    /// Adds a region. Fails if it is smaller than a block, overlaps another one or is not aligned.
     pub fn add(&mut self, region: Region) -> Result<(), Error> {
         let aligned = region.size_bits <= UNTYPED_MAX_BITS && region.address.is_multiple_of(1 << region.size_bits);
         if region.size_bits < MIN_BLOCK_BITS || !aligned || self.regions.is_full() {
@@ -174,19 +173,19 @@ where
         Ok(())
     }
 
-    /// The regions, in order of their addresses.
+    /// Returns the regions, in order of their addresses.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// The region in which an address lies.
+    /// Returns the region that contains an address.
     pub fn region_of(&self, address: u64) -> Option<Region> {
         let place = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
         let region = *self.regions.get(place)?;
         (address - region.address < 1 << region.size_bits).then_some(region)
     }
 
-    /// Takes a block from what is free, and enters it under the slot where its capability is to be.
+    /// Allocates a block, and enters it under the slot where its capability is to be.
     pub fn allocate(&mut self, request: &Request, slot: CapAddress) -> Result<Block, Error> {
         let Request { holder, account: number, base, limit, .. } = *request;
         if request.size_bits > u64::from(UNTYPED_MAX_BITS) || request.align_bits > u64::from(UNTYPED_MAX_BITS) {
@@ -229,25 +228,25 @@ where
         Ok(block)
     }
 
-    /// The block with this number, if `holder` may free it, and its slot, which has the same number.
+    /// Returns the block with this number, and its slot, which has the same number. Fails if `holder` may not free it.
     pub fn block(&self, holder: u64, number: u16) -> Result<(CapAddress, Block), Error> {
         let slot = CapAddress(number.into());
         let block = self.blocks.get(slot).filter(|block| block.holder == holder);
         Ok((slot, block.ok_or(Error::NoSuchBlock)?))
     }
 
-    /// The number of the block at an address.
+    /// Returns the number of the block at an address.
     pub fn number_at(&self, address: u64) -> Option<u16> {
         let number = self.extents.find(address)?.tag as u16;
         self.blocks.get(CapAddress(number.into())).filter(|block| block.address == address).map(|_| number)
     }
 
-    /// Whether a block is entered under a slot.
+    /// Returns whether a block is entered under a slot.
     pub fn holds(&self, slot: CapAddress) -> bool {
         self.blocks.get(slot).is_some()
     }
 
-    /// Returns the block in a slot to what is free.
+    /// Frees the memory of the block in a slot.
     pub fn release(&mut self, slot: CapAddress) -> Result<Block, Error> {
         let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
         self.extents.free(block.address, block.size()).map_err(|_| Error::Internal)?;
@@ -263,7 +262,7 @@ where
         Ok(block)
     }
 
-    /// Whether the block in a slot could be divided, with the upper half in another slot.
+    /// Checks that the block in a slot could be divided, with the upper half in another slot.
     pub fn check_divide(&self, slot: CapAddress, upper: CapAddress) -> Result<(), Error> {
         let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
         if block.size_bits <= MIN_BLOCK_BITS {
@@ -273,7 +272,7 @@ where
         if has_place && self.extents.can_split() { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
-    /// Makes two blocks of one. Answers the lower half, which keeps the slot.
+    /// Divides a block. Returns the lower half, which keeps the slot.
     pub fn divide(&mut self, slot: CapAddress, upper: CapAddress) -> Result<Block, Error> {
         self.check_divide(slot, upper)?;
         let lower = self.blocks.halve(slot).ok_or(Error::NoSuchBlock)?;
@@ -287,8 +286,8 @@ where
         Ok(lower)
     }
 
-    /// Puts the block in a slot on another account, whose owner may free it from now on, whatever its quota. Errors:
-    /// `TooManyBlocks`.
+    /// Moves the block in a slot to another account, whose owner may free it from now on, whatever its quota. Fails
+    /// with `TooManyBlocks`.
     pub fn pass(&mut self, slot: CapAddress, to: u64) -> Result<(), Error> {
         let block = self.blocks.get(slot).ok_or(Error::NoSuchBlock)?;
         self.accounts.open(to).ok_or(Error::TooManyBlocks)?;
@@ -309,24 +308,24 @@ where
         Ok(())
     }
 
-    /// How many slots count for whoever asks for one more: those of the whole family, as far as it is known.
+    /// Returns how many slots count for a client that requests one more: those of its whole family, as far as known.
     pub fn share(&self, account: u64, family: u64) -> u64 {
         self.families.share(self.accounts.get(account), family)
     }
 
-    /// The block of an account with the lowest number above one, and its slot.
+    /// Returns the account's block with the lowest number above `after`, and its slot.
     pub fn next_of(&self, account: u64, after: u16) -> Option<(CapAddress, Block)> {
         let blocks = self.blocks.list(self.accounts.get(account)?.head);
         blocks.filter(|(slot, _)| slot.0 > after.into()).min_by_key(|(slot, _)| slot.0)
     }
 
-    /// One of an account's blocks, and its slot.
+    /// Returns one of an account's blocks, and its slot.
     pub fn first_of(&self, account: u64) -> Option<(CapAddress, Block)> {
         let slot = self.accounts.get(account)?.head.first()?;
         Some((slot, self.blocks.get(slot)?))
     }
 
-    /// Counts objects in slabs, and their bytes, for a client's account and family. Errors: `QuotaExceeded`,
+    /// Charges objects in slabs, and their bytes, to a client's account and family. Fails with `QuotaExceeded` or
     /// `TooManyBlocks`.
     pub fn charge(
         &mut self,
@@ -352,7 +351,7 @@ where
         Ok(())
     }
 
-    /// Takes back what was [charged](Self::charge).
+    /// Reverses a [charge](Self::charge).
     pub fn credit(&mut self, number: u64, bytes: u64, objects: u16) {
         if let Some(account) = self.accounts.get_mut(number) {
             let bytes = bytes.min(account.objects);
@@ -365,49 +364,50 @@ where
         self.accounts.close(number);
     }
 
-    /// The process of an account has ended: nothing more comes on it, and what is on it goes.
+    /// Notes that the process of an account has ended: nothing more is charged to it, and its blocks are about to be
+    /// freed.
     pub fn end(&mut self, number: u64) {
         if let Some(account) = self.accounts.get_mut(number).filter(|account| !NEVER_ENDS.contains(&account.number)) {
             account.has_ended = true;
         }
     }
 
-    /// Whether a client may ask for memory: its process lives. Everything that lives and was started by the process
-    /// server has an account, which its own objects are on; those of its beginning have none, perhaps, and the
-    /// capability without a badge is nobody's.
+    /// Returns whether a client may request memory: its process has not ended. Every running process that the process
+    /// server has started has an account, to which its own objects are charged. The processes of the system's start may
+    /// have none, and the unbadged capability belongs to no process.
     pub fn is_served(&self, number: u64) -> bool {
         pid::place(number).1 <= pid::PROCS || self.accounts.get(number).is_some_and(|account| !account.has_ended)
     }
 
-    /// Whether an account may have so many bytes more, as far as it and those above it have limits.
+    /// Returns whether an account may have `bytes` more, as far as it and those above it have limits.
     fn allows(&self, number: u64, bytes: u64) -> bool {
         self.accounts.get(number).is_some_and(|account| self.accounts.left(account) >= bytes)
     }
 
-    /// Bytes that an account may have in all, if nobody else below the same limits takes more.
+    /// Returns how many bytes an account may have in all, if no other account below the same limits takes more.
     pub fn limit(&self, account: &Account) -> u64 {
         self.accounts.left(account).saturating_add(account.own())
     }
 
-    /// Opens the account of a process below that of another, with a limit. Errors: `TooManyBlocks`, `TooDeep`.
+    /// Opens the account of a process below that of another, with a limit. Fails with `TooManyBlocks` or `TooDeep`.
     pub fn open_below(&mut self, account: u64, parent: u64, quota: u64) -> Result<(), Error> {
         self.accounts.open_below(account, parent, quota)
     }
 
-    /// A process has ended: its account is forgotten, on which nothing may be any more, as soon as nobody is below it.
+    /// Closes the account of an ended process, which must be empty, as soon as no other account names it.
     pub fn close(&mut self, account: u64) {
         if self.accounts.get(account).is_some_and(Account::is_empty) {
             self.accounts.remove(account);
         }
     }
 
-    /// Forgets an account if it says nothing: nothing is on it, and it has no quota.
+    /// Closes an account that is empty and has no quota.
     pub fn close_unused(&mut self, account: u64) {
         self.accounts.close(account);
     }
 
-    /// Begins to let the extents' array grow, if it is time for that and it is not growing already; what is taken until
-    /// [`end_refill`](Self::end_refill) comes out of what was kept in reserve.
+    /// Begins to let the extents' array grow, if that is due and not under way; until [`end_refill`](Self::end_refill),
+    /// allocations come out of the reserve. Returns whether it began.
     #[must_use]
     pub fn begin_refill(&mut self) -> bool {
         self.extents.begin_refill()
@@ -418,30 +418,31 @@ where
         self.extents.end_refill();
     }
 
-    /// Sets how many bytes an account may use, with those that are opened below it from now on. Blocks in use beyond it
-    /// stay.
+    /// Sets how many bytes an account may use, together with those that are opened below it from now on. Blocks in use
+    /// beyond the quota stay.
     pub fn set_quota(&mut self, account: u64, quota: u64) -> Result<(), Error> {
         self.accounts.open(account).ok_or(Error::TooManyBlocks)?.quota = quota;
         Ok(())
     }
 
-    /// An account that is open.
+    /// Returns an open account.
     pub fn account(&self, number: u64) -> Option<&Account> {
         self.accounts.get(number)
     }
 
-    /// The account with the lowest number above `after`.
+    /// Returns the account with the lowest number above `after`.
     pub fn next_account(&self, after: u64) -> Option<&Account> {
         self.accounts.next(after)
     }
 
-    /// What ends above an address, in order of addresses: address, bytes, and the account of what is used.
+    /// Returns the extents that end above an address, in order of addresses: address, bytes, and the account of a used
+    /// one.
     pub fn extents(&self, from: u64) -> impl Iterator<Item = (u64, u64, Option<u64>)> {
         let account = |tag: u64| self.blocks.get(CapAddress(tag as u32)).map_or(0, |block| block.account);
         self.extents.extents(from).map(move |extent| (extent.base, extent.size, extent.tag.map(account)))
     }
 
-    /// Sums over everything.
+    /// Returns the sums over everything.
     pub fn totals(&self) -> Totals {
         let totals = self.extents.totals();
         Totals {
@@ -453,7 +454,7 @@ where
         }
     }
 
-    /// Panics if what an account says of those below it does not hold.
+    /// Panics if an account's sums over those below it are wrong.
     fn check_limits(&self) {
         for account in self.accounts.all() {
             let named = |other: &&Account| other.above == Some(account.number);

@@ -1,8 +1,8 @@
-//! How many slots the processes of each family have together, for blocks and for objects in slabs.
+//! Number of slots that the processes of each family have together, for blocks and for objects in slabs.
 //!
-//! They are shared by family, as places are in other servers ([`tench_places`]): a program gets no more of them by
-//! starting others, and none by asking for both. There is a number for each family that there can be, so that counting
-//! needs no memory and no search.
+//! Slots have fair-share quotas per family, as resources of other servers do ([`tench_places`]): a program gets no more
+//! of them by starting others, and none by requesting both kinds. There is an entry for each possible family, so that
+//! counting needs no allocation and no search.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -11,10 +11,10 @@ use tench_abi::power::{FAMILIES, family_number};
 
 use crate::accounts::Account;
 
-/// Bytes of the table.
+/// Size of the table in bytes.
 pub const SIZE: usize = FAMILIES as usize * size_of::<u16>();
 
-/// Slots by the number of the family. Families are those of one core.
+/// Number of slots by family. Families are those of one core.
 pub struct Families(Box<[u16]>);
 
 impl Default for Families {
@@ -24,8 +24,8 @@ impl Default for Families {
 }
 
 impl Families {
-    /// An account is that of a process of a family, from now on: its slots count for that. It stays in the first family
-    /// that it was in.
+    /// Assigns an account to its process's family: its slots count for that from now on. An account stays in the first
+    /// family that it was assigned to.
     pub fn join(&mut self, account: &mut Account, family: u64) {
         if account.family == 0 {
             account.family = family_number(family) as u16;
@@ -33,12 +33,12 @@ impl Families {
         }
     }
 
-    /// An account has so many slots more.
+    /// Adds to the slots of an account.
     pub fn add(&mut self, account: &Account, slots: u64) {
         self.change(account, |of_family| of_family + slots as u16);
     }
 
-    /// An account has so many slots less.
+    /// Subtracts from the slots of an account.
     pub fn remove(&mut self, account: &Account, slots: u64) {
         self.change(account, |of_family| of_family - slots as u16);
     }
@@ -51,17 +51,16 @@ impl Families {
         }
     }
 
-    /// Returns how many slots count for an account in a family: those of the whole family, or, if it is of none, its
-    /// own.
+    /// Returns how many slots count for an account in a family: those of the whole family, or, if it has none, its own.
     pub fn share(&self, account: Option<&Account>, family: u64) -> u64 {
         let (known, own) = account.map_or((0, 0), |account| (account.family, account.slots()));
         let family = if known == 0 { family_number(family) as usize } else { known.into() };
         let of_family = self.0.get(family).filter(|_| family != 0).map_or(0, |slots| u64::from(*slots));
-        // Its own are among them if it is known to be of that family.
+        // The account's own slots are included if it is known to be of that family.
         if known == 0 { of_family + own } else { of_family }
     }
 
-    /// Panics if some account's slots do not count for its family.
+    /// Panics if a family's slots differ from the sum over its accounts.
     pub fn check_invariants<'a>(&self, accounts: impl Iterator<Item = &'a Account>) {
         let mut counted = vec![0; self.0.len()];
         accounts.for_each(|account| counted[usize::from(account.family)] += account.slots() as u16);

@@ -1,5 +1,5 @@
-//! A heap of fixed size, for slab mode, and for the table of families, which is made at the beginning: what it holds is
-//! limited so that it fits, which a test measures. No other request needs it.
+//! A heap of fixed size, for slab mode, and for the table of families, which is allocated at the start. Its contents
+//! are limited so that they fit, which a test measures. No other request needs the heap.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
@@ -8,10 +8,10 @@ use core::ptr::NonNull;
 use linked_list_allocator::Heap;
 use tench_mem::ARENA_SIZE;
 
-/// Where the heap's memory lies.
+/// The heap's memory.
 struct Arena(UnsafeCell<[u8; ARENA_SIZE]>);
 
-/// The heap. The server has one thread, so nothing needs a lock.
+/// The heap. The server has one thread, so no lock is needed.
 struct Allocator(UnsafeCell<Heap>);
 
 // SAFETY: the server has one thread.
@@ -32,7 +32,7 @@ pub fn set_up() {
     unsafe { heap.init(ARENA.0.get().cast(), ARENA_SIZE) };
 }
 
-// SAFETY: the allocator behind it keeps the promises; there is one thread, so calls do not overlap.
+// SAFETY: the allocator behind it fulfils the contract; there is one thread, so calls do not overlap.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: there is one thread, and no other reference to the heap exists while this one does.
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as above.
         let heap = unsafe { &mut *self.0.get() };
         if let Some(pointer) = NonNull::new(pointer) {
-            // SAFETY: the caller says that the memory came from `alloc` with this layout.
+            // SAFETY: the caller guarantees that the memory came from `alloc` with this layout.
             unsafe { heap.deallocate(pointer, layout) };
         }
     }

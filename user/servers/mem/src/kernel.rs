@@ -1,4 +1,4 @@
-//! The kernel, as the books' store sees it.
+//! The kernel, as the ledger's store uses it.
 
 use tench_abi::layout::slot;
 use tench_mem::machine::{Machine, Step, Use};
@@ -6,17 +6,17 @@ use tench_sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_SPACE, Place, Untyped
 
 use crate::own::{Grown, Tables};
 
-/// The root of the own space.
+/// Root of the server's own CSpace.
 const ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
 
 /// The kernel.
 pub struct Kernel {
-    /// What the arrays lie in, once it is there.
+    /// The arrays' page tables, once they exist.
     tables: Option<Tables>,
 }
 
 impl Kernel {
-    /// The kernel; no array can grow yet.
+    /// Returns the kernel; arrays cannot grow yet.
     pub const fn new() -> Kernel {
         Kernel { tables: None }
     }

@@ -1,13 +1,13 @@
-//! The memory server's books: which blocks exist, who has them, and what is free.
+//! The memory server's ledger: the blocks, their holders, and the free memory.
 //!
 //! ```text
-//! store       books, slots and capabilities together, and what lets them grow
-//! books       who has what, and what is free; its parts: blocks, accounts, families
-//! machine     what the store asks of the kernel
+//! store       ledger, slots and capabilities together, and their growth
+//! books       the ledger of free and used memory; its parts: blocks, accounts, families
+//! machine     the kernel as the store uses it
 //! view        what a client may see and choose
 //! ```
-//! Nothing here makes a system call, so all of it is tested on the host, where the kernel is one that refuses whatever
-//! the test wants.
+//! This library makes no system call, so all of it is tested on the host, with a kernel that fails whichever call the
+//! test chooses.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -17,11 +17,11 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-/// Bundles of objects that can live at a time.
+/// Maximum number of bundles of objects.
 pub const MAX_BUNDLES: usize = 2048;
-/// Descriptors that all of them can have together.
+/// Maximum number of descriptors of all bundles together.
 pub const MAX_PARTS: usize = 4096;
-/// Bytes of heap in which so many bundles, the slabs, a recorded trace and the table of families are sure to find room.
+/// Bytes of heap, sufficient for that many bundles, the slabs, a recorded trace and the table of families.
 pub const ARENA_SIZE: usize = 1 << 20;
 
 pub mod accounts;

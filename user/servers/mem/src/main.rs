@@ -1,16 +1,16 @@
-//! The memory server: hands out untyped memory, and takes it back. What it does: docs/manual/servers.md.
+//! The memory server allocates and frees untyped memory. Its interface and policy: docs/manual/servers.md.
 //!
 //! ```text
 //! main      entry point and loop
-//! server    requests carried out
-//! kernel    what the books' store (in the library) asks of the kernel
-//! own       arrays that grow in place: nobody gives memory to the one who gives memory
+//! server    requests
+//! kernel    system calls for the ledger's store (in the library)
+//! own       the server's own arrays, which grow in place
 //! slabs     slab mode: bundles of objects, of slabs with watermarks
 //! heap      a heap of fixed size, for slab mode
-//! thread    the main thread's block
+//! thread    the main thread's thread block
 //! ```
-//! The server asks nobody anything, not even to print: whatever it called could be waiting for memory. A panic ends it
-//! with a fault, which `init` reports.
+//! The server is nobody's client, not even for printing: any server that it called could be waiting for memory. A panic
+//! ends it with a fault, which `init` reports.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -34,42 +34,43 @@ use tench_sys::{Cap, Endpoint, Message, Received, Thread, Wait};
 
 use crate::server::Server;
 
-/// Where requests arrive.
+/// Endpoint at which requests arrive.
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
 
-/// What the loader jumps to, on a stack of its own.
+/// Entry point. The loader jumps here, on a stack of its own.
 ///
 /// # Safety
-/// `information` is the address of the process information.
+/// `information` must be the address of the process information.
 #[cfg(target_os = "none")]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _start(information: *const Info) -> ! {
     // SAFETY: the loader has mapped the page for as long as the process lives, and nobody writes to it.
     let information = unsafe { &*information };
-    // SAFETY: this is what it was told.
+    // SAFETY: this is the information passed at the start.
     unsafe { thread::set_up(information) };
     own::set_start(information.dynamic);
     heap::set_up();
     serve()
 }
 
-/// On the host there is nothing to serve.
+/// Does nothing: on the host there is nothing to serve.
 #[cfg(not(target_os = "none"))]
 fn main() {}
 
-/// Answers requests for ever.
+/// Serves requests for ever.
 fn serve() -> ! {
     let mut server = match Server::new() {
         Ok(server) => server,
         Err(error) => panic!("taking over the memory: {error}"),
     };
-    // Whoever waits for memory helps the server. (Nobody else serves the endpoint, so it is not refused.)
+    // A client that waits for memory lends the server its priority. (No other thread serves the endpoint, so this is
+    // not refused.)
     let _ = Cap::<Thread>::new(slot::THREAD).serve(SERVICE, 0);
     let (mut request, mut answer) = (Received::new(), Message::new(DONE));
     let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);
     loop {
         if let Err(error) = received {
-            // Only an answer that the kernel refuses leads here, and there is none such.
+            // Only a reply that the kernel refuses leads here, and there is none such.
             panic!("receiving: {error}");
         }
         server.answer(&request, &mut answer);

@@ -1,9 +1,10 @@
-//! The server's own memory: arrays that grow in place, because nobody gives memory to the one who gives memory.
+//! The server's own memory: arrays that grow in place, because the memory server cannot allocate from itself as others
+//! do.
 //!
 //! ```text
 //!   a GiB            + 512 MiB          + 768 MiB
-//!   ┌───────────┬┄┄┄┄┬──────────┬┄┄┄┄┄┄┄┬─────────┬┄┄┄┄┄┄┄┐      one GiB of addresses: one table each of levels 1 and 2,
-//!   │ extents   │    │ blocks   │       │ accounts│       │      one of level 3 for each 2 MiB in use
+//!   ┌───────────┬┄┄┄┄┬──────────┬┄┄┄┄┄┄┄┬─────────┬┄┄┄┄┄┄┄┐      one GiB of addresses: one page table each of
+//!   │ extents   │    │ blocks   │       │ accounts│       │      levels 1 and 2, one of level 3 for each 2 MiB in use
 //!   └───────────┴┄┄┄┄┴──────────┴┄┄┄┄┄┄┄┴─────────┴┄┄┄┄┄┄┄┘
 //!     mapped: grows a step at a time, and never moves
 //! ```
@@ -19,18 +20,18 @@ use tench_sys::{Cap, Error, Frame, MapFlags, PageTable};
 /// Bytes of addresses of the largest array.
 const RANGE: u64 = 1 << 29;
 
-/// Where the first array begins.
+/// Start of the first array.
 static START: AtomicU64 = AtomicU64::new(0);
 
-/// Lets the arrays lie around `dynamic`, which the process may use as it likes, with all that follows. Called once,
-/// before there are any.
+/// Places the arrays around `dynamic`, from where on the process may use its addresses as it likes. Called once, before
+/// there are any arrays.
 #[cfg(target_os = "none")]
 pub fn set_start(dynamic: u64) {
-    // One table of level 2 shows all of them. Below `dynamic` it shows nothing else.
+    // One page table of level 2 covers all of them. Below `dynamic` it covers nothing else.
     START.store(dynamic & !(2 * RANGE - 1), Ordering::Relaxed);
 }
 
-/// First address of an array, and bytes of addresses.
+/// Returns the first address of an array, and its bytes of addresses.
 fn range(purpose: Use) -> (u64, u64) {
     let start = START.load(Ordering::Relaxed);
     match purpose {
@@ -40,15 +41,15 @@ fn range(purpose: Use) -> (u64, u64) {
     }
 }
 
-/// The tables that all arrays lie in.
+/// The page tables that all arrays share.
 #[derive(Clone, Copy)]
 pub struct Tables {
-    /// Of level 2.
+    /// Page table of level 2.
     middle: Cap<PageTable>,
 }
 
 impl Tables {
-    /// Those of levels 1 and 2, which are empty and hang nowhere.
+    /// Installs the page tables of levels 1 and 2, which are empty and not installed yet.
     pub fn new(upper: Cap<PageTable>, middle: Cap<PageTable>) -> Result<Tables, Error> {
         upper.hang(Cap::new(slot::VSPACE), entry(range(Use::Extents).0, 0))?;
         middle.hang(upper, entry(range(Use::Extents).0, 1))?;
@@ -56,7 +57,7 @@ impl Tables {
     }
 }
 
-/// Entry of a table of `level` that shows an address.
+/// Returns the index of an address's entry in a page table of `level`.
 const fn entry(address: u64, level: u32) -> u64 {
     (address >> entry_bits(level)) % TABLE_ENTRIES as u64
 }
@@ -65,27 +66,27 @@ const fn entry(address: u64, level: u32) -> u64 {
 pub struct Grown<T> {
     start: u64,
     limit: u64,
-    /// Bytes that are mapped.
+    /// Number of mapped bytes.
     mapped: u64,
-    /// The table of level 3 that shows the end.
+    /// The page table of level 3 that covers the end.
     last_table: Option<Cap<PageTable>>,
     length: usize,
     kind: PhantomData<T>,
 }
 
 impl<T: Copy> Grown<T> {
-    /// An empty array. There must be one for each use.
+    /// Returns an empty array. There must be one for each use.
     pub fn new(purpose: Use) -> Grown<T> {
         let (start, limit) = range(purpose);
         Grown { start, limit, mapped: 0, last_table: None, length: 0, kind: PhantomData }
     }
 
-    /// Whether the next step needs a table of its own.
+    /// Returns whether the next step needs a page table of its own.
     pub const fn wants_table(&self) -> bool {
         self.last_table.is_none() || (self.start + self.mapped).is_multiple_of(1 << entry_bits(2))
     }
 
-    /// Maps one more step, and fills it. One that fails leaves nothing behind.
+    /// Maps one more step, and fills it. A failure leaves nothing behind.
     pub fn grow(&mut self, tables: Tables, step: &Step, fill: T) -> Result<(), Error> {
         if self.mapped + (1 << STEP_BITS) > self.limit {
             return Err(Error::OutOfMemory);
@@ -99,7 +100,7 @@ impl<T: Copy> Grown<T> {
             None => self.last_table.ok_or(Error::NotMapped)?,
         };
         let flags = MapFlags::READ | MapFlags::WRITE;
-        // If this fails the table goes with its capability, which is deleted next, and is not remembered.
+        // If this fails, the page table goes with its capability, which is deleted next, and is not recorded.
         Cap::<Frame>::new(step.frame).map(
             table,
             entry(end, 3),
@@ -112,7 +113,7 @@ impl<T: Copy> Grown<T> {
         self.mapped += 1 << STEP_BITS;
         let length = self.mapped as usize / size_of::<T>();
         for index in self.length..length {
-            // SAFETY: the place lies in mapped memory of this array, is aligned, and no reference to it exists yet.
+            // SAFETY: the element is in mapped memory of this array, is aligned, and no reference to it exists yet.
             unsafe { self.first().wrapping_add(index).write(fill) };
         }
         self.length = length;

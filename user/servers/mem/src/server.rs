@@ -1,4 +1,4 @@
-//! Requests carried out: the books say what is possible, the kernel does it.
+//! Requests: the ledger decides what is possible, and the kernel carries it out.
 
 use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
@@ -16,28 +16,29 @@ use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_SPACE, Rec
 use crate::kernel::Kernel;
 use crate::slabs::{Both, Slabs};
 
-/// It tells where memory lies.
+/// Capability to the kernel, which tells the physical address of memory.
 pub const KERNEL: Cap<tench_sys::Kernel> = Cap::new(slot::KERNEL);
 /// The node with the regions, which `init` fills.
 const REGIONS_NODE: u32 = 1;
 
-/// Windows that the kernel passes for a part of deleting what a client sent along: little, because others pay for it.
+/// Preemption points that the kernel passes in one part of deleting what a client has sent: few, because other clients
+/// wait meanwhile.
 const INCOMING_PART: u64 = 24;
 
 /// The server's state.
 pub struct Server {
     store: Store<Kernel>,
     slabs: Slabs,
-    /// Where a client's untyped is made before it leaves.
+    /// Slot in which a client's untyped capability is made before it is sent.
     outgoing: CapAddress,
-    /// Where a client's capability arrives.
+    /// Slot in which a client's capability arrives.
     incoming: CapAddress,
-    /// What lies there is being deleted, and not all of it is gone.
+    /// Set while the content of `incoming` is partly deleted.
     is_deleting: bool,
 }
 
 impl Server {
-    /// Takes the regions that `init` has put into their node into the books.
+    /// Enters the regions that `init` has put into their node into the ledger.
     pub fn new() -> Result<Server, Refusal> {
         let mut store = Store::new(Kernel::new(), slot::FIRST_FREE, &regions())?;
         let outgoing = store.own.take().ok_or(Refusal::NoSuchSlot)?;
@@ -46,12 +47,12 @@ impl Server {
         Ok(Server { store, slabs: Slabs::new(), outgoing, incoming, is_deleting: false })
     }
 
-    /// Answers a request.
+    /// Handles a request, and writes the reply.
     pub fn answer(&mut self, request: &Received, answer: &mut Message) {
         let mut replies = Replies::new(BOUND_REPLY, Factory::NONE);
         let mut context = Context::new(request.badge(), &mut replies);
         let is_of_slabs = (request.label() >> 32) as u16 == SlabsClient::INTERFACE;
-        // Nothing is answered later.
+        // No request is replied to later.
         let _ = if is_of_slabs {
             let mut both = Both { slabs: &mut self.slabs, store: &mut self.store };
             SlabsClient::dispatch(&mut both, request, &mut context, answer)
@@ -59,7 +60,7 @@ impl Server {
             Mem::dispatch(self, request, &mut context, answer)
         };
         if self.is_deleting && Rejection::BadArguments.is(answer) {
-            // Perhaps a capability was missing for which no slot was on offer.
+            // A capability may be missing because no slot was on offer.
             let _ = Rejection::Busy.write(answer);
         }
         if self.is_deleting || !request.caps().is_empty() {
@@ -67,8 +68,8 @@ impl Server {
         }
     }
 
-    /// Deletes what a client sent along, which is needed no longer than its request; if it is the last capability to
-    /// something large, a part of that. Until it is gone, each request does a part, and no capability arrives.
+    /// Deletes what a client has sent, which is needed only during its request. If that is the last capability to
+    /// something large, deletes a part: each following request does another part, and no capability arrives meanwhile.
     #[cold]
     fn delete_incoming(&mut self) {
         self.is_deleting = OWN_SPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(Refusal::Unfinished);
@@ -78,7 +79,7 @@ impl Server {
         }
     }
 
-    /// A block for a client; its capability leaves with the answer.
+    /// Returns a block for a client; its capability is sent with the reply.
     fn block(&mut self, request: &Request) -> Result<(Granted, Sent<Untyped, Given>), Error> {
         let (slot, block) = self.store.give(request, self.outgoing)?;
         let granted = Granted { number: slot.0 as u16, size_bits: block.size_bits };
@@ -95,7 +96,7 @@ impl MemService for Server {
         within: Within,
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
         view::check_choice(powers, size_bits, &within)?;
-        // Of one that has ended nobody would ever take it back.
+        // The block of a client that has ended would never be freed.
         if !self.store.books.is_served(client) {
             return Err(Error::Ended);
         }
@@ -203,7 +204,7 @@ impl MemService for Server {
     }
 }
 
-/// The regions that `init` has put into their node.
+/// Returns the regions that `init` has put into their node.
 fn regions() -> ArrayVec<Region, MAX_REGIONS> {
     let slots = (0..MAX_REGIONS as u32).map(|number| CapAddress::new(REGIONS_NODE, number));
     slots

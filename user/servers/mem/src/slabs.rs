@@ -1,13 +1,13 @@
-//! Slab mode: objects in bundles, made of watermarked slabs. The decisions are `tench-slabs`; here the kernel carries
-//! them out.
+//! Slab mode: objects in bundles, made of watermarked slabs. `tench-slabs` decides; this module carries the decisions
+//! out in the kernel.
 //!
 //! ```text
 //! block (on the server's own account)
 //!   └─ slab       an untyped for each
-//!        └─ object     its capability stays here; what a client gets are copies, or of untyped memory a child
+//!        └─ object     its capability stays here; a client gets copies, or of untyped memory a child
 //! ```
-//! Freeing an object revokes and deletes the server's capability. The kernel answers which memory became free, and that
-//! is what the books are told: they need no list of objects.
+//! Freeing an object revokes and deletes the server's capability. The kernel reports which memory became free, and the
+//! slabs' ledger takes that over: it needs no list of objects.
 
 mod service;
 
@@ -36,7 +36,7 @@ use crate::server::KERNEL;
 
 pub use service::Both;
 
-/// Log2 of the bytes of all slabs together, at most.
+/// Log2 of the maximum size of all slabs together, in bytes.
 const MAX_BITS: u32 = 30;
 
 /// The slabs, if there are any.
@@ -49,20 +49,20 @@ pub struct Slabs {
 /// Slabs that were set up.
 struct State {
     books: Books,
-    /// The block that they are made of.
+    /// The block from which they are made.
     block: CapAddress,
-    /// Their capabilities, in the order of the books.
+    /// Their capabilities, in the order of the slabs' ledger.
     memory: Vec<CapAddress>,
     bundles: BTreeMap<u64, Bundle>,
     next: u64,
-    /// Parts of all bundles.
+    /// Number of parts of all bundles.
     parts: usize,
 }
 
 impl State {
-    /// Returns whether a client may have one more bundle: no family has more bundles or parts than are left for others.
+    /// Returns whether a client may have one more bundle: bundles and parts have fair-share quotas per family.
     fn may_have(&self, client: Client) -> bool {
-        // As long as less than half is taken, it does not matter by whom.
+        // As long as less than half is taken, the holders do not matter.
         if 2 * self.bundles.len() < MAX_BUNDLES && 2 * self.parts < MAX_PARTS {
             return true;
         }
@@ -79,16 +79,16 @@ impl State {
 struct Bundle {
     client: Client,
     parts: Vec<Part>,
-    /// Bytes of its objects, which count against its owner's quota.
+    /// Bytes of its objects, which are charged to its owner.
     bytes: u64,
-    /// Whether a client has copies.
+    /// Set if a client has copies.
     lent: bool,
     /// Its number in the trace that is being recorded.
     recorded: Option<u32>,
 }
 
 impl Bundle {
-    /// Returns how many objects it has, each of which has a slot.
+    /// Returns the number of its objects, each of which has a slot.
     fn objects(&self) -> u16 {
         self.parts.iter().map(|part| part.count as u16).sum()
     }
@@ -104,28 +104,28 @@ struct Part {
     first: CapAddress,
 }
 
-/// All that the limits allow fits into the heap, with as much again for what the allocator cannot use.
+/// Everything that the limits permit fits into the heap, doubled for the allocator's losses.
 const _: () = {
     let bundles = MAX_BUNDLES * (size_of::<(u64, Bundle)>() + 16);
     let parts = MAX_PARTS * size_of::<Part>();
     assert!(2 * (bundles + parts + MAX_TRACE) + ROOM + families::SIZE <= ARENA_SIZE);
 };
 
-/// Bytes of heap that setting slabs up, or granting one bundle, can need: vectors of less than a hundred entries, and a
-/// node of the map for each of its levels.
+/// Bytes of heap that setting slabs up, or granting one bundle, can need: vectors of fewer than a hundred entries, and
+/// a node of the map for each of its levels.
 const ROOM: usize = 32 << 10;
 
-/// Whether so much is left. What needs it is refused otherwise: nothing runs out in the middle.
+/// Returns whether that much heap is free. Otherwise the request is refused: nothing runs out in the middle.
 fn has_room() -> bool {
     let mut room = Vec::<u8>::new();
     let found = room.try_reserve_exact(ROOM).is_ok();
-    // Otherwise the compiler may take for granted that there is memory, and ask nobody.
+    // Otherwise the compiler may assume that there is memory, and remove the allocation.
     core::hint::black_box(&mut room);
     found
 }
 
 impl Slabs {
-    /// None.
+    /// Returns a value without slabs.
     pub const fn new() -> Slabs {
         Slabs { state: None, recorder: None, recording: false }
     }
@@ -134,7 +134,7 @@ impl Slabs {
         self.state.as_mut().ok_or(Error::NoSlabs)
     }
 
-    /// Sums over all slabs.
+    /// Returns the sums over all slabs.
     fn figures(&mut self) -> Result<Figures, Error> {
         let books = &self.state()?.books;
         let figures = books.figures();
@@ -165,7 +165,7 @@ impl Slabs {
                 wanted.push((u32::from(bits), lifetime));
             }
         }
-        // As the books order them; so each is aligned where the one before ends.
+        // This is the order of the slabs' ledger; so each is aligned where the one before ends.
         wanted.sort_unstable_by_key(|&(bits, lifetime)| (lifetime == Lifetime::Static, Reverse(bits)));
         let mut end = 0;
         let offsets: ArrayVec<u64, { 2 * MAX_SLABS }> = wanted
@@ -225,7 +225,7 @@ impl Slabs {
         Ok(State { books, block, memory, bundles: BTreeMap::new(), next: 1, parts: 0 })
     }
 
-    /// Gives the memory of the slabs back.
+    /// Frees the memory of the slabs.
     fn take_down(&mut self, store: &mut Store<Kernel>) -> Result<(), Error> {
         if !self.state()?.bundles.is_empty() {
             return Err(Error::SlabsInUse);
@@ -314,7 +314,7 @@ impl Slabs {
         Ok(())
     }
 
-    /// Frees the bundles that a client has, one at a time.
+    /// Frees the bundles of a client, one at a time.
     pub fn close(&mut self, store: &mut Store<Kernel>, client: u64) -> Result<(), Error> {
         let Some(state) = &self.state else { return Ok(()) };
         let mut numbers =
@@ -324,7 +324,7 @@ impl Slabs {
         if more { Err(Error::Unfinished) } else { Ok(()) }
     }
 
-    /// The books of a slab.
+    /// Returns the ledger's description of a slab.
     fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
         let slab = self.state()?.books.slabs().get(number as usize).ok_or(Error::NoSuchSlab)?;
         Ok(SlabBooks {
@@ -339,7 +339,7 @@ impl Slabs {
         })
     }
 
-    /// The kernel's account of a slab.
+    /// Returns the kernel's description of a slab.
     fn kernel(&mut self, number: u64) -> Result<KernelAccount, Error> {
         let slot = *self.state()?.memory.get(number as usize).ok_or(Error::NoSuchSlab)?;
         let untyped = Cap::<Untyped>::new(slot);
@@ -356,7 +356,7 @@ impl Slabs {
             books.lift(lifted).map_err(|_| Error::SlabsInUse)?;
         }
         books.set_policy(policy);
-        // So that what follows can be compared with a replay.
+        // So what follows can be compared with a replay.
         books.begin_measurement();
         Ok(())
     }
@@ -368,14 +368,14 @@ impl Slabs {
         self.recorder.as_mut().filter(|_| self.recording).map(write)
     }
 
-    /// Begins a trace, or ends it.
+    /// Starts or ends a trace.
     fn record(&mut self, on: bool) -> Result<u64, Error> {
         self.recording = on;
         if self.recording {
-            // The old one first: there is room for one.
+            // The old trace must go first: there is room for one.
             self.recorder = None;
             self.recorder = Some(Recorder::new(MAX_TRACE).ok_or(Error::OutOfMemory)?);
-            // What lives already is not in the trace, and so is not freed in it.
+            // Existing bundles are not in the trace, so their freeing is not recorded either.
             if let Some(state) = &mut self.state {
                 state.bundles.values_mut().for_each(|bundle| bundle.recorded = None);
             }
@@ -384,14 +384,14 @@ impl Slabs {
         Ok(bytes as u64)
     }
 
-    /// Part of the trace.
+    /// Returns a part of the trace.
     fn part_of_trace(&self, offset: u64) -> Bytes<'_, TRACE_BYTES> {
         let text = self.recorder.as_ref().map_or("", |recorder| recorder.text()).as_bytes();
         Bytes::first_of(usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or_default())
     }
 }
 
-/// The descriptors of a bundle, as the client and as the slabs' library say them. At most 256 objects.
+/// Converts a bundle's descriptors from the client's form to that of the slabs' library. At most 256 objects.
 fn read_bundle(
     words: &[u64],
 ) -> Result<(ArrayVec<Descriptor, MAX_DESCRIPTORS>, ArrayVec<tench_slabs::Descriptor, MAX_DESCRIPTORS>), Error> {
@@ -409,7 +409,7 @@ fn read_bundle(
     if objects > NODE_SLOTS { Err(Error::BadSize) } else { Ok((wanted, sizes)) }
 }
 
-/// Gives a client copies of objects, or of untyped memory a child, side by side from a slot of its space on.
+/// Gives a client copies of objects, or of untyped memory a child, in adjacent slots of its CSpace from `first` on.
 fn lend(space: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), Error> {
     let mut to = first.0;
     for part in parts {
@@ -428,19 +428,19 @@ fn lend(space: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), Er
     Ok(())
 }
 
-/// Why the library refused, in the words of the protocol.
+/// Converts an error of the library to one of the protocol.
 const fn refusal(error: tench_slabs::Error) -> Error {
     match error {
         tench_slabs::Error::OutOfMemory => Error::OutOfMemory,
         tench_slabs::Error::BadBundle | tench_slabs::Error::BadSlab => Error::BadSize,
-        // The kernel refuses only for want of slots what the books allow.
+        // What the ledger permits, the kernel refuses only for lack of slots.
         tench_slabs::Error::NoBooks | tench_slabs::Error::Refused => Error::TooManyBlocks,
         tench_slabs::Error::InUse => Error::SlabsInUse,
         tench_slabs::Error::NoSuchObject => Error::Internal,
     }
 }
 
-/// The kernel, as the slabs' library sees it.
+/// The kernel, as the slabs' library uses it.
 struct Maker<'a> {
     slots: &'a mut SlotMap,
     memory: &'a [CapAddress],
@@ -483,10 +483,10 @@ impl Backend for Maker<'_> {
     }
 
     fn undo(&mut self, _part: usize, _piece: Piece) {
-        // The last part first.
+        // The last part goes first.
         let Some(part) = self.made.pop() else { return };
         for slot in part.first.0..part.first.0 + part.count {
-            // Nobody else has seen the object yet, so nothing stands in the way.
+            // The object has not left this server, so nothing prevents its deletion.
             let _ = OWN_SPACE.delete_at(CapAddress(slot));
             self.slots.free(CapAddress(slot));
         }

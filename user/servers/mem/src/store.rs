@@ -1,18 +1,18 @@
-//! The books with what they stand for: slots and capabilities; and the arrays behind them, which grow between requests.
+//! The store: the ledger together with slots and capabilities, and the arrays behind it, which grow between requests.
 //!
 //! ```text
 //! region (init's untyped)
 //!   └─ block      an untyped of exactly the block, kept here
-//!        └─ the client's untyped, of the same memory; it left with the reply
+//!        └─ the client's untyped, of the same memory, sent with the reply
 //! ```
-//! Revoking the block deletes the client's untyped and everything made of it, wherever that has gone.
+//! Revoking the block deletes the client's untyped and everything made of it, wherever that is.
 //!
-//! Slots are of two sorts. What is the server's own, and stays, lies in the first two nodes: some 230 slots, when as
-//! many blocks are in use as there can be, of some 450. All others are for blocks that clients have, and for objects in
-//! slabs: of these, nodes are added when they are wanted and given back when they are empty.
+//! Slots are of two sorts. Those for the server's own objects, which stay, are in the first two nodes: some 230 of 450
+//! are in use when there are as many blocks as possible. All others are for clients' blocks and objects in slabs: their
+//! nodes are added on demand, and freed when they are empty.
 //!
-//! Whatever the kernel refuses, and wherever memory runs out: the request is refused with a named error, and books,
-//! slots and capabilities are as before. A test lets each step of each request fail (`tests/exhaustion.rs`).
+//! If the kernel refuses a call, or memory runs out, the request fails with a named error, and ledger, slots and
+//! capabilities are as before. A test lets each step of each request fail (`tests/exhaustion.rs`).
 
 use arrayvec::ArrayVec;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
@@ -28,51 +28,49 @@ use crate::blocks::{Block, Entry};
 use crate::books::{Books, Need, Region, Request};
 use crate::machine::{Machine, STEP_BITS, Step, Use};
 
-/// Free slots, besides those of the node itself, with which a node of slots goes back: so many that it is not wanted
-/// again at once.
+/// Number of free slots, besides those of the node itself, at which a node is freed: enough that it is not needed again
+/// at once.
 const SPARE_SLOTS: usize = NODE_SLOTS / 2;
-/// Windows that the kernel passes for one request that deletes: some 120,000 instructions, which whoever asks for
-/// something meanwhile waits. What a small process has is less, so that its end takes one request.
+/// Preemption points that the kernel passes for one request that deletes: some 120,000 instructions, for which other
+/// requests wait. A small process has less, so that its end takes one request.
 const PART: u64 = 96;
-/// Windows' worth of books that a block takes besides.
+/// Cost of a block's ledger entries, in preemption points.
 const BLOCK_COST: u64 = 2;
-/// The first node of slots for clients' blocks. Those before it hold what is the server's own.
+/// First node of slots for clients' blocks. Those before it are for the server's own objects.
 const FIRST_NODE: u32 = 2;
 /// Entries of the root, as the loader makes it.
 const ROOT_ENTRIES: usize = 64;
 // A block has the number of its slot.
 const _: () = assert!(ROOT_ENTRIES * NODE_SLOTS <= 1 << u16::BITS);
-/// The free slots of all of them.
+/// The free slots of all nodes.
 pub type SlotMap = tench_slots::SlotMap<ROOT_ENTRIES>;
-/// Log2 of the memory that the first steps come from: one for each array, and the tables for them.
+/// Log2 of the memory for the arrays' first steps, one for each array, and their page tables.
 const FIRST_BITS: u32 = STEP_BITS + 2;
-/// Objects made of it: three frames and five tables.
+/// Number of objects made of that memory: three frames and five page tables.
 const FIRST_OBJECTS: usize = 8;
 
-/// The books whose arrays lie where a machine puts them.
+/// The ledger with a machine's arrays.
 type BooksOf<M> = Books<<M as Machine>::Array<Node>, <M as Machine>::Array<Entry>, <M as Machine>::Array<Account>>;
 
-/// The books, and what they are about.
+/// The ledger, with slots and capabilities.
 pub struct Store<M: Machine> {
-    /// The books.
     pub books: BooksOf<M>,
-    /// Empty slots for blocks of clients and objects in slabs.
+    /// Free slots for clients' blocks and objects in slabs.
     pub slots: SlotMap,
-    /// Empty slots for what is the server's own.
+    /// Free slots for the server's own objects.
     pub own: SlotMap,
-    /// The kernel.
     pub machine: M,
-    /// Under which slot the books have each node of slots that was added. The capability itself is in the root.
+    /// For each added node, the slot under which the ledger has its block. The capability itself is in the root.
     nodes: [CapAddress; ROOT_ENTRIES],
 }
 
 impl<M: Machine> Store<M> {
-    /// Takes regions into the books, whose capabilities are in node 1 from its beginning on. The slots of node 0 are
-    /// empty from `first_free` on.
+    /// Returns a store with these regions, whose capabilities are in node 1, from its beginning on. The slots of node 0
+    /// are free from `first_free` on.
     pub fn new(mut machine: M, first_free: CapAddress, regions: &[Region]) -> Result<Store<M>, Refusal> {
         let (mut own, slots) = empty_slots(first_free, regions.len());
         let mut first = First::new(&mut machine, &mut own, regions)?;
-        // The frames come before the tables, which are smaller: so all are aligned.
+        // The frames come before the page tables, which are smaller: so all are aligned.
         let mut steps = [first.step()?, first.step()?, first.step()?];
         let (upper, middle) = (first.table(1)?, first.table(2)?);
         for step in &mut steps {
@@ -87,10 +85,10 @@ impl<M: Machine> Store<M> {
         machine.grow(&mut accounts, &steps[2], Account::EMPTY)?;
         let mut books = Books::new(extents, blocks, accounts);
         for region in regions {
-            // A region that is too small for a block is left alone.
+            // A region that is too small for a block is ignored.
             let _ = books.add(*region);
         }
-        // What was made before there were books is entered now.
+        // Objects made before the ledger existed are entered now.
         for (slot, address, size_bits) in made {
             let limit = address + (1 << size_bits);
             let anywhere = Request::anywhere(pid::MEM, pid::MEM, u64::from(size_bits));
@@ -103,11 +101,11 @@ impl<M: Machine> Store<M> {
 
     // ── Growing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Lets everything grow that will soon be short. Where there is no memory for it, what is left is used up first,
-    /// and then requests are refused. It does not nest: what it takes itself, it takes from what was kept in reserve.
+    /// Lets everything grow that will soon be short. If there is no memory for that, the rest is used up first, and
+    /// then requests fail. Calls do not nest: growth takes its own memory from the reserve.
     pub fn refill(&mut self) {
         while let Some(need) = self.books.need() {
-            // The books of the extents know by themselves that they are being refilled.
+            // The extents' own flag prevents a nested refill.
             if need == Need::Extents && !self.books.begin_refill() {
                 return;
             }
@@ -125,7 +123,7 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// Sees to it, as far as there is memory for it, that `count` slots side by side can be taken.
+    /// Makes sure, as far as there is memory, that `count` adjacent slots can be taken.
     pub fn ensure_slots(&mut self, count: usize) {
         while !self.slots.has_run(count) && self.add_slots().is_some() {
             self.refill();
@@ -157,14 +155,14 @@ impl<M: Machine> Store<M> {
         if grown.is_none() {
             self.own.free(mapping);
             for object in [frame, table.flatten()].into_iter().flatten() {
-                // Nothing uses it: a step is made whole or not at all.
+                // The object is unused: a step is made whole or not at all.
                 self.free_object(object);
             }
         }
         grown
     }
 
-    /// An object for the server itself.
+    /// Makes an object for the server itself.
     fn object(&mut self, kind: Kind, size: u64) -> Option<CapAddress> {
         let bits = u64::from(kind.object_bits(size)?);
         let request = Request::anywhere(pid::MEM, pid::MEM, bits);
@@ -178,9 +176,9 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// Takes back an object of the server itself.
+    /// Frees an object of the server itself.
     fn free_object(&mut self, slot: CapAddress) {
-        // If the kernel did not let it go it would stay on the server's account.
+        // If the kernel refused the deletion, the memory would stay on the server's account.
         if self.release(slot, &mut { PART }).is_ok() {
             self.own.free(slot);
         }
@@ -200,12 +198,12 @@ impl<M: Machine> Store<M> {
             self.free_object(slot);
             return None;
         }
-        // The capability lies in the root now; the block stays in the books under its slot.
+        // The capability is in the root now; the block stays in the ledger under its slot.
         self.nodes[index as usize] = slot;
         self.slots.add_node().map(drop)
     }
 
-    /// Gives nodes of slots back that are not needed any more.
+    /// Frees nodes of slots that are no longer needed.
     fn give_slots_back(&mut self) {
         while let Some(index) = self.slots.last_node_if_free() {
             let slot = self.nodes[index as usize];
@@ -218,36 +216,36 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// A family has fewer slots than there are left besides, also before the last of so many more: nobody takes all of
-    /// them.
+    /// Checks a family's fair-share quota of slots, for `slots` more: it may have fewer than are left, even before the
+    /// last one. So no family gets all of them.
     fn check_share(&self, account: u64, family: u64, slots: usize) -> Result<(), Error> {
         let before = slots.saturating_sub(1);
         let own = self.books.share(account, family) as usize + before;
         if allows(own, before, self.room()) { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
-    /// Counts objects in slabs, and their bytes, for a client, who has slots for them from now on. Errors:
-    /// `QuotaExceeded`, `TooManyBlocks`.
+    /// Charges objects in slabs, and their bytes, to a client, which owns slots for them from now on. Fails with
+    /// `QuotaExceeded` or `TooManyBlocks`.
     pub fn charge(&mut self, client: Client, bytes: u64, objects: u16) -> Result<(), Error> {
         self.check_share(client.process, client.family, objects.into())?;
         self.books.charge(client, bytes, objects)
     }
 
-    /// Slots for clients' blocks and objects that are left, if there is memory for the nodes.
+    /// Returns the number of free slots for clients' blocks and objects, if there is memory for the nodes.
     fn room(&self) -> usize {
         self.slots.count() + ROOT_ENTRIES.saturating_sub(self.slots.next_node() as usize) * NODE_SLOTS
     }
 
     // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// A block for a client: its untyped is made in `outgoing`, to leave with the answer.
+    /// Allocates a block for a client: its untyped is made in `outgoing`, to be sent with the reply.
     pub fn give(&mut self, request: &Request, outgoing: CapAddress) -> Result<(CapAddress, Given), Error> {
         self.check_share(request.account, request.family, 1)?;
         self.refill();
         let (slot, block) = self.allocate(request)?;
         let bits = u64::from(block.size_bits);
         let made = match self.machine.retype(slot, Kind::Untyped, bits, 0, outgoing) {
-            // A client that offered no slot has left its untyped here; its memory is on its account all the same.
+            // If the last client offered no slot, its untyped is still here; its memory is on its account all the same.
             Err(Refusal::SlotOccupied) => {
                 self.machine.delete(outgoing).and_then(|()| self.machine.retype(slot, Kind::Untyped, bits, 0, outgoing))
             }
@@ -263,8 +261,8 @@ impl<M: Machine> Store<M> {
         Ok((slot, block))
     }
 
-    /// Makes two blocks of one. The kernel looks that nothing lies across. Answers the slot of the upper half, and the
-    /// lower one.
+    /// Divides a block in two. The kernel checks that no object lies across the middle. Returns the slot of the upper
+    /// half, and the lower block.
     pub fn divide(&mut self, client: u64, number: u16) -> Result<(CapAddress, Block), Error> {
         self.check_share(client, 0, 1)?;
         self.refill();
@@ -283,7 +281,7 @@ impl<M: Machine> Store<M> {
         Ok((upper, self.books.divide(slot, upper)?))
     }
 
-    /// Takes a block from the books, and makes untyped memory of it.
+    /// Allocates a block, and makes untyped memory of it.
     pub fn allocate(&mut self, request: &Request) -> Result<(CapAddress, Given), Error> {
         let slot = self.slots.take().ok_or(Error::TooManyBlocks)?;
         match self.make(request, Kind::Untyped, request.size_bits.max(u64::from(MIN_BLOCK_BITS)), slot) {
@@ -295,7 +293,7 @@ impl<M: Machine> Store<M> {
         }
     }
 
-    /// Makes an object of a block from the books. If that fails, books and slot are as before.
+    /// Makes an object of a block. If that fails, ledger and slot are as before.
     fn make(&mut self, request: &Request, kind: Kind, size: u64, slot: CapAddress) -> Result<Given, Error> {
         let Block { address, size_bits, .. } = self.books.allocate(request, slot)?;
         let made = match self.books.region_of(address) {
@@ -312,14 +310,14 @@ impl<M: Machine> Store<M> {
         Ok(Given { address, size_bits })
     }
 
-    /// Takes a block out of the books of which nothing could be made. The account may have been opened for it.
+    /// Removes a block from the ledger of which nothing could be made. Its account may have been opened for it.
     fn forget(&mut self, slot: CapAddress) {
         if let Ok(block) = self.books.release(slot) {
             self.books.close_unused(block.account);
         }
     }
 
-    /// Takes a block back, and with it everything that was made of it, or does a part of that.
+    /// Frees a block with everything made of it, or does a part of that.
     pub fn free(&mut self, slot: CapAddress) -> Result<(), Error> {
         self.free_block(slot, &mut { PART })?;
         self.give_slots_back();
@@ -332,8 +330,8 @@ impl<M: Machine> Store<M> {
         Ok(())
     }
 
-    /// Deletes what lies in a slot and was made of it, and takes its block out of the books. `left` windows may be
-    /// passed yet.
+    /// Deletes a slot's capability with everything derived from it, and frees its block. At most `left` preemption
+    /// points may be passed.
     fn release(&mut self, slot: CapAddress, left: &mut u64) -> Result<(), Error> {
         let passed = self.machine.revoke(slot, *left).map_err(|refusal| match refusal {
             Refusal::ForeignCopies => Error::Abroad,
@@ -345,19 +343,19 @@ impl<M: Machine> Store<M> {
         self.books.release(slot).map(drop)
     }
 
-    /// Gives back slots that were taken from [`slots`](Self::slots) and are empty.
+    /// Frees slots that were taken from [`slots`](Self::slots) and are empty.
     pub fn free_slots(&mut self, slots: impl IntoIterator<Item = CapAddress>) {
         slots.into_iter().for_each(|slot| self.slots.free(slot));
         self.give_slots_back();
     }
 
-    /// Takes in one more region, whose capability lies in a slot and is moved.
+    /// Adds a region; its capability is moved from a slot.
     pub fn add(&mut self, from: CapAddress, address: u64, size_bits: u32) -> Result<(), Error> {
         self.refill();
         let slot = self.own.take().ok_or(Error::TooManyBlocks)?;
         let added = self.machine.take_in(from, slot).map_err(|_| Error::Internal).and_then(|()| {
             self.books.add(Region { address, size_bits, slot }).inspect_err(|_| {
-                // It goes back to whoever sent it with its last capability.
+                // The memory goes back to its sender with its last capability.
                 let _ = self.machine.delete(slot);
             })
         });
@@ -367,7 +365,7 @@ impl<M: Machine> Store<M> {
         added
     }
 
-    /// Frees a block that is nobody's, if no other core has anything of it any more.
+    /// Frees a block without an owner, if no other core has a part of it any more.
     pub fn reclaim(&mut self, number: u16) -> Result<u64, Error> {
         let (slot, block) = self.books.block(ABROAD, number)?;
         self.free(slot)?;
@@ -375,7 +373,7 @@ impl<M: Machine> Store<M> {
         Ok(block.size())
     }
 
-    /// Takes back all blocks of an account, and forgets it, or does a part of that.
+    /// Frees all blocks of an account, and closes it, or does a part of that.
     pub fn close(&mut self, account: u64) -> Result<(), Error> {
         let mut left = PART;
         self.books.end(account);
@@ -385,10 +383,10 @@ impl<M: Machine> Store<M> {
             }
             match self.free_block(slot, &mut left) {
                 Ok(()) => {}
-                // Its owner is not there any more to take it back; the monitor does that.
+                // Its owner has ended and cannot revoke it; the monitor does that.
                 Err(Error::Abroad) if account != ABROAD => {
                     self.books.pass(slot, ABROAD)?;
-                    // Nobody knows how many windows that took.
+                    // How many preemption points that took is unknown.
                     left = 0;
                 }
                 Err(error) => return Err(error),
@@ -400,7 +398,7 @@ impl<M: Machine> Store<M> {
     }
 }
 
-/// What somebody was given: what there is to say of it, and no more, because it goes through several hands.
+/// Description of an allocated block. It is small, because it is passed through several layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Given {
     /// Physical address.
@@ -409,13 +407,13 @@ pub struct Given {
     pub size_bits: u32,
 }
 
-/// The empty slots: the server's own, and those for clients, of which there are none yet.
+/// Returns the free slots: the server's own, and those for clients, of which there are none yet.
 fn empty_slots(first_free: CapAddress, regions: usize) -> (SlotMap, SlotMap) {
     let (mut own, mut slots) = (SlotMap::new(), SlotMap::new());
     own.add_range(first_free, CapAddress::new(1, 0));
     own.add_node();
     slots.add_node();
-    // The node is empty but for the regions; and to the clients all of it is taken.
+    // The node is empty except for the regions; for clients all of it counts as taken.
     while slots.take().is_some() {}
     for region in 0..regions as u32 {
         own.remove(CapAddress::new(1, region));
@@ -423,7 +421,7 @@ fn empty_slots(first_free: CapAddress, regions: usize) -> (SlotMap, SlotMap) {
     (own, slots)
 }
 
-/// Makes the first objects, one after another at the beginning of a region.
+/// Makes the first objects, one after another from the beginning of a region.
 struct First<'a, M> {
     machine: &'a mut M,
     slots: &'a mut SlotMap,
@@ -433,7 +431,7 @@ struct First<'a, M> {
 }
 
 impl<'a, M: Machine> First<'a, M> {
-    /// In the smallest region that is large enough: the last one, because the largest comes first.
+    /// Starts in the smallest region that is large enough: the last such one, because the largest comes first.
     fn new(machine: &'a mut M, slots: &'a mut SlotMap, regions: &[Region]) -> Result<First<'a, M>, Refusal> {
         let region = regions.iter().rfind(|region| region.size_bits >= FIRST_BITS).ok_or(Refusal::OutOfMemory)?;
         Ok(First { machine, slots, region: *region, used: 0, made: ArrayVec::new() })
@@ -452,7 +450,7 @@ impl<'a, M: Machine> First<'a, M> {
         self.make(Kind::PageTable, level)
     }
 
-    /// A step without a table.
+    /// Returns a step without a page table.
     fn step(&mut self) -> Result<Step, Refusal> {
         let frame = self.make(Kind::Frame, u64::from(STEP_BITS))?;
         let mapping = self.slots.take().ok_or(Refusal::NoSuchSlot)?;

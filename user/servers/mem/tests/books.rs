@@ -1,4 +1,4 @@
-//! The memory server's books: named cases, and random requests against their invariants.
+//! Tests of the memory server's ledger: named cases, and random requests against its invariants.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 
 type Plain = Books<Vec<Node>, Vec<Entry>, Vec<Account>>;
 
-/// Books, and the slots for blocks.
+/// A ledger, and the slots for blocks.
 struct Server {
     books: Plain,
     slots: Vec<u32>,
@@ -34,7 +34,7 @@ impl Server {
         server
     }
 
-    /// Lets grow what has to, as the server does between requests.
+    /// Lets arrays grow, as the server does between requests.
     fn refill(&mut self) {
         while let Some(need) = self.books.need() {
             match need {
@@ -103,7 +103,7 @@ fn a_block_comes_from_the_lowest_address() {
     assert_eq!(server.allocate(5, 20), Err(Error::OutOfMemory));
 }
 
-/// Children once counted each by itself, and fourteen of them took all slots for blocks.
+/// Children once had quotas of their own, and fourteen of them took all slots for blocks.
 #[test]
 fn blocks_count_for_the_family() {
     let mut server = server();
@@ -111,17 +111,17 @@ fn blocks_count_for_the_family() {
     let ask = |server: &mut Server, account, family| {
         server.ask(Request { family, ..Request::anywhere(account, account, 12) })
     };
-    // What was taken before its family was known counts for a process alone, until it is.
+    // What was taken before its family was known counts for the process alone, until it is known.
     let first = ask(&mut server, 5, 0).unwrap();
     assert_eq!([server.books.share(5, 0), server.books.share(5, ours), server.books.share(6, ours)], [1, 1, 0]);
     ask(&mut server, 5, ours).unwrap();
     ask(&mut server, 6, ours).unwrap();
     assert_eq!([server.books.share(5, 0), server.books.share(6, ours), server.books.share(7, ours)], [3, 3, 3]);
     assert_eq!([server.books.share(7, theirs), server.books.share(7, 7), server.books.share(7, 0)], [0, 0, 0]);
-    // It stays in its family, whatever is said.
+    // It stays in its family, whatever later requests say.
     ask(&mut server, 5, theirs).unwrap();
     assert_eq!([server.books.share(5, theirs), server.books.share(7, theirs)], [4, 0]);
-    // What is passed on, divided or freed counts where it lies.
+    // What is moved, divided or freed counts for the account where it is.
     let (slot, _) = server.block(5, first.address).unwrap();
     server.books.pass(slot, 7).unwrap();
     server.books.check_invariants();
@@ -132,18 +132,18 @@ fn blocks_count_for_the_family() {
     assert_eq!(server.books.share(5, ours), 5);
 }
 
-/// What a family had in blocks did not count once for what it had in slabs, and the other way round.
+/// A family's blocks once did not count against its objects in slabs, and vice versa.
 #[test]
 fn objects_in_slabs_count_with_the_blocks() {
     let mut server = server();
     let ours = family_of(0, 9);
     server.ask(Request { family: ours, ..Request::anywhere(5, 5, 12) }).unwrap();
-    // Who has nothing but objects is of a family, too.
+    // A process with nothing but objects belongs to its family, too.
     server.books.charge(Client { process: 6, family: ours }, 1 << 12, 200).unwrap();
     server.books.charge(Client { process: 5, family: ours }, 1 << 12, 30).unwrap();
     server.books.check_invariants();
     assert_eq!([server.books.share(5, ours), server.books.share(6, 0), server.books.share(7, ours)], [231; 3]);
-    // Of whom no family is known, both are his own; when it is known, both are the family's.
+    // While a process's family is unknown, both count for the process; once it is known, both count for the family.
     server.allocate(7, 12).unwrap();
     server.books.charge(Client::alone(7), 1 << 12, 10).unwrap();
     assert_eq!([server.books.share(7, 7), server.books.share(6, ours)], [11, 231]);
@@ -225,7 +225,7 @@ fn a_limit_counts_for_all_below_it() {
     };
     let limit = |server: &Server, account| server.books.limit(server.books.account(account).unwrap());
     open(&mut server, 5, 4, 16 << 10).unwrap();
-    // As much as its parent has is no limit of its own; less is.
+    // A limit as high as the parent's is none of its own; a lower one is.
     open(&mut server, 6, 5, 16 << 10).unwrap();
     open(&mut server, 7, 5, 8 << 10).unwrap();
     open(&mut server, 8, 6, NO_QUOTA).unwrap();
@@ -240,7 +240,7 @@ fn a_limit_counts_for_all_below_it() {
         assert_eq!(server.books.charge(Client::alone(account), 1, 1), Err(Error::QuotaExceeded));
     }
     server.allocate(4, 16).unwrap();
-    // One whose limit is lifted still knows who is below it, whatever is refused it.
+    // An account whose limit is lifted still knows which are below it, even if a request fails.
     server.books.set_quota(5, NO_QUOTA).unwrap();
     assert_eq!(server.allocate(5, 30), Err(Error::OutOfMemory));
     server.books.check_invariants();
@@ -304,7 +304,7 @@ fn a_quota_outlives_a_refusal() {
     server.books.set_quota(5, 4096).unwrap();
     assert_eq!(server.allocate(5, 13), Err(Error::QuotaExceeded));
     assert_eq!(server.books.next_account(0).map(|account| account.quota), Some(4096));
-    // An account that was opened for a request that could not be granted is not left behind.
+    // An account that was opened for a failed request is not left behind.
     assert_eq!(server.allocate(6, 30), Err(Error::OutOfMemory));
     assert_eq!(server.books.totals().accounts, 1);
 }
@@ -403,7 +403,7 @@ fn addresses_are_chosen_by_those_with_the_power() {
         [Within { align_bits: 15, ..ordinary }, Within { base: 1, ..ordinary }, Within { limit: 1 << 40, ..ordinary }];
     let without = Powers::all().difference(Powers::MEMORY);
     assert_eq!(view::check_choice(without, 14, &ordinary), Ok(()));
-    // The smallest block is at a multiple of its size in any case.
+    // The smallest block is aligned to its size in any case.
     assert_eq!(view::check_choice(without, 0, &Within { align_bits: 12, ..ordinary }), Ok(()));
     for within in special {
         assert_eq!(view::check_choice(without, 14, &within), Err(Error::NotAllowed));
@@ -446,7 +446,7 @@ proptest! {
             };
             match step {
                 Step::Allocate { account, size_bits, align_bits } => {
-                    // Of some the family is known from the beginning, of some later, and of some never.
+                    // The family is known from the beginning for some, later for others, and never for the rest.
                     let family = if account % 3 == 0 || size_bits % 2 == 0 { 0 } else { family_of(0, account % 5) };
                     let request = Request { align_bits, family, ..Request::anywhere(account, account, size_bits) };
                     if let Ok(block) = server.ask(request) {
@@ -506,7 +506,7 @@ struct Person {
     has_ended: bool,
 }
 
-/// Whether a process is another or below it.
+/// Returns whether a process is another one or below it.
 fn is_below(people: &[Person], mut person: usize, other: usize) -> bool {
     loop {
         if person == other {
@@ -517,7 +517,7 @@ fn is_below(people: &[Person], mut person: usize, other: usize) -> bool {
     }
 }
 
-/// Bytes that a process may have more: each limit above it counts for all who are below, whether those between have
+/// Returns how many bytes more a process may have: each limit above it applies to all below, whether those between have
 /// ended or not.
 fn left(people: &[Person], person: usize) -> u64 {
     let above = (0..people.len()).filter(|other| is_below(people, person, *other));
@@ -538,7 +538,7 @@ proptest! {
     ) {
         let mut server = Server::new(&[(0x4000_0000, 22)]);
         let mut people: Vec<Person> = Vec::new();
-        // The blocks and objects of each.
+        // The blocks and objects of each process.
         let mut blocks: Vec<Vec<u64>> = Vec::new();
         let mut objects: Vec<u64> = Vec::new();
         for (step, index, size, flag) in steps {

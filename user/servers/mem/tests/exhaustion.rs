@@ -1,7 +1,7 @@
-//! Whatever runs out, and wherever: the request is refused, and books, slots and the kernel's account are right.
+//! Tests that, whatever runs out and wherever, the request fails, and ledger, slots and the kernel's account are right.
 //!
-//! The same requests are made again and again; each time another call to the kernel is refused, from the first to the
-//! last, alone or with some or all that follow.
+//! The same requests are made again and again; each time another call to the kernel fails, from the first to the last,
+//! alone or with some or all that follow.
 
 mod machine;
 
@@ -17,10 +17,10 @@ use tench_mem_client::protocol::{ABROAD, Error};
 use tench_procs_client::pid;
 
 const REGIONS: [u32; 2] = [256, 257];
-/// Where the server makes a client's untyped, and where clients have theirs.
+/// Slot in which the server makes a client's untyped; clients' own slots follow.
 const OUTGOING: CapAddress = CapAddress(40);
 const CLIENTS: u32 = 1 << 20;
-/// The first slot that is free.
+/// The first free slot.
 const FIRST: CapAddress = CapAddress(48);
 
 /// The server, and what its clients have.
@@ -36,7 +36,7 @@ impl Server {
         Server::with(Model::default(), bits)
     }
 
-    /// One whose arrays grow by as much as a step has room for.
+    /// Returns a server whose arrays grow by as much as a step has room for.
     fn with_usual_steps(bits: [u32; 2]) -> Server {
         let mut model = Model::default();
         model.growth = 1 << STEP_BITS;
@@ -54,7 +54,7 @@ impl Server {
         Server { store, given: Vec::new(), carried: 0 }
     }
 
-    /// From now on the call after so many is refused, and some after it.
+    /// Lets `count` calls fail, after the next `after`.
     fn refuse(&mut self, after: u64, count: u64) {
         let machine = &mut self.store.machine;
         machine.refused = Some((machine.calls + after, count));
@@ -72,7 +72,7 @@ impl Server {
         Ok(slot.0 as u16)
     }
 
-    /// Where a block lies.
+    /// Returns the address of a block.
     fn address(&self, account: u64, number: u16) -> u64 {
         self.store.books.block(account, number).unwrap().1.address
     }
@@ -105,7 +105,7 @@ impl Server {
         self.given.retain(|given| given.0 != account);
     }
 
-    /// Books, kernel and clients agree about everything.
+    /// Checks that ledger, kernel and clients agree about everything.
     fn check(&mut self) {
         self.store.books.check_invariants();
         let totals = self.store.books.totals();
@@ -117,7 +117,7 @@ impl Server {
             let found = self.store.books.block(account, number).map(|(_, block)| block.size_bits);
             assert_eq!(found, Ok(bits));
         }
-        // A slot is free if, and only if, nothing lies there and the server does not mean to put something there.
+        // A slot is free if and only if it is empty and the server does not intend to fill it.
         let store = &self.store;
         for slot in (FIRST.0..store.slots.next_node() * 256).filter(|slot| !REGIONS.contains(slot)) {
             let is_empty = !store.machine.objects.contains_key(&slot) && !self.is_kept(slot);
@@ -126,14 +126,14 @@ impl Server {
         }
     }
 
-    /// Whether a block is in the books under a slot whose capability is elsewhere: a node of slots.
+    /// Returns whether a block is in the ledger under a slot whose capability is elsewhere: a node of slots.
     fn is_kept(&self, slot: u32) -> bool {
         let is_empty = !self.store.machine.objects.contains_key(&slot);
         is_empty && self.store.books.holds(CapAddress(slot))
     }
 }
 
-/// Requests that make every array grow, add nodes of slots, and give them back.
+/// Makes requests that let every array grow, add nodes of slots, and free them.
 fn requests(server: &mut Server, check: bool) -> u64 {
     let mut refusals = 0;
     let mut outcome = |answer: Result<(), Error>| match answer {
@@ -160,7 +160,7 @@ fn requests(server: &mut Server, check: bool) -> u64 {
     refusals
 }
 
-/// What is on the server's own account: the steps of its arrays, tables for them, and nodes of slots.
+/// Returns the bytes on the server's own account: array steps, their page tables, and nodes of slots.
 fn own(server: &Server) -> u64 {
     server.store.books.next_account(pid::MEM - 1).map_or(0, |account| account.used)
 }
@@ -179,7 +179,8 @@ fn close_all(server: &mut Server) {
     );
 }
 
-/// Much that was made of memory goes in parts, between which others are served; nothing of it is free before.
+/// Much that was made of memory is deleted in parts, between which other requests are served; nothing of it is free
+/// before.
 #[test]
 fn what_takes_long_is_done_in_parts() {
     let mut server = Server::new([23, 20]);
@@ -214,8 +215,8 @@ fn what_takes_long_is_done_in_parts() {
     close_all(&mut server);
 }
 
-/// What other cores have something of stays when its owner ends, is nobody's, and is freed when they have nothing any
-/// more.
+/// Memory of which other cores have a part stays when its owner ends, has no owner then, and is freed when they have
+/// nothing any more.
 #[test]
 fn memory_that_is_abroad_outlives_its_owner() {
     let mut server = Server::new([23, 20]);
@@ -230,7 +231,7 @@ fn memory_that_is_abroad_outlives_its_owner() {
     server.store.machine.abroad.extend(abroad);
     assert_eq!(server.free(0), Err(Error::Abroad));
     server.check();
-    // What is abroad ends a part.
+    // A block that is abroad ends a part.
     assert_eq!(server.store.close(10), Err(Error::Unfinished));
     while server.store.close(10) == Err(Error::Unfinished) {}
     assert_eq!(server.store.close(10), Ok(()));
@@ -252,7 +253,7 @@ fn memory_that_is_abroad_outlives_its_owner() {
     close_all(&mut server);
 }
 
-/// Memory that another core gives is like the rest, and is refused if it lies where there is some already.
+/// Memory that another core gives is like any other; it is refused if it overlaps existing memory.
 #[test]
 fn memory_from_elsewhere_is_taken_in() {
     let mut server = Server::new([20, 17]);
@@ -358,7 +359,7 @@ fn nodes_of_slots_are_bounded_and_go_back() {
             Err(error) if own == 0 => break error,
             Err(error) => {
                 assert_eq!(error, Error::TooManyBlocks);
-                // Nobody has more than is left for others, and what is left is not much less.
+                // No client has more than is left for others, and what is left is not much less.
                 let free = 62 * 256 - blocks;
                 assert!(free == own || free + 1 == own, "{own} of {blocks}");
                 (client, own) = (client + 1, 0);
@@ -368,7 +369,7 @@ fn nodes_of_slots_are_bounded_and_go_back() {
     assert_eq!(refused, Error::TooManyBlocks);
     assert!(blocks == 62 * 256 && server.store.machine.nodes.len() == 62, "{blocks}");
     server.check();
-    // Half of them go, from anywhere, and then the rest.
+    // Half of them are freed, in any order, and then the rest.
     for index in 0..8000 {
         let index = index * 7919 % server.given.len();
         server.free(index).unwrap();
@@ -377,13 +378,13 @@ fn nodes_of_slots_are_bounded_and_go_back() {
     close_all(&mut server);
 }
 
-/// A family that had half of the slots for blocks once had half of the rest for objects.
+/// A family that had half of the slots for blocks once could get half of the rest for objects.
 #[test]
 fn blocks_and_objects_are_one_share() {
     const OBJECTS: u16 = 7;
     let mut server = Server::with_usual_steps([28, 24]);
     let (family, mut taken) = (family_of(0, 9), 0_u16);
-    // One after the other, and then both in turn.
+    // One kind after the other, and then both in turn.
     for (takes_blocks, takes_objects) in [(4000, 0), (0, 300), (9000, 9000)] {
         let (mut blocks, mut objects) = (0, 0);
         loop {
@@ -398,7 +399,7 @@ fn blocks_and_objects_are_one_share() {
             server.store.ensure_slots(OBJECTS.into());
             let client = Client { process: 11, family };
             if objects < takes_objects && server.store.charge(client, 64, OBJECTS).is_ok() {
-                // As when the kernel makes them.
+                // The kernel makes them so.
                 server.store.slots.take_run(OBJECTS.into()).unwrap();
                 (objects, taken) = (objects + 1, taken + OBJECTS);
             }
@@ -410,7 +411,7 @@ fn blocks_and_objects_are_one_share() {
     }
     assert_eq!(taken, 62 * 256 / 2, "half, and no more");
     assert_eq!(server.store.charge(Client { process: 12, family }, 64, 1), Err(Error::TooManyBlocks));
-    // Somebody else has half of the rest, in either way.
+    // Another family has half of the rest, of either kind.
     server.allocate(13, 12).unwrap();
     let other = Client::alone(14);
     assert_eq!(server.store.charge(other, 64, 62 * 64 + 1), Err(Error::TooManyBlocks));
@@ -423,7 +424,7 @@ fn a_refill_does_not_nest() {
     while server.store.books.need().is_none() {
         server.allocate(10, 12).unwrap();
     }
-    // While one is under way, another one does nothing.
+    // While a refill is under way, another one does nothing.
     assert!(server.store.books.begin_refill());
     let calls = server.store.machine.calls;
     server.store.refill();

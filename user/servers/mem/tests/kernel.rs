@@ -1,4 +1,4 @@
-//! What the server relies on the kernel for: revoking a block takes back that block and nothing else.
+//! Tests of what the server relies on in the kernel: revoking a block frees that block and nothing else.
 
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
@@ -42,7 +42,7 @@ fn revoking_a_block_takes_back_that_block_alone() {
     }
     m.call(Operation::Delete, &[0, first]).ok();
     m.check();
-    // The memory can be used again, also in one piece with what lies beside it once that is free, too.
+    // The memory can be reused, also in one piece with its neighbour once that is free, too.
     let refused = m.take_free();
     let join = [region, Kind::Untyped as u64, 14, 1, 0, 0, refused];
     assert_eq!(m.call(Operation::UntypedRetype, &join).err(), Error::Overlap);
@@ -66,7 +66,7 @@ fn a_block_can_be_all_of_its_region() {
         [region, block, lent, node].map(|slot| kind(&mut m, slot)),
         [Kind::Untyped, Kind::Untyped, Kind::Null, Kind::Null]
     );
-    // A client that deletes what it was lent takes nothing from the server.
+    // A client that deletes its capability takes nothing from the server.
     let lent = untyped(&mut m, block, 14, 0);
     m.call(Operation::Delete, &[0, lent]).ok();
     m.check();

@@ -1,10 +1,10 @@
-//! Client and protocol of the mem server. What the server does: docs/manual/servers.md.
+//! Client and protocol of the memory server. Behaviour of the server: docs/manual/servers.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-// As others call it: interfaces are read by tools, too, from where `crate` is something else.
+// This is the name under which others see it: tools also read interfaces, from where `crate` is something else.
 extern crate self as tench_mem_client;
 
 mod client;
@@ -14,5 +14,5 @@ pub mod slabs;
 pub use client::Block;
 pub use protocol::{Account, Audit, Error, Extent, InUse, Mem, Totals, Within};
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;

@@ -12,11 +12,9 @@ use tench_sys::{CapAddress, CapNode};
 use super::Slabs;
 use crate::kernel::Kernel;
 
-/// The slabs, and the store whose memory and slots they use.
+/// The slabs, and the store that gives them memory and slots.
 pub struct Both<'a> {
-    /// The slabs.
     pub slabs: &'a mut Slabs,
-    /// The store.
     pub store: &'a mut Store<Kernel>,
 }
 
@@ -95,12 +93,12 @@ impl SlabsService for Both<'_> {
     }
 }
 
-/// How long objects live.
+/// Converts the protocol's flag to a lifetime.
 const fn lifetime(is_static: bool) -> Lifetime {
     if is_static { Lifetime::Static } else { Lifetime::Dynamic }
 }
 
-/// What somebody is told of the sums over everybody's objects.
+/// Returns the part of the figures over all clients' objects that a caller may see.
 fn visible(powers: Powers, figures: Figures) -> Figures {
     if powers.contains(Powers::MEMORY) { figures } else { Figures::default() }
 }

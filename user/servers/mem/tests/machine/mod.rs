@@ -1,17 +1,17 @@
-//! A kernel that knows only what the store asks of it, keeps its own account, and refuses the call that a test wants.
+//! A fake kernel that implements only the store's calls, keeps its own account, and fails the call that a test chooses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error, Kind};
 use tench_mem::machine::{Machine, STEP_BITS, Step, Use};
 
-/// What lies in a slot.
+/// Content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
     pub kind: Kind,
     pub address: u64,
     pub bits: u32,
-    /// The slot of the untyped that it was made of; 0 for a region.
+    /// Slot of the untyped from which the object was made; 0 for a region.
     pub parent: u32,
 }
 
@@ -20,32 +20,32 @@ impl Object {
         self.address + (1 << self.bits)
     }
 
-    /// By what it is found among what was made of the same untyped.
+    /// Returns the key of the object among those made from the same untyped.
     fn key(&self) -> (u32, u64) {
         (self.parent, self.address)
     }
 }
 
-/// The kernel.
+/// The fake kernel.
 pub struct Model {
     pub objects: BTreeMap<u32, Object>,
-    /// Nodes of slots in the root, by index.
+    /// Capability nodes in the root, by index.
     pub nodes: BTreeMap<u32, Object>,
-    /// What was made of an untyped, by that one's slot and the address: where it ends, and its slot (0: in the root).
+    /// Objects made from an untyped, by its slot and the object's address: end address, and slot (0: in the root).
     made: BTreeMap<(u32, u64), (u64, u32)>,
-    /// Calls that can be refused, so far.
+    /// Number of calls so far that can fail.
     pub calls: u64,
-    /// The call that is refused, and how many after it are, too.
+    /// The first call that fails, and how many after it fail, too.
     pub refused: Option<(u64, u64)>,
-    /// Frames that arrays lie in.
+    /// Number of frames of arrays.
     pub frames: u64,
-    /// Tables of level 3 that show them.
+    /// Number of page tables of level 3 for arrays.
     pub tables: u64,
-    /// Bytes of each that are used.
+    /// Number of bytes of each step that are used.
     pub growth: usize,
-    /// Whether arrays can grow no more.
+    /// Set if arrays can grow no more.
     pub is_full: bool,
-    /// Slots of what other cores have something of.
+    /// Slots of objects of which other cores have a part.
     pub abroad: BTreeSet<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// Counts a call that can run out of something; refuses it if it is its turn.
+    /// Counts a call that can run out of something. Fails if the test has chosen it.
     fn call(&mut self) -> Result<(), Error> {
         self.calls += 1;
         match self.refused {
@@ -72,13 +72,13 @@ impl Model {
         self.made.range((slot, 0)..(slot + 1, 0)).map(|(_, (_, child))| *child).collect()
     }
 
-    /// Bytes and objects that were made of regions: what is in the root and in slots.
+    /// Returns the bytes and number of objects that were made from regions: in the root and in slots.
     pub fn in_use(&self, regions: &[u32]) -> (u64, u64) {
         let all = regions.iter().flat_map(|&region| self.made.range((region, 0)..(region + 1, 0)));
         all.fold((0, 0), |(bytes, objects), ((_, start), (end, _))| (bytes + end - start, objects + 1))
     }
 
-    /// A client makes so many frames of an untyped, in slots from `to` on.
+    /// Makes this many frames from an untyped for a client, in slots from `to` on.
     pub fn make_frames(&mut self, untyped: u32, count: u32, to: u32) {
         let Object { address, .. } = self.objects[&untyped];
         for number in 0..count {
@@ -87,13 +87,13 @@ impl Model {
         }
     }
 
-    /// Moves what lies in a slot to another one, as a message does.
+    /// Moves a slot's capability to another slot, as a message does.
     pub fn carry(&mut self, from: CapAddress, to: u32) {
         let object = self.take(from.0).expect("there is something to move");
         self.put(to, object);
     }
 
-    /// Takes out what lies in a slot.
+    /// Removes the content of a slot.
     fn take(&mut self, slot: u32) -> Option<Object> {
         let object = self.objects.remove(&slot)?;
         if object.kind != Kind::Mapping {
@@ -102,7 +102,7 @@ impl Model {
         Some(object)
     }
 
-    /// Puts something into an empty slot.
+    /// Puts an object into an empty slot.
     fn put(&mut self, slot: u32, object: Object) {
         assert!(self.objects.insert(slot, object).is_none(), "slot {slot} was empty");
         self.made.insert(object.key(), (object.end(), slot));
@@ -127,9 +127,9 @@ impl<T> AsMut<[T]> for Steps<T> {
     }
 }
 
-/// Bytes that one table of level 3 shows.
+/// Bytes that one page table of level 3 covers.
 const TABLE_BYTES: usize = 2 << 20;
-/// Bytes of a step that the model's arrays use: little, so that they grow often.
+/// Bytes of a step that the model's arrays use: few, so that they grow often.
 const GROWTH: usize = 12 << 10;
 
 impl Machine for Model {
@@ -158,7 +158,7 @@ impl Machine for Model {
         assert_eq!(self.wants_table(array), step.table.is_some());
         assert_eq!(self.objects[&step.frame.0].bits, STEP_BITS);
         assert!(!self.objects.contains_key(&step.mapping.0), "the mapping's slot is empty");
-        // The mapping lies in its slot for ever; it is no memory.
+        // The mapping stays in its slot for ever; it takes no memory.
         let frame = self.objects[&step.frame.0];
         self.objects.insert(step.mapping.0, Object { kind: Kind::Mapping, bits: 0, parent: step.frame.0, ..frame });
         self.frames += 1;
@@ -220,7 +220,7 @@ impl Machine for Model {
                 revoked = Err(Error::ForeignCopies);
                 continue;
             }
-            // Each takes a window of its own.
+            // Each takes a preemption point of its own.
             passed += self.revoke(CapAddress(child), windows - passed)?;
             self.take(child);
             if passed == windows {

@@ -1,4 +1,4 @@
-//! Slabs, from the client's side. What for: docs/manual/policies.md.
+//! Client side of slabs. Purpose: docs/manual/policies.md.
 
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind};
@@ -10,39 +10,39 @@ pub mod protocol;
 
 pub use protocol::{Books, Bundle, Figures, KernelAccount, MAX_DESCRIPTORS, Slabs, TRACE_BYTES};
 
-/// Trace that is recorded at most, in bytes.
+/// Maximum size of a recorded trace, in bytes.
 pub const MAX_TRACE: usize = 1 << 17;
 
-/// Objects of one kind and size, side by side.
+/// Objects of one kind and size, in adjacent slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// What they are.
+    /// Kind of the objects.
     pub kind: Kind,
-    /// Size as `UntypedRetype` understands it.
+    /// Size as `UntypedRetype` takes it.
     pub size: u32,
-    /// How many.
+    /// Number of objects.
     pub count: u32,
 }
 
 impl Descriptor {
-    /// As it travels.
+    /// Returns the descriptor as a word of a message.
     pub const fn word(self) -> u64 {
         self.kind as u64 | (self.size as u64) << 8 | (self.count as u64) << 32
     }
 
-    /// From how it travels.
+    /// Returns the descriptor of a word.
     pub fn from_word(word: u64) -> Option<Descriptor> {
         let kind = Kind::from_code(word & 0xff)?;
         Some(Descriptor { kind, size: (word >> 8) as u32 & 0x00ff_ffff, count: (word >> 32) as u32 })
     }
 
-    /// Bytes of one object, if there can be such an object.
+    /// Returns the size of one object in bytes, if there can be such an object.
     pub fn object_size(self) -> Option<u64> {
         Some(1 << self.kind.object_bits(u64::from(self.size))?)
     }
 }
 
-/// How long the objects of a bundle live.
+/// How long the objects of a bundle exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     /// Until they are freed.
@@ -52,10 +52,10 @@ pub enum Lifetime {
 }
 
 impl Slabs {
-    /// Those of the memory server that every process finds.
+    /// The slabs of the memory server, in the slot where every process finds it.
     pub const STANDARD: Slabs = Slabs::at(Cap::new(slot::MEM));
 
-    /// Asks for a bundle. With `destination`, copies of the objects' capabilities go there: a root and the first of as
+    /// Requests a bundle. With `destination`, copies of the objects' capabilities go there: a root, and the first of as
     /// many empty slots of one node as there are objects.
     pub fn ask(
         self,
@@ -74,7 +74,7 @@ impl Slabs {
         }
     }
 
-    /// What was recorded, from an offset on. Answers the bytes read; 0 at the end.
+    /// Reads the recorded trace from an offset on. Returns the number of bytes; 0 at the end.
     pub fn read_trace(self, offset: u64, buffer: &mut [u8; TRACE_BYTES]) -> Result<usize, Failure> {
         let part = self.read_part(offset)?;
         buffer[..part.len()].copy_from_slice(&part);
