@@ -48,6 +48,7 @@ pub struct Account {
     pub members: u64,
     /// Bytes of those accounts, and of those below them.
     pub below: u64,
+    /// Set when the process has ended.
     pub has_ended: bool,
 }
 

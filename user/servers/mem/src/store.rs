@@ -54,11 +54,13 @@ type BooksOf<M> = Books<<M as Machine>::Array<Node>, <M as Machine>::Array<Entry
 
 /// The ledger, with slots and capabilities.
 pub struct Store<M: Machine> {
+    /// The ledger of free and used memory.
     pub books: BooksOf<M>,
     /// Free slots for clients' blocks and objects in slabs.
     pub slots: SlotMap,
     /// Free slots for the server's own objects.
     pub own: SlotMap,
+    /// The kernel as the store uses it.
     pub machine: M,
     /// For each added node, the slot under which the ledger has its block. The capability itself is in the root.
     nodes: [CapAddress; ROOT_ENTRIES],

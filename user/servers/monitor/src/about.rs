@@ -64,6 +64,7 @@ impl Operation {
 /// A remote request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
+    /// The requested operation.
     pub operation: Operation,
     /// The requesting process and its family.
     pub asker: Client,
@@ -73,6 +74,7 @@ pub struct About {
     pub subject: u64,
     /// For a start: the highest priority that the requester may assign.
     pub ceiling: Option<u8>,
+    /// The text, if the operation has one.
     pub text: Option<Box<Strings>>,
 }
 

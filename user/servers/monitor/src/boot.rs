@@ -24,6 +24,7 @@ const IMAGE_MAGIC: (core::ops::Range<usize>, &[u8]) = (56..60, b"ARM\x64");
 /// Offsets in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// The boot page.
     pub page: usize,
     /// The kernel's image.
     pub kernel: usize,

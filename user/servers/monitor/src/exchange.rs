@@ -49,7 +49,9 @@ pub const MONITOR: u64 = 0;
 /// A slot's content that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
+    /// The object's kind and extent, and the badge.
     pub shape: Shape,
+    /// Rights of the capability.
     pub rights: Rights,
     /// Set if the capability is imported.
     pub is_borrowed: bool,
@@ -461,6 +463,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.hands.requests.len()
     }
 
+    /// Returns the kernel.
     pub fn kernel(&mut self) -> &mut K {
         &mut self.hands.kernel
     }

@@ -64,7 +64,9 @@ const HELD: u64 = 1 << 63;
 /// Bit of a target: no reply is expected.
 const ONE_WAY: u64 = 1 << 62;
 
+/// Descriptions of the capabilities of a message.
 pub type Capabilities = ArrayVec<Carried, MAX_CAPS>;
+/// Words of a message.
 pub type Words = ArrayVec<u64, LONGEST>;
 
 tench_protocol::codes! {
@@ -141,11 +143,15 @@ pub enum To {
 /// A forwarded request of a process, to a server or an endpoint of another core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward<'a> {
+    /// The target.
     pub to: To,
     /// Set if no reply is expected.
     pub is_one_way: bool,
+    /// Label of the forwarded message.
     pub label: u64,
+    /// Capabilities of the forwarded message.
     pub caps: Capabilities,
+    /// Words of the forwarded message.
     pub words: &'a [u64],
 }
 

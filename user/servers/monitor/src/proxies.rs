@@ -89,11 +89,13 @@ impl What {
 /// A slot's content, if it is a capability to an object that is reached from other cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
+    /// Class of the object.
     pub what: What,
     /// Identity of the object: its place in memory.
     pub place: u64,
     /// Badge, or 0 if there is none.
     pub badge: u64,
+    /// Rights of the capability.
     pub rights: Rights,
 }
 
@@ -129,9 +131,11 @@ pub trait Kernel {
 pub enum Carried {
     /// A capability to an object of the sending core, where it is held under a number.
     Held {
+        /// Class of the object.
         what: What,
         /// Number under which the sender holds it.
         number: u64,
+        /// Rights of the capability.
         rights: Rights,
         /// Set if it has no badge, so that its holder can give it one.
         is_plain: bool,
@@ -142,6 +146,7 @@ pub enum Carried {
     Returned {
         /// Number under which the receiver holds it.
         number: u64,
+        /// Rights of the capability.
         rights: Rights,
         /// Badge given to it since, or 0.
         badge: u64,
@@ -156,6 +161,7 @@ pub enum Carried {
 /// A server that cores know by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
+    /// Number of the server between monitors.
     pub number: u8,
     /// Set if the badge is the process for which it was made. Otherwise, only the server knows its holder.
     pub is_personal: bool,
@@ -256,6 +262,7 @@ struct Proxy {
 /// Target of requests to a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
+    /// The core of the object.
     pub core: u64,
     /// Number under which that core holds it.
     pub number: u64,
@@ -320,6 +327,7 @@ impl<K: Kernel> Proxies<K> {
         }
     }
 
+    /// Returns the kernel.
     pub const fn kernel(&mut self) -> &mut K {
         &mut self.kernel
     }

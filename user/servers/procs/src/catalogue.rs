@@ -16,6 +16,7 @@ use tench_procs_client::protocol::Defect;
 pub struct File<'a> {
     /// Path, without a leading `/`.
     pub path: String,
+    /// The file's bytes.
     pub contents: &'a [u8],
     /// The parsed program, filled in at first use.
     program: OnceCell<Result<Program<'a>, Defect>>,

@@ -56,6 +56,7 @@ pub const BRIEFLY: usize = 24 << 10;
 /// State of a process, with its detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Condition {
+    /// The process's state.
     pub state: State,
     /// Exit code or kind of fault, in the states that have one; otherwise 0.
     pub detail: u64,

@@ -63,6 +63,7 @@ pub struct Service<P, W> {
 }
 
 impl<P, W> Service<P, W> {
+    /// Returns the service's state.
     pub const fn state(&self) -> State {
         self.state
     }

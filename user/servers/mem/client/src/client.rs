@@ -12,6 +12,7 @@ use crate::protocol::{Error, Extent, Granted, MAX_EXTENTS, Mem, Within};
 /// Memory that was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
+    /// Capability to its memory.
     pub untyped: Cap<Untyped>,
     /// Number by which it is freed.
     pub number: u16,

@@ -37,6 +37,7 @@ pub struct Letter {
     pub word: u64,
     /// The receiving process.
     pub process: u64,
+    /// Slot of the capability.
     pub slot: CapAddress,
     ticket: u64,
     sender: Core,
