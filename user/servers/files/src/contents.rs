@@ -1,7 +1,7 @@
-//! What is in a file: blocks of memory, or a part of the boot archive.
+//! Contents of a file: blocks of memory, or a part of the boot archive.
 //!
-//! Blocks that nobody has written are not there and read as zeros; so do bytes behind the last that was written.
-//! Invariants: no block lies behind the file's end, and in its last block the bytes behind the end are zeros.
+//! Blocks that were never written do not exist and read as zeros; so do bytes behind the last that was written.
+//! Invariants: no block is behind the file's end, and in the last block the bytes behind the end are zeros.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -11,40 +11,40 @@ use tench_places::Client;
 use tench_places::lasting::{Lasting, Owner};
 use tench_stream::protocol::Error;
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 pub const BLOCK: usize = 4096;
-/// Bytes of the largest file.
+/// Size of the largest file in bytes.
 pub const MAX_SIZE: u64 = 1 << 31;
 
-/// How many blocks there are, and how many there can be. A block counts for the family of whoever had it made, who need
-/// not be whoever made the file: otherwise one could fill the share of another, by writing to its files.
+/// The number of blocks, and its maximum. A block counts to the quota of the family that caused its allocation, which
+/// need not be that of the file's maker: otherwise a process could use up another's quota by writing to its files.
 #[derive(Debug)]
 pub struct Space {
     places: Lasting,
 }
 
 impl Space {
-    /// Room for so many blocks.
+    /// Returns an account for `most` blocks.
     pub const fn new(most: usize) -> Space {
         Space { places: Lasting::new(most) }
     }
 
-    /// Blocks in use.
+    /// Returns the number of blocks in use.
     pub const fn used(&self) -> usize {
         self.places.taken()
     }
 
-    /// Blocks that there can be.
+    /// Returns the maximum number of blocks.
     pub const fn most(&self) -> usize {
         self.places.limit()
     }
 
-    /// Returns how many blocks count for a family.
+    /// Returns the number of blocks that count to a family.
     pub fn held(&self, family: u64) -> usize {
         self.places.held(family)
     }
 
-    /// The last process of a family has ended: its blocks stay, and are nobody's.
+    /// Notes that the last process of a family has ended: its blocks stay, and belong to nobody.
     pub fn family_ended(&mut self, family: u64) {
         self.places.family_ended(family);
     }
@@ -55,23 +55,23 @@ impl Space {
     }
 }
 
-/// The contents of a file.
+/// Contents of a file.
 #[derive(Debug)]
 pub enum Contents {
     /// A file of the boot archive.
     Archive(&'static [u8]),
-    /// A file that can be written.
+    /// A writable file.
     Memory(Blocks),
 }
 
-/// A block, and whose it is.
+/// A block, and its owner.
 #[derive(Debug)]
 struct Block {
     bytes: Box<[u8]>,
     owner: Owner,
 }
 
-/// Blocks by their number, and the file's size in bytes.
+/// Blocks by number, and the file's size in bytes.
 #[derive(Debug, Default)]
 pub struct Blocks {
     blocks: BTreeMap<u32, Block>,
@@ -79,7 +79,7 @@ pub struct Blocks {
 }
 
 impl Contents {
-    /// Bytes of the file.
+    /// Returns the file's size in bytes.
     pub const fn size(&self) -> u64 {
         match self {
             Contents::Archive(bytes) => bytes.len() as u64,
@@ -87,7 +87,7 @@ impl Contents {
         }
     }
 
-    /// Reads what lies at a position, as much as there is room for. Answers how many bytes.
+    /// Reads from a position, as much as `into` has room for. Returns the number of bytes.
     pub fn read(&self, position: u64, into: &mut [u8]) -> usize {
         let left = usize::try_from(self.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let count = into.len().min(left);
@@ -95,7 +95,7 @@ impl Contents {
         match self {
             Contents::Archive(bytes) => {
                 let from = bytes.get(position as usize..).and_then(|bytes| bytes.get(..count));
-                // There are as many, because they lie before the end.
+                // The slice has that length, because the bytes are before the end.
                 from.into_iter().for_each(|from| into.copy_from_slice(from));
             }
             Contents::Memory(blocks) => blocks.read(position, into),
@@ -104,8 +104,8 @@ impl Contents {
     }
 }
 
-/// The parts of `length` bytes from a position on that lie in one block each: the block's number, where in it, and
-/// where in the bytes.
+/// Splits `length` bytes from a position on into parts that are in one block each: the block's number, the offset in
+/// it, and the range of the bytes.
 fn parts(position: u64, length: usize) -> impl Iterator<Item = (u32, usize, core::ops::Range<usize>)> {
     let mut done = 0;
     core::iter::from_fn(move || {
@@ -129,7 +129,7 @@ impl Blocks {
         }
     }
 
-    /// Writes bytes at a position: all of them, or none. Blocks that this takes count for `client`'s family.
+    /// Writes bytes at a position: all of them, or none. New blocks count to `client`'s family.
     pub fn write(&mut self, position: u64, bytes: &[u8], client: Client, space: &mut Space) -> Result<(), Error> {
         let end = position.checked_add(bytes.len() as u64).filter(|end| *end <= MAX_SIZE).ok_or(Error::TooLarge)?;
         if bytes.is_empty() {
@@ -172,9 +172,9 @@ impl Blocks {
         Ok(())
     }
 
-    /// Gives all blocks back.
+    /// Frees all blocks.
     pub fn free(self, space: &mut Space) {
-        // Those of one owner that lie side by side together: they are many.
+        // Adjacent blocks of one owner are freed together: they are many.
         let mut blocks = self.blocks.into_values().map(|block| block.owner).peekable();
         while let Some(owner) = blocks.next() {
             let mut count = 1;
@@ -185,7 +185,7 @@ impl Blocks {
         }
     }
 
-    /// Whose blocks are there; panics if an invariant does not hold.
+    /// Returns the owners of all blocks; panics if an invariant does not hold.
     pub fn check_invariants(&self) -> impl Iterator<Item = Owner> {
         assert!(self.size <= MAX_SIZE);
         if let Some((number, block)) = self.blocks.last_key_value() {

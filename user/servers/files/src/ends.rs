@@ -1,8 +1,7 @@
-//! Ends of streams: what is at them, and who must be answered.
+//! Ends of streams: their objects, and the replies that are due at them.
 //!
-//! An end has a number that is never used twice. Whose it is and for whom it counts: [`Owners`]. When somebody ends who
-//! gave ends away, nobody knows whether those live who were given them; the process server is asked
-//! ([`Ends::question`]).
+//! An end has a number that is never used twice. Its owner and payer: [`Owners`]. When a process that gave ends away
+//! has ended, it is unknown whether the receivers run; the process server is asked ([`Ends::question`]).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +14,12 @@ use crate::owners::{At, End, Owners};
 use crate::pipe::{Answer, Data, Pipe};
 use crate::tree::{Node, Requester, Tree};
 
-/// Ends that are closed, or get another payer, in one request, when a process ends that has more.
+/// Maximum number of ends that are closed, or get another payer, in one request, when a process ends that has more.
 pub const BATCH: usize = 64;
-/// Bytes of heap that a request may need beside what it leaves behind of its own data. A test counts.
+/// Bytes of heap that a request may need besides its own lasting data. A test counts.
 pub const GROWTH: usize = 24 << 10;
 
-/// An open file: what all ends to it share.
+/// An open file, shared by all ends to it.
 #[derive(Debug)]
 struct Open {
     node: Node,
@@ -39,32 +38,32 @@ impl Open {
     }
 }
 
-/// What becomes of a request that may wait.
+/// Outcome of a request that may wait.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome<T> {
-    /// Answered.
+    /// The request has its reply.
     Now(Result<T, Error>),
-    /// It must wait, and may.
+    /// The request must wait, and may.
     Wait,
 }
 
-/// The answer to somebody who waited.
+/// The reply to a thread that waited.
 #[derive(Debug)]
 pub struct Due<R> {
-    /// What it takes to answer.
+    /// What it takes to reply.
     pub reply: R,
-    /// The answer.
+    /// The answer to be sent.
     pub answer: Answer,
     /// Where its bytes go back to if they do not arrive.
     pub from: Source,
 }
 
-/// Where the bytes of an answer come from.
+/// Source of the bytes of a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Source(u64);
 
-/// All ends, pipes and open files. `R` is what it takes to answer somebody later.
+/// All ends, pipes and open files. `R` is what it takes to reply to a waiter later.
 #[derive(Debug)]
 pub struct Ends<R> {
     /// The files.
@@ -72,14 +71,14 @@ pub struct Ends<R> {
     owners: Owners,
     opens: BTreeMap<u64, Open>,
     pipes: BTreeMap<u64, Pipe<R>>,
-    /// Pipes at which somebody may go on.
+    /// Pipes at which a waiting thread may go on.
     ready: BTreeSet<u64>,
-    /// The next number, of whatever.
+    /// The next number, of whatever object.
     next: u64,
 }
 
 impl<R> Ends<R> {
-    /// None yet, over these files.
+    /// Returns a table without ends, over these files.
     pub const fn new(tree: Tree) -> Ends<R> {
         Ends {
             tree,
@@ -96,7 +95,7 @@ impl<R> Ends<R> {
         self.next - 1
     }
 
-    /// How much there is of everything.
+    /// Returns how much of each resource is in use.
     pub fn usage(&self) -> files::Usage {
         let block = crate::contents::BLOCK as u64;
         files::Usage {
@@ -115,7 +114,7 @@ impl<R> Ends<R> {
         number
     }
 
-    /// Makes a pipe for a client. Answers the ends to read from and to write to.
+    /// Makes a pipe for a client. Returns the ends to read from and to write to.
     pub fn pipe(&mut self, client: Client) -> Result<(u64, u64), files::Error> {
         if !self.owners.may_open(client, 2) {
             return Err(files::Error::Full);
@@ -125,7 +124,7 @@ impl<R> Ends<R> {
         Ok((self.add(client, At::Reader(pipe)), self.add(client, At::Writer(pipe))))
     }
 
-    /// Opens a file. Answers the end, which is whoever's asks.
+    /// Opens a file. Returns the end, which the requester owns.
     pub fn open(&mut self, by: Requester, path: &str, how: How) -> Result<u64, files::Error> {
         if !self.owners.may_open(by.client, 1) {
             return Err(files::Error::Full);
@@ -136,13 +135,13 @@ impl<R> Ends<R> {
         Ok(self.add(by.client, At::Open(open)))
     }
 
-    /// Another end to the same, which belongs to a process.
+    /// Makes another end to the same object, which `process` owns.
     pub fn share(&mut self, end: u64, process: u64) -> Result<u64, Error> {
         let end = *self.owners.get(end).ok_or(Error::Closed)?;
         if !self.owners.may_share(&end) {
             return Err(Error::Full);
         }
-        // What is at an end is there as long as the end.
+        // The object of an end exists as long as the end.
         match end.at {
             At::Reader(pipe) => self.pipes.get_mut(&pipe).into_iter().for_each(|pipe| pipe.readers += 1),
             At::Writer(pipe) => self.pipes.get_mut(&pipe).into_iter().for_each(|pipe| pipe.writers += 1),
@@ -153,7 +152,7 @@ impl<R> Ends<R> {
         Ok(number)
     }
 
-    /// Closes an end. Calls `refuse` with what it takes to answer those who waited there.
+    /// Closes an end. Calls `refuse` with what it takes to reply to those who waited there.
     pub fn close(&mut self, end: u64, mut refuse: impl FnMut(R)) -> Result<(), Error> {
         let End { at, .. } = self.owners.remove(end).ok_or(Error::Closed)?;
         let (pipe, readers, writers) = match at {
@@ -187,53 +186,53 @@ impl<R> Ends<R> {
         }
     }
 
-    /// A process has ended: its ends are closed, or as many as one request is to close; it is the next of which is
-    /// asked then. If it was the last of its `family`, what they made is nobody's; otherwise that is 0. Calls `refuse`
-    /// with what it takes to answer those who waited there.
+    /// Closes the ends of a process that has ended, or as many as one request may; the [question](Self::question) then
+    /// names the process again. If it was the last of its `family`, what they made belongs to nobody; otherwise
+    /// `family` is 0. Calls `refuse` with what it takes to reply to those who waited there.
     pub fn process_ended(&mut self, process: u64, family: u64, mut refuse: impl FnMut(R)) {
         self.owners.process_ended(process);
         for _ in 0..BATCH {
             match self.owners.next_of_ended(process) {
-                // It is there.
+                // The end exists.
                 Some((end, false)) => _ = self.close(end, &mut refuse),
                 Some((_, true)) => {}
                 None => break,
             }
         }
         if family != 0 {
-            // After that, and each time: others write through its ends as long as it pays for them.
+            // This comes last, and each time: others write through its ends as long as it pays for them.
             self.tree.family_ended(family);
         }
     }
 
-    /// Returns a process about which the process server of the core of `process` is to be asked: nobody pays for its
-    /// ends, or not all are closed yet, or it has opened its first.
+    /// Returns a process, of the same core as `process`, about which that core's process server is to be asked: its
+    /// ends have no payer, or not all are closed yet, or it has opened its first.
     pub fn question(&self, process: u64) -> Option<u64> {
         self.orphan(process).or_else(|| self.owners.unconfirmed(process))
     }
 
-    /// How many ends a process pays for.
+    /// Returns how many ends a process pays for.
     pub fn opened(&self, process: u64) -> usize {
         self.owners.opened(process)
     }
 
-    /// Of these, one for whose ends nobody pays, or not all of whose ends are closed yet.
+    /// Returns such a process whose ends have no payer, or are not all closed yet.
     pub fn orphan(&self, process: u64) -> Option<u64> {
         self.owners.some_ended(process).or_else(|| self.owners.orphan(process))
     }
 
-    /// A client lives: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, of ends that are
-    /// too many.
+    /// Notes that a client runs: it keeps ends that it was given. Calls `refuse` as [`close`](Self::close) does, for
+    /// ends beyond the maximum.
     pub fn process_lives(&mut self, client: Client, mut refuse: impl FnMut(R)) {
         for _ in 0..BATCH {
             let Some(end) = self.owners.process_lives(client) else { return };
-            // It is there.
+            // The end exists.
             let _ = self.close(end, &mut refuse);
         }
     }
 
-    /// After [`read`](Self::read) or [`write`](Self::write) has said `Full`: looks who in the way has given up, and
-    /// calls `forget` with what it took to answer.
+    /// Removes waits of the payer's family that have been given up, after [`read`](Self::read) or
+    /// [`write`](Self::write) has failed with `Full`. Calls `forget` with what it took to reply.
     pub fn forget_gone(&mut self, end: u64, has_gone: impl Fn(&R) -> bool, mut forget: impl FnMut(R)) {
         let Some(end) = self.owners.get(end).copied() else { return };
         let mut after = 0;
@@ -245,12 +244,12 @@ impl<R> Ends<R> {
                 self.owners.answered(number);
                 forget(reply);
             });
-            // Who was behind them may go on.
+            // Threads behind them may go on.
             self.ready.insert(pipe);
         }
     }
 
-    /// Reads from an end. One who must wait [waits](Self::wait_to_read).
+    /// Reads from an end. A thread that must wait is added by [`wait_to_read`](Self::wait_to_read).
     pub fn read(&mut self, end: u64, max: usize) -> Outcome<Data> {
         let Some(found) = self.owners.get(end).copied() else { return Outcome::Now(Err(Error::Closed)) };
         match found.at {
@@ -271,7 +270,7 @@ impl<R> Ends<R> {
         }
     }
 
-    /// Writes to an end. One who must wait [waits](Self::wait_to_write).
+    /// Writes to an end. A thread that must wait is added by [`wait_to_write`](Self::wait_to_write).
     pub fn write(&mut self, end: u64, data: &[u8]) -> Outcome<()> {
         let Some(found) = self.owners.get(end).copied() else { return Outcome::Now(Err(Error::Closed)) };
         match found.at {
@@ -292,7 +291,7 @@ impl<R> Ends<R> {
         self.pipes.get_mut(&pipe)
     }
 
-    /// Somebody waits at an end, after [`read`](Self::read) said so.
+    /// Adds a thread that waits at an end, after [`read`](Self::read) has returned `Wait`.
     pub fn wait_to_read(&mut self, end: u64, max: usize, reply: R) {
         let ticket = self.number();
         if let Some(End { at: At::Reader(pipe), .. }) = self.owners.get(end)
@@ -303,7 +302,7 @@ impl<R> Ends<R> {
         }
     }
 
-    /// Somebody waits at an end, after [`write`](Self::write) said so.
+    /// Adds a thread that waits at an end, after [`write`](Self::write) has returned `Wait`.
     pub fn wait_to_write(&mut self, end: u64, data: &[u8], reply: R) {
         let ticket = self.number();
         if let Some(End { at: At::Writer(pipe), .. }) = self.owners.get(end)
@@ -314,7 +313,7 @@ impl<R> Ends<R> {
         }
     }
 
-    /// The next who need not wait any more.
+    /// Returns the next reply that is due.
     pub fn next_due(&mut self) -> Option<Due<R>> {
         while let Some(pipe) = self.ready.first().copied() {
             if let Some((end, reply, answer)) = self.pipe_mut(pipe).and_then(Pipe::step) {
@@ -326,7 +325,7 @@ impl<R> Ends<R> {
         None
     }
 
-    /// The bytes of the last answer did not arrive: they are for the next reader.
+    /// Returns the bytes of the last reply, which did not arrive, to the next reader.
     pub fn undelivered(&mut self, from: Source, data: &[u8]) {
         if let Some(pipe) = self.pipe_mut(from.0) {
             pipe.put_back(data);
@@ -358,7 +357,7 @@ impl<R> Ends<R> {
         Ok(())
     }
 
-    /// What is at an end.
+    /// Returns information about the object of an end.
     pub fn info(&self, end: u64) -> Result<Info, Error> {
         let pipe_info = |pipe: &u64, readable: bool| {
             let size = self.pipes.get(pipe).map_or(0, Pipe::len) as u64;
@@ -383,7 +382,7 @@ impl<R> Ends<R> {
         }
     }
 
-    /// Sets where to read or write next.
+    /// Sets the position for the next read or write.
     pub fn seek(&mut self, end: u64, position: u64) -> Result<(), Error> {
         let (open, _) = self.open_file(end)?;
         if position > MAX_SIZE {

@@ -1,9 +1,9 @@
-//! What the file server knows: a tree of files, pipes, and the ends through which processes reach both. Nothing here
-//! makes a system call, so all of it is tested on the host; `main.rs` adds capabilities and answers.
+//! The file server's state: a tree of files, pipes, and the ends through which processes reach both. This library makes
+//! no system call, so all of it is tested on the host; `main.rs` adds capabilities and replies.
 //!
 //! ```text
 //! capability ─ badge ─▶ end ──▶ open file ──▶ file of the tree ──▶ contents: blocks, or the boot archive
-//!                          └──▶ pipe: buffer, those who wait to read, those who wait to write
+//!                          └──▶ pipe: buffer, threads that wait to read, threads that wait to write
 //! ```
 
 #![no_std]

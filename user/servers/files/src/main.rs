@@ -1,10 +1,11 @@
-//! The file server: pipes, and files in memory over those of the boot archive. What it does: docs/manual/streams.md.
+//! The file server provides pipes, and files in memory over those of the boot archive. Its interface and policy:
+//! docs/manual/streams.md.
 //!
 //! ```text
-//! server     requests carried out, and those who waited answered
-//! ends       who has which end of what              (library, with pipe, tree and contents)
+//! server     requests, and replies to waiting threads
+//! ends       ends of pipes and files                (library, with pipe, tree and contents)
 //! ```
-//! The server is nobody's client but for `mem`, which never waits for it.
+//! The server is a client only of `mem`, which never waits for it.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -13,7 +14,7 @@ mod server;
 
 tench::entry!(main);
 
-/// Answers requests for ever.
+/// Serves requests for ever.
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),

@@ -1,18 +1,18 @@
-//! Whose ends there are, and who pays for them.
+//! Owners and payers of ends.
 //!
-//! An end has an owner, with whom it is closed, and a payer, for whose family it counts, with all that waits at it and
-//! all that is written through it: whoever opened it. Capabilities say nothing of who uses them, so an end that is
-//! shared may be used by the one who gave it and by the one to whom it was given, and neither must be able to use up
-//! what is the other's:
+//! An end has an owner and a payer. When the owner ends, the end is closed. The end counts to the quota of the payer's
+//! family, with all that waits at it and all that is written through it; the payer is the process that opened it. A
+//! capability does not tell its user, so a shared end may be used by its giver and by its receiver, and neither must be
+//! able to use up the other's quota:
 //!
-//! - Whoever gives an end away pays for it, and so for what the other does with it. What can be shared of it again, and
-//!   what can wait there, is little ([`MAX_GIVEN`]).
-//! - When the payer ends, the owner pays, if it lives: it was given the end, or somebody says so who cannot know it. So
-//!   that is only done for a few ends ([`MAX_INHERITED`]), the others are closed; and blocks that are written through
-//!   them are [`NOBODY`]'s.
-//! - Each process server knows the processes of its own core alone, and speaks here when one of them has ended. The
-//!   first core's knows what those of others gave to its processes. What was given to a process of any further core
-//!   goes with a payer of another.
+//! - A process that gives an end away pays for it, and so for the receiver's use. That is limited: how often the end
+//!   can be shared again, and what can wait there ([`MAX_GIVEN`]).
+//! - When the payer ends, the owner pays, if it runs: it was given the end, or a third process claims so that cannot
+//!   know. Therefore this is done for only a few ends ([`MAX_INHERITED`]); the others are closed, and blocks that are
+//!   written through them belong to [`NOBODY`].
+//! - Each process server knows only the processes of its own core, and reports their ends here. The first core's also
+//!   knows the receivers on its core of ends that processes of other cores gave. An end that was given to a process of
+//!   a further core is closed with a payer of another core.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -20,19 +20,18 @@ use tench_places::lasting::COMMON;
 use tench_places::unconfirmed::{Unconfirmed, core_of};
 use tench_places::{Client, Places};
 
-/// Ends that there can be.
+/// Maximum number of ends.
 pub const MAX_ENDS: usize = 2048;
-/// Requests that can wait.
+/// Maximum number of waiting requests.
 pub const MAX_WAITING: usize = 1024;
-/// How often an end that a process was given can be shared again by whoever has it, at a time; and requests that can
-/// wait there.
+/// Maximum number of existing ends that come from one that a process was given, and of requests that wait at them.
 pub const MAX_GIVEN: u32 = 16;
-/// Ends that a process is made to pay for when those have ended who gave them.
+/// Maximum number of ends that a process has to pay for after the ends' givers have ended.
 pub const MAX_INHERITED: usize = 16;
 /// Payer of an end whose payer has ended.
 pub const NOBODY: Client = Client { process: u64::MAX, family: COMMON };
 
-/// What is at an end: the number of a pipe or of an open file.
+/// Object of an end: the number of a pipe or of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// A pipe, to read.
@@ -46,60 +45,60 @@ pub enum At {
 /// An end.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// With whom it is closed.
+    /// The process with which it is closed.
     pub owner: u64,
-    /// For whom it counts.
+    /// The client to whose quota it counts.
     pub payer: Client,
-    /// What is there.
+    /// Its object.
     pub at: At,
-    /// Requests that wait at it.
+    /// Number of requests that wait at it.
     pub waiting: u32,
-    /// The end that a process was given, of which this comes, or which it is.
+    /// The end that a process was given and from which this one comes; may be the end itself.
     lineage: Option<u64>,
-    /// Whether its payer was another one, who has ended.
+    /// Set if it was inherited from a payer that has ended.
     inherited: bool,
 }
 
 impl End {
-    /// Returns for whom blocks count that are written through it.
+    /// Returns the client to whose quota blocks count that are written through it.
     pub const fn writer(&self) -> Client {
         if self.inherited { NOBODY } else { self.payer }
     }
 }
 
-/// What comes of an end that a process was given.
+/// Ends that come from one that a process was given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lineage {
     ends: u32,
     waiting: u32,
 }
 
-/// All ends by their numbers.
+/// All ends by number.
 #[derive(Debug)]
 pub struct Owners {
     ends: BTreeMap<u64, End>,
     owned: BTreeSet<(u64, u64)>,
     paid: BTreeSet<(u64, u64)>,
-    /// Owners and ends for which nobody pays.
+    /// Owners and ends without a payer.
     orphans: BTreeSet<(u64, u64)>,
     lineages: BTreeMap<u64, Lineage>,
-    /// Of ends, for their payers.
+    /// Quota of ends, by payer.
     places: Places,
-    /// Of requests that wait, for the same.
+    /// Quota of waiting requests, by payer.
     waits: Places,
     /// Processes that have ended, some of whose ends may be left.
     ended: BTreeSet<u64>,
-    /// Processes that pay for ends, of which it is not known whether they live.
+    /// Processes that pay for ends and have not been confirmed to run.
     unconfirmed: Unconfirmed,
 }
 
-/// The pairs of a set that belong to a process.
+/// Returns the second elements of the pairs with this process.
 fn of(set: &BTreeSet<(u64, u64)>, process: u64) -> impl Iterator<Item = u64> {
     set.range((process, 0)..=(process, u64::MAX)).map(|(_, end)| *end)
 }
 
 impl Owners {
-    /// None yet.
+    /// Returns a table without ends.
     pub const fn new() -> Owners {
         Owners {
             ends: BTreeMap::new(),
@@ -114,32 +113,32 @@ impl Owners {
         }
     }
 
-    /// How many ends there are.
+    /// Returns the number of ends.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// How many requests wait.
+    /// Returns the number of waiting requests.
     pub const fn waiting(&self) -> usize {
         self.waits.taken()
     }
 
-    /// All ends.
+    /// Returns all ends.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &End)> {
         self.ends.iter().map(|(number, end)| (*number, end))
     }
 
-    /// An end.
+    /// Returns an end.
     pub fn get(&self, number: u64) -> Option<&End> {
         self.ends.get(&number)
     }
 
-    /// Returns whether a client may open so many more ends.
+    /// Returns whether a client may open `count` more ends.
     pub fn may_open(&self, client: Client, count: usize) -> bool {
         self.places.may_take_all(client, count)
     }
@@ -155,7 +154,7 @@ impl Owners {
         end.lineage.into_iter().for_each(|lineage| self.lineages.entry(lineage).or_default().ends += 1);
     }
 
-    /// A client has opened an end.
+    /// Adds an end that a client has opened.
     pub fn open(&mut self, number: u64, payer: Client, at: At) {
         let owner = payer.process;
         if self.places.held(owner) == 0 {
@@ -164,20 +163,20 @@ impl Owners {
         self.insert(number, End { owner, payer, at, waiting: 0, lineage: None, inherited: false });
     }
 
-    /// Whether an end may be shared once more.
+    /// Returns whether an end may be shared once more.
     pub fn may_share(&self, end: &End) -> bool {
         let lineage = end.lineage.and_then(|lineage| self.lineages.get(&lineage));
         // The end itself is one of them.
         lineage.is_none_or(|lineage| lineage.ends <= MAX_GIVEN) && self.places.may_take(end.payer)
     }
 
-    /// An end is shared with a process, as another end of this number.
+    /// Adds an end of this number by which an end is shared with a process.
     pub fn share(&mut self, end: &End, number: u64, process: u64) {
         let lineage = end.lineage.or_else(|| (process != end.payer.process).then_some(number));
         self.insert(number, End { owner: process, waiting: 0, lineage, ..*end });
     }
 
-    /// An end is closed. Nobody waits there any more.
+    /// Removes a closed end, at which no thread waits any more.
     pub fn remove(&mut self, number: u64) -> Option<End> {
         let end = self.ends.remove(&number)?;
         self.owned.remove(&(end.owner, number));
@@ -198,13 +197,13 @@ impl Owners {
         Some(end)
     }
 
-    /// Whether one more request may wait at an end.
+    /// Returns whether one more request may wait at an end.
     pub fn may_wait(&self, end: &End) -> bool {
         let lineage = end.lineage.and_then(|lineage| self.lineages.get(&lineage));
         lineage.is_none_or(|lineage| lineage.waiting < MAX_GIVEN) && self.waits.may_take(end.payer)
     }
 
-    /// One more request waits at an end.
+    /// Counts one more request that waits at an end.
     pub fn wait(&mut self, number: u64) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         end.waiting += 1;
@@ -213,7 +212,7 @@ impl Owners {
         lineage.into_iter().for_each(|lineage| lineage.waiting += 1);
     }
 
-    /// A request at an end waits no more.
+    /// Counts one waiting request less at an end.
     pub fn answered(&mut self, number: u64) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         end.waiting -= 1;
@@ -222,27 +221,27 @@ impl Owners {
         lineage.into_iter().for_each(|lineage| lineage.waiting -= 1);
     }
 
-    /// Returns the first end after another one for which the same family pays as for this one, and at which somebody
-    /// waits: whoever waits there keeps others from waiting here.
+    /// Returns the first end after `after` at which requests wait and that has a payer of the same family: its waits
+    /// use the same quota.
     pub fn next_in_the_way(&self, end: &End, after: u64) -> Option<(u64, At)> {
         let is_in_the_way = |other: &End| other.waiting > 0 && other.payer.family == end.payer.family;
         let mut others = self.ends.range(after + 1..);
         others.find(|(_, other)| is_in_the_way(other)).map(|(number, other)| (*number, other.at))
     }
 
-    /// A process has ended. Its ends are to be [closed](Self::next_of_ended).
+    /// Notes that a process has ended. Its ends are to be [closed](Self::next_of_ended).
     pub fn process_ended(&mut self, process: u64) {
         self.ended.insert(process);
     }
 
-    /// A process of the core of this one that has ended and has ends.
+    /// Returns a process, of the same core as `process`, that has ended and has ends.
     pub fn some_ended(&self, process: u64) -> Option<u64> {
         self.ended.range(core_of(process)).next().copied()
     }
 
-    /// The next end to be closed of a process that has ended. When there is none, nobody pays any more for what it gave
-    /// away, one after another; `true` is said of each. What was given to a process of which nobody will be asked is to
-    /// be closed. When that is done, too, the process is forgotten.
+    /// Returns the next end of an ended process: `false` says that it is to be closed. When none of its own is left,
+    /// the ends follow that it gave away: they lose their payer, and `true` is returned; those given to a process about
+    /// which no process server will be asked are to be closed. After the last, the process is removed.
     pub fn next_of_ended(&mut self, process: u64) -> Option<(u64, bool)> {
         if let Some(number) = of(&self.owned, process).next() {
             return Some((number, false));
@@ -251,7 +250,7 @@ impl Owners {
             self.ended.remove(&process);
             return None;
         };
-        // By the first core's process server, or by that of its own core.
+        // The first core's process server is asked about it, or that of its own core.
         let is_asked_about = |owner| [0, process].into_iter().any(|asked| core_of(asked).contains(owner));
         let is_known = self.ends.get(&number).is_some_and(|end| is_asked_about(&end.owner));
         if is_known {
@@ -276,31 +275,33 @@ impl Owners {
         self.forget_if_nothing(from);
     }
 
-    /// A process pays for fewer ends: of one that pays for none it need not be known whether it lives.
+    /// Drops the confirmation state of a process that no longer pays for any end.
     fn forget_if_nothing(&mut self, process: u64) {
         if self.places.held(process) == 0 {
             self.unconfirmed.forget(process);
         }
     }
 
-    /// A process of the core of this one for whose ends nobody pays: whether it lives must be found out.
+    /// Returns a process, of the same core as `process`, with ends that have no payer: it is to be found out whether it
+    /// runs.
     pub fn orphan(&self, process: u64) -> Option<u64> {
         let (first, last) = core_of(process).into_inner();
         self.orphans.range((first, 0)..=(last, u64::MAX)).next().map(|(owner, _)| *owner)
     }
 
-    /// How many ends a process pays for.
+    /// Returns how many ends a process pays for.
     pub fn opened(&self, process: u64) -> usize {
         self.places.held(process)
     }
 
-    /// A process of the core of this one that has opened its first end: whether it lives must be found out.
+    /// Returns a process, of the same core as `process`, that has opened its first end: it is to be found out whether
+    /// it runs.
     pub fn unconfirmed(&self, process: u64) -> Option<u64> {
         self.unconfirmed.next(process)
     }
 
-    /// A client lives: when it ends, that will be said. It pays for its ends from now on, for which nobody pays.
-    /// Answers one that is too much, and is to be closed; then there may be more.
+    /// Notes that a client runs, so that its end will be reported. It pays from now on for its ends without a payer.
+    /// Returns an end beyond the maximum, which is to be closed; then there may be more.
     pub fn process_lives(&mut self, client: Client) -> Option<u64> {
         let process = client.process;
         self.unconfirmed.forget(process);

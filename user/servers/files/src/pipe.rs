@@ -1,4 +1,4 @@
-//! A pipe: bytes on their way, and those who wait at both sides of it.
+//! A pipe: buffered bytes, and the threads that wait at both sides of it.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -6,25 +6,25 @@ use alloc::collections::{BTreeMap, VecDeque};
 use tench_protocol::ArrayVec;
 use tench_stream::protocol::{Error, MAX_DATA};
 
-/// Bytes that writers can be ahead of the readers.
+/// Maximum number of buffered bytes.
 pub const CAPACITY: usize = 4096;
 
 /// Bytes that are read.
 pub type Data = ArrayVec<u8, MAX_DATA>;
 
-/// An answer to somebody who waited.
+/// A reply to a waiting thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // It is answered as soon as it is there.
 pub enum Answer {
-    /// A read: these bytes; none are the end.
+    /// A read: these bytes; none means the end.
     Data(Data),
     /// A write: done.
     Done,
-    /// Refused.
+    /// The request is refused.
     Refused(Error),
 }
 
-/// Somebody who waits for bytes. `R` is what it takes to answer.
+/// A thread that waits for bytes. `R` is what it takes to reply.
 #[derive(Debug)]
 struct Reader<R> {
     end: u64,
@@ -32,7 +32,7 @@ struct Reader<R> {
     reply: R,
 }
 
-/// Somebody who waits for room.
+/// A thread that waits for room.
 #[derive(Debug)]
 struct Writer<R> {
     end: u64,
@@ -40,35 +40,35 @@ struct Writer<R> {
     reply: R,
 }
 
-/// A pipe. Those who wait are ordered by the tickets that they drew.
+/// A pipe. Waiting threads are ordered by their tickets.
 #[derive(Debug)]
 pub struct Pipe<R> {
     buffer: VecDeque<u8>,
-    /// Ends to read from.
+    /// Number of ends to read from.
     pub readers: u32,
-    /// Ends to write to.
+    /// Number of ends to write to.
     pub writers: u32,
     reading: BTreeMap<u64, Reader<R>>,
     writing: BTreeMap<u64, Writer<R>>,
 }
 
 impl<R> Pipe<R> {
-    /// An empty pipe with an end on each side.
+    /// Returns an empty pipe with an end on each side.
     pub const fn new() -> Pipe<R> {
         Pipe { buffer: VecDeque::new(), readers: 1, writers: 1, reading: BTreeMap::new(), writing: BTreeMap::new() }
     }
 
-    /// Bytes on their way.
+    /// Returns the number of buffered bytes.
     pub fn len(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether no bytes are buffered.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// How many wait.
+    /// Returns the number of waiting threads.
     pub fn waiting(&self) -> usize {
         self.reading.len() + self.writing.len()
     }
@@ -85,13 +85,13 @@ impl<R> Pipe<R> {
         self.buffer.extend(data);
     }
 
-    /// Reads at once, if nobody waits and there is something to say; nothing is the end.
+    /// Reads at once, if no thread waits and there are bytes, or the end; an empty result is the end.
     pub fn read_now(&mut self, max: usize) -> Option<Data> {
         let can = self.reading.is_empty() && (!self.buffer.is_empty() || self.writers == 0);
         can.then(|| self.take(max))
     }
 
-    /// Writes at once, if nobody waits and there is room, or says that nobody reads.
+    /// Writes at once, if no thread waits and there is room. Fails if nobody can read.
     pub fn write_now(&mut self, data: &[u8]) -> Option<Result<(), Error>> {
         if self.readers == 0 {
             return Some(Err(Error::Broken));
@@ -103,17 +103,17 @@ impl<R> Pipe<R> {
         })
     }
 
-    /// Somebody waits for bytes.
+    /// Adds a thread that waits for bytes.
     pub fn wait_to_read(&mut self, ticket: u64, end: u64, max: usize, reply: R) {
         self.reading.insert(ticket, Reader { end, max, reply });
     }
 
-    /// Somebody waits for room.
+    /// Adds a thread that waits for room.
     pub fn wait_to_write(&mut self, ticket: u64, end: u64, data: &[u8], reply: R) {
         self.writing.insert(ticket, Writer { end, data: data.into(), reply });
     }
 
-    /// The next who need not wait any more: the end, what it takes to answer, the answer.
+    /// Returns the next reply that is due: the end, the waiting thread's reply, and the answer.
     pub fn step(&mut self) -> Option<(u64, R, Answer)> {
         if (!self.buffer.is_empty() || self.writers == 0)
             && let Some((_, reader)) = self.reading.pop_first()
@@ -134,18 +134,18 @@ impl<R> Pipe<R> {
         Some((writer.end, writer.reply, Answer::Done))
     }
 
-    /// What the last step gave to a reader who is not there any more is for the next.
+    /// Returns bytes to the buffer that the last step gave to a reader that has gone.
     pub fn put_back(&mut self, data: &[u8]) {
         data.iter().rev().for_each(|byte| self.buffer.push_front(*byte));
     }
 
-    /// Nobody waits at this end any more. Calls `refuse` with each who did.
+    /// Ends all waits at this end. Calls `refuse` with each.
     pub fn leave(&mut self, end: u64, mut refuse: impl FnMut(R)) {
         self.reading.extract_if(.., |_, reader| reader.end == end).for_each(|(_, reader)| refuse(reader.reply));
         self.writing.extract_if(.., |_, writer| writer.end == end).for_each(|(_, writer)| refuse(writer.reply));
     }
 
-    /// Of those who wait at this end, some have given up. Calls `forget` with each.
+    /// Removes waits at this end whose threads have given up. Calls `forget` with each.
     pub fn forget_gone(&mut self, end: u64, has_gone: impl Fn(&R) -> bool, mut forget: impl FnMut(R)) {
         let readers = self.reading.extract_if(.., |_, reader| reader.end == end && has_gone(&reader.reply));
         readers.for_each(|(_, reader)| forget(reader.reply));
@@ -153,7 +153,8 @@ impl<R> Pipe<R> {
         writers.for_each(|(_, writer)| forget(writer.reply));
     }
 
-    /// Panics if an invariant does not hold. Calls `waits` with the end of each who waits, and whether it is a reader.
+    /// Panics if an invariant does not hold. Calls `waits` with the end of each waiting thread, and whether it is a
+    /// reader.
     pub fn check_invariants(&self, mut waits: impl FnMut(u64, bool)) {
         assert!(self.buffer.len() <= CAPACITY, "{} bytes in a pipe", self.buffer.len());
         assert!(self.readers > 0 || self.reading.is_empty());
@@ -162,7 +163,7 @@ impl<R> Pipe<R> {
         self.writing.values().for_each(|writer| waits(writer.end, false));
     }
 
-    /// Panics if somebody waits who need not.
+    /// Panics if a thread waits that need not.
     pub fn check_settled(&self) {
         assert!(self.reading.is_empty() || self.buffer.is_empty() && self.writers > 0, "a reader waits in vain");
         if let Some((_, writer)) = self.writing.first_key_value() {

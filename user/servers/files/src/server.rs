@@ -1,7 +1,7 @@
-//! Requests carried out, and those who waited answered.
+//! Requests of the file server, and the replies to waiting threads.
 //!
-//! One endpoint, two interfaces: a badge that stands for an [object](OBJECT) is the number of an end, and its requests
-//! are those of byte streams; any other badge is a process, and its requests are those of the file server.
+//! There is one endpoint with two interfaces: a badge that stands for an [object](OBJECT) is the number of an end, and
+//! its requests are those of byte streams; any other badge is a process, and its requests are those of the file server.
 
 use core::fmt::Write;
 
@@ -21,34 +21,34 @@ use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
 use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_SPACE, Rights, Wait};
 
-/// Where requests arrive.
+/// Endpoint at which requests arrive.
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
-/// Files and directories that can be made.
+/// Maximum number of files and directories that can be made.
 const MAX_NODES: usize = 2048;
-/// Blocks of 4 KiB for what is in them.
+/// Maximum number of 4 KiB blocks for their contents.
 const MAX_BLOCKS: usize = 4096;
 
-/// Somebody who waits.
+/// A waiting thread.
 enum Waiter {
-    /// For bytes.
+    /// The thread waits for bytes.
     Reader(Pending<Bytes<'static, MAX_DATA>, StreamError>),
-    /// For room.
+    /// The thread waits for room.
     Writer(Pending<(), StreamError>),
 }
 
 /// The server's state.
 pub struct Server {
     ends: Ends<Waiter>,
-    /// Who still waits.
+    /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
-    /// Bytes that are being answered.
+    /// Buffer for the bytes of a reply.
     read: Data,
-    /// Slots through which capabilities leave.
+    /// Slots from which capabilities are sent.
     outgoing: [CapAddress; 2],
 }
 
 impl Server {
-    /// A server with the files of the boot archive, and `/tmp`.
+    /// Returns a server with the files of the boot archive, and `/tmp`.
     pub fn new() -> Result<Server, LoadError> {
         let mut random = Randomness::from_words(tench::process::info().map_or([0; 4], |info| info.random));
         let (_, archive) = tench_boot::map(slot::EXTRA, &mut random)?;
@@ -59,7 +59,7 @@ impl Server {
                 tench::eprintln!("files: {} is left out: its path is too long, or another file's", file.path);
             }
         }
-        // An archive that has a file of that name has no such directory.
+        // If the archive has a file of that name, there is no such directory.
         let _ = tree.add_common_directory("tmp");
         let none = |_| LoadError::OutOfMemory;
         let outgoing = [memory::take_slot().map_err(none)?, memory::take_slot().map_err(none)?];
@@ -68,7 +68,7 @@ impl Server {
         Ok(Server { ends: Ends::new(tree), watch, read: Data::new(), outgoing })
     }
 
-    /// Answers requests for ever.
+    /// Serves requests for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(0, 1);
         loop {
@@ -85,11 +85,11 @@ impl Server {
         }
     }
 
-    /// Answers those who need not wait any more.
+    /// Replies to the threads that need not wait any more.
     fn answer_waiting(&mut self, port: &mut Port) {
         while let Some(Due { reply, answer, from }) = self.ends.next_due() {
             match (reply, answer) {
-                // Whether bytes have arrived must be known: otherwise they are for the next reader.
+                // Delivery must be known: bytes that do not arrive are for the next reader.
                 (Waiter::Reader(pending), Answer::Data(data)) => {
                     let told = port.replies.answer(pending, &Ok(Bytes::first_of(&data)));
                     if told == Err(Refusal::NoCaller) {
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Makes room for one more who waits at an end, of those who have given up.
+    /// Makes room for one more thread that waits at an end, by removing those that have given up.
     fn forget_gone(&mut self, end: u64, replies: &mut Replies) {
         let watch = self.watch;
         let has_gone = |waiter: &Waiter| match waiter {
@@ -117,21 +117,21 @@ impl Server {
         });
     }
 
-    /// A capability to an end, that leaves with the answer by the slot of this number.
+    /// Makes a capability to an end, in the outgoing slot of this number, to be sent with the reply.
     fn mint(&mut self, end: u64, number: usize) -> Option<Sent<Endpoint, Given>> {
         let slot = self.outgoing[number];
-        // Whoever offered no slot has left a capability here.
+        // If the last receiver offered no slot, its capability is still here.
         let _ = OWN_SPACE.delete_at(slot);
         let minted = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, end | OBJECT);
         if minted.is_err() {
-            // It was made just now, and nobody waits there.
+            // The end was made just now, and no thread waits there.
             let _ = self.ends.close(end, |_| ());
         }
         minted.ok().map(Sent::new)
     }
 }
 
-/// Those who waited at an end that is closed are told so. Who was killed is told nothing.
+/// Refuses a thread that waited at a closed end. A killed one gets no reply.
 fn refuse(replies: &mut Replies, waiter: Waiter) {
     let told = match waiter {
         Waiter::Reader(pending) => replies.answer(pending, &Err(StreamError::Closed)),
@@ -140,7 +140,7 @@ fn refuse(replies: &mut Replies, waiter: Waiter) {
     let _ = told;
 }
 
-/// Sees to it that there is memory for one more request; as much again stays for those who end.
+/// Makes sure that there is memory for one more request; as much again stays for processes that end.
 fn reserve<E>(error: E) -> Result<(), E> {
     memory::reserve_heap(2 * GROWTH).map_err(|_| error)
 }
@@ -220,12 +220,12 @@ impl FilesService for Server {
     }
 }
 
-/// The end that a capability stands for.
+/// Returns the end that a capability stands for.
 const fn end(caller: Caller) -> u64 {
     caller.process & !OBJECT
 }
 
-/// Keeps a request to answer it later.
+/// Keeps a request for a later reply.
 fn keep<T>(later: Later<'_, T, StreamError>) -> Result<Pending<T, StreamError>, StreamError> {
     reserve(StreamError::Full)?;
     later.keep().map_err(|_| StreamError::Full)

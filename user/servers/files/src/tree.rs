@@ -1,9 +1,10 @@
 //! Files and directories by name.
 //!
-//! Every node has a number. A directory knows its entries, a file its contents and how often it is open. A file without
-//! a name stays as long as it is open. Directories in which files of the boot archive lie are as fixed as these.
+//! Every node has a number. A directory knows its entries; a file knows its contents and how often it is open. A file
+//! without a name stays as long as it is open. Directories that contain files of the boot archive are as fixed as
+//! these.
 //!
-//! What a process made it may change, and with the power `files` everything else that is not of the archive
+//! A process may change what it made, and with the power `files` everything else that is not of the archive
 //! ([`Requester`]).
 
 use alloc::boxed::Box;
@@ -20,38 +21,38 @@ use crate::contents::{Blocks, Contents, Space};
 
 /// Number of a node.
 pub type Node = u64;
-/// The directory in which everything lies.
+/// The root directory.
 pub const ROOT: Node = 0;
-/// Directories on the way of the longest path, the root included.
+/// Maximum number of directories on the longest path, the root included.
 const MAX_DEPTH: usize = MAX_PATH / 2 + 1;
 
-/// Who wants to change something.
+/// A process that wants to change something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requester {
     /// The process, and its family.
     pub client: Client,
-    /// Whether it may change what others made, and make something in directories that are not everybody's.
+    /// Set if it may change what others made, and make something in directories that are not open to everybody.
     pub is_entitled: bool,
 }
 
 impl Requester {
-    /// Whoever asks, with these powers.
+    /// Returns the requester with these powers.
     pub const fn new(caller: Caller, powers: Powers) -> Requester {
         Requester { client: caller, is_entitled: powers.contains(Powers::FILES) }
     }
 
-    /// Refuses to change what another process made. Fails with `NotAllowed` then.
+    /// Checks that the requester may change what `maker` made. Fails with `NotAllowed` if not.
     fn check_maker(self, maker: Option<Maker>) -> Result<(), Error> {
         let is_own = maker.is_some_and(|maker| maker.process == self.client.process);
         if self.is_entitled || is_own { Ok(()) } else { Err(Error::NotAllowed) }
     }
 }
 
-/// Who made a file or directory.
+/// The maker of a file or directory.
 #[derive(Clone, Copy, Debug)]
 struct Maker {
     process: u64,
-    /// For whom it counts.
+    /// The owner to whose quota it counts.
     owner: Owner,
 }
 
@@ -61,9 +62,9 @@ struct File {
     contents: Contents,
     /// How often it is open.
     opens: u32,
-    /// Whether it has a name.
+    /// Set if it has a name.
     linked: bool,
-    /// Who made it; nobody made those of the archive.
+    /// Its maker; `None` for those of the archive.
     maker: Option<Maker>,
 }
 
@@ -71,9 +72,9 @@ struct File {
 #[derive(Debug, Default)]
 struct Directory {
     entries: BTreeMap<Box<str>, Node>,
-    /// Who made it; one that nobody made stays where it is.
+    /// Its maker; a directory without one cannot be moved or removed.
     maker: Option<Maker>,
-    /// Whether everybody may make something in it.
+    /// Set if everybody may make something in it.
     is_everybodys: bool,
 }
 
@@ -83,14 +84,15 @@ enum Thing {
     Directory(Directory),
 }
 
-/// Where a path leads: the directories on the way, and the last name, unless the path ends with `.`, `..` or the root.
+/// Result of following a path: the directories on the way, and the last name, unless the path ends with `.`, `..` or
+/// the root.
 struct Walk<'a> {
     way: ArrayVec<Node, MAX_DEPTH>,
     name: Option<&'a str>,
 }
 
 impl Walk<'_> {
-    /// The directory in which the last name is looked for, or which the path means.
+    /// Returns the directory in which the last name is to be found, or which the path itself means.
     fn directory(&self) -> Node {
         self.way.last().copied().unwrap_or(ROOT)
     }
@@ -101,32 +103,31 @@ impl Walk<'_> {
 pub struct Tree {
     nodes: BTreeMap<Node, Thing>,
     next: Node,
-    /// Nodes that somebody made.
+    /// Quota of nodes that processes made.
     made: Lasting,
     /// Memory of the files.
     pub space: Space,
 }
 
 impl Tree {
-    /// An empty directory, with room for `most` files and directories and so many blocks of contents.
+    /// Returns an empty root directory, with room for `most` files and directories and `blocks` blocks of contents.
     pub fn new(most: usize, blocks: usize) -> Tree {
         let root = Thing::Directory(Directory::default());
         Tree { nodes: BTreeMap::from([(ROOT, root)]), next: 1, made: Lasting::new(most), space: Space::new(blocks) }
     }
 
-    /// Files and directories that are not fixed, with those that have no name any more.
+    /// Returns the number of files and directories that are not fixed, including those that have no name any more.
     pub const fn made(&self) -> usize {
         self.made.taken()
     }
 
-    /// The last process of a family has ended: what they made and wrote stays, and counts for nobody.
+    /// Notes that the last process of a family has ended: what they made and wrote stays, and counts to no quota.
     pub fn family_ended(&mut self, family: u64) {
         self.made.family_ended(family);
         self.space.family_ended(family);
     }
 
-    /// Adds a file of the boot archive, with the directories on its way. One whose path does not fit is left out, as is
-    /// one whose path is taken.
+    /// Adds a file of the boot archive, with the directories on its path. Fails if its path is invalid or taken.
     pub fn add_archive_file(&mut self, path: &str, contents: &'static [u8]) -> Result<(), Error> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.add_fixed_directory(directory)?;
@@ -139,7 +140,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds a directory that stays, with those on its way.
+    /// Adds a fixed directory, with those on its path.
     pub fn add_fixed_directory(&mut self, path: &str) -> Result<Node, Error> {
         let mut at = ROOT;
         for name in path.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -153,7 +154,7 @@ impl Tree {
         Ok(at)
     }
 
-    /// The same, and everybody may make something in the last.
+    /// Adds a fixed directory in which everybody may make something, with those on its path.
     pub fn add_common_directory(&mut self, path: &str) -> Result<Node, Error> {
         let node = self.add_fixed_directory(path)?;
         self.directory_mut(node)?.is_everybodys = true;
@@ -203,13 +204,13 @@ impl Tree {
         Ok(walk)
     }
 
-    /// What lies where a walk leads.
+    /// Returns the node at the end of a walk.
     fn target(&self, walk: &Walk<'_>) -> Result<Node, Error> {
         let Some(name) = walk.name else { return Ok(walk.directory()) };
         self.directory(walk.directory())?.entries.get(name).copied().ok_or(Error::NoSuchFile)
     }
 
-    /// What lies at a path. A path that ends with `/` means a directory.
+    /// Returns the node at a path. A path that ends with `/` means a directory.
     fn find(&self, path: &str) -> Result<Node, Error> {
         let node = self.target(&self.walk(path)?)?;
         if path.ends_with('/') {
@@ -229,12 +230,12 @@ impl Tree {
         Ok(Status { kind, size, identity: node })
     }
 
-    /// What is known about what lies at a path.
+    /// Returns the status of the node at a path.
     pub fn status(&self, path: &str) -> Result<Status, Error> {
         self.describe(self.find(path)?)
     }
 
-    /// The entry of a directory with the first name after another.
+    /// Returns the entry of a directory with the first name after another.
     pub fn next(&self, directory: &str, after: &str) -> Result<(Status, &str), Error> {
         let directory = self.directory(self.find(directory)?)?;
         let after = (Bound::Excluded(after), Bound::Unbounded);
@@ -242,7 +243,7 @@ impl Tree {
         Ok((self.describe(*node)?, name))
     }
 
-    /// Makes room for one more node of a client.
+    /// Charges one more node to a client.
     fn room(&mut self, client: Client) -> Result<Option<Maker>, Error> {
         if !self.made.may_take(client) {
             return Err(Error::NoSpace);
@@ -250,18 +251,18 @@ impl Tree {
         Ok(Some(Maker { process: client.process, owner: self.made.take(client) }))
     }
 
-    /// A node is gone that somebody made, or nobody.
+    /// Removes a node's charge from its maker's quota, if it had one.
     fn give_back(&mut self, maker: Option<Maker>) {
         maker.into_iter().for_each(|maker| self.made.give_back(maker.owner));
     }
 
-    /// Refuses who may not make anything in a directory. Fails with `NotAllowed` then.
+    /// Checks that the requester may make something in a directory. Fails with `NotAllowed` if not.
     fn check_add(&self, by: Requester, directory: Node) -> Result<(), Error> {
         let Directory { maker, is_everybodys, .. } = self.directory(directory)?;
         if *is_everybodys { Ok(()) } else { by.check_maker(*maker) }
     }
 
-    /// Opens a file. Whoever does closes it.
+    /// Opens a file. The caller has to close it.
     pub fn open(&mut self, by: Requester, path: &str, how: How) -> Result<Node, Error> {
         let walk = self.walk(path)?;
         let node = match self.target(&walk) {
@@ -286,7 +287,7 @@ impl Tree {
             Contents::Archive(_) | Contents::Memory(_) => {}
         }
         match &mut file.contents {
-            // To nothing is always possible.
+            // Truncating to nothing always succeeds.
             Contents::Memory(blocks) if how == How::Write => _ = blocks.truncate(0, &mut self.space),
             Contents::Archive(_) | Contents::Memory(_) => {}
         }
@@ -294,14 +295,14 @@ impl Tree {
         Ok(node)
     }
 
-    /// A file that was opened is closed.
+    /// Closes a file that was opened.
     pub fn close(&mut self, node: Node) {
         let Some(Thing::File(file)) = self.nodes.get_mut(&node) else { return };
         file.opens -= 1;
         self.forget_unused(node);
     }
 
-    /// A file without a name that nobody has open is gone.
+    /// Removes a file that has no name and is not open.
     fn forget_unused(&mut self, node: Node) {
         let Some(Thing::File(file)) = self.nodes.get(&node) else { return };
         if file.linked || file.opens > 0 {
@@ -313,7 +314,7 @@ impl Tree {
         }
     }
 
-    /// The contents of a file that is open.
+    /// Returns the contents of an open file.
     pub fn contents(&self, node: Node) -> Option<&Contents> {
         match self.nodes.get(&node)? {
             Thing::File(file) => Some(&file.contents),
@@ -321,7 +322,7 @@ impl Tree {
         }
     }
 
-    /// The same to change them, and the memory for that; `None` if they cannot be changed.
+    /// Returns the contents of an open file for changing, and the memory for that; `None` if they cannot be changed.
     pub fn blocks(&mut self, node: Node) -> Option<(&mut Blocks, &mut Space)> {
         match self.nodes.get_mut(&node)? {
             Thing::File(File { contents: Contents::Memory(blocks), .. }) => Some((blocks, &mut self.space)),
@@ -329,14 +330,14 @@ impl Tree {
         }
     }
 
-    /// Makes a directory. In one that was made with the power for it everybody may make something, in another its maker
-    /// alone.
+    /// Makes a directory. If it was made with the power for it, everybody may make something in it; otherwise only its
+    /// maker.
     pub fn make_directory(&mut self, by: Requester, path: &str) -> Result<(), Error> {
         let walk = self.walk(path)?;
         match self.target(&walk) {
             Ok(_) => Err(Error::Exists),
             Err(Error::NoSuchFile) => {
-                // What is not there has a name.
+                // A path that does not exist has a last name.
                 let name = walk.name.ok_or(Error::Exists)?;
                 self.check_add(by, walk.directory())?;
                 let maker = self.room(by.client)?;
@@ -348,7 +349,7 @@ impl Tree {
         }
     }
 
-    /// Refuses what must stay where it is, and who may not move it.
+    /// Checks that the requester may move or remove a node, and that it is not fixed.
     fn check_movable(&self, by: Requester, node: Node) -> Result<(), Error> {
         match self.nodes.get(&node) {
             None => Err(Error::NoSuchFile),
@@ -359,13 +360,13 @@ impl Tree {
         }
     }
 
-    /// Takes the name from what lies where a walk leads.
+    /// Removes the directory entry at the end of a walk.
     fn unlink(&mut self, walk: &Walk<'_>) -> Result<Node, Error> {
         let name = walk.name.ok_or(Error::BadPath)?;
         self.directory_mut(walk.directory())?.entries.remove(name).ok_or(Error::NoSuchFile)
     }
 
-    /// Removes a file, or a directory with nothing in it.
+    /// Removes a file, or an empty directory.
     pub fn remove(&mut self, by: Requester, path: &str) -> Result<(), Error> {
         let walk = self.walk(path)?;
         let node = self.find(path)?;
@@ -378,7 +379,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A node has no name any more.
+    /// Handles a node that has lost its name.
     fn without_name(&mut self, node: Node) {
         match self.nodes.get_mut(&node) {
             Some(Thing::File(file)) => {
@@ -386,7 +387,7 @@ impl Tree {
                 self.forget_unused(node);
             }
             Some(Thing::Directory(directory)) => {
-                // One that nobody made is not removed.
+                // A directory without a maker is not removed.
                 let maker = directory.maker;
                 self.nodes.remove(&node);
                 self.give_back(maker);
@@ -395,13 +396,13 @@ impl Tree {
         }
     }
 
-    /// Gives a file or directory another path.
+    /// Moves a file or directory to another path.
     pub fn rename(&mut self, by: Requester, from: &str, to: &str) -> Result<(), Error> {
         let (from_walk, to_walk) = (self.walk(from)?, self.walk(to)?);
         let node = self.find(from)?;
         self.check_movable(by, node)?;
         if from_walk.name.is_none() {
-            // By such a name it cannot be taken away.
+            // Such a name cannot be removed from its directory.
             return Err(Error::BadPath);
         }
         let is_directory = self.directory(node).is_ok();
@@ -424,14 +425,14 @@ impl Tree {
             Err(Error::NoSuchFile) => self.check_add(by, to_walk.directory())?,
             Err(error) => return Err(error),
         }
-        // It is no directory that is there, so it has a name.
+        // The existing node is no directory, so it has a name.
         let name = to_walk.name.ok_or(Error::IsDirectory)?;
         let node = self.unlink(&from_walk)?;
         self.directory_mut(to_walk.directory())?.entries.insert(name.into(), node);
         Ok(())
     }
 
-    /// Panics if an invariant does not hold. `opens` says how often a file is open.
+    /// Panics if an invariant does not hold. `opens` returns how often a file is open.
     pub fn check_invariants(&self, opens: impl Fn(Node) -> u32) {
         let mut linked = BTreeMap::from([(ROOT, 1)]);
         let directories = self.nodes.values().filter_map(|thing| match thing {
@@ -467,7 +468,7 @@ impl Tree {
     }
 }
 
-/// Refuses what is no path.
+/// Checks that a path is valid.
 fn check_path(path: &str) -> Result<(), Error> {
     let is_path = (1..=MAX_PATH).contains(&path.len()) && !path.chars().any(char::is_control);
     if is_path { Ok(()) } else { Err(Error::BadPath) }

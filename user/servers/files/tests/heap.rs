@@ -1,4 +1,4 @@
-//! How much heap a request needs: what the server keeps in reserve is enough.
+//! Tests that the heap reserved by the server suffices for any one request.
 
 use tench_counting::{Counting, peak};
 use tench_files::ends::{Ends, GROWTH, Outcome};
@@ -10,14 +10,13 @@ use tench_stream::protocol::MAX_DATA;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What it takes to answer, as large as it is on the target.
+/// What it takes to reply, as large as on the target.
 type Reply = [u64; 2];
 
-/// Requests that wait at the ends of a process.
+/// Number of requests that wait at the ends of a process.
 const WAITING: usize = 200;
 
-/// A path of the longest kind.
-/// A process that may change everything.
+/// Returns a requester that may change everything.
 const fn entitled(process: u64) -> Requester {
     Requester { client: Client::alone(process), is_entitled: true }
 }
@@ -35,7 +34,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         let path = path(number);
         let (end, bytes) = peak(|| ends.open(entitled(number % 40), &path, How::Write).unwrap());
         count(bytes);
-        // Over the end of a block, so that two are needed.
+        // The write crosses the end of a block, so that two are needed.
         ends.seek(end, 8192 * number - number).unwrap();
         count(peak(|| assert!(matches!(ends.write(end, &[1; MAX_DATA]), Outcome::Now(Ok(()))))).1);
         count(peak(|| ends.tree.rename(entitled(1), &path, &format!("{path:.200}")).unwrap()).1);

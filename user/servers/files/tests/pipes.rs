@@ -1,4 +1,4 @@
-//! Pipes and their ends against a slow model, and what it means for those who use them.
+//! Tests of pipes and their ends: against a slow model, and named cases for their users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tench_places::Client;
@@ -11,7 +11,7 @@ use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{self as files, How};
 use tench_stream::protocol::{Error, Kind, MAX_DATA};
 
-/// A process that may change everything.
+/// Returns a requester that may change everything.
 const fn entitled(process: u64) -> Requester {
     Requester { client: Client::alone(process), is_entitled: true }
 }
@@ -37,10 +37,10 @@ fn a_family_leaves_ends_and_waits_for_others() {
         (0..).map(|number| readers[number % readers.len()]).take_while(|end| read(&mut ends, *end, 1, 7).is_none());
     assert_eq!(waits.count(), MAX_WAITING / 2);
     assert_eq!(read(&mut ends, others, 1, 8), None, "somebody else waits");
-    // Who of the family has gone makes room for whoever of it comes.
+    // Waits of the family that were given up make room for others of it.
     ends.forget_gone(readers[0], |_| true, |reply| assert_eq!(reply, 7));
     assert_eq!(read(&mut ends, readers[1], 1, 9), None);
-    // What a child keeps of an end that it was given counts for its family from then on.
+    // An end that a child was given counts to its own family from then on.
     let given = ends.share(others, 5).unwrap();
     ended(&mut ends, 20);
     ends.process_lives(of_family(5), |_| ());
@@ -50,7 +50,8 @@ fn a_family_leaves_ends_and_waits_for_others() {
     assert_eq!(ends.usage().ends, 0);
 }
 
-/// A process has ended, as the process server says it: until all of its ends are closed. Answers who waited there.
+/// Reports the end of a process as the process server does, until all of its ends are closed. Returns those who waited
+/// there.
 fn ended(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     let mut refused = Vec::new();
     loop {
@@ -62,7 +63,7 @@ fn ended(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     }
 }
 
-/// A process lives. Answers who waited at ends that were too many.
+/// Reports that a process runs. Returns those who waited at ends beyond the maximum.
 fn lives(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     let mut refused = Vec::new();
     ends.process_lives(Client::alone(process), |reply| refused.push(reply));
@@ -70,7 +71,7 @@ fn lives(ends: &mut Ends<u64>, process: u64) -> Vec<u64> {
     refused
 }
 
-/// Reads; one who must wait is `reply`.
+/// Reads; if the read must wait, it is `reply`.
 fn read(ends: &mut Ends<u64>, end: u64, max: usize, reply: u64) -> Option<Result<Data, Error>> {
     match ends.read(end, max) {
         Outcome::Now(result) => Some(result),
@@ -81,7 +82,7 @@ fn read(ends: &mut Ends<u64>, end: u64, max: usize, reply: u64) -> Option<Result
     }
 }
 
-/// Writes; one who must wait is `reply`.
+/// Writes; if the write must wait, it is `reply`.
 fn write(ends: &mut Ends<u64>, end: u64, data: &[u8], reply: u64) -> Option<Result<(), Error>> {
     match ends.write(end, data) {
         Outcome::Now(result) => Some(result),
@@ -92,7 +93,7 @@ fn write(ends: &mut Ends<u64>, end: u64, data: &[u8], reply: u64) -> Option<Resu
     }
 }
 
-/// All who need not wait any more.
+/// Returns all replies that are due.
 fn due(ends: &mut Ends<u64>) -> Vec<(u64, Answer)> {
     let due = std::iter::from_fn(|| ends.next_due().map(|due| (due.reply, due.answer))).collect();
     ends.check_invariants();
@@ -150,7 +151,7 @@ fn a_writer_who_dies_while_it_waits_has_written_nothing() {
     assert_eq!(ended(&mut ends, 2), [1]);
     assert_eq!(ended(&mut ends, 1), [0]);
     assert!(due(&mut ends).is_empty());
-    // The reading end was process 1's, too.
+    // Process 1 also owned the reading end.
     assert_eq!(read(&mut ends, reader, 1, 2), Some(Err(Error::Closed)));
     assert!((CAPACITY - 400..=CAPACITY).contains(&written));
     assert_eq!(ends.usage(), files::Usage { most_bytes: 8 * 4096, ..files::Usage::default() });
@@ -210,7 +211,7 @@ fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
 fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
     let mut ends = ends();
     let (reader, _) = ends.pipe(Client::alone(1)).unwrap();
-    // The giver keeps a capability to what is process 2's, and process 2 is not harmed by that.
+    // The giver keeps a capability to process 2's end; that does not harm process 2.
     let given = ends.share(reader, 2).unwrap();
     for _ in 0..MAX_GIVEN / 2 {
         let next = ends.share(given, 3).unwrap();
@@ -276,7 +277,7 @@ fn a_process_inherits_a_few_ends_and_no_blocks() {
     ends.seek(file, 9000).unwrap();
     assert_eq!(write(&mut ends, file, b"x", 0), Some(Ok(())));
     assert_eq!((ends.tree.space.held(7), ends.tree.space.used()), (0, 2));
-    // There are no more than before of those who end.
+    // There are no more orphans of ended processes than before.
     let (reader, _) = ends.pipe(Client::alone(2)).unwrap();
     ends.share(reader, 7).unwrap();
     ended(&mut ends, 2);
@@ -296,14 +297,14 @@ fn who_opens_his_first_end_is_asked_about_once() {
     ends.pipe(Client::alone(other_core)).unwrap();
     let file = ends.open(entitled(6), "f", How::Write).unwrap();
     ends.share(reader, 7).unwrap();
-    // By the process server of its core; who was given one, not at all.
+    // The process server of its core asks about it; about the receiver of an end, none asks.
     assert_eq!((ends.question(99), ends.question(1 << 32), ends.question(2 << 32)), (Some(5), Some(other_core), None));
     lives(&mut ends, 5);
     assert_eq!(ends.question(99), Some(6));
     ends.close(file, |_| ()).unwrap();
     ends.pipe(Client::alone(5)).unwrap();
     assert_eq!(ends.question(99), None, "its end will be said");
-    // Somebody opens in its name when it has ended: when this is said again, all is gone.
+    // An end is opened in the ended process's name: when the end is reported again, all is gone.
     ended(&mut ends, 5);
     lives(&mut ends, 7);
     let before = ends.usage().ends;
@@ -312,7 +313,7 @@ fn who_opens_his_first_end_is_asked_about_once() {
     assert_eq!(ends.question(99), Some(5));
     ended(&mut ends, 5);
     assert_eq!((ends.question(99), ends.usage().ends), (None, before));
-    // Who asks without a badge is no process, on whichever core.
+    // The holder of an unbadged capability is no process, on whichever core.
     ends.pipe(Client::alone(0)).unwrap();
     lives(&mut ends, other_core);
     ends.pipe(Client::alone(1 << 32)).unwrap();
@@ -320,7 +321,7 @@ fn who_opens_his_first_end_is_asked_about_once() {
     ends.check_invariants();
 }
 
-/// Sharing an end with a process of another core, and ending, once closed all that this process had.
+/// Sharing an end with a process of another core, and ending, once closed everything that this process had.
 #[test]
 fn what_a_process_of_another_core_has_is_its_own_core_s_to_say() {
     let mut ends = ends();
@@ -385,7 +386,7 @@ fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
     assert_eq!((ends.orphan(1), ends.usage().pipes), (None, 0));
 }
 
-/// A pipe as the slow model has it.
+/// A pipe in the slow model.
 #[derive(Default)]
 struct Model {
     bytes: Vec<u8>,
@@ -393,7 +394,7 @@ struct Model {
     writing: Vec<(u64, u64, Vec<u8>)>,
 }
 
-/// All pipes: by number, and for each end its pipe, whether it reads, its owner.
+/// All pipes: by number, and for each end its pipe, whether it reads, and its owner.
 #[derive(Default)]
 struct Models {
     pipes: Vec<Model>,
@@ -407,7 +408,7 @@ impl Models {
         self.ends.values().filter(|end| (end.0, end.1) == (pipe, reads)).count()
     }
 
-    /// Lets everybody go on who can. `lost` says whose bytes do not arrive.
+    /// Lets all go on that can. `lost` returns whose bytes do not arrive.
     fn settle(&mut self, lost: impl Fn(u64) -> bool) -> BTreeMap<u64, Answer> {
         let mut answers = BTreeMap::new();
         for number in 0..self.pipes.len() {
@@ -435,7 +436,7 @@ impl Models {
         answers
     }
 
-    /// Closes ends. Answers who waited there.
+    /// Closes ends. Returns those who waited there.
     fn close(&mut self, is_meant: impl Fn(u64, u64) -> bool) -> Vec<u64> {
         let gone: Vec<u64> = self.ends.iter().filter(|(end, at)| is_meant(**end, at.2)).map(|(end, _)| *end).collect();
         let mut refused = Vec::new();
@@ -463,7 +464,7 @@ enum Step {
     Close {
         end: usize,
     },
-    /// `for_ever`: but its capabilities are used afterwards, too.
+    /// A process ends; with `for_ever` unset, its capabilities are used afterwards, too.
     Ended {
         process: u64,
         for_ever: bool,
@@ -490,7 +491,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Runs a step on both. `reply` is a number of its own, from which the bytes come, too.
+/// Does a step on both. `reply` is a unique number, which also determines the bytes.
 fn run(ends: &mut Ends<u64>, models: &mut Models, step: &Step, reply: u64) {
     let known: Vec<u64> = models.ends.keys().copied().collect();
     let at = |end: usize| known.get(end % known.len().max(1)).copied();
@@ -504,7 +505,7 @@ fn run(ends: &mut Ends<u64>, models: &mut Models, step: &Step, reply: u64) {
         }
         Step::Share { end, process } => {
             let Some(end) = at(end) else { return };
-            // A process that shares without end is refused; the limits have a test of their own.
+            // A process that shares without limit is refused; the limits have a test of their own.
             let Ok(shared) = ends.share(end, process) else { return };
             let (pipe, reads, _) = models.ends[&end];
             models.ends.insert(shared, (pipe, reads, process));

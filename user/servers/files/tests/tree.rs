@@ -1,4 +1,4 @@
-//! Files and directories against a slow model, and what it means for those who use them.
+//! Tests of files and directories: against a slow model, and named cases for their users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tench_places::Client;
@@ -12,17 +12,17 @@ use tench_stream::protocol::{Error as StreamError, MAX_DATA};
 
 const PROCESS: u64 = 5;
 
-/// A process that may change everything.
+/// Returns a requester that may change everything.
 const fn entitled(process: u64) -> Requester {
     Requester { client: Client::alone(process), is_entitled: true }
 }
 
-/// One that may change what it made.
+/// Returns a requester that may change what it made.
 const fn ordinary(process: u64) -> Requester {
     Requester { client: Client::alone(process), is_entitled: false }
 }
 
-/// A tree with two files of the archive, room for 40 more and for 20 blocks.
+/// Returns a tree with two files of the archive, and room for 40 more and for 20 blocks.
 fn ends() -> Ends<()> {
     let mut tree = Tree::new(40, 20);
     tree.add_archive_file("bin/hello", b"hello program").unwrap();
@@ -42,7 +42,7 @@ fn read(ends: &mut Ends<()>, end: u64, max: usize) -> Result<Vec<u8>, StreamErro
     result.map(|data| data.to_vec())
 }
 
-/// Everything in a file.
+/// Returns the contents of a file.
 fn contents(ends: &mut Ends<()>, path: &str) -> Result<Vec<u8>, Error> {
     let end = ends.open(entitled(PROCESS), path, How::Read)?;
     let mut all = Vec::new();
@@ -56,7 +56,7 @@ fn contents(ends: &mut Ends<()>, path: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Writes a file anew.
+/// Writes a file from its beginning.
 fn put(ends: &mut Ends<()>, path: &str, how: How, bytes: &[u8]) -> Result<(), StreamError> {
     let end = ends.open(entitled(PROCESS), path, how).unwrap();
     let result = write(ends, end, bytes);
@@ -160,7 +160,7 @@ fn without_space_nothing_is_written_and_what_is_removed_can_be_used_again() {
     }
     assert_eq!(write(&mut ends, end, &[9; MAX_DATA]), Err(StreamError::NoSpace));
     assert_eq!(ends.info(end).unwrap().size, written as u64);
-    // Half of them, as much as one process gets.
+    // This is half of them, the quota of one process.
     assert_eq!(ends.usage().bytes, 10 * BLOCK as u64);
     assert_eq!(put(&mut ends, "other", How::Write, b"x"), Err(StreamError::NoSpace));
     ends.close(end, |()| ()).unwrap();
@@ -191,7 +191,7 @@ fn a_family_has_what_it_made_and_wrote_and_leaves_it_to_nobody() {
     let first = ends.open(entitled(PROCESS), "mine", How::Write).unwrap();
     fill(&mut ends, first);
     assert_eq!(blocks(&ends), [10, 0, 0]);
-    // Others fill a file that is not theirs, and pay for it.
+    // Other processes write to a file that is not theirs, and pay for it.
     let second = ends.open(entitled(6), "mine", How::Update).unwrap();
     ends.seek(second, 0).unwrap();
     write(&mut ends, second, b"written over").unwrap();
@@ -236,11 +236,12 @@ fn children_that_fill_the_files_one_after_another_leave_them_to_their_family() {
         ends.process_ended(child, 0, |()| ());
         ends.check_invariants();
     }
-    // Each has a file in which there is nothing, until no more can be made.
+    // Each makes an empty file, until no more can be made.
     assert_eq!(held(&ends), (10, 10, 20));
     let made = fill(&mut ends, 8, 8);
     assert_eq!((made.len(), held(&ends)), (6, (10, 15, 26)), "others get half of what is free");
-    // The last of the family, which made nothing, ends with it; the next of its number begins with nothing.
+    // The last process of the family, which made nothing, ends with it; the next family of its number begins with
+    // nothing.
     ends.process_ended(120, FAMILY, |()| ());
     assert_eq!(held(&ends), (0, 15, 26));
     let mine = fill(&mut ends, 200, FAMILY);
@@ -308,7 +309,7 @@ fn what_a_process_made_others_do_not_change() {
         assert_eq!(ends.tree.rename(others, from, to), Err(Error::NotAllowed), "{from} to {to}");
     }
     assert_eq!(ends.tree.remove(others, "tmp/a"), Err(Error::NotAllowed));
-    // When the maker has ended, nobody has its number.
+    // When the maker has ended, no process has its number.
     ends.process_ended(1, 1, |()| ());
     assert_eq!(ends.tree.remove(others, "tmp/a"), Err(Error::NotAllowed));
     ends.open(entitled(3), "tmp/a", How::Append).unwrap();
@@ -328,7 +329,7 @@ fn something_new_is_made_where_that_is_everybodys() {
         assert_eq!(ends.tree.make_directory(mine, path), Err(Error::NotAllowed));
     }
     assert_eq!(ends.open(mine, "bin/hello", How::Write), Err(Error::ReadOnly));
-    // One's own directory, and one that somebody with the power made for everybody.
+    // A process's own directory, and one that a process with the power made for everybody.
     ends.tree.make_directory(mine, "tmp/mine").unwrap();
     ends.tree.make_directory(entitled(3), "all").unwrap();
     ends.open(mine, "tmp/mine/a", How::Write).unwrap();
@@ -341,7 +342,7 @@ fn something_new_is_made_where_that_is_everybodys() {
     assert_eq!(ends.tree.remove(others, "tmp/mine"), Err(Error::NotAllowed));
     ends.tree.rename(mine, "tmp/mine/a", "all/c").unwrap();
     ends.tree.rename(mine, "tmp/mine", "all/mine").unwrap();
-    // Somebody with the power has put it there; its maker may change it, and put nothing else in its place.
+    // A process with the power has moved it there; its maker may change it, and put nothing else in its place.
     ends.tree.rename(entitled(3), "all/c", "bin/c").unwrap();
     assert_eq!(ends.tree.rename(mine, "all/b", "bin/c"), Err(Error::NotAllowed));
     ends.open(mine, "bin/c", How::Write).unwrap();
@@ -349,7 +350,7 @@ fn something_new_is_made_where_that_is_everybodys() {
     ends.check_invariants();
 }
 
-/// What the slow model has under a path without a `/` at its beginning: bytes, or a directory.
+/// The slow model: for each path, without a leading `/`, its bytes or a directory.
 type Model = BTreeMap<String, Option<Vec<u8>>>;
 
 #[derive(Clone, Debug)]
@@ -382,7 +383,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whether the directory of a path is there, and what is wrong if not.
+/// Checks that the directory of a path exists, and returns the error if not.
 fn check_parent(model: &Model, path: &str) -> Result<(), Error> {
     for (place, _) in path.match_indices('/') {
         match model.get(&path[..place]) {
@@ -394,7 +395,7 @@ fn check_parent(model: &Model, path: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The bytes of a file for writing; of one that is not there, new ones, if `create`.
+/// Returns the bytes of a file for writing; new ones if it does not exist and `create` is set.
 fn file<'a>(model: &'a mut Model, path: &str, create: bool) -> Result<&'a mut Vec<u8>, Error> {
     check_parent(model, path)?;
     if create {
@@ -428,10 +429,10 @@ fn rename(model: &mut Model, from: &str, to: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs a step on both, with bytes made of `seed`.
+/// Does a step on both, with bytes made from `seed`.
 fn run(ends: &mut Ends<()>, model: &mut Model, step: &Step, seed: u8) {
     let bytes = |length: usize| -> Vec<u8> { (0..length).map(|n| seed.wrapping_add(n as u8) | 1).collect() };
-    /// Opens a file in both, and compares what came of it.
+    /// Opens a file in both, and compares the results.
     fn open<'a>(ends: &mut Ends<()>, model: &'a mut Model, path: &str, how: How) -> Option<(u64, &'a mut Vec<u8>)> {
         let ours = ends.open(entitled(PROCESS), path, how);
         let theirs = file(model, path, how != How::Update);
@@ -511,10 +512,10 @@ proptest! {
     }
 }
 
-/// A node as others see it: the directory in which it lies, its name there, and what is in it, if it is a file.
+/// A node as others see it: its directory, its name there, and its contents, if it is a file.
 type Seen = (u64, String, Option<Vec<u8>>);
 
-/// Everything in a directory and below it, by identity.
+/// Collects everything in a directory and below it, by identity.
 fn see(ends: &mut Ends<()>, directory: &str, identity: u64, seen: &mut BTreeMap<u64, Seen>) {
     for name in names(ends, directory) {
         let path = format!("{directory}/{name}");
@@ -528,7 +529,7 @@ fn see(ends: &mut Ends<()>, directory: &str, identity: u64, seen: &mut BTreeMap<
     }
 }
 
-/// Does something for a process; whether it is allowed is its own affair.
+/// Tries something for a process; it may be allowed or not.
 fn attempt(ends: &mut Ends<()>, by: Requester, number: u8, from: &str, to: &str) {
     let how = [How::Write, How::Append, How::Update, How::CreateNew, How::Read];
     match number {
@@ -552,7 +553,7 @@ proptest! {
     ) {
         let mut ends = ends();
         let mut makers: BTreeMap<u64, u64> = BTreeMap::new();
-        // Of the directories in which everybody may make something.
+        // Directories in which everybody may make something.
         let mut common = BTreeSet::from([ends.tree.status("tmp").unwrap().identity]);
         for (process, number, from, to, is_below) in steps {
             let place = |path: &str| if is_below { format!("tmp/{path}") } else { path.replacen('a', "bin", 1) };

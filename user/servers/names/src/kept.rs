@@ -1,27 +1,27 @@
-//! Registered names in memory that stays when the server is started again.
+//! The journal of registered names, in memory that persists when the server is restarted.
 //!
 //! ```text
 //! entry: 34 words
-//! 0   1 + the badge, without powers, of who registered the name; 0: the entry is free. Written last, and cleared first.
+//! 0   1 + the registrant's badge, without powers; 0: the entry is free. Written last, and cleared first.
 //! 1   bytes of the name
 //! 2…  the name
 //! ```
-//! The capability of an entry lies in the kept slot with the entry's number.
+//! The capability of an entry is in the persistent slot with the entry's number.
 
 use tench::server::Lasting;
 use tench_names_client::protocol::MAX_NAME;
 use tench_places::Client;
 use tench_protocol::{ArrayString, Powers};
 
-/// Words of an entry.
+/// Number of words of an entry.
 const ENTRY: usize = 2 + (MAX_NAME + 1) / 8;
 
-/// A name that was registered.
+/// A registered name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The entry's number.
+    /// Number of the entry.
     pub number: u32,
-    /// Who registered it.
+    /// The registrant.
     pub owner: Client,
     /// The name.
     pub name: ArrayString<MAX_NAME>,
@@ -30,25 +30,25 @@ pub struct Kept {
 /// The entries.
 pub struct Journal<M> {
     memory: M,
-    /// Entries that can be used.
+    /// Number of usable entries.
     count: u32,
     /// No entry before this one is free.
     lowest: u32,
 }
 
 impl<M: Lasting> Journal<M> {
-    /// The entries in this memory, at most `limit`.
+    /// Returns the journal in this memory, with at most `limit` entries.
     pub fn new(memory: M, limit: u32) -> Journal<M> {
         let count = limit.min((memory.size() / ENTRY) as u32);
         Journal { memory, count, lowest: 0 }
     }
 
-    /// Entries that can be used.
+    /// Returns the number of usable entries.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// What an entry says; `None` if it is free or no entry.
+    /// Returns an entry's content; `None` if it is free or invalid.
     pub fn entry(&self, number: u32) -> Option<Kept> {
         let at = number as usize * ENTRY;
         let owner = Client::of_badge(self.memory.read(at).checked_sub(1)?);
@@ -61,7 +61,7 @@ impl<M: Lasting> Journal<M> {
         Some(Kept { number, owner, name: ArrayString::from(name).ok()? })
     }
 
-    /// The first free entry. It is not looked for where there has been none before.
+    /// Returns the first free entry. The search starts at `lowest`.
     pub fn free_entry(&mut self) -> Option<u32> {
         let is_free = |number: &u32| self.memory.read(*number as usize * ENTRY) == 0;
         let found = (self.lowest..self.count).find(is_free);

@@ -1,4 +1,4 @@
-//! The name server's table. Nothing here makes a system call, so all of it is tested on the host; `main.rs` adds the
+//! The name server's table. This library makes no system call, so all of it is tested on the host; `main.rs` adds the
 //! capabilities.
 
 #![no_std]

@@ -1,4 +1,4 @@
-//! The name server: endpoints by name. What it does: docs/manual/servers.md; its table: `table.rs`.
+//! The name server maps names to endpoints. Its interface and policy: docs/manual/servers.md; its table: `table.rs`.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -7,7 +7,7 @@ mod server;
 
 tench::entry!(main);
 
-/// Answers requests for ever.
+/// Serves requests for ever.
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),

@@ -1,4 +1,4 @@
-//! Requests carried out.
+//! Requests of the name server.
 
 use tench::abi::layout::slot;
 use tench::memory::{self, Error as MemoryError, Window};
@@ -10,35 +10,35 @@ use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::{Arrived, Caller, Event, Given, Later, Pending, Powers, Replies, Sent, Text};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_SPACE, Wait};
 
-/// Threads that can wait for names.
+/// Maximum number of threads that can wait for names.
 const MAX_WAITERS: usize = 256;
-/// Bytes for the names, if nobody says it.
+/// Bytes of memory for the names, if the system description gives none.
 const MEMORY: u64 = 256 * 1024;
 
-/// Somebody who waits for a name.
+/// A thread that waits for a name.
 struct Waiter {
-    /// Of the capability that it gets.
+    /// Badge of the capability that it gets.
     badge: u64,
     pending: Pending<Sent<Endpoint, Given>, Error>,
 }
 
-/// Waits that are checked when a request finds no place, or a process has ended.
+/// Number of waits that are checked when a request finds no room, or a process has ended.
 const LOOKS: usize = 8;
 
 /// The server's state.
 pub struct Server {
-    /// Each name stands for an entry of the journal.
+    /// Registered names, each with the number of its journal entry.
     table: Table<u32, Waiter>,
     journal: Journal<Window>,
     kept: Kept,
-    /// Who still waits.
+    /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
-    /// Where a capability for somebody is made before it leaves.
+    /// Slot in which a capability is made before it is sent.
     outgoing: CapAddress,
 }
 
 impl Server {
-    /// A server that knows the names that its predecessor knew.
+    /// Returns a server with the names that its predecessor had.
     pub fn new() -> Result<Server, MemoryError> {
         memory::serve_without_faults(2 * GROWTH)?;
         let (kept, window) = Kept::open(MEMORY, slot::KEPT_NODES)?;
@@ -47,12 +47,12 @@ impl Server {
         for number in 0..journal.count() {
             let found = OWN_SPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);
             let known = journal.entry(number).filter(|_| found == Kind::Endpoint);
-            // An entry without its capability, or the other way round, was on its way; its registrant was not answered.
+            // An entry without its capability, or vice versa, was not complete; its registrant got no reply.
             let is_known = known.is_some_and(|entry| table.register(&entry.name, entry.owner, number).is_ok());
             if !is_known {
                 journal.clear(number);
                 if found != Kind::Null {
-                    // It is there.
+                    // The slot is not empty.
                     let _ = OWN_SPACE.delete_at(kept.slot(number));
                 }
             }
@@ -60,7 +60,7 @@ impl Server {
         Ok(Server { table, journal, kept, watch: Watch::new()?, outgoing: memory::take_slot()? })
     }
 
-    /// Answers requests for ever.
+    /// Serves requests for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1, 1);
         loop {
@@ -70,13 +70,13 @@ impl Server {
         }
     }
 
-    /// The capability of an entry for a process, which leaves with the answer: as it was registered, but if it was
-    /// registered without a badge, then with this one, so that whoever serves there knows who asks.
+    /// Makes the capability of an entry for a process, to be sent with the reply: as it was registered; but if it was
+    /// registered without a badge, with this one, so that the server of that name knows its client.
     fn endpoint(&self, number: u32, badge: u64) -> Sent<Endpoint, Given> {
-        // Somebody who offered no slot has left his capability here.
+        // If the last receiver offered no slot, its capability is still here.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(self.kept.slot(number));
-        // Of a server that has ended there is nothing to copy, and nothing arrives.
+        // If the server has ended there is nothing to copy, and no capability is sent.
         let _ = match registered.identify() {
             Ok(found) if found.badge == 0 => registered.mint_to(self.outgoing, found.rights, badge),
             _ => registered.copy_to(self.outgoing),
@@ -84,10 +84,10 @@ impl Server {
         Sent::new(Cap::new(self.outgoing))
     }
 
-    /// An entry is free again.
+    /// Frees an entry.
     fn discard(&mut self, number: u32) {
         self.journal.clear(number);
-        // It is there, unless its server has ended.
+        // The slot is not empty, unless the server has ended.
         let _ = OWN_SPACE.delete_at(self.kept.slot(number));
     }
 }
@@ -103,7 +103,7 @@ impl NamesService for Server {
     ) -> Result<(), Error> {
         check_power(&name, powers)?;
         if let Some(number) = self.table.own(&name, caller.process) {
-            // It may not know that it has registered the name before, if this server was started again meanwhile.
+            // The process may have registered the name before without a reply, if this server was restarted meanwhile.
             self.table.unregister(&name, caller.process)?;
             self.discard(number);
         }
@@ -113,7 +113,7 @@ impl NamesService for Server {
         endpoint.cap().copy_to(self.kept.slot(number)).map_err(|_| Error::Full)?;
         self.journal.write(number, caller, &name);
         for (_, Waiter { badge, pending }) in self.table.register(&name, caller, number)? {
-            // Who gave up meanwhile is answered nothing.
+            // A waiter that has given up meanwhile gets no reply.
             let _ = replies.answer(pending, &Ok(self.endpoint(number, badge)));
         }
         Ok(())
@@ -144,8 +144,8 @@ impl NamesService for Server {
         reserve()?;
         if !self.table.may_wait(caller) {
             let watch = self.watch;
-            // If nobody of the family has gone: somebody may have asked in the name of a process that had ended, of
-            // whose family nobody looks.
+            // If no thread of the family has given up, others may wait in the name of an ended process, whose family
+            // nobody checks.
             for family in [Some(caller.family), None] {
                 if !self.table.may_wait(caller) {
                     for waiter in self.table.take_out(family, LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
@@ -177,12 +177,12 @@ impl NamesService for Server {
         let (numbers, waiters) = self.table.process_ended(process);
         numbers.into_iter().for_each(|number| self.discard(number));
         waiters.into_iter().for_each(|waiter| replies.forget(waiter.pending));
-        // Others may have asked in its name since, or in that of one that ended before, and be gone.
+        // Requests in its name, or in that of a process that ended before, may have come since and been given up.
         let watch = self.watch;
         for waiter in self.table.take_out(None, LOOKS, |waiter| watch.has_gone(&waiter.pending)) {
             replies.forget(waiter.pending);
         }
-        // It may have ended before a capability could leave for it.
+        // It may have ended before a capability could be sent to it.
         let _ = OWN_SPACE.delete_at(self.outgoing);
         Ok(self.table.question(process))
     }
@@ -193,8 +193,8 @@ impl NamesService for Server {
     }
 }
 
-/// Sees to it that there is memory for one more name, or somebody who waits for one; as much again stays for those who
-/// end.
+/// Makes sure that there is memory for one more name, or one more waiting thread; as much again stays for processes
+/// that end.
 fn reserve() -> Result<(), Error> {
     memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)
 }

@@ -1,4 +1,4 @@
-//! Names, whom they belong to, and who waits for them.
+//! The table of names, their registrants, and the threads that wait for names.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -12,42 +12,42 @@ use tench_places::unconfirmed::Unconfirmed;
 use tench_places::{Client, Places, allows};
 use tench_protocol::{Caller, Powers};
 
-/// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it is answered, with
-/// at most 1024 names and 256 waiting threads. A test counts.
+/// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it gets its reply,
+/// with at most 1024 names and 256 waiting threads. A test counts.
 pub const GROWTH: usize = 24 << 10;
 
-/// What a name stands for.
+/// Registration of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<C> {
     /// The process that registered it.
     pub owner: u64,
-    /// The capability that it stands for.
+    /// The registered capability.
     pub cap: C,
 }
 
-/// Somebody who waits for a name.
+/// A thread that waits for a name.
 struct Waiter<R> {
     name: String,
     client: Client,
     reply: R,
 }
 
-/// The table. `C` is a capability, `R` what it takes to answer somebody later.
+/// The table. `C` is a capability, `R` what it takes to reply to a waiter later.
 pub struct Table<C, R> {
     names: BTreeMap<String, Entry<C>>,
     waiters: Vec<Waiter<R>>,
-    /// At which of each family [`take_out`](Self::take_out) goes on.
+    /// For each family, where [`take_out`](Self::take_out) continues.
     cursors: Cursors<usize>,
-    /// How many names each process and family has.
+    /// Quota of names, by process and family.
     places: Places,
-    /// Processes that have names, of which it is not known whether they live.
+    /// Processes with names that have not been confirmed to run.
     unconfirmed: Unconfirmed,
     max_names: usize,
     max_waiters: usize,
 }
 
 impl<C: Copy, R> Table<C, R> {
-    /// An empty table for `max_names` names and `max_waiters` waiting threads.
+    /// Returns an empty table for `max_names` names and `max_waiters` waiting threads.
     pub const fn new(max_names: usize, max_waiters: usize) -> Table<C, R> {
         Table {
             names: BTreeMap::new(),
@@ -60,26 +60,26 @@ impl<C: Copy, R> Table<C, R> {
         }
     }
 
-    /// Whether a process may register a capability under this name.
+    /// Checks that a process may register a capability under this name.
     pub fn check_register(&self, name: &str, owner: Client) -> Result<(), Error> {
         self.check_name(name)?;
         if self.places.may_take(owner) { Ok(()) } else { Err(Error::Full) }
     }
 
-    /// Whether this is a name, and nobody has registered it.
+    /// Checks that the name is valid and free.
     fn check_name(&self, name: &str) -> Result<(), Error> {
         check_name(name)?;
         if self.names.contains_key(name) { Err(Error::Taken) } else { Ok(()) }
     }
 
-    /// What a process has registered under this name itself.
+    /// Returns the capability that this process has registered under this name.
     pub fn own(&self, name: &str, process: u64) -> Option<C> {
         self.names.get(name).filter(|entry| entry.owner == process).map(|entry| entry.cap)
     }
 
-    /// Registers a name, and answers who waited for it (process, reply), in the order in which they came. As long as
-    /// there is room, it does not matter how many names the owner has: [`check_register`](Self::check_register) says
-    /// whether it may have one more.
+    /// Registers a name, and returns its waiters (process, reply), in the order of their arrival. The owner's quota is
+    /// not checked here, only whether there is room: [`check_register`](Self::check_register) decides whether it may
+    /// have one more.
     pub fn register(&mut self, name: &str, owner: Client, cap: C) -> Result<Vec<(u64, R)>, Error> {
         self.check_name(name)?;
         if self.names.len() >= self.max_names {
@@ -94,7 +94,7 @@ impl<C: Copy, R> Table<C, R> {
         Ok(waited.map(|waiter| (waiter.client.process, waiter.reply)).collect())
     }
 
-    /// What a name stands for.
+    /// Returns the capability of a name.
     pub fn look_up(&self, name: &str) -> Result<C, Error> {
         check_name(name)?;
         self.names.get(name).map(|entry| entry.cap).ok_or(Error::Unknown)
@@ -106,8 +106,8 @@ impl<C: Copy, R> Table<C, R> {
         allows(own, self.waiters.len(), self.max_waiters)
     }
 
-    /// Takes out those of a family, or of all, who do not wait any more, without having said so: `has_gone` says which.
-    /// Looks at no more than so many, and at others the next time.
+    /// Removes waits, of a family or of all, whose threads have stopped waiting without notice, as `has_gone` reports.
+    /// Checks at most `looks`, and others the next time.
     pub fn take_out(&mut self, family: Option<u64>, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         let number = family.unwrap_or(EVERYBODY);
         let is_meant = |waiter: &Waiter<R>| family.is_none_or(|family| waiter.client.family == family);
@@ -121,12 +121,12 @@ impl<C: Copy, R> Table<C, R> {
         self.waiters.extract_if(.., is_gone).map(|waiter| waiter.reply).collect()
     }
 
-    /// Lets somebody wait for a name that is unknown.
+    /// Adds a thread that waits for an unknown name.
     pub fn wait(&mut self, name: &str, client: Client, reply: R) {
         self.waiters.push(Waiter { name: name.to_owned(), client, reply });
     }
 
-    /// Forgets a name, and answers the capability that it stood for.
+    /// Removes a name, and returns its capability.
     pub fn unregister(&mut self, name: &str, process: u64) -> Result<C, Error> {
         check_name(name)?;
         match self.names.get(name) {
@@ -144,13 +144,13 @@ impl<C: Copy, R> Table<C, R> {
         }
     }
 
-    /// The first name after `name` in alphabetical order, and who registered it.
+    /// Returns the first name after `name` in alphabetical order, and its registrant.
     pub fn next(&self, name: &str) -> Option<(&str, u64)> {
         let range = (Bound::Excluded(name), Bound::Unbounded);
         self.names.range::<str, _>(range).next().map(|(name, entry)| (name.as_str(), entry.owner))
     }
 
-    /// Forgets what a process registered and what it waited for. Answers capabilities and replies that are free now.
+    /// Removes an ended process's names and waits. Returns the freed capabilities and replies.
     pub fn process_ended(&mut self, process: u64) -> (Vec<C>, Vec<R>) {
         let mut caps = Vec::new();
         if self.places.held(process) > 0 {
@@ -163,13 +163,13 @@ impl<C: Copy, R> Table<C, R> {
         (caps, gone.map(|waiter| waiter.reply).collect())
     }
 
-    /// Returns a process with names of which the process server of the core of `process` is to be asked whether it
-    /// lives.
+    /// Returns a process with names, of the same core as `process`, of which that core's process server is to be asked
+    /// whether it runs.
     pub fn question(&self, process: u64) -> Option<u64> {
         self.unconfirmed.next(process)
     }
 
-    /// A process lives. When it ends, that will be said.
+    /// Notes that a process runs, so that its end will be reported.
     pub fn process_lives(&mut self, process: u64) {
         self.unconfirmed.forget(process);
     }
@@ -195,19 +195,19 @@ pub fn is_system(name: &str) -> bool {
     !name.contains('/')
 }
 
-/// Returns whether somebody with these powers may register a name. Fails with `NotAllowed` if it is the system's and
+/// Checks that a client with these powers may register a name. Fails with `NotAllowed` if the name is the system's and
 /// the power is missing.
 pub fn check_power(name: &str, powers: Powers) -> Result<(), Error> {
     if is_system(name) && !powers.contains(Powers::NAMES) { Err(Error::NotAllowed) } else { Ok(()) }
 }
 
-/// Returns the badge of a capability to what is registered under a name, for somebody who looked it up: what powers it
-/// has is told to the system's servers, and is nobody else's business.
+/// Returns the badge of a capability to what is registered under a name, for a client that looked it up: only the
+/// system's servers learn the client's powers.
 pub fn badge_for(name: &str, caller: Caller, powers: Powers) -> u64 {
     caller.badge(if caller == Caller::AUTHORITY || !is_system(name) { Powers::empty() } else { powers })
 }
 
-/// Whether a name is one.
+/// Checks that a name is valid.
 fn check_name(name: &str) -> Result<(), Error> {
     let good = !name.is_empty() && name.len() <= MAX_NAME && !name.contains(char::is_control);
     if good { Ok(()) } else { Err(Error::BadName) }

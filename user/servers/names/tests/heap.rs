@@ -1,4 +1,4 @@
-//! How much heap the table needs for one request: what the server keeps in reserve is enough.
+//! Tests that the heap reserved by the server suffices for any one request to the table.
 
 use tench_counting::{Counting, peak};
 use tench_names::table::{GROWTH, Table};
@@ -8,7 +8,7 @@ use tench_places::Client;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A name of the longest kind.
+/// Returns a name of the maximum length.
 fn name(number: u64) -> String {
     format!("{number:x>width$}", width = MAX_NAME)
 }
@@ -22,7 +22,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         let name = name(number);
         count(peak(|| table.register(&name, Client::alone(number % 2), 5).unwrap()).1);
     }
-    // All wait for the same name, and then it comes.
+    // All wait for the same name, and then it is registered.
     for number in 0..256 {
         let awaited = name(5000);
         let ((), bytes) = peak(|| table.wait(&awaited, Client::alone(number % 2), number));

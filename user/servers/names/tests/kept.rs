@@ -1,4 +1,4 @@
-//! Names in memory that stays.
+//! Tests of the journal of names.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ proptest! {
             prop_assert_eq!(journal.count(), 8);
             let before = wanted.clone();
             if let Some(number) = journal.free_entry().filter(|_| !clears) {
-                // Some of a family, 0 alone.
+                // Some are of a family, 0 is alone.
                 let owner = Client::of_badge(owner << 38 | owner);
                 journal.write(number, owner, &name);
                 wanted.insert(number, (owner, name));

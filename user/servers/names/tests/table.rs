@@ -1,4 +1,4 @@
-//! The name server's table.
+//! Tests of the name server's table.
 
 use tench_names::table::{Table, badge_for, check_power};
 use tench_names_client::protocol::Error;
@@ -80,7 +80,7 @@ fn nobody_has_more_names_than_are_free() {
     assert_eq!(register(1, 4), Err(Error::Full));
     assert_eq!([register(2, 0), register(2, 1), register(2, 2)], [Ok(()), Ok(()), Err(Error::Full)]);
     assert_eq!(register(3, 0), Ok(()));
-    // A server that was started again takes what there is.
+    // A restarted server takes over all existing names.
     table.register("kept", Client::alone(1), 9).unwrap();
     table.process_ended(1);
     table.check_invariants();
@@ -150,7 +150,7 @@ fn names_are_listed_in_alphabetical_order() {
     assert_eq!(table.next("names"), None);
 }
 
-/// Children of one process once took all names and all places of those who wait.
+/// Children of one process once took all names and all waits.
 #[test]
 fn a_family_leaves_names_and_waits_for_others() {
     let mut table = Table::<u32, u64>::new(64, 32);
@@ -169,7 +169,8 @@ fn a_family_leaves_names_and_waits_for_others() {
     assert_eq!(names, 32);
     assert!(table.may_wait(Client::alone(20)));
     assert_eq!(table.check_register("y", Client::alone(20)), Ok(()));
-    // Whoever of the family gave up makes room for another of it; who ends takes his own along alone.
+    // A thread of the family that gave up makes room for another of it; a process that ends takes only its own waits
+    // along.
     assert_eq!(table.take_out(Some(1 << 38), 64, |process| *process == 1).len(), 16);
     assert!(table.may_wait(of_family(12)));
     table.wait("x/never", of_family(12), 12);
@@ -180,7 +181,7 @@ fn a_family_leaves_names_and_waits_for_others() {
     table.check_invariants();
 }
 
-/// Who waits in the name of a process that has ended is found by whichever ends next.
+/// A wait in the name of a process that has ended is found at the end of any process.
 #[test]
 fn those_who_have_gone_are_found_a_few_at_a_time() {
     let mut table = Table::<u32, u64>::new(10, 64);
@@ -198,7 +199,7 @@ fn those_who_have_gone_are_found_a_few_at_a_time() {
     assert_eq!(looked_at, (0..20).collect::<Vec<_>>());
 }
 
-/// So does a request that finds no place: it looks at a few of its family, and the next one at others.
+/// A request that finds no room also checks a few waits of its family, and the next request others.
 #[test]
 fn a_family_looks_at_a_few_of_its_own_at_a_time() {
     let mut table = Table::<u32, u64>::new(10, 64);
@@ -213,7 +214,7 @@ fn a_family_looks_at_a_few_of_its_own_at_a_time() {
             assert!(gone.is_empty() || family == 0 && gone == [12]);
         }
     }
-    // With the fourth each is through.
+    // After the fourth, all waits of each family have been checked.
     for (family, mut looked_at) in [0, 2].into_iter().zip(looked_at) {
         assert!(looked_at.len() <= 4 * 3);
         looked_at.sort_unstable();
@@ -229,7 +230,7 @@ fn who_registers_his_first_name_is_asked_about_once() {
     for (owner, name) in [(5, "a"), (5, "b"), (other_core, "c"), (6, "d")] {
         table.register(name, Client::alone(owner), 0).unwrap();
     }
-    // By the process server of its core, and while it has a name.
+    // The process server of its core asks, and only while the process has a name.
     assert_eq!(
         (table.question(99), table.question(1 << 32), table.question(2 << 32)),
         (Some(5), Some(other_core), None)
@@ -240,14 +241,14 @@ fn who_registers_his_first_name_is_asked_about_once() {
     table.register("e", Client::alone(5), 0).unwrap();
     assert_eq!(table.question(99), None, "its end will be said");
     table.check_invariants();
-    // Somebody registers in its name when it has ended: when this is said again, all is gone.
+    // A name is registered in the ended process's name: when the end is reported again, all is gone.
     table.process_ended(5);
     table.register("f", Client::alone(5), 7).unwrap();
     table.check_invariants();
     assert_eq!(table.question(99), Some(5));
     assert_eq!(table.process_ended(5).0, [7]);
     assert_eq!((table.question(99), table.look_up("c")), (None, Ok(0)));
-    // Who asks without a badge is no process, on whichever core.
+    // The holder of an unbadged capability is no process, on whichever core.
     table.register("g", Client::alone(0), 0).unwrap();
     table.register("h", Client::alone(1 << 32), 0).unwrap();
     table.process_lives(other_core);

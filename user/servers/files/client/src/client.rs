@@ -1,4 +1,4 @@
-//! What is easier to use than the requests themselves.
+//! Conveniences on top of the requests.
 
 use tench_abi::layout::slot;
 use tench_procs_client::Standing;
@@ -6,6 +6,6 @@ use tench_procs_client::Standing;
 use crate::protocol::Files;
 
 impl Files<Standing> {
-    /// The file server as every process finds it.
+    /// The file server, in the slot where every process finds it.
     pub const STANDARD: Files<Standing> = Files::at(Standing(slot::FILES));
 }

@@ -1,9 +1,9 @@
-//! Client and protocol of the file server. What the server does: docs/manual/streams.md.
+//! Client and protocol of the file server. Behaviour of the server: docs/manual/streams.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
-// The answer of `pipe` says what it is better than a name for it would.
+// The reply of `pipe` is clearer than a name for its type would be.
 #![allow(clippy::type_complexity)]
 
 mod client;
@@ -11,5 +11,5 @@ pub mod protocol;
 
 pub use protocol::{Error, Files};
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;
