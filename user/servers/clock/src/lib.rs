@@ -1,5 +1,5 @@
-//! The clock server's arithmetic. Nothing here makes a system call, so all of it is tested on the host; `main.rs` reads
-//! the counter and answers. Its queue: `tench_places::queue`.
+//! The clock server's arithmetic. This library makes no system call, so all of it is tested on the host; `main.rs`
+//! reads the counter and replies. The queue of waits: `tench_places::queue`.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -7,5 +7,5 @@
 
 pub mod time;
 
-/// Bytes of heap that a request may need, with at most 1024 threads that wait. A test counts.
+/// Bytes of heap that a request may need, with at most 1024 waiting threads. A test counts.
 pub const GROWTH: usize = 6 << 10;

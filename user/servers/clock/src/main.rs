@@ -1,4 +1,4 @@
-//! The clock server: delays. What it does: docs/manual/servers.md.
+//! The clock server provides delays. Its interface and policy: docs/manual/servers.md.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -7,7 +7,7 @@ mod server;
 
 tench::entry!(main);
 
-/// Registers the server's name, and answers requests for ever.
+/// Registers the server's name, and serves requests for ever.
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),

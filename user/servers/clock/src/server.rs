@@ -1,4 +1,4 @@
-//! Requests carried out, and delays that have passed.
+//! Requests of the clock server, and replies to expired delays.
 
 use tench::memory;
 use tench::server::Watch;
@@ -13,27 +13,27 @@ use tench_places::queue::Queue;
 use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
-/// Threads that can wait.
+/// Maximum number of threads that can wait.
 const MAX_WAITERS: usize = 1024;
-/// Waits of a family that are checked when a request finds no place. Few, because a delay may end meanwhile and make
-/// the rest as urgent as the clock.
+/// Number of waits of a family that are checked when a request finds no room. Few, because a delay may expire meanwhile
+/// and make the rest of the check as urgent as the clock.
 const LOOKS: usize = 8;
-/// Waits of an ended process that a request takes out: so it stays short, too.
+/// Maximum number of an ended process's waits that one request removes: so it stays short, too.
 const PART: usize = 16;
-/// Nanoseconds of a [pause](Pace): meant to keep what clients set below a tenth of the processor.
+/// Nanoseconds of a [pause](Pace), which limits clients' timeouts to less than a tenth of the processor.
 const PAUSE: u64 = 250_000;
 
 /// The server's state.
 pub struct Server {
     queue: Queue<Pending<Instant, Error>>,
-    /// Who still waits.
+    /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
     pace: Pace,
     frequency: u64,
 }
 
 impl Server {
-    /// Registers the server: without a badge, so that everybody who finds it has one of his own.
+    /// Registers the server without a badge, so that each process that looks it up gets its own.
     pub fn new() -> Result<Server, Failure> {
         memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
@@ -45,7 +45,7 @@ impl Server {
         Ok(Server { queue: Queue::new(MAX_WAITERS), watch, pace: Pace::new(PAUSE, frequency), frequency })
     }
 
-    /// Answers requests for ever.
+    /// Serves requests for ever.
     pub fn serve(&mut self) -> ! {
         let mut port: Port = tench::server::port(0, 1);
         loop {
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// A request has been carried out: did the alarm go off meanwhile?
+    /// Counts a request that has just been handled if the alarm expired meanwhile.
     fn count_if_urgent(&mut self, alarm: Instant) {
         let now = Instant::now();
         if alarm <= now {
@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// Answers some of those whose time has come.
+    /// Replies to some of the expired waits.
     fn expire(&mut self, replies: &mut Replies) {
         if self.queue.next_deadline().is_none() {
             return;
@@ -77,7 +77,7 @@ impl Server {
         while self.pace.admits(now.ticks()) {
             let Some((_, waiter)) = self.queue.pop_expired(now.ticks()) else { return };
             self.pace.count(now.ticks());
-            // Who gave up meanwhile is answered nothing.
+            // A waiter that has given up meanwhile gets no reply.
             let _ = replies.answer(waiter, &Ok(now));
         }
     }
@@ -107,7 +107,7 @@ impl Server {
                 return Err(Error::Full);
             }
         }
-        // As much again stays for those who end.
+        // As much again stays for processes that end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         let waiter = later.keep().map_err(|_| Error::Full)?;
         self.queue.push(deadline, caller, waiter);
@@ -155,7 +155,7 @@ impl ClockService for Server {
         for (_, waiter) in self.queue.process_ended(process, PART) {
             replies.forget(waiter);
         }
-        // Others may have asked in its name since, or in that of one that ended before, and be gone.
+        // Requests in its name, or in that of a process that ended before, may have come since and been given up.
         let watch = self.watch;
         for (_, waiter) in self.queue.take_out_any(LOOKS, |waiter| watch.has_gone(waiter)) {
             replies.forget(waiter);

@@ -2,14 +2,14 @@
 
 use tench_clock_client::protocol::TICKS_PER_SECOND;
 
-/// Nanoseconds in `ticks` at `frequency` ticks per second, rounded down.
+/// Returns the nanoseconds in `ticks` at `frequency` ticks per second, rounded down.
 pub const fn nanoseconds(ticks: u64, frequency: u64) -> u64 {
     (ticks as u128 * 1_000_000_000 / frequency as u128) as u64
 }
 
-/// The first time after `now` at which the 10 ms tick happens.
+/// Returns the time of the first 10 ms tick after `now`.
 ///
-/// Tick n happens at n × frequency / 100, rounded down, so that no error adds up where 100 does not divide the
+/// Tick n happens at n × frequency / 100, rounded down, so that no error accumulates if 100 does not divide the
 /// frequency.
 pub const fn next_tick(now: u64, frequency: u64) -> u64 {
     let (now, frequency, rate) = (now as u128, frequency as u128, TICKS_PER_SECOND as u128);

@@ -1,4 +1,4 @@
-//! The clock server's arithmetic.
+//! Tests of the clock server's arithmetic.
 
 use proptest::prelude::*;
 use tench_clock::time::{nanoseconds, next_tick};

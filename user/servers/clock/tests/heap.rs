@@ -1,4 +1,4 @@
-//! How much heap the queue needs for one request: what the server keeps in reserve is enough.
+//! Tests that the heap reserved by the server suffices for any one request to the queue.
 
 use tench_clock::GROWTH;
 use tench_counting::{Counting, peak};

@@ -1,15 +1,15 @@
-//! What the console keeps when it is started again: text that it has accepted, and whose the terminal is.
+//! The console's persistent state across restarts: accepted text, and the ownership of the terminal.
 //!
 //! ```text
-//! word 0      whose the terminal is: 1 or 2, the first or the second record (0: nobody has said it yet)
-//! word 1      bytes that were ever appended
-//! word 2      bytes that were ever taken
+//! word 0      ownership: 1 or 2, the first or the second record (0: not set yet)
+//! word 1      number of bytes ever appended
+//! word 2      number of bytes ever sent
 //! word 4…6    first record: mode, owner, foreground
 //! word 8…10   second record
 //! word 12…    the bytes, a word each, in a ring
 //! ```
-//! The record that is not in use is written; then word 0 says that it is. So whenever the console ends, there is the
-//! old or the new one. Typed text that nobody has read is not kept.
+//! The record that is not in use is written; then word 0 selects it. So whenever the console ends, there is the old or
+//! the new record. Typed text that has not been read is not kept.
 
 use alloc::vec::Vec;
 
@@ -21,39 +21,39 @@ use crate::output::Output;
 const CURRENT: usize = 0;
 const APPENDED: usize = 1;
 const TAKEN: usize = 2;
-/// Words of a record, the number of which begins at 1.
+/// Number of words of a record. Records are numbered from 1.
 const RECORD: usize = 4;
-/// Where the ring begins. Memory has at least so many words.
+/// First word of the ring. The memory has at least this many words.
 pub const RING: usize = 12;
 
-/// Whose the terminal is.
+/// Ownership of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// What is done with typed characters.
+    /// How typed characters are treated.
     pub mode: Mode,
-    /// The process that says who reads; 0: nobody.
+    /// The process that controls who reads; 0 if none does.
     pub owner: u64,
-    /// The only process that reads; 0: every one does.
+    /// The only process that reads; 0 if every process may.
     pub foreground: u64,
 }
 
-/// What is kept.
+/// The persistent state.
 pub struct Kept<M> {
     memory: M,
 }
 
 impl<M: Lasting> Kept<M> {
-    /// What is kept in this memory.
+    /// Returns the state in this memory.
     pub const fn new(memory: M) -> Kept<M> {
         Kept { memory }
     }
 
-    /// Bytes that fit.
+    /// Returns the number of bytes that fit.
     pub fn capacity(&self) -> usize {
         self.memory.size().saturating_sub(RING)
     }
 
-    /// Whose the terminal was.
+    /// Returns the saved ownership of the terminal.
     pub fn ownership(&self) -> Option<Ownership> {
         let at = match self.memory.read(CURRENT) {
             number @ 1..=2 => number as usize * RECORD,
@@ -63,7 +63,7 @@ impl<M: Lasting> Kept<M> {
         Some(Ownership { mode, owner: self.memory.read(at + 1), foreground: self.memory.read(at + 2) })
     }
 
-    /// Whose the terminal is from now on.
+    /// Saves the ownership of the terminal.
     pub fn set_ownership(&mut self, now: Ownership) {
         let other = if self.memory.read(CURRENT) == 1 { 2 } else { 1 };
         let at = other as usize * RECORD;
@@ -73,7 +73,7 @@ impl<M: Lasting> Kept<M> {
         self.memory.write(CURRENT, other);
     }
 
-    /// The output that was on its way.
+    /// Returns the buffered output.
     pub fn output(&self, limit: usize) -> Output {
         let (appended, taken) = (self.memory.read(APPENDED), self.memory.read(TAKEN));
         let count = appended.saturating_sub(taken).min(self.capacity() as u64);
@@ -82,7 +82,7 @@ impl<M: Lasting> Kept<M> {
         Output::resume(limit, taken, &bytes)
     }
 
-    /// Keeps what is on its way to the line now. Whoever wrote is answered afterwards.
+    /// Saves the buffered output. Writers get their replies afterwards.
     pub fn set_output(&mut self, output: &Output) {
         let taken = output.taken();
         let appended = taken + output.waiting().len() as u64;

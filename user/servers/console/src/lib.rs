@@ -1,5 +1,5 @@
-//! The console server's terminal: line discipline, output buffer, who reads. Nothing here touches the device or makes a
-//! system call, so all of it is tested on the host; `main.rs` drives the serial port and answers.
+//! The console server's terminal: line discipline, output buffer, and ownership. This library does not touch the device
+//! or make system calls, so all of it is tested on the host; `main.rs` drives the serial port and replies.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The line discipline: what becomes of typed bytes before anybody reads them.
+//! The line discipline: how typed bytes are treated before they can be read.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::output::Output;
 
 /// Bytes of the longest line that can be edited.
 pub const MAX_LINE: usize = 1024;
-/// Bytes that can be typed ahead of whoever reads them.
+/// Maximum number of bytes that can be typed ahead of readers.
 pub const MAX_AHEAD: usize = 4096;
 
 const INTERRUPT: u8 = 3; // Ctrl-C
@@ -21,7 +21,7 @@ const KILL_WORD: u8 = 23; // Ctrl-W
 const SUSPEND: u8 = 26; // Ctrl-Z
 const DELETE: u8 = 127;
 
-/// What is ready to be read.
+/// An item of input that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     /// A byte.
@@ -30,12 +30,12 @@ enum Item {
     End,
 }
 
-/// What typing a byte has led to.
+/// Effect of a typed byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Nothing that anybody else has to know of.
+    /// No effect outside.
     Nothing,
-    /// Perhaps there is something to read.
+    /// There may be something to read.
     Ready,
     /// Ctrl-C in canonical mode.
     Interrupt,
@@ -49,7 +49,7 @@ pub struct Line {
     /// The line being edited; empty in raw mode.
     edit: Vec<u8>,
     ready: VecDeque<Item>,
-    /// Whether Ctrl-Z is more than a character.
+    /// Set if Ctrl-Z is signalled instead of being a character.
     pub can_suspend: bool,
 }
 
@@ -58,7 +58,7 @@ impl Default for Line {
         Line {
             mode: Mode::Canonical,
             edit: Vec::with_capacity(MAX_LINE),
-            // What a reader did not take comes back.
+            // Bytes that a reader did not take come back.
             ready: VecDeque::with_capacity(MAX_AHEAD + MAX_LINE + 1),
             can_suspend: false,
         }
@@ -66,14 +66,14 @@ impl Default for Line {
 }
 
 impl Line {
-    /// The mode.
+    /// Returns the mode.
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Sets the mode. A line that is being edited can be read byte by byte once the mode is raw. What was typed in raw
-    /// mode and nobody has read was meant for what the mode is changed for: ends of lines and of the input are that,
-    /// and a key that is signalled is answered. What was typed before it is gone.
+    /// Sets the mode. When the mode becomes raw, a line that is being edited can be read byte by byte. What was typed
+    /// in raw mode and not read is meant for the next mode: ends of lines and of the input are treated as such, and a
+    /// key that is signalled is returned. What was typed before that key is dropped.
     pub fn set_mode(&mut self, mode: Mode) -> Typed {
         let was_raw = core::mem::replace(&mut self.mode, mode) == Mode::Raw;
         if mode == Mode::Raw {
@@ -100,7 +100,7 @@ impl Line {
         typed
     }
 
-    /// Takes a typed byte. What a terminal should show goes to `echo`.
+    /// Handles a typed byte. What a terminal should show goes to `echo`.
     pub fn typed(&mut self, byte: u8, echo: &mut Output) -> Typed {
         match self.mode {
             Mode::Raw => self.typed_raw(byte, echo),
@@ -163,7 +163,7 @@ impl Line {
         Typed::Ready
     }
 
-    /// Makes what was typed readable although the line has no end (Ctrl-D in the middle of a line).
+    /// Makes the edited text readable although the line has no end (Ctrl-D in the middle of a line).
     fn finish_without_end(&mut self) -> Typed {
         if self.ready.len() + self.edit.len() > MAX_AHEAD {
             return Typed::Nothing;
@@ -186,9 +186,9 @@ impl Line {
         Typed::Nothing
     }
 
-    /// Removes the last character, also from the screen. Answers whether there was one.
+    /// Removes the last character, also from the screen. Returns whether there was one.
     fn rub_out(&mut self, echo: &mut Output) -> bool {
-        // A character of UTF-8 ends with continuation bytes (10xxxxxx) after its first byte.
+        // A UTF-8 character ends with continuation bytes (10xxxxxx) after its first byte.
         while self.edit.pop_if(|last| *last & 0xc0 == 0x80).is_some() {}
         let Some(byte) = self.edit.pop() else { return false };
         let columns = if byte < 32 && byte != b'\t' { 2 } else { 1 };
@@ -198,13 +198,13 @@ impl Line {
         true
     }
 
-    /// Whether there is something to read.
+    /// Returns whether there is something to read.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Takes what a reader gets who has room for `max` bytes: in canonical mode up to the end of a line, or nothing at
-    /// the end of the input; in raw mode whatever there is.
+    /// Takes the input for a reader that has room for `max` bytes: in canonical mode up to the end of a line, or
+    /// nothing at the end of the input; in raw mode whatever there is.
     pub fn read(&mut self, max: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < max {
@@ -215,7 +215,7 @@ impl Line {
                         break;
                     }
                 }
-                // Bytes before the end are an answer of their own; the next reader sees the end.
+                // Bytes before the end are a reply of their own; the next reader sees the end.
                 Some(Item::End) if !bytes.is_empty() => {
                     self.ready.push_front(Item::End);
                     break;
@@ -227,7 +227,7 @@ impl Line {
         bytes
     }
 
-    /// Puts back what [`read`](Self::read) has given for a reader who is not there any more.
+    /// Puts back what [`read`](Self::read) has returned for a reader that has gone.
     pub fn put_back(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             self.ready.push_front(Item::End);

@@ -1,4 +1,4 @@
-//! The console server: the driver of the serial port, and a terminal in front of it. What it does:
+//! The console server drives the serial port, with a terminal in front of it. Its interface and policy:
 //! docs/manual/servers.md; the terminal: `terminal.rs`.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -9,7 +9,7 @@ mod uart;
 
 tench::entry!(main);
 
-/// Sets the serial port up, and answers requests and interrupts for ever.
+/// Sets the serial port up, and serves requests and interrupts for ever.
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),

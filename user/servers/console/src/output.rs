@@ -1,4 +1,4 @@
-//! Bytes on their way to the line.
+//! The output buffer in front of the serial line.
 
 use alloc::collections::VecDeque;
 
@@ -7,44 +7,44 @@ pub struct Output {
     bytes: VecDeque<u8>,
     limit: usize,
     last: u8,
-    /// Bytes that were taken so far.
+    /// Number of bytes sent so far.
     taken: u64,
 }
 
 impl Output {
-    /// An empty buffer for `limit` bytes.
+    /// Returns an empty buffer for `limit` bytes.
     pub fn new(limit: usize) -> Output {
         Output { bytes: VecDeque::with_capacity(limit), limit, last: 0, taken: 0 }
     }
 
-    /// A buffer from which so many bytes were taken, and which holds these.
+    /// Returns a buffer that contains `bytes` and from which `taken` bytes have been sent.
     pub fn resume(limit: usize, taken: u64, bytes: &[u8]) -> Output {
         let mut output = Output { taken, last: bytes.last().copied().unwrap_or(0), ..Output::new(limit) };
         output.bytes.extend(bytes.iter().take(limit));
         output
     }
 
-    /// Bytes that were taken so far.
+    /// Returns the number of bytes sent so far.
     pub const fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Bytes on their way, in order.
+    /// Returns the buffered bytes, in order.
     pub fn waiting(&self) -> impl ExactSizeIterator<Item = &u8> {
         self.bytes.iter()
     }
 
-    /// The next byte for the line.
+    /// Returns the next byte to be sent.
     pub fn front(&self) -> Option<u8> {
         self.bytes.front().copied()
     }
 
-    /// Whether `text` fits, however many line feeds are in it.
+    /// Returns whether `text` fits, however many line feeds are in it.
     pub fn has_room_for(&self, text: &[u8]) -> bool {
         self.bytes.len() + 2 * text.len() <= self.limit
     }
 
-    /// Appends text. What does not fit is dropped; who must not lose anything asks for room first.
+    /// Appends text. What does not fit is dropped; a caller that must not lose anything checks for room first.
     pub fn write(&mut self, text: &[u8]) {
         for &byte in text {
             if byte == b'\n' && self.last != b'\r' {
@@ -61,17 +61,17 @@ impl Output {
         }
     }
 
-    /// Whether what was written so far, gone or not, ends in the middle of a line.
+    /// Returns whether the text written so far, sent or not, ends in the middle of a line.
     pub const fn is_mid_line(&self) -> bool {
         !matches!(self.last, 0 | b'\n')
     }
 
-    /// Takes the next byte for the line.
+    /// Removes the next byte to be sent.
     pub fn pop(&mut self) -> Option<u8> {
         self.bytes.pop_front().inspect(|_| self.taken += 1)
     }
 
-    /// Whether everything has gone to the line.
+    /// Returns whether everything has been sent.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

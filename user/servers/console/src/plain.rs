@@ -1,14 +1,14 @@
-//! What the terminal is sent of what ordinary programs write: text, and nothing that a terminal obeys.
+//! The filter for the output of ordinary programs: it passes text, and nothing that a terminal obeys.
 //!
-//! A terminal carries out what follows an escape character, or a control character beyond ASCII: it moves, deletes what
-//! others have written, answers questions as if somebody had typed. So of a program without the power for that only
+//! A terminal obeys what follows an escape character, or a control character beyond ASCII: it moves the cursor, deletes
+//! other programs' text, or sends replies as if they had been typed. So from a program without the power for that only
 //! characters reach it, with the end of the line, tabulator, carriage return and backspace. Control characters are
-//! shown as `^[`, what is no UTF-8 and the control characters from U+0080 on as U+FFFD.
+//! shown as `^[`; invalid UTF-8 and the control characters from U+0080 on are shown as U+FFFD.
 //!
-//! A character may come in several writes, with those of other programs between them. Its bytes wait here until it is
-//! whole: a terminal would take them together with what comes next, whoever wrote that. Where they wait is shared by
-//! families ([`allows`]): who has no place more takes that of his family's oldest beginning, and the oldest of all if
-//! his family has none. So nobody keeps others out, not even with the beginnings of processes that have ended.
+//! A character may come in several writes, with those of other programs between them. Its bytes are held here until it
+//! is complete: a terminal would combine them with the next bytes, whichever program wrote those. The entries for this
+//! are shared by families ([`allows`]): a family that has used up its quota replaces its own oldest entry, or the
+//! oldest of all if it has none. So no family can keep others out, not even with entries of processes that have ended.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -16,15 +16,15 @@ use alloc::vec::Vec;
 use tench_places::{Client, allows};
 use tench_protocol::ArrayVec;
 
-/// The beginning of a character: at most three bytes, of the four of the longest.
+/// Beginning of a character: at most three of the four bytes of the longest.
 pub type Beginning = ArrayVec<u8, 3>;
 
-/// Processes of which the beginning of a character can wait.
+/// Maximum number of processes of which an incomplete character is held.
 const MAX_BEGINNINGS: usize = 64;
 
-/// What waits to become whole characters.
+/// The incomplete characters.
 pub struct Plain {
-    /// The oldest first.
+    /// Entries, oldest first.
     beginnings: Vec<(Client, Beginning)>,
 }
 
@@ -35,8 +35,8 @@ impl Default for Plain {
 }
 
 impl Plain {
-    /// Returns what is shown of the text that a process writes, and the beginning of a character at its end, which is
-    /// to be [kept](Self::keep) if the text is accepted.
+    /// Returns what is shown of the text that a process writes, and the incomplete character at its end, which is to be
+    /// [kept](Self::keep) if the text is accepted.
     pub fn show<'t>(&self, process: u64, text: &'t [u8]) -> (Cow<'t, [u8]>, Beginning) {
         let beginning = self.beginnings.iter().find(|(known, _)| known.process == process);
         if beginning.is_none() && text.iter().all(|byte| is_plain(*byte)) {
@@ -59,7 +59,7 @@ impl Plain {
         (Cow::Owned(shown), left)
     }
 
-    /// Keeps the beginning of a character of a process, in the place of what was kept of it before.
+    /// Stores a process's incomplete character, in place of the one before.
     pub fn keep(&mut self, client: Client, beginning: Beginning) {
         let place = self.beginnings.iter().position(|(known, _)| known.process == client.process);
         match (place, beginning.is_empty()) {
@@ -73,7 +73,7 @@ impl Plain {
         }
     }
 
-    /// Sees to it that there is a place for one more of a family.
+    /// Makes room for one more entry of a family.
     fn make_room(&mut self, family: u64) {
         let is_its = |(client, _): &(Client, Beginning)| client.family == family;
         let own = self.beginnings.iter().filter(|kept| is_its(kept)).count();
@@ -83,18 +83,18 @@ impl Plain {
         }
     }
 
-    /// A process has ended: nothing will become whole any more.
+    /// Drops the incomplete character of an ended process.
     pub fn forget(&mut self, process: u64) {
         self.beginnings.retain(|(known, _)| known.process != process);
     }
 }
 
-/// Returns whether a byte is a character that is shown as it is, whatever stands before it.
+/// Returns whether a byte is a character that is shown as it is, whatever is before it.
 const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t' | b'\r' | 8)
 }
 
-/// Returns whether a character may still become of these bytes at the end of a text.
+/// Returns whether these bytes at the end of a text may be the beginning of a character.
 fn is_beginning(bytes: &[u8]) -> bool {
     core::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

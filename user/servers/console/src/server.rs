@@ -1,4 +1,4 @@
-//! Requests and interrupts.
+//! Requests and interrupts of the console server.
 
 use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::{Watch, missed_signals};
@@ -16,30 +16,30 @@ use tench_sys::{
 
 use crate::uart::Uart;
 
-/// The frame with the device's registers: first of what the system description gives.
+/// Frame with the device's registers: the first extra capability of the system description.
 const REGISTERS: Cap<Frame> = Cap::new(slot::EXTRA);
-/// The device's interrupt line: second of what the system description gives.
+/// The device's interrupt line: the second extra capability.
 const INTERRUPT: Cap<Interrupt> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
-/// Threads that can wait.
+/// Maximum number of threads that can wait.
 const MAX_WAITERS: usize = 256;
-/// Waits that are checked when a request finds no place, or a process has ended. Few, because the device may signal
-/// meanwhile and make the rest as urgent as the console.
+/// Number of waits that are checked when a request finds no room, or a process has ended. Few, because the device may
+/// signal meanwhile and make the rest of the check as urgent as the console.
 const LOOKS: usize = 8;
-/// Nanoseconds of a [pause](Pace) between reads that end because their time is up.
+/// Nanoseconds of a [pause](Pace) between expired reads that are ended.
 const PAUSE: u64 = 250_000;
-/// Bytes for what is kept, if nobody says it.
+/// Bytes of persistent state, if the system description gives none.
 const MEMORY: u64 = 64 * 1024;
 
-/// Somebody who waits.
+/// A waiting thread.
 enum Waiter {
-    /// For input.
+    /// The thread waits for input.
     Reader(Pending<Bytes<'static, MAX_TEXT>, Error>),
-    /// Until output has gone.
+    /// The thread waits until output has been sent.
     Writer(Pending<(), Error>),
 }
 
 impl Waiter {
-    /// Whether nobody waits any more.
+    /// Returns whether the thread no longer waits.
     fn has_gone(&self, watch: Watch) -> bool {
         match self {
             Waiter::Reader(pending) => watch.has_gone(pending),
@@ -47,7 +47,7 @@ impl Waiter {
         }
     }
 
-    /// Nobody waits any more.
+    /// Releases the reply object of a thread that no longer waits.
     fn forget(self, replies: &mut Replies) {
         match self {
             Waiter::Reader(pending) => replies.forget(pending),
@@ -60,18 +60,18 @@ impl Waiter {
 pub struct Server {
     uart: Uart,
     terminal: Terminal<Waiter>,
-    /// What Ctrl-C signals; it lies in a slot that is kept.
+    /// Notification that Ctrl-C signals, in a persistent slot.
     interrupt: Option<Cap<Notification>>,
-    /// What Ctrl-Z signals; it lies in another.
+    /// Notification that Ctrl-Z signals, in a persistent slot.
     suspend: Option<Cap<Notification>>,
     kept: Kept<Window>,
-    /// As it is kept.
+    /// Ownership, as in the persistent state.
     ownership: Ownership,
-    /// The slots that are kept.
+    /// The persistent slots.
     slots: [CapAddress; 2],
-    /// Who still waits.
+    /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
-    /// How many of those whose time is up are told at a time.
+    /// Limits how many expired reads are ended at a time.
     pace: Pace,
 }
 
@@ -104,7 +104,7 @@ impl Server {
         })
     }
 
-    /// Answers requests and interrupts for ever.
+    /// Serves requests and interrupts for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1, 1);
         loop {
@@ -117,17 +117,17 @@ impl Server {
             }
             self.expire();
             self.send();
-            // What the device signals may be lost to the watch.
+            // The check for waiting threads may have lost a signal of the device.
             while missed_signals() != 0 {
                 self.take_interrupt();
             }
-            // Before anybody is told that it was done.
+            // The state must be saved before the reply says that it is done.
             self.keep();
             self.deliver(&mut port);
         }
     }
 
-    /// Returns how the server waits for what comes next: not at all, while there is something to do.
+    /// Returns how the server waits for the next event: not at all, while there is something to do.
     fn next_wait(&self) -> Wait {
         if self.terminal.has_room() {
             return Wait::until(Instant::from_ticks(0));
@@ -136,9 +136,9 @@ impl Server {
         deadline.map_or(Wait::FOREVER, |deadline| Wait::until(Instant::from_ticks(deadline)))
     }
 
-    /// Ends some of the reads whose time is up.
+    /// Ends some of the expired reads.
     fn expire(&mut self) {
-        // The time is of interest only to those who wait for it.
+        // The clock is read only if some wait has a deadline.
         if self.terminal.next_deadline().is_none() {
             return;
         }
@@ -148,7 +148,7 @@ impl Server {
         }
     }
 
-    /// Keeps what must not be lost when the server is started again.
+    /// Saves the state that must survive a restart.
     fn keep(&mut self) {
         self.kept.set_output(&self.terminal.output);
         let ownership = self.terminal.ownership();
@@ -158,7 +158,7 @@ impl Server {
         }
     }
 
-    /// The device has received something, or has room to send.
+    /// Handles the device's interrupt: it has received something, or has room to send.
     fn take_interrupt(&mut self) {
         self.uart.clear_interrupts();
         while let Some(byte) = self.uart.receive() {
@@ -170,18 +170,18 @@ impl Server {
         let _ = INTERRUPT.acknowledge();
     }
 
-    /// Tells whoever controls the foreground process of a key.
+    /// Signals a key to the process that controls the foreground process.
     fn signal(&self, key: Option<Key>) {
         let signalled = match key {
             None => None,
             Some(Key::Interrupt) => self.interrupt,
             Some(Key::Suspend) => self.suspend,
         };
-        // Who is not there any more cannot be signalled.
+        // If that process has ended, there is nothing to signal.
         let _ = signalled.map(Cap::<Notification>::signal);
     }
 
-    /// Sends what the device has room for, and asks for an interrupt if more is to come.
+    /// Sends what the device has room for, and requests an interrupt if more is to come.
     fn send(&mut self) {
         while self.uart.can_send() {
             let Some(byte) = self.terminal.output.front() else { break };
@@ -193,12 +193,12 @@ impl Server {
         self.uart.want_transmit_interrupt(!self.terminal.output.is_empty());
     }
 
-    /// Answers those who need not wait any more. The last of them is answered together with the next receive, unless
-    /// the request at hand is.
+    /// Replies to threads that need not wait any more. The last reply is sent together with the next receive, unless
+    /// the reply to the current request is.
     fn deliver(&mut self, port: &mut Port) {
         while let Some((waiter, answer)) = self.terminal.next_answer() {
             match (waiter, answer) {
-                // Whether input has arrived must be known: otherwise it is for the next reader.
+                // Delivery must be known: input that does not arrive is for the next reader.
                 (Waiter::Reader(pending), Answer::Input(bytes)) => {
                     let told = port.replies.answer(pending, &Ok(Bytes::first_of(&bytes)));
                     if told == Err(Refusal::NoCaller) {
@@ -213,14 +213,14 @@ impl Server {
         }
     }
 
-    /// Keeps what a key signals from now on, in its slot.
+    /// Stores the notification that a key signals from now on, in its slot.
     fn keep_signal(slot: CapAddress, notification: Cap<Notification>) -> Option<Cap<Notification>> {
-        // What lay there is of no use any more; nothing may have lain there.
+        // The slot's old content is of no use any more; the slot may also be empty.
         let _ = OWN_SPACE.delete_at(slot);
         notification.copy_to(slot).ok()
     }
 
-    /// Keeps a request for the terminal.
+    /// Keeps a request for a later reply of the terminal.
     fn keep_request<T>(&mut self, caller: Caller, mut later: Later<'_, T, Error>) -> Result<Pending<T, Error>, Error> {
         if !self.terminal.may_wait(caller) || self.terminal.is_looking(caller.family) {
             let watch = self.watch;
@@ -231,17 +231,17 @@ impl Server {
             }
             gone.into_iter().for_each(|waiter| waiter.forget(later.others()));
         }
-        // As much again stays for what is typed, and for those who end.
+        // As much again stays for typed input, and for processes that end.
         memory::reserve_heap(2 * GROWTH).map_err(|_| Error::Full)?;
         later.keep().map_err(|_| Error::Full)
     }
 
-    /// Forgets what keys signal.
+    /// Forgets which notifications keys signal.
     fn forget_signals(&mut self) {
         let signals = [self.interrupt.take(), self.suspend.take()];
         self.terminal.set_suspends(false);
         for (slot, _) in self.slots.iter().zip(signals).filter(|(_, signal)| signal.is_some()) {
-            // It is there, unless whoever gave it has ended.
+            // The slot is not empty, unless the process that gave the capability has ended.
             let _ = OWN_SPACE.delete_at(*slot);
         }
     }
@@ -331,7 +331,7 @@ impl ConsoleService for Server {
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<(), Error> {
         let (waiters, was_owner) = self.terminal.process_ended(process);
         waiters.into_iter().for_each(|waiter| waiter.forget(replies));
-        // Others may have asked in its name since, or in that of one that ended before, and be gone.
+        // Requests in its name, or in that of a process that ended before, may have come since and been given up.
         let watch = self.watch;
         let gone = self.terminal.take_out_any(LOOKS, |waiter| waiter.has_gone(watch));
         gone.into_iter().for_each(|waiter| waiter.forget(replies));
@@ -349,7 +349,7 @@ impl ConsoleService for Server {
     }
 }
 
-/// Whether a notification lies in a slot.
+/// Returns whether a slot contains a notification.
 fn is_notification(slot: CapAddress) -> bool {
     OWN_SPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Notification)
 }

@@ -1,4 +1,4 @@
-//! Who reads, who waits, and who says so.
+//! The terminal: its readers, writers, and ownership.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,24 +15,24 @@ use crate::line::{Line, Typed};
 use crate::output::Output;
 use crate::plain::Plain;
 
-/// Bytes that writers can be ahead of the line.
+/// Maximum number of bytes that writers can be ahead of the line.
 pub const OUTPUT_LIMIT: usize = 8000;
-/// Bytes of heap that a request or an input may need, with at most 256 threads that wait: beside what the terminal has
-/// from its beginning on. A test counts.
+/// Bytes of heap that a request or an input may need, with at most 256 waiting threads, besides what the terminal
+/// allocates at its start. A test counts.
 pub const GROWTH: usize = 30 << 10;
-/// Texts that are looked at in one go, whether their writers still wait.
+/// Number of waiting texts checked at a time for writers that have given up.
 const TEXTS: usize = 8;
 
-/// A thread that waits for input. `R` is what it takes to answer.
+/// A thread that waits for input. `R` is what it takes to reply.
 struct Reader<R> {
     client: Client,
     max: usize,
-    /// When it waits no more, if ever.
+    /// Deadline of the read, if it has one.
     deadline: Option<Instant>,
     reply: R,
 }
 
-/// A key that is for whoever controls the foreground process.
+/// A key that is signalled to the process that controls the foreground process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// Ctrl-C.
@@ -48,7 +48,7 @@ struct Writer<R> {
     reply: R,
 }
 
-/// An answer to somebody who waited.
+/// A reply to a waiting thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A read: these bytes.
@@ -59,29 +59,29 @@ pub enum Answer {
     Done,
 }
 
-/// The terminal. `R` is what it takes to answer somebody later.
+/// The terminal. `R` is what it takes to reply to a waiter later.
 pub struct Terminal<R> {
     line: Line,
-    /// What goes to the line.
+    /// Output buffer.
     pub output: Output,
-    /// What ordinary programs write passes through this.
+    /// Filter for the output of ordinary programs.
     plain: Plain,
-    /// The process that says who reads; 0 if nobody does.
+    /// The process that controls who reads; 0 if none does.
     owner: u64,
-    /// The only process that reads; 0 if every one does.
+    /// The only process that reads; 0 if every process may.
     foreground: u64,
     readers: VecDeque<Reader<R>>,
     writers: VecDeque<Writer<R>>,
     drainers: Vec<(Client, R)>,
-    /// Answers that are due.
+    /// Replies that are due.
     answers: VecDeque<(R, Answer)>,
-    /// At which of each family [`take_out_some`](Self::take_out_some) goes on.
+    /// For each family, where [`take_out_some`](Self::take_out_some) continues.
     cursors: Cursors<usize>,
     limit: usize,
 }
 
 impl<R> Terminal<R> {
-    /// A terminal at which `limit` threads can wait.
+    /// Returns a terminal at which `limit` threads can wait.
     pub fn new(limit: usize) -> Terminal<R> {
         Terminal {
             line: Line::default(),
@@ -92,7 +92,7 @@ impl<R> Terminal<R> {
             readers: VecDeque::with_capacity(limit),
             writers: VecDeque::with_capacity(limit),
             drainers: Vec::with_capacity(limit),
-            // One who need not wait is answered, too.
+            // A thread that need not wait also gets its reply this way.
             answers: VecDeque::with_capacity(limit + 1),
             cursors: Cursors::new(),
             limit,
@@ -112,35 +112,36 @@ impl<R> Terminal<R> {
         allows(own, self.waiting(), self.limit)
     }
 
-    /// Everybody who waits: readers, writers, drainers.
+    /// Returns all waiting threads: readers, writers, drainers.
     fn waiters(&self) -> impl Iterator<Item = (&Client, &R)> + Clone {
         let readers = self.readers.iter().map(|reader| (&reader.client, &reader.reply));
         let writers = self.writers.iter().map(|writer| (&writer.client, &writer.reply));
         readers.chain(writers).chain(self.drainers.iter().map(|(client, reply)| (client, reply)))
     }
 
-    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no
-    /// more than so many, and at others the next time. What they have written and has had no room yet is lost, as if
-    /// they had not written it.
+    /// Removes waits of a family whose threads have stopped waiting without notice, as `has_gone` reports. Checks at
+    /// most `looks`, and others the next time. Text of theirs that has had no room yet is dropped, as if it had not
+    /// been written.
     pub fn take_out_some(&mut self, family: u64, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         self.take_out_among(family, looks, |client| client.family == family, has_gone)
     }
 
-    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is
-    /// looked at by nobody of its family.
+    /// Removes waits of any family in the same way: a wait in the name of an ended process is checked by nobody of its
+    /// family.
     pub fn take_out_any(&mut self, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
         self.take_out_among(EVERYBODY, looks, |_| true, has_gone)
     }
 
-    /// Returns whether [`take_out_some`](Self::take_out_some) has not yet looked at all of a family since it began. If
-    /// requests go on with it, so many places come back as if it had looked at all at once.
+    /// Returns whether [`take_out_some`](Self::take_out_some) has not yet checked all waits of a family since it began.
+    /// If requests continue it while that is so, as many waits are freed as if it had checked all at once.
     pub fn is_looking(&mut self, family: u64) -> bool {
         let place = self.cursors.take(family);
         place.into_iter().for_each(|place| self.cursors.put(family, place));
         place.is_some()
     }
 
-    /// Looks at some of those who are meant, whose cursor has this number, and takes out who has gone.
+    /// Checks some of the waits for which `is_meant` holds, from cursor `number` on, and removes those whose threads
+    /// have gone.
     fn take_out_among(
         &mut self,
         number: u64,
@@ -158,15 +159,15 @@ impl<R> Terminal<R> {
         if gone.is_empty() {
             return Vec::new();
         }
-        // Where they are among all.
+        // Positions among all waits.
         let meant = self.waiters().enumerate().filter(|(_, (client, _))| is_meant(client)).map(|(place, _)| place);
         let gone = meant.enumerate().filter(|(number, _)| gone.contains(number)).map(|(_, place)| place);
         let gone: Vec<usize> = gone.collect();
-        // The last first, so that the others stay where they are.
+        // Removal starts at the end, so that the other positions stay valid.
         gone.into_iter().rev().filter_map(|place| self.take_out_at(place)).collect()
     }
 
-    /// Takes out the waiter at a place among all.
+    /// Removes the wait at a position among all.
     fn take_out_at(&mut self, place: usize) -> Option<R> {
         let (readers, writers) = (self.readers.len(), self.writers.len());
         if place < readers {
@@ -178,7 +179,7 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// Takes out all of a process.
+    /// Removes all waits of a process.
     fn take_out_all(&mut self, process: u64) -> Vec<R> {
         let mut replies: Vec<R> = Vec::new();
         let readers = extract(&mut self.readers, |reader| reader.client.process == process);
@@ -190,7 +191,7 @@ impl<R> Terminal<R> {
         replies
     }
 
-    /// Takes a typed byte. Answers a key that has to be signalled.
+    /// Handles a typed byte. Returns a key that has to be signalled.
     pub fn typed(&mut self, byte: u8) -> Option<Key> {
         match self.line.typed(byte, &mut self.output) {
             Typed::Nothing => None,
@@ -219,7 +220,7 @@ impl<R> Terminal<R> {
         self.answers.extend(refused.into_iter().map(|reader| (reader.reply, Answer::Refused(error))));
     }
 
-    /// A thread wants to read, until a deadline if there is one.
+    /// Reads for a thread, which waits for input until the deadline if there is one.
     pub fn read(&mut self, client: Client, max: usize, deadline: Option<Instant>, reply: R) {
         if max == 0 {
             self.answers.push_back((reply, Answer::Input(Vec::new())));
@@ -231,9 +232,9 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// A thread wants to read what is there, and not to wait.
+    /// Reads for a thread what there is, without waiting.
     pub fn read_at_once(&mut self, client: Client, max: usize, reply: R) {
-        // Were somebody to read it before, he would have.
+        // If an earlier reader could have it, it would have been served.
         if max == 0 || self.line.is_ready() && self.may_read(&client) {
             self.read(client, max, None, reply);
         } else {
@@ -241,17 +242,17 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// Returns whether what is typed is for a client.
+    /// Returns whether typed input is for a client.
     const fn may_read(&self, client: &Client) -> bool {
         self.foreground == 0 || client.process == self.foreground
     }
 
-    /// When the first reader waits no more.
+    /// Returns the earliest deadline of a reader.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.readers.iter().filter_map(|reader| reader.deadline).min()
     }
 
-    /// Refuses one whose deadline has come. Returns whether there was one.
+    /// Refuses one reader whose deadline has passed. Returns whether there was one.
     pub fn expire_one(&mut self, now: Instant) -> bool {
         let is_over = |reader: &Reader<R>| reader.deadline.is_some_and(|deadline| deadline <= now);
         let Some(reader) = self.readers.iter().position(is_over).and_then(|place| self.readers.remove(place)) else {
@@ -261,8 +262,7 @@ impl<R> Terminal<R> {
         true
     }
 
-    /// A thread wants to write: as it is with the power for that, otherwise what is left of it for [ordinary
-    /// programs](Plain).
+    /// Writes for a thread: the text as it is if the client has the power for that, otherwise [filtered](Plain).
     pub fn write_with(&mut self, client: Client, powers: Powers, text: &[u8], reply: R) {
         if powers.contains(Powers::TERMINAL) {
             self.write(client, text, reply);
@@ -274,7 +274,7 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// A thread wants to write text as it is. Returns whether the text is accepted: written, or waiting for room.
+    /// Writes text as it is for a thread. Returns whether the text is accepted: written, or waiting for room.
     pub fn write(&mut self, client: Client, text: &[u8], reply: R) -> bool {
         if self.writers.is_empty() && self.output.has_room_for(text) {
             self.output.write(text);
@@ -294,7 +294,7 @@ impl<R> Terminal<R> {
         self.writers.front().is_some_and(|writer| self.output.has_room_for(&writer.text))
     }
 
-    /// A thread wants to know when everything written has gone.
+    /// Lets a thread wait until everything written has been sent.
     pub fn drain(&mut self, client: Client, reply: R) {
         if !self.may_wait(client) {
             self.answers.push_back((reply, Answer::Refused(Error::Full)));
@@ -303,9 +303,8 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// Bytes have left the buffer, perhaps all: lets waiting writers on, or some of them. The text of one for whom
-    /// `has_gone` holds is lost, as if he had not written it: otherwise texts that nobody waits for would come before
-    /// those of others.
+    /// Lets waiting writers go on, or some of them, after bytes were sent, perhaps all. A text whose writer `has_gone`
+    /// is dropped, as if it had not been written: otherwise abandoned texts would come before those of others.
     pub fn sent(&mut self, mut has_gone: impl FnMut(&R) -> bool) {
         for _ in 0..TEXTS {
             let has_room = |writer: &mut Writer<R>| self.output.has_room_for(&writer.text);
@@ -320,7 +319,7 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// Hands input to those who may have it, in the order in which they came.
+    /// Gives input to readers that may have it, in the order of their arrival.
     fn serve(&mut self) {
         while self.line.is_ready() {
             let Some(index) = self.readers.iter().position(|reader| self.may_read(&reader.client)) else { return };
@@ -331,24 +330,24 @@ impl<R> Terminal<R> {
         }
     }
 
-    /// The next answer that is due.
+    /// Returns the next reply that is due.
     pub fn next_answer(&mut self) -> Option<(R, Answer)> {
         self.answers.pop_front()
     }
 
-    /// Input that was answered to somebody who is not there any more is for the next one.
+    /// Returns input of a reply that did not arrive to the next reader.
     pub fn undelivered(&mut self, bytes: &[u8]) {
         self.line.put_back(bytes);
         self.serve();
     }
 
-    /// The mode, the foreground process, and whether the output so far ends in the middle of a line.
+    /// Returns the mode, the foreground process, and whether the output so far ends in the middle of a line.
     pub fn mode(&self) -> (Mode, u64, bool) {
         (self.line.mode(), self.foreground, self.output.is_mid_line())
     }
 
-    /// A terminal at which `limit` threads can wait, and which goes on as another ended: with the text that was
-    /// accepted, and, if anybody had said it, whose it is.
+    /// Returns a terminal at which `limit` threads can wait, and which continues after a restart: with the text that
+    /// was accepted, and with the ownership if it was set.
     pub fn resumed<M: Lasting>(limit: usize, kept: &Kept<M>) -> Terminal<R> {
         let mut terminal = Terminal::new(limit);
         terminal.output = kept.output(OUTPUT_LIMIT);
@@ -360,12 +359,12 @@ impl<R> Terminal<R> {
         terminal
     }
 
-    /// Whose the terminal is.
+    /// Returns the ownership of the terminal.
     pub const fn ownership(&self) -> Ownership {
         Ownership { mode: self.line.mode(), owner: self.owner, foreground: self.foreground }
     }
 
-    /// Sets the mode. Answers a key that has to be signalled.
+    /// Sets the mode. Returns a key that has to be signalled.
     pub fn set_mode(&mut self, process: u64, powers: Powers, mode: Mode) -> Result<Option<Key>, Error> {
         self.check_control(process, powers)?;
         let key = match self.line.set_mode(mode) {
@@ -383,7 +382,7 @@ impl<R> Terminal<R> {
         Ok(key)
     }
 
-    /// Sets who reads. Who asks owns the terminal from then on.
+    /// Sets who reads. The caller owns the terminal from then on.
     pub fn set_foreground(&mut self, process: u64, powers: Powers, foreground: u64) -> Result<(), Error> {
         self.check_control(process, powers)?;
         self.owner = process;
@@ -392,21 +391,21 @@ impl<R> Terminal<R> {
         Ok(())
     }
 
-    /// Returns whether a process may say who reads, and how. Fails with `NotYours` if the terminal is another's, and if
-    /// it is nobody's and the process has no power to take it. (If the power took it from its owner, two shells would
-    /// edit one line.)
+    /// Checks that a process may control who reads, and how. Fails with `NotYours` if another process owns the
+    /// terminal, or if none does and the process lacks the power to take it. (If the power could take it from its
+    /// owner, two shells would edit one line.)
     pub fn check_control(&self, process: u64, powers: Powers) -> Result<(), Error> {
         let may = if self.owner == 0 { powers.contains(Powers::TERMINAL) } else { self.owner == process };
         if may { Ok(()) } else { Err(Error::NotYours) }
     }
 
-    /// Forgets what a process waited for, and gives free what it owned. Answers the replies that nobody waits for any
-    /// more, and whether the process was the owner.
+    /// Removes an ended process's waits, and frees what it owned. Returns the replies that nobody waits for any more,
+    /// and whether the process was the owner.
     pub fn process_ended(&mut self, process: u64) -> (Vec<R>, bool) {
         let replies = self.take_out_all(process);
         self.plain.forget(process);
         if self.foreground == process {
-            // Not everybody: what is typed now is not for a program in the background.
+            // Not every process: what is typed now is not for a program in the background.
             self.foreground = self.owner;
         }
         let owned = self.owner == process;
@@ -420,7 +419,7 @@ impl<R> Terminal<R> {
     }
 }
 
-/// Takes the elements out for which `is_wanted` holds; the others keep their order.
+/// Removes the elements for which `is_wanted` holds; the others keep their order.
 fn extract<T>(queue: &mut VecDeque<T>, is_wanted: impl FnMut(&T) -> bool) -> Vec<T> {
     let (wanted, others): (Vec<T>, Vec<T>) = queue.drain(..).partition(is_wanted);
     queue.extend(others);

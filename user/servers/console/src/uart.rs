@@ -1,7 +1,7 @@
-//! Arm's PrimeCell UART (PL011), as far as a terminal needs it.
+//! Driver of Arm's PrimeCell UART (PL011), as far as a terminal needs it.
 //!
 //! Received bytes raise an interrupt. Sent bytes go straight into the transmit FIFO while there is room; when it is
-//! full, its interrupt says when there is room again. The line's speed is left as the machine set it up.
+//! full, an interrupt tells when there is room again. The line's speed is left as the machine set it up.
 
 use tench::memory::{Error, Window};
 use tench_abi::memory::PAGE_BITS;
@@ -36,9 +36,9 @@ mod interrupt {
 const EIGHT_BITS_WITH_FIFOS: u32 = 0b11 << 5 | 1 << 4;
 /// `CONTROL`: on, sending and receiving.
 const ENABLED: u32 = 1 | 1 << 8 | 1 << 9;
-/// Bits of `DATA` that are the byte; others say what was wrong with it.
+/// The byte's bits in `DATA`; the others are error flags.
 const BYTE: u32 = 0xff;
-/// Times that the last byte is looked for before one stops waiting: many times longer than a FIFO takes to empty.
+/// Maximum number of polls for the last byte: many times more than an emptying FIFO needs.
 const MAX_POLLS: u32 = 1_000_000;
 
 /// The device.
@@ -62,7 +62,7 @@ impl Uart {
         self.registers.read32(register::FLAGS) & flag != 0
     }
 
-    /// A received byte, if there is one.
+    /// Returns a received byte, if there is one.
     pub fn receive(&self) -> Option<u8> {
         if self.has_flag(flag::RECEIVE_EMPTY) {
             None
@@ -71,17 +71,17 @@ impl Uart {
         }
     }
 
-    /// Whether a byte can be sent now.
+    /// Returns whether a byte can be sent now.
     pub fn can_send(&self) -> bool {
         !self.has_flag(flag::TRANSMIT_FULL)
     }
 
-    /// Sends a byte, for which there is room.
+    /// Sends a byte, for which there must be room.
     pub fn send(&self, byte: u8) {
         self.registers.write32(register::DATA, u32::from(byte));
     }
 
-    /// Waits until the last byte has left, which takes as long as the FIFO is deep.
+    /// Waits until the last byte has been sent, for as long as a full FIFO takes.
     pub fn flush(&self) {
         for _ in 0..MAX_POLLS {
             if !self.has_flag(flag::BUSY) {
@@ -91,14 +91,14 @@ impl Uart {
         }
     }
 
-    /// Says whether there should be an interrupt when there is room to send. Received bytes always raise one.
+    /// Enables or disables the interrupt for room to send. Received bytes always raise one.
     pub fn want_transmit_interrupt(&self, wanted: bool) {
         let receive = interrupt::RECEIVE | interrupt::RECEIVE_TIMEOUT;
         let mask = if wanted { receive | interrupt::TRANSMIT } else { receive };
         self.registers.write32(register::INTERRUPT_MASK, mask);
     }
 
-    /// Takes back the device's interrupt, before its cause is dealt with: what comes meanwhile raises another one.
+    /// Clears the device's interrupt. This comes before its cause is handled: later events raise another one.
     pub fn clear_interrupts(&self) {
         self.registers.write32(register::INTERRUPT_CLEAR, interrupt::ALL);
     }

@@ -1,4 +1,4 @@
-//! How much heap the terminal needs for one request or one typed byte: what the server keeps in reserve is enough.
+//! Tests that the heap reserved by the server suffices for any one request or typed byte.
 
 use tench_console::terminal::{GROWTH, Terminal};
 use tench_console_client::protocol::{MAX_TEXT, Mode};
@@ -17,7 +17,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut most = 0;
     let mut count = |bytes: usize| most = most.max(bytes);
     let text = [b'a'; MAX_TEXT];
-    // Some write until their texts have to wait, some wait for input, and one for the end of it all.
+    // Some write until their texts have to wait, some wait for input, and one waits until everything is sent.
     let mut number = 0;
     while number < WAITERS {
         count(peak(|| terminal.write(Client::alone(number % 3), &text, number)).1);

@@ -1,4 +1,4 @@
-//! What the console keeps when it is started again.
+//! Tests of the console's persistent state.
 
 use proptest::prelude::*;
 use tench::server::Fragile;
@@ -10,7 +10,7 @@ use tench_places::Client;
 use tench_protocol::Powers;
 
 proptest! {
-    /// Of what was said to be kept, everything that has not left for the line is there; and nothing else but more.
+    /// All text that was saved and has not been sent is there; there may be more, but nothing else.
     #[test]
     fn no_accepted_byte_is_lost(
         steps in prop::collection::vec((prop::collection::vec(b'a'..=b'z', 0..20), 0..25usize), 1..40),
@@ -39,7 +39,7 @@ proptest! {
         prop_assert!(line.starts_with(&accepted), "{line:?} begins with {accepted:?}");
     }
 
-    /// What the owner was told stays, however far the next one came.
+    /// The saved ownership is the last that was reported as done, or a later one that was under way.
     #[test]
     fn whose_the_terminal_is_was_said_by_the_last_or_the_one_before(
         steps in prop::collection::vec((0..9u64, 0..9u64, any::<bool>()), 1..8),
@@ -59,8 +59,7 @@ proptest! {
         }
     }
 
-    /// Text that was accepted is there after each of the writes that keep it, whoever owns the terminal, and if nobody
-    /// does.
+    /// Accepted text is there after each of the writes that save it, whoever owns the terminal, and if nobody does.
     #[test]
     fn a_terminal_goes_on_with_its_text_whoever_owns_it(
         steps in prop::collection::vec((prop::collection::vec(b'a'..=b'z', 1..30), prop::option::of(1..5u64)), 1..12),
@@ -78,7 +77,7 @@ proptest! {
             if said {
                 kept.set_ownership(terminal.ownership());
             }
-            // Whoever said it last is the owner then or not yet.
+            // The last process to claim the terminal is the owner then, or not yet.
             next = if said { who } else { owner };
             if memory.left == 0 {
                 break;

@@ -1,4 +1,4 @@
-//! What the terminal gets of what ordinary programs write.
+//! Tests of what the terminal gets of the output of ordinary programs.
 
 use proptest::prelude::*;
 use tench_console::terminal::Terminal;
@@ -7,7 +7,7 @@ use tench_protocol::Powers;
 
 const WITHOUT: Powers = Powers::all().difference(Powers::TERMINAL);
 
-/// What has left for the line since this was asked last.
+/// Returns what has been sent since the last call.
 fn sent(terminal: &mut Terminal<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(byte) = terminal.output.pop() {
@@ -18,7 +18,7 @@ fn sent(terminal: &mut Terminal<u64>) -> Vec<u8> {
     bytes
 }
 
-/// What the terminal gets if a program writes these texts one after another.
+/// Returns what the terminal gets if a program writes these texts one after another.
 fn shown(texts: &[&[u8]]) -> String {
     let mut terminal = Terminal::new(8);
     let mut bytes = Vec::new();
@@ -29,17 +29,17 @@ fn shown(texts: &[&[u8]]) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A terminal: it says what it would do besides showing characters.
+/// A terminal that reports what it would do besides showing characters.
 #[derive(Default)]
 struct Model {
-    /// Bytes of a character that is not whole.
+    /// Bytes of an incomplete character.
     begun: Vec<u8>,
     text: String,
 }
 
 impl Model {
-    /// Takes a byte from the line. Fails with what it obeys, if that is more than the end of a line, tabulator,
-    /// carriage return or backspace, or if it is no UTF-8, of which every terminal makes something else.
+    /// Takes a byte from the line. Fails if the terminal would obey it, unless it is the end of a line, tabulator,
+    /// carriage return or backspace, or if it is invalid UTF-8, which terminals treat differently.
     fn take(&mut self, byte: u8) -> Result<(), String> {
         if self.begun.is_empty() && (byte < b' ' && !b"\n\t\r\x08".contains(&byte) || byte == 0x7f) {
             return Err(format!("obeys {byte:#x}"));
@@ -82,7 +82,7 @@ fn nobody_completes_a_character_of_another() {
     terminal.write_with(Client::alone(7), Powers::TERMINAL, b"\x1b[m", 0);
     terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 0);
     assert_eq!(String::from_utf8(sent(&mut terminal)).unwrap(), "\u{fffd}\x1b[m½");
-    // Of a process that has ended nothing waits, whoever has its number.
+    // Nothing is held for a process that has ended, whoever has its number.
     terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
     terminal.process_ended(5);
     terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 0);
@@ -94,7 +94,7 @@ fn a_text_that_was_refused_changes_nothing() {
     let mut terminal = Terminal::new(3);
     terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
     while terminal.next_answer().is_some() {}
-    // The line is busy, and all places are taken.
+    // The line is busy, and all waits are taken.
     terminal.output.write(&[b'x'; 8000]);
     let refused = |terminal: &mut Terminal<u64>| {
         terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 1);
@@ -124,7 +124,7 @@ fn many_may_begin_characters() {
     assert_eq!(text.matches('\u{fffd}').count(), 35, "the oldest made room");
 }
 
-/// Beginnings of one family's processes once kept those of all others from becoming whole.
+/// Incomplete characters of one family's processes once kept those of all others from becoming complete.
 #[test]
 fn no_family_has_all_beginnings() {
     let mut terminal = Terminal::new(8);
@@ -139,7 +139,7 @@ fn no_family_has_all_beginnings() {
     assert_eq!(text, "\u{fffd}".repeat(75) + &"ü".repeat(24), "half of what others left");
 }
 
-/// What a program may write: any bytes, often those that terminals obey.
+/// Returns what a program may write: any bytes, often those that terminals obey.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         3 => "\\PC{0,8}".prop_map(String::into_bytes),

@@ -1,4 +1,4 @@
-//! The terminal: line discipline, echo, who reads.
+//! Tests of the terminal: line discipline, echo, ownership.
 
 use proptest::prelude::*;
 use tench_console::terminal::{Answer, Key, Terminal};
@@ -18,7 +18,7 @@ fn type_text(terminal: &mut Terminal<&'static str>, text: &[u8]) -> bool {
     text.iter().any(|&byte| terminal.typed(byte) == Some(Key::Interrupt))
 }
 
-/// What the terminal would show.
+/// Returns what the terminal would show.
 fn shown(terminal: &mut Terminal<&'static str>) -> String {
     let bytes: Vec<u8> = std::iter::from_fn(|| terminal.output.pop()).collect();
     terminal.sent(|_| false);
@@ -29,7 +29,7 @@ fn input(text: &str) -> Answer {
     Answer::Input(text.as_bytes().to_vec())
 }
 
-/// What one reader gets for `typed` in canonical mode.
+/// Returns what one reader gets for `typed` in canonical mode.
 fn line(typed: &[u8]) -> String {
     let mut terminal = terminal();
     terminal.read(Client::alone(SHELL), 100, None, "r");
@@ -144,7 +144,7 @@ fn only_the_foreground_reads() {
 fn the_terminal_is_its_owners_and_if_nobody_has_it_the_power_takes_it() {
     let mut terminal = terminal();
     let without = Powers::all().difference(Powers::TERMINAL);
-    // Nobody has it, and still not everybody takes it. (The process 0 is nobody.)
+    // Nobody owns it, and still not every process may take it. (Process 0 is nobody.)
     for process in [0, CHILD] {
         assert_eq!(terminal.set_foreground(process, without, process), Err(Error::NotYours));
         assert_eq!(terminal.set_mode(process, without, Mode::Raw), Err(Error::NotYours));
@@ -157,7 +157,7 @@ fn the_terminal_is_its_owners_and_if_nobody_has_it_the_power_takes_it() {
     assert_eq!(terminal.process_ended(SHELL), (vec![], true));
     assert_eq!(terminal.mode(), (Mode::Canonical, 0, false));
     terminal.set_foreground(CHILD, Powers::TERMINAL, CHILD).unwrap();
-    // The power takes it from nobody who has it.
+    // The power does not take it from its owner.
     assert_eq!(terminal.set_foreground(SHELL, Powers::TERMINAL, 0), Err(Error::NotYours));
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw), Err(Error::NotYours));
     assert_eq!(terminal.check_control(SHELL, Powers::TERMINAL), Err(Error::NotYours));
@@ -199,7 +199,7 @@ fn control_z_is_a_key_if_somebody_wants_it() {
     type_text(&mut terminal, b"given up");
     assert_eq!(terminal.typed(26), Some(Key::Suspend));
     assert_eq!(shown(&mut terminal), "^Z\r\ngiven up^Z\r\n");
-    // Who reads goes on reading when it goes on.
+    // A suspended reader goes on reading when it is resumed.
     type_text(&mut terminal, b"x\r");
     assert_eq!(terminal.next_answer(), Some(("second", input("x\n"))));
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
@@ -217,7 +217,7 @@ fn control_c_before_the_mode_changes_is_not_lost() {
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(None));
     terminal.read(Client::alone(SHELL), 100, None, "r");
     assert_eq!(terminal.next_answer(), Some(("r", input("x\n"))));
-    // Ctrl-Z likewise, if it is a key; lines and the end of the input are what they are for the next reader.
+    // Ctrl-Z likewise, if it is a key; lines and the end of the input are treated as such for the next reader.
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     type_text(&mut terminal, b"\x1a");
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(None));
@@ -261,7 +261,7 @@ fn who_does_not_wait_gets_what_is_there() {
     type_text(&mut terminal, b"x\r");
     terminal.read_at_once(Client::alone(SHELL), 100, "now");
     assert_eq!(terminal.next_answer(), Some(("now", input("x\n"))));
-    // What is for the process in the foreground is not for others.
+    // Input for the process in the foreground is not for others.
     terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
     type_text(&mut terminal, b"y\r");
     terminal.read_at_once(Client::alone(SHELL), 100, "now");
@@ -270,7 +270,7 @@ fn who_does_not_wait_gets_what_is_there() {
     assert_eq!(terminal.next_answer(), Some(("child", input("y\n"))));
 }
 
-/// However many wait, a request looks at a few, and the next at others.
+/// However many wait, a request checks a few waits, and the next one others.
 #[test]
 fn those_who_gave_up_are_found_a_few_at_a_time() {
     let mut terminal = Terminal::new(64);
@@ -330,8 +330,8 @@ fn writers_wait_for_room_in_turn() {
     assert_eq!(order, ["late", "later", "drain"]);
 }
 
-/// Once somebody has found no place, requests go on until all of his family have been looked at: otherwise the table
-/// would stay nearly full of those who have gone, and every request would take as long as that takes.
+/// Once a request has found no room, requests continue until all waits of its family have been checked: otherwise the
+/// table would stay nearly full of abandoned waits, and every request would take as long as a check.
 #[test]
 fn looking_goes_on_until_all_have_been_looked_at() {
     let mut terminal = Terminal::new(64);
@@ -344,7 +344,7 @@ fn looking_goes_on_until_all_have_been_looked_at() {
         assert!(terminal.may_wait(Client::alone(CHILD)) && !terminal.is_looking(SHELL));
     }
     assert_eq!(goes, 4);
-    // Of those who still wait, too, each is looked at once.
+    // Waits that are still alive are also checked once each.
     (0..20).for_each(|_| terminal.read(Client::alone(CHILD), 1, None, "waits"));
     let looking: Vec<bool> = (0..3)
         .map(|_| {
@@ -355,8 +355,8 @@ fn looking_goes_on_until_all_have_been_looked_at() {
     assert_eq!(looking, [true, true, false]);
 }
 
-/// Texts of many who have given up once came before those of others, unless all were looked for whenever there was no
-/// place.
+/// Texts of writers that had given up once came before those of others, unless all were checked whenever there was no
+/// room.
 #[test]
 fn texts_of_writers_who_have_gone_are_not_shown() {
     let mut terminal = Terminal::new(64);
@@ -368,7 +368,7 @@ fn texts_of_writers_who_have_gone_are_not_shown() {
     terminal.drain(Client::alone(SHELL), "drain");
     assert!(!terminal.has_room());
     while terminal.output.pop().is_some() {}
-    // A few are looked at in one go, and as long as there is room for another there is something to do.
+    // A few are checked at a time, and as long as there is room for another there is something to do.
     let (mut goes, mut looks) = (0, 0);
     while terminal.has_room() {
         goes += 1;

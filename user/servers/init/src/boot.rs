@@ -14,16 +14,15 @@ use tench_system::{ARCHIVE_PATH, System};
 use crate::failure::Failure;
 use crate::pool::{Pool, untyped_capability};
 
-/// Frames that hold the archive.
+/// Maximum number of frames of the archive.
 pub const MAX_FRAMES: usize = 32;
 
 /// The boot archive.
 pub struct Boot {
-    /// Its files.
     pub archive: Archive<'static>,
-    /// What is to be started.
+    /// The programs to be started.
     pub system: System<'static>,
-    /// The frames in which it lies, by rising address; for reading and executing alone.
+    /// The archive's frames, by increasing address; only for reading and executing.
     pub frames: ArrayVec<Cap<Frame>, MAX_FRAMES>,
 }
 
@@ -32,7 +31,7 @@ impl Boot {
     pub fn open(info: &BootInfo, pool: &mut Pool) -> Result<Boot, Failure> {
         let frames = map(info, pool)?;
         let bytes = core::ptr::with_exposed_provenance::<u8>(address::BOOT_ARCHIVE as usize);
-        // SAFETY: `map` has mapped at least so many bytes there, for ever; nobody writes to them.
+        // SAFETY: `map` has mapped at least that many bytes there, for ever; nobody writes to them.
         let bytes = unsafe { core::slice::from_raw_parts(bytes, info.archive_size as usize) };
         let archive = Archive::new(bytes);
         let description = archive.find(ARCHIVE_PATH);
@@ -43,7 +42,7 @@ impl Boot {
     }
 }
 
-/// Makes frames of the memory that holds the archive and maps them, so that the archive begins at `BOOT_ARCHIVE`.
+/// Makes frames of the memory that contains the archive and maps them, so that the archive begins at `BOOT_ARCHIVE`.
 fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAMES>, Failure> {
     let count = (info.untyped_count as usize).min(MAX_UNTYPED);
     let pieces = info.untyped.iter().take(count).enumerate();
@@ -70,7 +69,7 @@ fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAM
         untyped
             .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_SPACE, frame)
             .map_err(failed)?;
-        // Processes are shown these pages as their code: nobody may write to them.
+        // These pages are mapped into processes as their code: nobody may write to them.
         let constant = Cap::<Frame>::new(frame)
             .mint_to(pool.slot().map_err(loading)?, Rights::READ | Rights::EXECUTE, 0)
             .map_err(failed)?;

@@ -1,37 +1,37 @@
-//! Where a device's registers lie and which interrupt line it has, from the device tree.
+//! Lookup of a device's registers and interrupt line in the device tree.
 //!
-//! The tree is the machine's own account of itself and is believed as far as it is well-formed. Interrupt numbers are
-//! those of Arm's generic interrupt controller: three cells say kind, number and trigger.
+//! The tree is the machine's own description and is trusted as far as it is well-formed. Interrupt numbers are those of
+//! Arm's generic interrupt controller: three cells give kind, number and trigger.
 
 use dtoolkit::fdt::{Fdt, FdtNode};
 use dtoolkit::standard::NodeStandard;
 use dtoolkit::{Node, Property};
 use tench_system::Device;
 
-/// What a driver needs to know.
+/// Resources of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Physical address of the registers.
     pub address: u64,
-    /// Bytes of registers.
+    /// Size of the registers in bytes.
     pub size: u64,
-    /// The interrupt line as the kernel numbers it.
+    /// The interrupt line in the kernel's numbering.
     pub interrupt: u64,
-    /// Whether the line is triggered by an edge rather than by a level.
+    /// Set if the line is triggered by an edge rather than by a level.
     pub edge: bool,
 }
 
 /// First number of interrupts that all cores share.
 const FIRST_SHARED: u32 = 32;
-/// First number of interrupts that each core has for itself.
+/// First number of interrupts that are private to a core.
 const FIRST_PRIVATE: u32 = 16;
 /// Trigger types of the interrupt controller's third cell that mean an edge: rising or falling.
 const EDGES: u32 = 3;
 
-/// The place of `device`, or `None` if the machine has none such or the tree is damaged.
+/// Returns the resources of `device`, or `None` if the machine has no such device or the tree is damaged.
 pub fn find(tree: &[u8], device: Device) -> Option<Place> {
     let tree = Fdt::new(tree).ok()?;
-    // Devices of one kind are counted by rising address, whatever order the tree has them in.
+    // Devices of one kind are counted by increasing address, whatever their order in the tree.
     let mut lowest = 0;
     let mut found = None;
     for _ in 0..=device.position() {
@@ -42,8 +42,7 @@ pub fn find(tree: &[u8], device: Device) -> Option<Place> {
     found
 }
 
-/// Random bytes that whoever started the machine has put into the tree; zeros for those that are missing, all if it has
-/// put none there.
+/// Returns the random bytes that the boot loader has put into the tree; missing ones are zeros.
 pub fn seed(tree: &[u8]) -> [u8; 32] {
     let mut seed = [0; 32];
     let tree = Fdt::new(tree).ok();
@@ -54,7 +53,7 @@ pub fn seed(tree: &[u8]) -> [u8; 32] {
     seed
 }
 
-/// What a device's node says.
+/// Returns the resources in a device's node.
 fn place(node: FdtNode<'_>) -> Option<Place> {
     let registers = node.reg().ok()??.next()?;
     let interrupts = node.property("interrupts")?;

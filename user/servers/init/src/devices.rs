@@ -14,10 +14,10 @@ use tench_system::Device;
 use crate::failure::Failure;
 use crate::pool::{Pool, untyped_capability};
 
-/// Frames and interrupts that can be made.
+/// Maximum number of frames, and of interrupts.
 const MAX_DEVICES: usize = 64;
 
-/// The devices of the machine, as far as the description names them.
+/// The devices of the machine that the description names.
 pub struct Devices<'a> {
     info: &'a BootInfo,
     tree: &'a [u8],
@@ -28,7 +28,7 @@ pub struct Devices<'a> {
 }
 
 impl<'a> Devices<'a> {
-    /// The devices in the machine's device tree.
+    /// Returns the devices in the machine's device tree.
     pub fn new(info: &'a BootInfo) -> Devices<'a> {
         let tree = if info.device_tree == 0 {
             &[][..]
@@ -40,7 +40,7 @@ impl<'a> Devices<'a> {
         Devices { info, tree, frames: ArrayVec::new(), interrupts: ArrayVec::new() }
     }
 
-    /// Random bytes from whoever started the machine.
+    /// Returns the random bytes that the machine's boot loader provides.
     pub fn seed(&self) -> [u8; 32] {
         seed(self.tree)
     }
@@ -49,10 +49,10 @@ impl<'a> Devices<'a> {
         find(self.tree, device).ok_or(Failure::NoDevice(program))
     }
 
-    /// The frame with a device's registers.
+    /// Returns the frame with a device's registers.
     pub fn frame(&mut self, pool: &mut Pool, device: Device, program: &'static str) -> Result<CapAddress, Failure> {
         let place = self.place(device, program)?;
-        // The smallest aligned power of two of pages that shows all registers.
+        // The smallest aligned power of two of pages that contains all registers.
         let mut bits = PAGE_BITS;
         while place.address >> bits != (place.address + place.size.max(1) - 1) >> bits {
             bits += 1;
@@ -71,7 +71,7 @@ impl<'a> Devices<'a> {
         Ok(frame)
     }
 
-    /// The device memory that contains 2^`bits` bytes from `start` on.
+    /// Returns the device memory that contains 2^`bits` bytes from `start` on.
     fn untyped_at(&self, start: u64, bits: u32) -> Option<usize> {
         let count = (self.info.untyped_count as usize).min(MAX_UNTYPED);
         self.info.untyped.iter().take(count).position(|piece| {
@@ -80,7 +80,7 @@ impl<'a> Devices<'a> {
         })
     }
 
-    /// A device's interrupt line.
+    /// Returns a device's interrupt line.
     pub fn interrupt(&mut self, pool: &mut Pool, device: Device, program: &'static str) -> Result<CapAddress, Failure> {
         let place = self.place(device, program)?;
         if let Some((_, cap)) = self.interrupts.iter().find(|(number, _)| *number == place.interrupt) {

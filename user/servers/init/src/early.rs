@@ -1,4 +1,4 @@
-//! Output before there is a console, and the end.
+//! Output before there is a console, and the stop.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use tench_sys::{Cap, Kernel, ThreadBlock};
 
 const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
-/// The main thread's block. Only that thread uses it: init has no other.
+/// The main thread's thread block. Only that thread uses it: init has no other.
 struct MainThread(ThreadBlock);
 
 // SAFETY: init has one thread.
@@ -15,14 +15,14 @@ unsafe impl Sync for MainThread {}
 
 static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
 
-/// Makes the message area usable.
+/// Makes the IPC buffer usable.
 pub fn set_up_thread() {
     let block = &MAIN_THREAD.0;
     block.message_area.set(address::MESSAGE_AREAS as usize);
     block.thread.set(slot::THREAD);
     block.stack_bottom.set((address::STACK_TOP - address::STACK_SIZE) as usize);
     block.stack_top.set(address::STACK_TOP as usize);
-    // SAFETY: the kernel has mapped the message area there before it started this thread.
+    // SAFETY: the kernel has mapped the IPC buffer there before it started this thread.
     unsafe { block.install() };
 }
 
@@ -35,13 +35,13 @@ impl fmt::Write for Output {
     }
 }
 
-/// Prints; where the kernel refuses that, there is nobody to tell.
+/// Prints; if the kernel refuses that, there is nowhere left to print.
 pub fn print(text: fmt::Arguments<'_>) {
     let _ = fmt::Write::write_fmt(&mut Output, text);
 }
 
-/// Prints why, and powers the machine off with status 1. On a further core only this core stops: whoever has started it
-/// hears nothing of it any more, and reports that.
+/// Prints the reason, and powers the machine off with status 1. On a further core only this core stops: the core that
+/// has started it notices the silence, and reports that.
 pub fn stop(why: &dyn fmt::Display) -> ! {
     match KERNEL.machine() {
         Ok(machine) if machine.core > 0 => print(format_args!("init of core {}: {why}\n", machine.core)),

@@ -7,14 +7,14 @@ use tench_procs_client::Failure as ProcsFailure;
 use tench_procs_client::protocol::Defect;
 use tench_sys::Error;
 
-/// Why init gives up.
+/// Why `init` gives up.
 #[derive(Clone, Copy, Debug)]
 pub enum Failure {
-    /// In words.
+    /// A reason in words.
     Text(&'static str),
     /// The kernel refused something.
     Kernel(&'static str, Error),
-    /// There was no memory or no slot for something.
+    /// There was no memory or no slot for this.
     Load(&'static str, LoadError),
     /// The archive has no such program.
     Missing(&'static str),
@@ -22,7 +22,7 @@ pub enum Failure {
     NoDevice(&'static str),
     /// The description names a server that is not in it.
     NoServer(&'static str),
-    /// A program is to be given more than there are slots for.
+    /// There are not enough slots for what a program is to be given.
     TooMuch(&'static str),
     /// The process server could not start a program.
     Start(&'static str, ProcsFailure, Option<Defect>),

@@ -1,4 +1,4 @@
-//! What `init` decides without a system call: how memory is divided, and where devices are. `main.rs` does the rest.
+//! The parts of `init` that make no system call: division of memory, and lookup of devices. `main.rs` does the rest.
 
 #![no_std]
 #![forbid(unsafe_code)]

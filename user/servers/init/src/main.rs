@@ -1,4 +1,4 @@
-//! The first process. What it does, step by step: docs/manual/servers.md.
+//! The first process. Its steps: docs/manual/servers.md.
 //!
 //! ```text
 //! main       entry point, failure
@@ -6,10 +6,10 @@
 //! pool       slots and memory for what init makes
 //! boot       the boot archive, mapped
 //! devices    frames and interrupts of devices     (the device tree is read by the library)
-//! servers    loading mem and procs, asking procs to start the others
-//! watch      waiting for faults of these two
+//! servers    loads mem and procs, makes procs start the others
+//! watch      waits for faults of these two
 //! ```
-//! It has no heap: the memory server, which would have to give the memory, is its own child.
+//! It has no heap: the memory server, which would have to provide the memory, is its own child.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -28,10 +28,10 @@ use tench_sys::{Cap, Thread};
 
 use crate::failure::Failure;
 
-/// What the kernel jumps to, on a stack of its own.
+/// Entry point. The kernel jumps here, on a stack of its own.
 ///
 /// # Safety
-/// `info` is the address of the boot information.
+/// `info` must be the address of the boot information.
 #[cfg(target_os = "none")]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _start(info: *const BootInfo) -> ! {
@@ -42,11 +42,11 @@ unsafe extern "C" fn _start(info: *const BootInfo) -> ! {
     }
 }
 
-/// On the host there is nothing to start.
+/// Does nothing: on the host there is nothing to start.
 #[cfg(not(target_os = "none"))]
 fn main() {}
 
-/// Starts everything, and then does nothing: a thread of its own waits for what must not happen.
+/// Starts everything, and then does nothing: a thread of its own waits for faults of the first servers.
 fn run(info: &BootInfo) -> Result<core::convert::Infallible, Failure> {
     if info.magic != MAGIC || info.version != VERSION {
         return Err(Failure::Text("the kernel's boot information is of another version; rebuild the image"));
@@ -58,7 +58,7 @@ fn run(info: &BootInfo) -> Result<core::convert::Infallible, Failure> {
     }
 }
 
-/// Ends the machine with what went wrong.
+/// Stops the machine with the reason.
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

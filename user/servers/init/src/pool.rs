@@ -1,7 +1,7 @@
-//! Slots and memory for what init makes.
+//! Slots and memory for what `init` makes.
 //!
-//! Memory is taken from the smallest pieces of RAM first, above each piece's watermark, so that large pieces stay whole
-//! for the memory server. What is left of a piece that was begun is divided and given away too ([`Pool::give_away`]).
+//! Memory is taken from the smallest untyped objects of RAM first, above each one's watermark, so that large ones stay
+//! whole for the memory server. The rest of one that was begun is divided and given away too ([`Pool::give_away`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
@@ -14,18 +14,18 @@ use tench_sys::{Cap, CapNode, Error, OWN_SPACE, Place, Untyped};
 
 use crate::failure::Failure;
 
-/// A piece of RAM that the kernel handed over.
+/// Untyped RAM that the kernel handed over.
 #[derive(Clone, Copy)]
 struct Piece {
     untyped: Cap<Untyped>,
     size_bits: u32,
 }
 
-/// Where init takes slots and memory from.
+/// Source of init's slots and memory.
 pub struct Pool {
-    /// By rising size.
+    /// In increasing order of size.
     pieces: ArrayVec<Piece, MAX_UNTYPED>,
-    /// The piece in use.
+    /// The one in use.
     current: usize,
     /// The next slot, and one past the last of this node.
     next: u32,
@@ -37,7 +37,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Everything that the kernel handed over.
+    /// Returns a pool of everything that the kernel handed over.
     pub fn new(info: &BootInfo) -> Pool {
         let count = (info.untyped_count as usize).min(MAX_UNTYPED);
         let ram = info.untyped.iter().take(count).enumerate().filter(|(_, one)| one.kind == MemoryKind::Ram as u32);
@@ -54,7 +54,7 @@ impl Pool {
         }
     }
 
-    /// Makes sure that `count` slots can be taken without any memory.
+    /// Makes sure that `count` slots can be taken without allocating memory.
     pub fn reserve_slots(&mut self, count: u32) -> Result<(), LoadError> {
         if self.end - self.next < count { self.add_node() } else { Ok(()) }
     }
@@ -76,7 +76,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Gives all memory that is left to the process with this capability space, as untyped capabilities in its node 1.
+    /// Gives all remaining memory to the process with this CSpace, as untyped capabilities in its node 1.
     pub fn give_away(&mut self, space: Cap<CapNode>) -> Result<(), Failure> {
         let failed = |error| Failure::Kernel("giving memory to the memory server", error);
         let loading = |error| Failure::Load("giving memory to the memory server", error);
@@ -86,7 +86,7 @@ impl Pool {
 
         let mut slots = (0..NODE_SLOTS as u32).map(|n| CapAddress::new(1, n));
         let mut next = || slots.next().ok_or(Failure::TooMuch("mem"));
-        // The largest first: should there be too many, the smallest are lost.
+        // The largest goes first: if there are too many, the smallest are lost.
         for piece in self.pieces.iter().rev() {
             let watermark = piece.untyped.query().map_err(failed)?.watermark;
             if watermark == 0 {
@@ -103,10 +103,10 @@ impl Pool {
     }
 }
 
-/// The root of init's space, by its capability: operations on nodes of the root name it.
+/// The root of init's CSpace, by its capability: operations on nodes of the root name it.
 const OWN_SPACE_ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
 
-/// The capability to the untyped with this number in the boot information.
+/// Returns the capability to the untyped with this number in the boot information.
 pub const fn untyped_capability(number: usize) -> Cap<Untyped> {
     Cap::new(CapAddress(slot::BOOT_UNTYPED.0 + number as u32))
 }

@@ -22,16 +22,16 @@ use crate::failure::Failure;
 use crate::pool::{Pool, untyped_capability};
 use crate::watch;
 
-/// Servers that a description can have.
+/// Maximum number of servers in a description.
 const MAX_SERVERS: usize = 64;
-/// Bytes of what the process server is told in its arguments.
+/// Maximum size of the process server's arguments, in bytes.
 const MAX_TOLD: usize = 1024;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
 /// Slots for what is made after all memory has been given away: frames and interrupts of devices.
 const LATE_SLOTS: u32 = 160;
 
-/// The name of a process that init has loaded itself.
+/// Returns the name of a process that init has loaded itself.
 pub const fn name_of(process: u64) -> &'static str {
     match process {
         pid::MEM => "mem",
@@ -40,43 +40,44 @@ pub const fn name_of(process: u64) -> &'static str {
     }
 }
 
-/// How far the programs of `mem` and `procs` lie above where they were linked.
+/// Distance of `mem` and `procs` from their link addresses.
 static MOVED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// Of a process that init has loaded itself.
+/// Returns that distance for a process that init has loaded itself.
 fn moved(process: u64) -> &'static AtomicU64 {
     &MOVED[usize::from(process == pid::PROCS)]
 }
 
-/// Where an address in such a process was when its program was linked.
+/// Returns the link address of an address in such a process.
 pub fn linked(process: u64, address: u64) -> u64 {
     address.wrapping_sub(moved(process).load(Ordering::Relaxed))
 }
 
-/// Where a server receives.
+/// Endpoint at which a server receives.
 struct Service {
     server: &'static str,
-    /// To hand out.
+    /// The capability to hand out.
     copy: Cap<Endpoint>,
-    /// The process server gets it with the server, so that it can be revoked when the server ends.
+    /// The original capability. The process server gets it with the server, so that it can be revoked when the server
+    /// ends.
     original: Cap<Endpoint>,
 }
 
-/// Everything that init works with.
+/// State of the start.
 struct Starter<'a> {
     info: &'a BootInfo,
     pool: Pool,
     boot: Boot,
     devices: Devices<'a>,
-    /// For the addresses in the processes that init loads, and the process server's own randomness.
+    /// For the address layout of the processes that init loads, and the process server's own random numbers.
     random: Randomness,
-    /// Where the servers receive.
+    /// Endpoints of the servers.
     endpoints: ArrayVec<Service, MAX_SERVERS>,
-    /// Where mem and procs report faults; without a badge.
+    /// Endpoint at which mem and procs report faults; without a badge.
     faults: Cap<Endpoint>,
-    /// Which core this is, of how many.
+    /// The number of this core, and how many there are.
     machine: MachineInfo,
-    /// The frame that this core shares with the one that has started it, once it was made.
+    /// Frame shared with the core that has started this one, once it is made.
     channel: Option<CapAddress>,
 }
 
@@ -117,12 +118,12 @@ impl Starter<'_> {
         Ok(())
     }
 
-    /// The endpoint of a server.
+    /// Returns the endpoint of a server.
     fn endpoint(&self, name: &str) -> Option<Cap<Endpoint>> {
         self.endpoints.iter().find(|service| service.server == name).map(|service| service.copy)
     }
 
-    /// The number of a process of this core, which no process of another has.
+    /// Returns the machine-wide number of a process of this core.
     const fn number(&self, process: u64) -> u64 {
         pid::first(self.machine.core) | process
     }
@@ -131,7 +132,7 @@ impl Starter<'_> {
         self.boot.system.find(name).ok_or(Failure::Missing(name))
     }
 
-    /// Loads mem and procs, gives the rest of the memory to mem, and lets both run.
+    /// Loads mem and procs, gives the rest of the memory to mem, and starts both.
     fn load_first(&mut self) -> Result<(), Failure> {
         let start = addresses::window(&mut self.random.sequence());
         let window = Window::new(&mut self.pool, start).map_err(|error| Failure::Load("init", error))?;
@@ -167,7 +168,7 @@ impl Starter<'_> {
         let mut given: ArrayVec<(CapAddress, CapAddress), { slot::EXTRA_COUNT as usize + 3 }> = ArrayVec::new();
         let extra_count =
             self.capabilities(program, &mut |to, cap| given.try_push((to, cap)).map_err(|_| Failure::TooMuch(name)))?;
-        // Who serves everybody else does without memory on demand.
+        // A server of all others does without memory on demand.
         let stack = StackSize::whole(program.stack_size);
         let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
         image.move_by(addresses.bias);
@@ -197,8 +198,8 @@ impl Starter<'_> {
         Ok(loaded)
     }
 
-    /// What the process server is told of what it does not see: the processes that there are before it, and whose
-    /// endpoints it is given. The description speaks to init alone.
+    /// Returns the process server's arguments: the processes that exist before it, and the owners of the endpoints that
+    /// it is given. Only init reads the system description.
     fn told(&self, procs: &Entry<'static>) -> Result<ArrayString<MAX_TOLD>, Failure> {
         let mut told = ArrayString::new();
         let mut tell = |text: core::fmt::Arguments<'_>| told.write_fmt(text).map_err(|_| Failure::TooMuch(procs.name));
@@ -215,14 +216,14 @@ impl Starter<'_> {
         Ok(told)
     }
 
-    /// The endpoint to which a process reports its faults.
+    /// Returns the endpoint to which a process reports its faults.
     fn badged_faults(&mut self, program: &Entry<'static>, process: u64) -> Result<Cap<Endpoint>, Failure> {
         let slot = self.pool.slot().map_err(|error| Failure::Load(program.name, error))?;
         let rights = Rights::WRITE | Rights::CALL;
         self.faults.mint_to(slot, rights, process).map_err(|error| Failure::Kernel(program.name, error))
     }
 
-    /// Lets a loaded process run.
+    /// Starts a loaded process.
     fn run(&self, program: &Entry<'static>, process: &Process, faults: Cap<Endpoint>) -> Result<(), Failure> {
         let slice = self.info.counter_frequency / SLICES_PER_SECOND;
         let schedule = Schedule { priority: program.priority, ceiling: program.ceiling, slice };
@@ -232,7 +233,7 @@ impl Starter<'_> {
         started.map_err(|error| Failure::Kernel(program.name, error))
     }
 
-    /// Asks the process server to start the other programs.
+    /// Makes the process server start the other programs.
     fn start_others(&mut self) -> Result<(), Failure> {
         let (core, count) = (self.machine.core, self.machine.cores);
         for program in self.boot.system.programs().filter(|program| program.start && program.cores.contain(core, count))
@@ -263,22 +264,22 @@ impl Starter<'_> {
         Ok(())
     }
 
-    /// Says how a process in preparation is to be started again when it ends, and whether its core goes on without it.
-    /// Only init may.
+    /// Tells the process server how a process in preparation is to be restarted when it ends, and whether its core goes
+    /// on without it. Only init may do so.
     fn supervise(&self, program: &Entry<'static>, process: u64) -> Result<(), tench_procs_client::Failure> {
         let Some(procs) = self.endpoint("procs").map(Procs::at) else { return Ok(()) };
         if program.server && program.restart > 0 {
             let Entry { name, restart, restart_delay, keep, keep_nodes, .. } = *program;
             procs.supervise(process, name, restart, restart_delay, keep, keep_nodes)?;
         }
-        // Who answers in the place of the first core's servers.
+        // This program replies in place of the first core's servers.
         if self.machine.core != 0 && program.capabilities.contains(Capability::AbsentServices) {
             procs.stop_without(process)?;
         }
         Ok(())
     }
 
-    /// The frame that this core shares with the one that has started it. It is made when it is first asked for.
+    /// Returns the frame shared with the core that has started this one. It is made at the first call.
     fn channel(&mut self) -> Result<Option<CapAddress>, Failure> {
         let count = (self.info.untyped_count as usize).min(MAX_UNTYPED);
         let mut pieces = self.info.untyped.iter().take(count).enumerate();
@@ -292,15 +293,15 @@ impl Starter<'_> {
         Ok(self.channel)
     }
 
-    /// A capability to the kernel that permits to ask what these powers permit.
+    /// Returns a capability to the kernel with the rights that these powers stand for.
     fn kernel_for(&mut self, powers: Powers, name: &'static str) -> Result<CapAddress, Failure> {
         let slot = self.pool.slot().map_err(|error| Failure::Load(name, error))?;
         let minted = Cap::<Kernel>::new(slot::KERNEL).mint_to(slot, Rights::READ, powers.badge(0));
         minted.map(Cap::address).map_err(|error| Failure::Kernel(name, error))
     }
 
-    /// Calls `give` with each capability of a program: the slot for it, and where init has it. Answers how many are in
-    /// the slots from `EXTRA` on.
+    /// Calls `give` with each capability of a program: the slot for it, and init's slot. Returns how many are in the
+    /// slots from `EXTRA` on.
     fn capabilities(
         &mut self,
         program: &Entry<'static>,
@@ -357,6 +358,6 @@ impl Starter<'_> {
     }
 }
 
-/// The servers that every process reaches, and where.
+/// Servers to which every process gets capabilities, and the slots for these.
 const STANDARD_SERVERS: [(CapAddress, &str); 4] =
     [(slot::PROCS, "procs"), (slot::MEM, "mem"), (slot::NAMES, "names"), (slot::CONSOLE, "console")];

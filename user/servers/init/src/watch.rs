@@ -1,5 +1,5 @@
-//! A second thread, which waits for faults of `mem` and `procs` from the beginning on: while the first asks `procs` to
-//! start the others, it cannot, and if one of the two ended then, it would wait for an answer for ever.
+//! A second thread that waits for faults of `mem` and `procs` from the beginning on. The first cannot do so while it
+//! calls `procs` to start the others, and would wait for a reply for ever if one of the two ended then.
 
 use core::cell::UnsafeCell;
 
@@ -15,10 +15,10 @@ use crate::failure::Failure;
 use crate::pool::Pool;
 use crate::servers;
 
-/// Bytes of its stack: what formatting takes, several times.
+/// Size of its stack in bytes: several times what formatting takes.
 const STACK_SIZE: usize = 16 << 10;
 
-/// What the thread has for itself.
+/// Memory that the thread alone uses.
 #[repr(align(64))]
 struct Own {
     stack: UnsafeCell<[u8; STACK_SIZE]>,
@@ -55,13 +55,13 @@ pub fn start(pool: &mut Pool, faults: Cap<Endpoint>) -> Result<(), Failure> {
     unsafe { thread.write_registers(&registers, true) }.map_err(failed)
 }
 
-/// The thread.
+/// The thread's function.
 extern "C" fn run(faults: u64, thread: u64) -> ! {
     let block = &OWN.block;
     block.thread.set(CapAddress(thread as u32));
     block.stack_bottom.set(OWN.stack.get().addr());
     block.stack_top.set(OWN.stack.get().addr() + STACK_SIZE);
-    // SAFETY: it has no message area (0), and this thread alone uses the block. Messages of faults travel in registers.
+    // SAFETY: there is no IPC buffer (0), and this thread alone uses the block. Fault messages fit in registers.
     unsafe { block.install() };
     stop(&wait(Cap::new(CapAddress(faults as u32))))
 }

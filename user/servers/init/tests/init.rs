@@ -1,4 +1,4 @@
-//! Division of memory, and devices of QEMU's `virt` machine (its device tree lies beside this file).
+//! Tests of the division of memory, and of the devices of QEMU's `virt` machine (its device tree is beside this file).
 
 use proptest::prelude::*;
 use tench_init::device_tree::{Place, find, seed};

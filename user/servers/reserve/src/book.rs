@@ -1,4 +1,4 @@
-//! All reservations: what is asked, granted and refused.
+//! The book of all reservations: requests, grants and refusals.
 
 use tench::server::Lasting;
 use tench_places::{Client, allows};
@@ -13,18 +13,18 @@ use crate::levels::{self, Moves};
 
 const _: () = assert!(analysis::WHOLE == WHOLE);
 
-/// The servers are expected to need at most so many nanoseconds ...
+/// Maximum time that the servers are expected to need in [`SERVERS_PERIOD`], in nanoseconds.
 pub const SERVERS_BUDGET: u64 = 250_000;
-/// ... in so many.
+/// Period of [`SERVERS_BUDGET`], in nanoseconds.
 pub const SERVERS_PERIOD: u64 = 2_500_000;
-/// Nanoseconds for which nobody can be interrupted, at most, with what it takes to switch to another thread.
+/// Maximum time without preemption, in nanoseconds, including the switch to another thread.
 pub const BLOCKING: u64 = 10_000;
-/// Nanoseconds that each use of a budget takes beyond it.
+/// Cost of each use of a budget beyond it, in nanoseconds.
 pub const SWITCHING: u64 = 4_800;
-/// Who asks without a badge may have everything.
+/// The holder of an unbadged capability, who may have everything.
 const AUTHORITY: Client = Client::AUTHORITY;
 
-/// Ticks and nanoseconds.
+/// Conversion between ticks and nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Ticks in a second.
@@ -32,26 +32,26 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Ticks in so many nanoseconds, rounded down.
+    /// Returns the ticks in `nanoseconds`, rounded down.
     pub const fn floor(self, nanoseconds: u64) -> u64 {
         let ticks = nanoseconds as u128 * self.frequency as u128 / 1_000_000_000;
         if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
     }
 
-    /// Ticks in so many nanoseconds, rounded up.
+    /// Returns the ticks in `nanoseconds`, rounded up.
     pub const fn ceil(self, nanoseconds: u64) -> u64 {
         let ticks = (nanoseconds as u128 * self.frequency as u128).div_ceil(1_000_000_000);
         if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
     }
 
-    /// Nanoseconds in so many ticks, rounded down.
+    /// Returns the nanoseconds in `ticks`, rounded down.
     pub const fn nanoseconds(self, ticks: u64) -> u64 {
         let nanoseconds =
             ticks as u128 * 1_000_000_000 / (if self.frequency == 0 { 1 } else { self.frequency }) as u128;
         if nanoseconds > u64::MAX as u128 { u64::MAX } else { nanoseconds as u64 }
     }
 
-    /// What reservations have to reckon with.
+    /// Returns the costs for the analysis.
     pub const fn overhead(self) -> Overhead {
         let (budget, period) = (self.ceil(SERVERS_BUDGET), self.floor(SERVERS_PERIOD));
         let servers = Task { budget, period, deadline: 0 };
@@ -59,16 +59,16 @@ impl Clock {
     }
 }
 
-/// What is to be done to grant a request.
+/// Steps to grant a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The free place for it.
+    /// The free position for it.
     pub place: usize,
     /// Its number.
     pub id: u64,
     /// Its priority.
     pub level: u8,
-    /// Who moves before, in this order; by places, not by the order.
+    /// Reservations that move before, in this order; by position in the book.
     pub moves: Moves,
 }
 
@@ -81,13 +81,13 @@ pub struct Book<M> {
     last_id: u64,
 }
 
-/// Places in the order of priorities, the highest first.
+/// Positions in the order of priorities, highest first.
 type Order = ArrayVec<usize, MAX_RESERVATIONS>;
-/// What is at these places, and perhaps one more.
+/// Tasks at these positions, and perhaps one more.
 type Tasks = ArrayVec<Task, { MAX_RESERVATIONS + 1 }>;
 
 impl<M: Lasting> Book<M> {
-    /// What the memory says is granted.
+    /// Returns the book of what the memory says is granted.
     pub fn new(memory: M, clock: Clock) -> Book<M> {
         let journal = Journal::new(memory);
         let entries = core::array::from_fn(|place| journal.entry(place));
@@ -95,50 +95,49 @@ impl<M: Lasting> Book<M> {
         Book { entries, journal, clock, last_id }
     }
 
-    /// What is granted at a place.
+    /// Returns the reservation at a position.
     pub fn entry(&self, place: usize) -> Option<&Entry> {
         self.entries.get(place)?.as_ref().filter(|entry| entry.ends == 0)
     }
 
-    /// Where a reservation is.
+    /// Returns the position of a reservation.
     pub fn find(&self, id: u64) -> Option<usize> {
         (0..MAX_RESERVATIONS).find(|place| self.entry(*place).is_some_and(|entry| entry.id == id))
     }
 
-    /// The reservation with the next higher number, by its place.
+    /// Returns the position of the reservation with the next higher number.
     pub fn next(&self, after: u64) -> Option<usize> {
         let id = |place: usize| self.entry(place).map(|entry| entry.id).filter(|id| *id > after);
         (0..MAX_RESERVATIONS).filter_map(|place| Some((id(place)?, place))).min().map(|(_, place)| place)
     }
 
-    /// Places in the order of priorities.
+    /// Returns the positions in the order of priorities.
     fn order(&self) -> Order {
         let mut order: Order = (0..MAX_RESERVATIONS).filter(|place| self.entries[*place].is_some()).collect();
         order.sort_unstable_by_key(|place| core::cmp::Reverse(self.entries[*place].map_or(0, |entry| entry.level)));
         order
     }
 
-    /// What is granted, in the order of priorities.
+    /// Returns the granted tasks, in the order of priorities.
     fn tasks(&self, order: &Order) -> Tasks {
         order.iter().filter_map(|place| self.entries[*place]).map(|entry| entry.task).collect()
     }
 
-    /// Returns the share of everybody, and of one family.
+    /// Returns the sum of all shares, and that of one family.
     fn shares(&self, family: u64) -> (u64, u64) {
         let all = || self.entries.iter().flatten();
         let sum = |total: u64, entry: &Entry| total.saturating_add(entry.task.share());
         (all().fold(0, sum), all().filter(|entry| entry.owner.family == family).fold(0, sum))
     }
 
-    /// Returns the share that one owner can have besides what its family has: that may not have more than it leaves to
-    /// others.
+    /// Returns the share that one owner can still get: its family may not have more than it leaves to others.
     fn free_share(&self, owner: Client) -> u64 {
         let (all, own) = self.shares(owner.family);
         let free = RESERVABLE.saturating_sub(all);
         if owner == AUTHORITY { free } else { free.saturating_sub(own) / 2 }
     }
 
-    /// The longest time until the reservation at a place has had its budget, in ticks.
+    /// Returns the maximum time until the reservation at a position has had its budget, in ticks.
     pub fn response(&self, place: usize) -> Option<u64> {
         let order = self.order();
         let at = order.iter().position(|other| *other == place)?;
@@ -146,7 +145,7 @@ impl<M: Lasting> Book<M> {
         analysis::response_time(&tasks[at], &tasks[..at], &self.clock.overhead())
     }
 
-    /// Period and deadline in ticks, if there can be such.
+    /// Returns period and deadline in ticks, if they are possible.
     fn times(&self, period: u64, deadline: u64) -> Result<(u64, u64), Error> {
         let deadline = if deadline == 0 { period / 2 } else { deadline };
         if period < SHORTEST_PERIOD {
@@ -166,7 +165,7 @@ impl<M: Lasting> Book<M> {
         }
     }
 
-    /// All with one more, where its deadline puts it: behind those that have the same.
+    /// Returns all tasks with one more, and its position by deadline: after those with the same one.
     fn with(&self, order: &Order, task: Task) -> (Tasks, usize) {
         let mut tasks = self.tasks(order);
         let place = tasks.iter().position(|other| other.deadline > task.deadline).unwrap_or(tasks.len());
@@ -174,7 +173,7 @@ impl<M: Lasting> Book<M> {
         (tasks, place)
     }
 
-    /// What would have to be done for a reservation of so many nanoseconds. Nothing is changed.
+    /// Returns the steps for a reservation with these times in nanoseconds. Nothing is changed.
     pub fn admit(&self, owner: Client, budget: u64, period: u64, deadline: u64) -> Result<(Grant, Task), Error> {
         let (period, deadline) = self.times(period, deadline)?;
         if budget < SHORTEST_BUDGET {
@@ -209,7 +208,8 @@ impl<M: Lasting> Book<M> {
         Ok((Grant { place, id: self.last_id + 1, level, moves }, task))
     }
 
-    /// What one owner could have with this period and deadline: a free share, and the longest budget in nanoseconds.
+    /// Returns what an owner could have with this period and deadline: a free share, and the longest budget in
+    /// nanoseconds.
     pub fn possible(&self, owner: Client, period: u64, deadline: u64) -> Result<(u64, u64), Error> {
         let (ticks, deadline) = self.times(period, deadline)?;
         let free = self.free_share(owner);
@@ -223,17 +223,17 @@ impl<M: Lasting> Book<M> {
         if self.entries.iter().all(Option::is_some) || !is_possible(shortest) {
             return Ok((free, 0));
         }
-        // What is possible is so with less, too.
+        // If a budget is possible, so is any smaller one.
         let (mut yes, mut no) = (shortest, deadline + 1);
         while no - yes > 1 {
             let middle = yes + (no - yes) / 2;
             if is_possible(middle) { yes = middle } else { no = middle }
         }
-        // Rounded up again when it is asked for, it is as many ticks.
+        // The request rounds this up again, to the same number of ticks.
         Ok((free, self.clock.nanoseconds(yes)))
     }
 
-    /// Notes that somebody has another priority.
+    /// Records a reservation's new priority.
     pub fn set_level(&mut self, place: usize, level: u8) {
         if let Some(Some(entry)) = self.entries.get_mut(place) {
             entry.level = level;
@@ -241,7 +241,7 @@ impl<M: Lasting> Book<M> {
         }
     }
 
-    /// Notes what is granted.
+    /// Records a granted reservation.
     pub fn write(&mut self, owner: Client, task: Task, grant: &Grant, before: Before) {
         let entry = Entry { id: grant.id, owner, task, level: grant.level, before, ends: 0 };
         self.last_id = self.last_id.max(grant.id);
@@ -251,8 +251,8 @@ impl<M: Lasting> Book<M> {
         }
     }
 
-    /// Notes that a reservation is over, whose budget may have been used up to now. Its share is free when that has
-    /// come back: otherwise whoever gives a reservation up and asks for another would have a fresh budget each time.
+    /// Records the end of a reservation, whose budget may have been used up to now. Its share is free when that has
+    /// been replenished: otherwise ending a reservation and requesting another would give a fresh budget each time.
     pub fn retire(&mut self, place: usize, now: u64) {
         if let Some(Some(entry)) = self.entries.get_mut(place) {
             entry.ends = now.saturating_add(entry.task.window()).max(1);
@@ -260,7 +260,7 @@ impl<M: Lasting> Book<M> {
         }
     }
 
-    /// Frees the shares of reservations that are over for long enough.
+    /// Frees the shares of reservations that ended long enough ago.
     pub fn expire(&mut self, now: u64) {
         for place in 0..MAX_RESERVATIONS {
             if self.entries[place].is_some_and(|entry| entry.ends != 0 && entry.ends <= now) {
@@ -269,7 +269,7 @@ impl<M: Lasting> Book<M> {
         }
     }
 
-    /// Notes that a reservation is gone, and its share free.
+    /// Records that a reservation is gone, and its share free.
     pub fn clear(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
             *entry = None;

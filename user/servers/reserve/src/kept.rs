@@ -1,19 +1,19 @@
-//! Reservations in memory that stays when the server is started again.
+//! The journal of reservations, in memory that persists when the server is restarted.
 //!
 //! ```text
 //! 0        the highest number that was given to a reservation
-//! then an entry of 9 words for each place
-//! 0   the reservation's number; 0: the place is free. Written last, and cleared first.
-//! 1   the badge, without powers, of who asked
+//! then an entry of 9 words for each position
+//! 0   the reservation's number; 0: the entry is free. Written last, and cleared first.
+//! 1   the requester's badge, without powers
 //! 2   budget, 3 period, 4 deadline: ticks
 //! 5   priority; may change
 //! 6   before: priority (bits 0 to 7) and ceiling (8 to 15)
 //! 7   before: time slice
-//! 8   0; when it is over: the tick until which its share is not free
+//! 8   0; when it has ended: the tick until which its share is not free
 //! ```
-//! The capability of an entry lies in the kept slot with the entry's number. What is written here is what is granted:
-//! it is written before the kernel is told when it becomes more, and after when it becomes less, and a server that is
-//! started again tells the kernel once more.
+//! The capability of an entry is in the persistent slot with the entry's number. The journal contains what is granted:
+//! it is written before the kernel is configured for more, and after it is configured for less, and a restarted server
+//! configures the kernel again.
 
 use tench::server::Lasting;
 use tench_places::Client;
@@ -22,47 +22,47 @@ use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVAT
 
 use crate::analysis::Task;
 
-/// Words of an entry.
+/// Number of words of an entry.
 const ENTRY: usize = 9;
-/// Words in all.
+/// Number of words in all.
 pub const WORDS: usize = 1 + ENTRY * MAX_RESERVATIONS;
 
-/// What a scheduling context was before.
+/// Parameters of a scheduling context before its reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
     /// Its priority.
     pub priority: u8,
-    /// The highest priority that it authorises. It stays as it is.
+    /// Its ceiling, the highest priority that it authorises; not changed.
     pub ceiling: u8,
-    /// Ticks of its time slice.
+    /// Its time slice in ticks.
     pub slice: u64,
 }
 
-/// What was granted.
+/// A granted reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its number.
     pub id: u64,
-    /// Who asked for it.
+    /// The requester.
     pub owner: Client,
-    /// What was granted, in ticks.
+    /// The granted task, in ticks.
     pub task: Task,
-    /// The priority that it gives.
+    /// The granted priority.
     pub level: u8,
-    /// What the scheduling context was before.
+    /// The scheduling context's parameters before.
     pub before: Before,
-    /// 0 while somebody has it. When it is over: the tick until which its share is not free, because it may have been
-    /// used just before.
+    /// 0 while it is in use. After its end: the tick until which its share is not free, because its budget may have
+    /// been used just before.
     pub ends: u64,
 }
 
-/// The entries, in memory that stays.
+/// The entries, in persistent memory.
 pub struct Journal<M> {
     memory: M,
 }
 
 impl<M: Lasting> Journal<M> {
-    /// The entries in this memory.
+    /// Returns the journal in this memory.
     ///
     /// # Panics
     /// If it has fewer than [`WORDS`] words.
@@ -71,12 +71,12 @@ impl<M: Lasting> Journal<M> {
         Journal { memory }
     }
 
-    /// The highest number that was given.
+    /// Returns the highest number that was given.
     pub fn last_id(&self) -> u64 {
         self.memory.read(0)
     }
 
-    /// What is granted at a place; `None` if it is free or makes no sense.
+    /// Returns the entry at a position; `None` if it is free or invalid.
     pub fn entry(&self, place: usize) -> Option<Entry> {
         let at = 1 + place % MAX_RESERVATIONS * ENTRY;
         let word = |index: usize| self.memory.read(at + index);
@@ -98,7 +98,7 @@ impl<M: Lasting> Journal<M> {
     /// Writes an entry, which was free.
     pub fn write(&mut self, place: usize, entry: &Entry) {
         let at = 1 + place % MAX_RESERVATIONS * ENTRY;
-        // What makes no sense is no entry, but not zero either.
+        // An invalid entry counts as free, but is not zero.
         self.clear(place);
         self.memory.write(0, self.last_id().max(entry.id));
         let Task { budget, period, deadline } = entry.task;
@@ -125,7 +125,7 @@ impl<M: Lasting> Journal<M> {
         self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY + 5, level.into());
     }
 
-    /// An entry is over, but its share is not free before a tick.
+    /// Marks an entry as ended; its share is not free before the tick.
     pub fn set_end(&mut self, place: usize, tick: u64) {
         self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY + 8, tick);
     }

@@ -1,9 +1,8 @@
 //! Priorities for reservations: all different, in the order of deadlines.
 //!
-//! When one comes between two others whose priorities are neighbours, some of the others have to move. They move one at
-//! a time, each to a priority that is free, between the same neighbours as before, beginning with the one next to a
-//! gap. So after each single step all are in the right order, and nobody who was promised a deadline is ever below
-//! somebody whom he has to be above.
+//! When a reservation comes between two others with adjacent priorities, some others have to move. They move one at a
+//! time, each to a free priority between the same neighbours as before, beginning with the one next to a gap. So after
+//! each single step all are in the right order, and no reservation is ever below one with a longer deadline.
 
 use tench_protocol::ArrayVec;
 use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
@@ -11,22 +10,22 @@ use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVAT
 const _: () =
     assert!(MAX_RESERVATIONS <= (LAST_PRIORITY - FIRST_PRIORITY) as usize + 1, "there are too few priorities");
 
-/// Somebody gets another priority.
+/// A change of a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// His place in the order.
+    /// Position of the reservation in the order.
     pub place: usize,
-    /// The priority.
+    /// Its new priority.
     pub to: u8,
 }
 
-/// Who moves, in this order.
+/// Changes, in the order in which they are made.
 pub type Moves = ArrayVec<Move, MAX_RESERVATIONS>;
 
 /// Makes room for one more. `levels` are the priorities of all others, highest first; the new one comes before the one
-/// at `place`, or last. Answers who moves, and the new one's priority; `None` if there are as many as priorities.
+/// at `place`, or last. Returns the moves, and the new one's priority; `None` if there are as many as priorities.
 pub fn insert(levels: &[u8], place: usize) -> Option<(Moves, u8)> {
-    // Priorities that nobody has stand at both ends.
+    // Unused priorities bound both ends.
     let level = |index: usize| levels.get(index).map_or(FIRST_PRIORITY - 1, |level| *level);
     let above = |index: usize| index.checked_sub(1).map_or(LAST_PRIORITY + 1, level);
     let has_gap = |index: &usize| above(*index) - level(*index) > 1;
@@ -38,8 +37,8 @@ pub fn insert(levels: &[u8], place: usize) -> Option<(Moves, u8)> {
         (up, _) => up.is_some(),
     };
     if is_up {
-        // Those between the gap and the place go up by one, the first first; the last of them leaves its priority to
-        // the new one.
+        // Those between the gap and the place go up by one, in order; the last of them leaves its priority to the new
+        // one.
         let gap = up?;
         for place in gap..place {
             moves.try_push(Move { place, to: level(place) + 1 }).ok()?;

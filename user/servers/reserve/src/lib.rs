@@ -1,11 +1,11 @@
-//! The reservation server's decisions and its memory. Nothing here makes a system call, so all of it is tested on the
-//! host; `server.rs` tells the kernel.
+//! The reservation server's decisions and its persistent state. This library makes no system call, so all of it is
+//! tested on the host; `server.rs` configures the kernel.
 //!
 //! ```text
 //! analysis   whether a set of reservations meets all deadlines
 //! levels     a priority for each, in the order of deadlines
-//! kept       reservations in memory that stays when the server is started again
-//! book       all of them: what is asked, granted, refused
+//! kept       the journal of reservations, which survives restarts
+//! book       all reservations: requests, grants, refusals
 //! ```
 
 #![no_std]

@@ -1,4 +1,4 @@
-//! The reservation server: admission control. What the server does: docs/manual/time.md; its decisions: `book.rs`.
+//! The reservation server does admission control. Its behaviour: docs/manual/time.md; its decisions: `book.rs`.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -7,7 +7,7 @@ mod server;
 
 tench::entry!(main);
 
-/// Registers the server's name, and answers requests for ever.
+/// Registers the server's name, and serves requests for ever.
 fn main() {
     match server::Server::new() {
         Ok(mut server) => server.serve(),

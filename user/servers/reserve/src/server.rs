@@ -1,4 +1,4 @@
-//! Requests carried out: what the book grants, the kernel is told.
+//! Requests of the reservation server: the book decides, and the kernel is configured.
 
 use tench::memory::{self, Window};
 use tench::server::Kept;
@@ -11,15 +11,15 @@ use tench_reserve_client::Reserve;
 use tench_reserve_client::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kind, OWN_SPACE, Rights, SchedulingContext};
 
-/// Bytes for the reservations, if nobody says it.
+/// Bytes of memory for the reservations, if the system description gives none.
 const MEMORY: u64 = 4096;
-/// Bytes of heap, of which requests need none.
+/// Bytes of heap; requests need none.
 const HEAP: usize = 4096;
 
 /// The server's state.
 pub struct Server {
     book: Book<Window>,
-    /// The capability of each reservation lies in the slot of its place.
+    /// The capability of each reservation is in the slot of its position.
     kept: Kept,
     clock: Clock,
     /// What each scheduling context had consumed when its reservation was granted; `None` if this server's predecessor
@@ -28,8 +28,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that knows the reservations that its predecessor has granted. It registers without a badge, so that
-    /// everybody who finds it has one of his own, which says whether he may reserve anything.
+    /// Returns a server with the reservations that its predecessor has granted. It registers without a badge, so that
+    /// each process that looks it up gets its own, which says whether it may reserve anything.
     pub fn new() -> Result<Server, Failure> {
         memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
@@ -45,18 +45,18 @@ impl Server {
         Ok(server)
     }
 
-    /// Answers requests for ever.
+    /// Serves requests for ever.
     pub fn serve(&mut self) -> ! {
         tench::server::port(1, 1).serve(self, Reserve::dispatch)
     }
 
-    /// The scheduling context of the reservation at a place.
+    /// Returns the scheduling context of the reservation at a position.
     fn context(&self, place: usize) -> Cap<SchedulingContext> {
         Cap::new(self.kept.slot(place as u32))
     }
 
-    /// Tells the kernel once more what is granted: the predecessor may have ended before it could. What was on its way
-    /// is undone.
+    /// Configures the kernel again for all that is granted, since the predecessor may have ended before it could.
+    /// Incomplete changes are undone.
     fn resume(&mut self) {
         for place in 0..MAX_RESERVATIONS {
             let found = OWN_SPACE.identify_at(self.kept.slot(place as u32)).map_or(Kind::Null, |found| found.kind);
@@ -68,7 +68,8 @@ impl Server {
         }
     }
 
-    /// Tells the kernel what is granted at a place. The budget goes first, so that nobody has the priority without.
+    /// Configures the kernel for the reservation at a position. The budget goes first, so that there is never the
+    /// priority without the budget.
     fn tell(&self, place: usize, entry: &Entry) -> Result<(), Refusal> {
         let (context, task) = (self.context(place), entry.task);
         let info = context.query()?;
@@ -79,18 +80,18 @@ impl Server {
         context.configure(entry.level.into(), ceiling.into(), slice, None)
     }
 
-    /// A reservation is over.
+    /// Ends a reservation.
     fn retire(&mut self, place: usize) {
         if self.book.entry(place).is_some() {
             self.book.retire(place, Instant::now().ticks());
         }
-        // It is there, unless the context is gone.
+        // The slot is not empty, unless the context is gone.
         let _ = OWN_SPACE.delete_at(self.kept.slot(place as u32));
     }
 
-    /// Ends reservations whose scheduling contexts are gone, with the process that had them as a rule; or are not any
-    /// more what they were made: only their owners can have changed that, downwards. Then frees what has been over for
-    /// long enough.
+    /// Ends reservations whose scheduling contexts are gone, usually with their process, or have lost the granted
+    /// parameters: only their owners can have changed those, downwards. Then frees the shares of those that ended long
+    /// enough ago.
     fn forget_gone(&mut self) {
         for place in 0..MAX_RESERVATIONS {
             let Some(Entry { task, level, .. }) = self.book.entry(place) else { continue };
@@ -103,16 +104,16 @@ impl Server {
         self.book.expire(Instant::now().ticks());
     }
 
-    /// Makes a scheduling context what it was before there was a reservation. The priority goes first, so that nobody
-    /// has it without the budget.
+    /// Restores a scheduling context's parameters from before the reservation. The priority goes first, so that there
+    /// is never the priority without the budget.
     fn restore(&self, place: usize, before: Before) -> Result<(), Refusal> {
         let context = self.context(place);
         context.configure(before.priority.into(), before.ceiling.into(), before.slice, None)?;
         context.reserve(0, 0, None)
     }
 
-    /// Whether there is a reservation for this scheduling context. The kernel does not say which object a capability is
-    /// for, so this finds it out: a time slice that no other has, given to this one, shows at the same object only.
+    /// Returns whether there is a reservation for this scheduling context. The kernel does not tell the identity of an
+    /// object, so this is found out by a unique time slice: if it is set here, only the same object shows it.
     fn is_reserved(&self, context: Cap<SchedulingContext>) -> Result<bool, Refusal> {
         let info = context.query()?;
         let contexts =
@@ -121,7 +122,7 @@ impl Server {
         if !slices().any(|slice| slice == info.slice) {
             return Ok(false);
         }
-        // Of more than there are reservations, one is nobody's.
+        // There is one value more than reservations, so one is unused.
         let longest = u64::MAX - MAX_RESERVATIONS as u64;
         let Some(mark) = (longest..u64::MAX).find(|mark| slices().all(|slice| slice != *mark)) else { return Ok(true) };
         context.configure(info.priority, info.ceiling, mark, None)?;
@@ -130,7 +131,7 @@ impl Server {
         Ok(is_reserved)
     }
 
-    /// A reservation as clients see it.
+    /// Returns a reservation as clients see it.
     fn describe(&self, place: usize) -> Option<Reservation> {
         let Entry { id, owner, task, level, .. } = *self.book.entry(place)?;
         let nanoseconds = |ticks| self.clock.nanoseconds(ticks);
@@ -168,7 +169,7 @@ impl ReserveService for Server {
         cap.copy_to(self.kept.slot(grant.place as u32)).map_err(|_| Error::BadContext)?;
         for step in &grant.moves {
             self.book.set_level(step.place, step.to);
-            // One that has gone meanwhile is forgotten with the next request.
+            // A reservation that has gone meanwhile is removed with the next request.
             let _ = self.book.entry(step.place).map(|entry| self.tell(step.place, entry));
         }
         self.book.write(caller, task, &grant, before);

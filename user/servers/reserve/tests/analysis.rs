@@ -1,25 +1,25 @@
-//! The analysis against what happens: reservations simulated tick by tick.
+//! Tests of the analysis against a simulation of reservations, tick by tick.
 
 use proptest::prelude::*;
 use tench_reserve::analysis::{Overhead, Task, are_met, response_time};
 
-/// Somebody who uses the processor by priority.
+/// A task that uses the processor by priority.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     budget: u64,
-    /// After how many ticks it wants the budget again, at the earliest.
+    /// Minimum ticks until it wants the budget again.
     again: u64,
-    /// How much later it does.
+    /// Additional delay of its releases.
     late: u64,
     next: u64,
-    /// What it still wants.
+    /// Time that it still wants.
     left: u64,
 }
 
-/// Plays so many ticks: `higher` and the servers use all that the kernel lets them, `task` has jobs, and each use of a
-/// budget but the servers' takes what switching takes besides. They begin at these offsets, and begin again so much
-/// later than they could; at `from` there is nobody for as long as nobody can be interrupted. Answers the longest
-/// response of a job, and whether one missed its deadline.
+/// Simulates this many ticks: `higher` and the servers use all that the kernel permits, `task` has jobs, and each use
+/// of a budget except the servers' costs the switching in addition. Tasks are released at these offsets, and again with
+/// these delays; at `from` nothing can be preempted for the blocking time. Returns the longest response of a job, and
+/// whether one missed its deadline.
 fn play(
     (task, higher): (&Task, &[Task]),
     offsets: &[(u64, u64)],
@@ -61,7 +61,7 @@ fn play(
     (longest, missed)
 }
 
-/// Tasks in the order of deadlines.
+/// Returns tasks in the order of deadlines.
 fn tasks() -> impl Strategy<Value = Vec<Task>> {
     let task = (1..40u64, 2..40u64).prop_flat_map(|(deadline, window)| {
         let most = deadline.min(window).div_ceil(3);
@@ -81,18 +81,18 @@ fn overhead() -> impl Strategy<Value = Overhead> {
     (servers, 0..3u64, 0..3u64).prop_map(|(servers, blocking, switching)| Overhead { servers, blocking, switching })
 }
 
-/// Each task with those above it.
+/// Returns each task with those above it.
 fn each(tasks: &[Task]) -> impl Iterator<Item = (&Task, &[Task])> {
     tasks.iter().enumerate().map(|(place, task)| (task, &tasks[..place]))
 }
 
-/// All begin at once, and again as soon as they can.
+/// All are released at once, and again as soon as possible.
 const AT_ONCE: [(u64, u64); 8] = [(0, 0); 8];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The worst case is the one that is computed: all begin together, just when nobody can be interrupted.
+    /// The computed case is the worst: all are released together, just when nothing can be preempted.
     #[test]
     fn response_times_are_those_of_the_critical_instant(tasks in tasks(), overhead in overhead()) {
         for one in each(&tasks) {
@@ -105,7 +105,7 @@ proptest! {
         }
     }
 
-    /// Whoever is admitted meets every deadline, whenever the others begin, and however much later than they could.
+    /// An admitted task meets every deadline, whenever the others are released, and however late.
     #[test]
     fn an_admitted_set_never_misses_a_deadline(
         tasks in tasks(),
@@ -121,14 +121,14 @@ proptest! {
         }
     }
 
-    /// Whoever is refused has somebody who would miss a deadline.
+    /// In a refused set, some task would miss a deadline.
     #[test]
     fn a_refused_set_misses_one_in_the_critical_instant(tasks in tasks(), overhead in overhead()) {
         let misses = |one: (&Task, &[Task])| play(one, &AT_ONCE, one.0.deadline + 1, &overhead, 0).1;
         prop_assert_eq!(are_met(&tasks, 0, &overhead), !each(&tasks).any(misses));
     }
 
-    /// What is known of the upper ones need not be looked at again.
+    /// Upper tasks need not be checked again for the sake of lower ones.
     #[test]
     fn lower_ones_do_not_concern_upper_ones(tasks in tasks(), overhead in overhead(), place in 0..6usize) {
         let place = place % tasks.len();
@@ -147,16 +147,16 @@ proptest! {
     }
 }
 
-/// Sets of which it is known by hand.
+/// These sets were checked by hand.
 #[test]
 fn the_full_use_of_harmonic_periods_is_admitted_and_of_others_not() {
     let none = Overhead { servers: Task { budget: 0, period: 1, deadline: 0 }, blocking: 0, switching: 0 };
-    // With windows as long as the deadlines.
+    // The windows are as long as the deadlines.
     let task = |budget, window| Task { budget, period: 2 * window, deadline: window };
     // Above the bound of Liu and Layland, and yet possible.
     assert!(are_met(&[task(1, 2), task(1, 4), task(2, 8)], 0, &none));
     assert!(!are_met(&[task(1, 2), task(1, 4), task(3, 8)], 0, &none));
-    // The same share, once possible and once not.
+    // The same share is possible in one case and not in the other.
     assert!(are_met(&[task(2, 4), task(4, 8)], 0, &none));
     assert!(!are_met(&[task(3, 6), task(4, 8)], 0, &none));
     assert_eq!(response_time(&task(5, 20), &[task(1, 4), task(1, 5)], &none), Some(10));

@@ -1,4 +1,4 @@
-//! Requests of several owners against a plain account, and what stays when the server ends.
+//! Tests of requests by several owners against a plain account, and of the state that survives the server's end.
 
 use proptest::prelude::*;
 use tench::server::Fragile;
@@ -14,7 +14,7 @@ use tench_reserve_client::protocol::{
 
 const CLOCK: Clock = Clock { frequency: 62_500_000 };
 const BEFORE: Before = Before { priority: 120, ceiling: 120, slice: 62_500 };
-/// A time at which something happens.
+/// The time at which things happen.
 const NOW: u64 = 123_456_789;
 const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1000 * MICROSECOND;
@@ -23,7 +23,7 @@ fn memory() -> Fragile {
     Fragile { words: vec![0; WORDS], left: usize::MAX }
 }
 
-/// Grants a request, as the server does, and looks after each step.
+/// Grants a request, as the server does, and checks after each step.
 fn reserve(book: &mut Book<&mut Fragile>, owner: u64, times: (u64, u64, u64)) -> Result<u64, Error> {
     let (grant, task) = book.admit(Client::alone(owner), times.0, times.1, times.2)?;
     for step in &grant.moves {
@@ -35,7 +35,7 @@ fn reserve(book: &mut Book<&mut Fragile>, owner: u64, times: (u64, u64, u64)) ->
     Ok(grant.id)
 }
 
-/// A process cannot have more of the core by starting children which have it reserved for themselves.
+/// A process cannot get more of the core by starting children that reserve it.
 #[test]
 fn a_family_has_one_share() {
     let mut memory = memory();
@@ -49,7 +49,7 @@ fn a_family_has_one_share() {
     assert_eq!(free(&book, of_family(6)), free(&book, of_family(5)), "whoever of it asks");
     assert_eq!(free(&book, of_family(6)), before - task.share());
     assert!(free(&book, Client::alone(7)) > free(&book, of_family(6)));
-    // What stays when the server ends says of which family it is.
+    // The persistent state contains the family.
     let book = Book::new(&mut memory, CLOCK);
     assert_eq!(book.entry(grant.place).unwrap().owner, of_family(5));
     assert_eq!(free(&book, of_family(6)), before - task.share());
@@ -76,8 +76,7 @@ fn each_mistake_has_its_error() {
     // Shares are those of the time that the deadline leaves.
     assert_eq!(admit(&book, 9 * ms, 20 * ms, 0), Error::Overcommitted);
     assert_eq!(admit(&book, 5 * ms, 20 * ms, 0), Error::Excessive);
-    // 450 of 500 microseconds are free, but for the servers' 250, for 10 in which nobody can be interrupted, and for
-    // 4.8 of switching.
+    // 450 of 500 microseconds are free, except the servers' 250, 10 without preemption, and 4.8 of switching.
     assert_eq!(
         book.admit(Client::alone(0), 300 * MICROSECOND, 2 * ms, 500 * MICROSECOND).map(|_| ()),
         Err(Error::Unschedulable)
@@ -119,7 +118,7 @@ fn places_run_out_for_one_before_they_do_for_all() {
     assert_eq!(reserve(&mut book, 9, little), Err(Error::Full));
 }
 
-/// Giving a reservation up and asking for another does not give a fresh budget.
+/// Ending a reservation and requesting another does not give a fresh budget.
 #[test]
 fn a_share_that_was_used_is_free_when_the_budget_has_come_back() {
     let mut memory = memory();
@@ -140,7 +139,7 @@ fn a_share_that_was_used_is_free_when_the_budget_has_come_back() {
     assert_eq!(reserve(&mut book, 7, all), Ok(2));
 }
 
-/// What an owner asks for.
+/// An owner's request.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Reserve(u64, (u64, u64, u64)),
@@ -169,7 +168,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Every reservation that a memory says there is.
+/// Returns every reservation in the memory.
 fn found(memory: &mut Fragile) -> Vec<Entry> {
     let book = Book::new(memory, CLOCK);
     (0..MAX_RESERVATIONS).filter_map(|place| book.entry(place).copied()).collect()
@@ -178,7 +177,7 @@ fn found(memory: &mut Fragile) -> Vec<Entry> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is asked: all deadlines are met after every step, refusals change nothing, and what is possible is
+    /// For any requests, all deadlines are met after every step, refusals change nothing, and what is possible is
     /// granted.
     #[test]
     fn everything_that_is_granted_can_be_kept(steps in prop::collection::vec(step(), 1..80)) {
@@ -200,7 +199,7 @@ proptest! {
                 }
                 Step::Release(place) => book.clear(place),
                 Step::Retire(place) => {
-                    // Nobody has it any more, and nobody can have its share yet.
+                    // It is not in use any more, and its share is not free yet.
                     let id = book.entry(place).map(|entry| entry.id);
                     let free = book.possible(Client::alone(0), 100 * MILLISECOND, 0);
                     book.retire(place, NOW);
@@ -222,8 +221,8 @@ proptest! {
         }
     }
 
-    /// Whenever the server ends, what its successor finds is what was granted before a step, or after it, or on the way
-    /// from one order to the other, in which nobody is above somebody whom he has to be below.
+    /// Whenever the server ends, its successor finds what was granted before a step, or after it, or during a
+    /// reordering, in which no reservation is above one that it has to be below.
     #[test]
     fn whenever_the_server_ends_reservations_are_kept(
         steps in prop::collection::vec(step(), 1..40),
@@ -270,7 +269,7 @@ proptest! {
         }
     }
 
-    /// Whatever the memory holds, nothing panics, and what is found has a priority and a task that make sense.
+    /// Whatever the memory contains, nothing panics, and each entry found has a valid priority and task.
     #[test]
     fn any_words_are_reservations_or_none(words in prop::collection::vec(prop_oneof![Just(0), 0..300u64, any::<u64>()], WORDS)) {
         for entry in found(&mut Fragile { words, left: 0 }) {
@@ -280,7 +279,7 @@ proptest! {
         }
     }
 
-    /// Room is made anywhere between others, one step at a time, and nobody ever passes a neighbour.
+    /// Room is made anywhere between others, one step at a time, and none ever passes a neighbour.
     #[test]
     fn priorities_keep_their_order_in_every_step(
         levels in prop::collection::btree_set(FIRST_PRIORITY..=LAST_PRIORITY, 0..MAX_RESERVATIONS),

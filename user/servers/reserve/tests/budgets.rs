@@ -1,5 +1,5 @@
-//! Reservations under the kernel's own budgets: jobs that keep to what was agreed meet their deadlines beside those
-//! that do not.
+//! Tests of reservations under the kernel's own budgets: jobs that keep to their parameters meet their deadlines beside
+//! jobs that do not.
 
 use proptest::prelude::*;
 use tench_abi::object::MIN_BUDGET;
@@ -9,20 +9,20 @@ use tench_reserve::analysis::{Overhead, Task, are_met};
 /// Ticks of a step: less is no budget.
 const STEP: u64 = MIN_BUDGET;
 
-/// Somebody with a reservation.
+/// A job with a reservation.
 struct Running {
     task: Task,
     budget: Budget,
-    /// Whether it wants all it can get, or has jobs: then when the next begins, and how much later than it could.
+    /// Whether it uses all it can get, or has jobs: then when the next is released, and how much later than possible.
     is_greedy: bool,
     next: u64,
     late: u64,
     began: u64,
-    /// What its job still needs.
+    /// Time that its job still needs.
     left: u64,
 }
 
-/// Plays so many steps. Answers who missed a deadline that keeps to what was agreed.
+/// Simulates this many steps. Returns who missed a deadline though keeping to its parameters.
 fn play(all: &mut [Running], steps: u64, overhead: &Overhead) -> Option<usize> {
     let (mut servers, mut since) = (0, None::<(usize, u64)>);
     for now in (0..steps).map(|step| step * STEP) {
@@ -38,7 +38,7 @@ fn play(all: &mut [Running], steps: u64, overhead: &Overhead) -> Option<usize> {
                 return Some(index);
             }
         }
-        // The kernel charges what was used without a break when somebody else runs, and looks at the clock.
+        // The kernel charges uninterrupted use when it switches to another thread, and reads the clock then.
         let used = |running: &Running| match since {
             Some((index, from)) if core::ptr::eq(&all[index], running) => now - from,
             _ => 0,
@@ -84,7 +84,7 @@ proptest! {
             })
             .collect();
         all.sort_by_key(|running| running.task.deadline);
-        // Who does not fit is not there.
+        // Reservations that are refused are left out.
         let mut place = 0;
         while place < all.len() {
             let tasks: Vec<Task> = all[..=place].iter().map(|running| running.task).collect();
@@ -94,8 +94,8 @@ proptest! {
     }
 }
 
-/// Why windows are shorter than periods: with a window as long as the period, a job that is held up gets its budget
-/// back late, the next one is held up again, and later ones miss their deadlines.
+/// This shows why windows are shorter than periods: with a window as long as the period, a delayed job is replenished
+/// late, the next one is delayed again, and later ones miss their deadlines.
 #[test]
 fn with_windows_as_long_as_periods_a_deadline_would_be_missed() {
     let overhead = Overhead { servers: Task { budget: 0, period: STEP, deadline: 0 }, blocking: 0, switching: 0 };

@@ -1,4 +1,4 @@
-//! Client and protocol of the clock server. What the server does: docs/manual/servers.md.
+//! Client and protocol of the clock server. Behaviour of the server: docs/manual/servers.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -8,5 +8,5 @@ pub mod protocol;
 
 pub use protocol::{Clock, Error};
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;

@@ -1,4 +1,4 @@
-//! What is easier to use than the requests themselves.
+//! Conveniences on top of the requests.
 
 use tench_abi::layout::slot;
 use tench_procs_client::Standing;
@@ -10,11 +10,11 @@ use crate::Failure;
 use crate::protocol::{Console, Error, MAX_TEXT};
 
 impl Console<Standing> {
-    /// Standard input and output as every process finds them.
+    /// The console, in the slot where every process finds it.
     pub const STANDARD: Console<Standing> = Console::at(Standing(slot::CONSOLE));
 
-    /// Writes text of any length. Each [`MAX_TEXT`] bytes of it stay together. If the server is started again
-    /// meanwhile, what was on the way may appear twice, and is not lost.
+    /// Writes text of any length. Each [`MAX_TEXT`] bytes of it stay together. If the server is restarted meanwhile,
+    /// text under way may appear twice, but is not lost.
     pub fn write(self, text: &[u8]) -> Result<(), Failure> {
         text.chunks(MAX_TEXT).try_for_each(|part| again(|| self.put(part)))
     }
@@ -26,8 +26,9 @@ impl Console<Standing> {
         Ok(text.len())
     }
 
-    /// Reads until a deadline. `None`: nothing came in time. Should the server be kept from answering then, the kernel
-    /// ends the wait a few milliseconds later; what comes from another core's console at that very moment is lost.
+    /// Reads until a deadline. Returns `None` if nothing came in time. If the server is kept from replying then, the
+    /// kernel ends the wait a few milliseconds later; input that comes from another core's console at that very moment
+    /// is lost.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
         let limited = Console::at(Until::with_grace(self.way(), deadline));
         let text = match again(|| limited.get_until(buffer.len().min(MAX_TEXT), deadline)) {
@@ -38,7 +39,7 @@ impl Console<Standing> {
         Ok(Some(text.len()))
     }
 
-    /// Whether the output so far, of all processes, ends in the middle of a line.
+    /// Returns whether the output so far, of all processes, ends in the middle of a line.
     pub fn is_mid_line(self) -> Result<bool, Failure> {
         Ok(self.state()?.2)
     }

@@ -1,4 +1,4 @@
-//! Client and protocol of the console server. What the server does: docs/manual/servers.md.
+//! Client and protocol of the console server. Behaviour of the server: docs/manual/servers.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -9,5 +9,5 @@ pub mod protocol;
 
 pub use protocol::{Console, Error};
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;

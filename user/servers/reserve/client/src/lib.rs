@@ -1,4 +1,4 @@
-//! Client and protocol of the reservation server. What the server does: docs/manual/time.md.
+//! Client and protocol of the reservation server. Behaviour of the server: docs/manual/time.md.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,47 +14,47 @@ pub mod protocol;
 
 pub use protocol::{Error, Possible, Reservation, Reserve};
 
-/// Why a request had no success.
+/// Why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;
 
-/// What is wanted.
+/// A wanted reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// Processor time of a job.
     pub budget: Duration,
-    /// The shortest time between the beginnings of two jobs.
+    /// Minimum time between the releases of two jobs.
     pub period: Duration,
-    /// The time in which a job has to have had its budget, from its beginning; zero for half of the period. The shorter
+    /// Time from a job's release within which it has to have had its budget; zero for half of the period. The shorter
     /// it is, the less of the processor is taken.
     pub deadline: Duration,
 }
 
 impl Wish {
-    /// A budget in each period, within half of it.
+    /// Returns a budget in each period, within half of it.
     pub const fn new(budget: Duration, period: Duration) -> Wish {
         Wish { budget, period, deadline: Duration::ZERO }
     }
 }
 
-/// Why there is no reservation, and what there could be.
+/// Why there is no reservation, and what would be possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Refusal {
-    /// The share is not free; this much is, in millionths.
+    /// The share is not free; the field says how much is, in millionths.
     Overcommitted {
         /// Free share.
         free: u64,
     },
-    /// The process would have more than it leaves to others; it may have this much more, in millionths.
+    /// The process would have more than it leaves to others; the field says how much more it may have, in millionths.
     Excessive {
         /// Share that it may have.
         free: u64,
     },
-    /// A deadline would be missed; with this budget none would.
+    /// A deadline would be missed; with the given budget none would.
     Unschedulable {
-        /// The longest budget.
+        /// The longest possible budget.
         budget: Duration,
     },
-    /// Something else.
+    /// Any other failure.
     Other(Failure),
 }
 
@@ -80,13 +80,14 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// Nanoseconds; what does not fit is too long anyway.
+/// Returns the nanoseconds, saturating: larger values are too long anyway.
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<Way: Transport> Reserve<Way> {
-    /// Reserves what is wished for whoever runs on a scheduling context. If it is refused, says what would be possible.
+    /// Makes the reservation for the threads that run on a scheduling context. If it is refused, returns what would be
+    /// possible.
     pub fn wish(&self, context: Cap<SchedulingContext>, wish: &Wish) -> Result<Reservation, Refusal> {
         let [budget, period, deadline] = [wish.budget, wish.period, wish.deadline].map(nanoseconds);
         let failure = match self.reserve(context, budget, period, deadline) {
