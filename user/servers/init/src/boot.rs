@@ -19,6 +19,7 @@ pub const MAX_FRAMES: usize = 32;
 
 /// The boot archive.
 pub struct Boot {
+    /// The parsed archive.
     pub archive: Archive<'static>,
     /// The programs to be started.
     pub system: System<'static>,
