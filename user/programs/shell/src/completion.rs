@@ -1,4 +1,4 @@
-//! What Tab makes of a line.
+//! Completion of a line by Tab.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,13 +13,13 @@ use crate::system::Entry;
 /// What a word of a line can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidates {
-    /// Nothing that is known.
+    /// Unknown.
     Nothing,
     /// A command.
     Commands,
     /// A program.
     Programs,
-    /// Either; and what follows is completed as its arguments.
+    /// A command or a program; what follows is completed as its arguments.
     CommandLine,
     /// A process that has not ended, by name.
     Processes,
@@ -29,17 +29,17 @@ pub enum Candidates {
     Files,
     /// A directory.
     Directories,
-    /// Powers, with a comma between them.
+    /// Powers, separated by commas.
     Powers,
 }
 
-/// Where candidates come from.
+/// Sources of candidates.
 pub trait Sources {
-    /// What the arguments of a command are, if there is such a command.
+    /// Returns the kind of a command's arguments, if there is such a command.
     fn arguments(&self, command: &str) -> Option<Candidates>;
-    /// All words of this kind, which is not a path.
+    /// Returns all words of this kind, which is not a path.
     fn words(&mut self, kind: Candidates) -> Vec<String>;
-    /// What lies in a directory; the empty path is the top.
+    /// Returns the entries of a directory; the empty path is the root.
     fn entries(&mut self, directory: &str) -> Vec<Entry>;
 }
 
@@ -64,11 +64,11 @@ pub fn complete(before_cursor: &str, sources: &mut dyn Sources) -> Completion {
     Completion { replaces: unchanged.len(), text, choices: names }
 }
 
-/// What the word after `words` can be.
+/// Returns what the word after `words` can be.
 fn kind_of_next(words: &[String], sources: &dyn Sources) -> Candidates {
     let Some((first, rest)) = words.split_first() else { return Candidates::CommandLine };
-    // `kill` and the like take one argument, but what follows a needless one is not worth a rule. A program's
-    // arguments are most often files.
+    // `kill` and the like take one argument, but what follows a needless one is not worth a rule. A program's arguments
+    // are most often files.
     match sources.arguments(first) {
         None => Candidates::Files,
         Some(Candidates::CommandLine) => kind_of_next(rest, sources),
@@ -77,7 +77,7 @@ fn kind_of_next(words: &[String], sources: &dyn Sources) -> Candidates {
     }
 }
 
-/// What the word after `run` and `words` can be: options have a value each, and then comes the program.
+/// Returns what the word after `run` and `words` can be: options have a value each, and then comes the program.
 fn kind_of_program(words: &[String]) -> Candidates {
     match words {
         [] => Candidates::Programs,
@@ -91,7 +91,7 @@ fn kind_of_program(words: &[String]) -> Candidates {
 fn candidates(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<String> {
     let words = match kind {
         Candidates::Nothing => Vec::new(),
-        // A program can lie in any file.
+        // A program can be in any file.
         Candidates::CommandLine | Candidates::Programs if word.contains('/') => {
             return paths(word, Candidates::Files, sources);
         }
@@ -100,9 +100,9 @@ fn candidates(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<St
             words.extend(sources.words(Candidates::Programs));
             words
         }
-        // A path is completed one part after the other.
+        // A path is completed one component after the other.
         Candidates::Files | Candidates::Directories => return paths(word, kind, sources),
-        // All but the last is written already.
+        // All but the last are complete.
         Candidates::Powers => {
             let before = &word[..word.rfind(',').map_or(0, |comma| comma + 1)];
             Powers::WORDS.iter().map(|(power, _)| [before, power].concat()).collect()
@@ -120,7 +120,7 @@ fn paths(word: &str, kind: Candidates, sources: &mut dyn Sources) -> Vec<String>
     wanted.map(|entry| [directory, &entry.name, if entry.is_directory { "/" } else { "" }].concat()).collect()
 }
 
-/// The longest beginning that all have.
+/// Returns the longest common prefix.
 fn common_prefix(words: &[String]) -> &str {
     let Some((first, others)) = words.split_first() else { return "" };
     let mut length = first.len();
@@ -131,7 +131,7 @@ fn common_prefix(words: &[String]) -> &str {
     &first[..length]
 }
 
-/// What a list of choices shows of a path: its last part.
+/// Returns the last component of a path, which a list of choices shows.
 fn last_part(path: &str) -> &str {
     let end = path.strip_suffix('/').unwrap_or(path).rfind('/');
     end.map_or(path, |slash| &path[slash + 1..])

@@ -43,9 +43,9 @@ impl fmt::Display for Bytes {
 /// Ticks of a counter as time.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    /// How many.
+    /// Number of ticks.
     pub ticks: u64,
-    /// How many there are in a second.
+    /// Ticks in a second.
     pub per_second: u64,
 }
 
@@ -73,16 +73,16 @@ impl fmt::Display for Time {
     }
 }
 
-/// Which side the entries of a column stand at.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Words.
+    /// Left, for words.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// Rows whose columns stand below each other.
+/// Rows with aligned columns.
 #[derive(Debug)]
 pub struct Table {
     sides: Vec<Side>,
@@ -90,7 +90,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with a row of headings.
+    /// Returns a table with a row of headings.
     pub fn new(columns: &[(&str, Side)]) -> Table {
         let headings = columns.iter().map(|(heading, _)| String::from(*heading)).collect();
         Table { sides: columns.iter().map(|&(_, side)| side).collect(), rows: Vec::from([headings]) }

@@ -1,4 +1,4 @@
-//! What was started with `&` or suspended with Ctrl-Z: a pipeline of programs with a number.
+//! Jobs: numbered pipelines of programs that were started with `&` or suspended with Ctrl-Z.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,38 +12,38 @@ use crate::system::{BROKEN, End, System};
 /// A program of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its process.
+    /// Number of its process.
     pub pid: u64,
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// State of its process.
     pub fate: Fate,
 }
 
-/// What has become of a process.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It runs.
     Running,
     /// It is suspended.
     Suspended,
-    /// It ended like this; not known if so many others have ended since that nothing is known of it.
+    /// It ended like this; `None` if so many processes have ended since that its record is gone.
     Ended(Option<End>),
 }
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its number.
+    /// Number of the job.
     pub number: u64,
-    /// As it was typed.
+    /// The pipeline as it was typed.
     pub text: String,
     /// Its programs.
     pub members: Vec<Member>,
 }
 
 impl Member {
-    /// A process that was just started.
+    /// Returns a program whose process was just started.
     pub fn new(pid: u64, name: &str) -> Member {
         Member { pid, name: name.into(), fate: Fate::Running }
     }
@@ -54,17 +54,17 @@ impl Member {
 }
 
 impl Job {
-    /// Its processes that have not ended.
+    /// Returns its processes that have not ended.
     pub fn living(&self) -> Vec<u64> {
         self.members.iter().filter(|member| !member.has_ended()).map(|member| member.pid).collect()
     }
 
-    /// Whether all of it has ended.
+    /// Returns whether all of its processes have ended.
     pub fn has_ended(&self) -> bool {
         self.members.iter().all(Member::has_ended)
     }
 
-    /// Finds out what became of its processes.
+    /// Updates the state of its processes.
     pub fn refresh(&mut self, system: &mut dyn System) {
         for member in self.members.iter_mut().filter(|member| !member.has_ended()) {
             member.fate = match system.process(member.pid) {
@@ -83,7 +83,7 @@ impl Job {
         }
     }
 
-    /// Its state in words: that of its last program, once all have ended, and what went wrong in the others.
+    /// Returns its state in words: that of its last program, once all have ended, and failures of the others.
     pub fn state(&self) -> String {
         if !self.has_ended() {
             let runs = self.members.iter().any(|member| member.fate == Fate::Running);
@@ -101,7 +101,7 @@ impl Job {
         format!("{state} ({})", failures.join(", "))
     }
 
-    /// What is said of it when it has ended in the foreground: nothing if all went well.
+    /// Returns what is reported when it has ended in the foreground: nothing if all went well.
     pub fn complaints(&self) -> Vec<String> {
         let Some((last, others)) = self.members.split_last() else { return Vec::new() };
         match last.fate {
@@ -119,7 +119,7 @@ impl Job {
     }
 }
 
-/// What went wrong in programs that others follow. To end because nobody reads any more is their way to end.
+/// Returns failures of programs that others follow. A write to a pipe without a reader is their normal end.
 fn failures(members: &[Member]) -> impl Iterator<Item = (&str, End)> {
     members.iter().filter_map(|member| match member.fate {
         Fate::Ended(Some(end)) if !matches!(end, End::Exited(0 | BROKEN)) => Some((member.name.as_str(), end)),
@@ -132,7 +132,7 @@ fn failures(members: &[Member]) -> impl Iterator<Item = (&str, End)> {
 pub struct Jobs(Vec<Job>);
 
 impl Jobs {
-    /// Adds a job, and answers its number: the next after those that are there.
+    /// Adds a job. Returns its number: one more than the highest.
     pub fn add(&mut self, text: &str, members: Vec<Member>) -> u64 {
         let number = self.0.last().map_or(1, |last| last.number + 1);
         self.0.push(Job { number, text: text.into(), members });
@@ -145,30 +145,30 @@ impl Jobs {
         self.0.insert(place, job);
     }
 
-    /// The numbers.
+    /// Returns the numbers of all jobs.
     pub fn numbers(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|job| job.number)
     }
 
-    /// A job.
+    /// Returns a job.
     pub fn get(&self, number: u64) -> Option<&Job> {
         self.0.iter().find(|job| job.number == number)
     }
 
-    /// Takes a job out.
+    /// Removes and returns a job.
     pub fn take(&mut self, number: u64) -> Option<Job> {
         let place = self.0.iter().position(|job| job.number == number)?;
         Some(self.0.remove(place))
     }
 
-    /// Forgets the job of which this is the only process, because its end has been told.
+    /// Removes the job of which this is the only process, because its end has been reported.
     pub fn forget_only(&mut self, pid: u64) {
         self.0.retain(|job| !matches!(job.members.as_slice(), [only] if only.pid == pid));
     }
 }
 
 impl Shell<'_> {
-    /// Finds out what became of the jobs. Answers all; those that have ended are forgotten.
+    /// Updates and returns all jobs; those that have ended are removed.
     pub fn refresh_jobs(&mut self) -> Vec<Job> {
         for job in &mut self.jobs.0 {
             job.refresh(self.system);
@@ -178,7 +178,7 @@ impl Shell<'_> {
         all
     }
 
-    /// Says which jobs have ended.
+    /// Reports which jobs have ended.
     pub(crate) fn report_jobs(&mut self) {
         if self.jobs.0.is_empty() {
             return;

@@ -1,11 +1,11 @@
-//! How a pipeline becomes processes.
+//! Launching of a pipeline as processes.
 //!
-//! First everything that can fail for a reason that the user can mend: is there such a command or program, can the
-//! files be opened? Then the processes are connected, and only then does the first of them run. Whatever fails, what
-//! was prepared is given up and every end of a stream closed, so that nothing is left behind.
+//! First comes everything that can fail for a reason that the user can mend: missing commands, programs or files. Then
+//! the processes are connected, and only then does the first of them run. If anything fails, what was prepared is
+//! discarded and every end of a stream is closed, so that nothing is left behind.
 //!
-//! A command in a pipeline is carried out by the shell itself, once the programs run; it reads nothing, so its place in
-//! the pipeline has no input.
+//! The shell itself runs the commands of a pipeline, once its programs run; a command reads nothing, so there is no
+//! input at its place in the pipeline.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -21,22 +21,22 @@ use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
 use crate::shell::{Shell, Sinks};
 use crate::system::{How, OnKey, Settings, Stream, Waited, base_name};
 
-/// What a stage is.
+/// Kind of a stage.
 enum Step<'a> {
     Command(&'static Command, &'a [String]),
     Program { words: &'a [String], pid: u64 },
 }
 
-/// What went wrong, and in which command.
+/// A failure, and the command in which it happened.
 pub(crate) type Trouble = (Option<&'static Command>, Failure);
 
-/// What has come to be before the first process runs.
+/// What exists before the first process runs.
 #[derive(Default)]
 struct Prepared<'a> {
     steps: Vec<Step<'a>>,
     /// Where the output and errors of commands go, for each step.
     sinks: Vec<Sinks>,
-    /// Processes that do not run yet.
+    /// Processes in preparation.
     waiting: Vec<u64>,
     /// Processes that run.
     started: Vec<u64>,
@@ -45,7 +45,7 @@ struct Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// The programs.
+    /// Returns the programs.
     fn members(&self) -> Vec<Member> {
         let member = |step: &Step<'_>| match step {
             Step::Command(..) => None,
@@ -58,7 +58,7 @@ impl Prepared<'_> {
 }
 
 impl Shell<'_> {
-    /// Carries out a pipeline: until it has ended, unless it is for the background.
+    /// Runs a pipeline: until it has ended, unless it is for the background.
     pub(crate) fn run_pipeline(&mut self, pipeline: &Pipeline) -> Result<(), Trouble> {
         let Some(name) = pipeline.stages.first().and_then(|stage| stage.words.first()) else { return Ok(()) };
         if let Some(command) = commands::find(name)
@@ -104,7 +104,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Finds out what a stage is, and prepares its process.
+    /// Determines what a stage is, and prepares its process.
     fn step<'a>(&mut self, pipeline: &Pipeline, stage: &'a Stage) -> Result<Step<'a>, Trouble> {
         let Some((name, arguments)) = stage.words.split_first() else { return Err((None, self.unknown(""))) };
         let here = pid::place(self.system.own_pid()).0;
@@ -146,7 +146,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Refuses to pass on what this shell may not do itself, and says what it may.
+    /// Refuses to pass on powers that this shell lacks, and names those that it has.
     fn check_powers(&self, wanted: Powers) -> Result<(), Failure> {
         let own = self.system.powers();
         let missing = words_of(wanted.difference(own));
@@ -157,7 +157,7 @@ impl Shell<'_> {
         Err(Failure::Refused(format!("this shell cannot pass on {missing}; it has {held}")))
     }
 
-    /// Opens the files and makes the pipe of a stage. Every end is held from the moment on when there is one.
+    /// Opens the files and makes the pipe of a stage. Every end is recorded as held as soon as it exists.
     fn redirect(&mut self, index: usize, stage: &Stage, prepared: &mut Prepared<'_>) -> Result<(), Failure> {
         if let Some(path) = &stage.input {
             let stream = self.open(path, How::Read, prepared)?;
@@ -186,7 +186,7 @@ impl Shell<'_> {
         if let Some(stream) = errors {
             self.connect(index, Standard::Errors, stream, prepared)?;
         }
-        // A program has its own ends now. Those of a command are closed when it has been carried out.
+        // A program has its own ends now. Those of a command are closed after it has run.
         if matches!(prepared.steps[index], Step::Program { .. }) {
             let sinks = take(&mut prepared.sinks[index]);
             self.release_sinks(sinks, prepared);
@@ -248,7 +248,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Leaves nothing behind.
+    /// Discards everything.
     fn give_up(&mut self, prepared: &mut Prepared<'_>) {
         for pid in prepared.waiting.drain(..) {
             self.system.abandon(pid);
@@ -269,10 +269,10 @@ impl Shell<'_> {
         self.say(format_args!("[{number}] {} ({noun} {})", pipeline.text, pids.join(", ")));
     }
 
-    /// Carries out the commands, and waits for the programs.
+    /// Runs the commands, and waits for the programs.
     fn see_through(&mut self, pipeline: &Pipeline, prepared: &mut Prepared<'_>) {
         if !prepared.started.is_empty() {
-            // Of a pipeline the first program alone can have the terminal as its input.
+            // In a pipeline, only the first program can have the terminal as its input.
             let reads = |stage: &Stage| stage.input.is_none();
             let reader = match (prepared.steps.first(), pipeline.stages.first()) {
                 (Some(Step::Program { pid, .. }), Some(stage)) if reads(stage) => *pid,
@@ -297,17 +297,16 @@ impl Shell<'_> {
         }
     }
 
-    /// Waits for a job in the foreground, and says how it ended. One that is suspended becomes or remains a numbered
-    /// one.
+    /// Waits for a job in the foreground, and reports how it ended. A suspended one becomes or remains numbered.
     pub(crate) fn wait_for(&mut self, mut job: Job) {
         let waited = self.system.wait(&job.living());
-        // Whoever types Ctrl-C means the whole line.
+        // Ctrl-C is meant for the whole line.
         self.is_line_given_up |= matches!(waited, Ok(Waited::EndedEarly(_)));
         match waited {
             Ok(Waited::Ended(ends) | Waited::EndedEarly(ends)) => {
                 job.set_ends(&ends);
                 let complaints = job.complaints();
-                // Who kills from elsewhere means it as well.
+                // So is a kill from elsewhere.
                 self.is_line_given_up |= complaints.iter().any(|complaint| complaint == "[killed]");
                 if !complaints.is_empty() {
                     self.start_line();

@@ -1,12 +1,12 @@
-//! The shell: reads lines, runs commands and programs.
+//! The shell reads lines and runs commands and programs.
 //!
 //! ```text
 //!  bytes ──► editor ──► line ──► parse ──► pipelines ──► launch ──► commands ──► system ──► servers, kernel
 //!               ▲                                          │  └─────► jobs ─────────┘
 //!               └─────────────── completion ◄──────────────┘
 //! ```
-//! Everything up to the trait [`system::System`] is free of system calls and tested on the host, against a made-up
-//! system. `live.rs` of the program is the system that is really there.
+//! Everything up to the trait [`system::System`] is free of system calls and tested on the host, with a fake system.
+//! `live.rs` of the program implements the real one.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -12,7 +12,7 @@ use tench_shell::shell::Shell;
 
 tench::entry!(main);
 
-/// Runs until the last line.
+/// Runs the shell until its last line.
 fn main() {
     Shell::new(&mut Live::new()).run();
 }

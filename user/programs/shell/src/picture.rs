@@ -11,10 +11,10 @@ use crate::format::Bytes;
 
 /// Characters in a line.
 const COLUMNS: u64 = 64;
-/// Lines at most.
+/// Maximum number of lines.
 const LINES: u64 = 16;
 
-/// What a part of memory looks like: of none of it is known anything, or so much of it is in use.
+/// Character for a part of memory of which nothing is known. The others show how much is in use.
 const UNKNOWN: char = ' ';
 const FREE: char = '.';
 const BELOW_HALF: char = '-';
@@ -50,12 +50,12 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Of these extents.
+    /// Returns a picture of these extents.
     pub fn new(extents: &[Extent]) -> Picture {
         let start = extents.iter().map(|extent| extent.address).min().unwrap_or(0);
         let end = extents.iter().map(|extent| extent.address + extent.size).max().unwrap_or(start);
         let unit = (end - start).div_ceil(COLUMNS * LINES).next_power_of_two().max(PAGE_SIZE as u64);
-        // A line begins at a multiple of what it shows, so that addresses on the left are round.
+        // A line begins at a multiple of its size, so that addresses on the left are round.
         let start = start - start % (unit * COLUMNS);
         let count = (end - start).div_ceil(unit) as usize;
         let mut picture = Picture { start, unit, cells: vec![Cell::default(); count] };

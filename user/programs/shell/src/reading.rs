@@ -1,4 +1,4 @@
-//! How the shell gets a line.
+//! Reading of lines.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,18 +10,18 @@ use crate::editor::Event;
 use crate::shell::{PROMPT, Shell};
 use crate::system::{Entry, Input, Terminal};
 
-/// What reading a line gave.
+/// Result of reading a line.
 enum Line {
     Text(String),
     Interrupted,
     /// Ctrl-D.
     End,
-    /// Nobody will type anything any more.
+    /// There will be no more input.
     Gone,
 }
 
 impl Shell<'_> {
-    /// Reads a line and carries it out.
+    /// Reads a line and runs it.
     pub(crate) fn read_and_execute(&mut self) {
         match self.read_line() {
             Line::Text(line) => self.execute(&line),
@@ -44,7 +44,7 @@ impl Shell<'_> {
                 self.system.write(PROMPT.as_bytes());
                 self.read_finished_line()
             }
-            // Nobody who sees a prompt.
+            // Nobody sees a prompt.
             Terminal::None => self.read_finished_line(),
         }
     }
@@ -78,7 +78,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Reads a line from a terminal that belongs to somebody else and edits itself, or from a file or pipe.
+    /// Reads a line from a terminal of another process, which edits lines itself, or from a file or pipe.
     fn read_finished_line(&mut self) -> Line {
         let mut bytes = Vec::new();
         loop {
@@ -93,13 +93,13 @@ impl Shell<'_> {
         }
     }
 
-    /// Earlier lines.
+    /// Returns earlier lines.
     pub fn history(&self) -> Vec<String> {
         self.editor.history().map(String::from).collect()
     }
 }
 
-/// What there is to complete with.
+/// Sources of completion.
 struct Words<'a, 's>(&'a mut Shell<'s>);
 
 impl Sources for Words<'_, '_> {
@@ -125,7 +125,7 @@ impl Sources for Words<'_, '_> {
     }
 
     fn entries(&mut self, directory: &str) -> Vec<Entry> {
-        // A path that leads nowhere completes to nothing.
+        // A path that does not exist completes to nothing.
         self.0.system.entries(directory).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The shell itself: what it consists of, where what it writes goes, and how a line is carried out.
+//! The shell: its state, its output, and how it runs a line.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,16 +14,16 @@ use crate::parse::{self, Pipeline};
 use crate::suggest;
 use crate::system::{How, Process, Refusal, Stream, System, Unwritten};
 
-/// What the shell shows when it waits for a line. The host tool's script mode looks for it.
+/// Prompt of the shell. The host tool's script mode looks for it.
 pub const PROMPT: &str = "tench> ";
-/// Where programs lie.
+/// Directory of the programs.
 const PROGRAMS: &str = "bin";
-/// What the first shell shows when it starts.
+/// File that the first shell shows when it starts.
 const GREETING: &str = "etc/motd";
-/// Output is sent on when so much of it has come together; one message to the console holds it.
+/// Buffered output is sent when it reaches this many bytes; one message to the console holds as many.
 const OUTPUT_CHUNK: usize = 400;
 
-/// Where what commands write goes; to the terminal unless something else is said.
+/// Where the output of commands goes; by default the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sinks {
     pub output: Option<Stream>,
@@ -38,11 +38,11 @@ pub struct Shell<'s> {
     pub(crate) jobs: Jobs,
     out: Vec<u8>,
     sinks: Sinks,
-    /// Nothing more can be written there.
+    /// Set if output cannot be written any more.
     is_output_broken: bool,
     is_first: bool,
     pub(crate) is_leaving: bool,
-    /// What stands behind `;` is not carried out any more.
+    /// Set if what follows `;` is not to be run.
     pub(crate) is_line_given_up: bool,
 }
 
@@ -57,7 +57,7 @@ impl Write for Shell<'_> {
 }
 
 impl<'s> Shell<'s> {
-    /// A shell on a system.
+    /// Returns a shell on a system.
     pub fn new(system: &'s mut dyn System) -> Shell<'s> {
         let own_pid = system.own_pid();
         let parent = system.process(own_pid).map_or(pid::INIT, |process| process.parent);
@@ -75,10 +75,10 @@ impl<'s> Shell<'s> {
         }
     }
 
-    /// Reads and carries out lines until there are no more.
+    /// Reads and runs lines until there are no more.
     pub fn run(&mut self) {
         if self.is_first {
-            // A system without a greeting has none.
+            // The greeting is optional.
             let _ = self.greet();
         }
         while !self.is_leaving {
@@ -99,7 +99,7 @@ impl<'s> Shell<'s> {
         Ok(())
     }
 
-    /// Carries out one line.
+    /// Runs one line.
     pub fn execute(&mut self, line: &str) {
         match parse::parse(line) {
             Ok(pipelines) => {
@@ -115,14 +115,14 @@ impl<'s> Shell<'s> {
         self.flush();
     }
 
-    /// Carries out commands and runs programs, and says what went wrong.
+    /// Runs a pipeline of commands and programs, and reports failures.
     pub fn carry_out(&mut self, pipeline: &Pipeline) {
         if let Err((command, failure)) = self.run_pipeline(pipeline) {
             self.complain(command, &failure);
         }
     }
 
-    /// Says what went wrong.
+    /// Reports a failure.
     pub(crate) fn complain(&mut self, command: Option<&Command>, failure: &Failure) {
         let text = match (command, failure) {
             (Some(command), Failure::Usage(text)) => {
@@ -133,7 +133,7 @@ impl<'s> Shell<'s> {
         };
         self.flush();
         match self.sinks.errors {
-            // There is no other place to say that this failed.
+            // There is no other place to report that this failed.
             Some(stream) => drop(self.system.write_stream(stream, text.as_bytes())),
             None => self.system.write(text.as_bytes()),
         }
@@ -152,7 +152,7 @@ impl<'s> Shell<'s> {
         let _ = self.write_fmt(text);
     }
 
-    /// Sends on what was written.
+    /// Sends the buffered output.
     pub fn flush(&mut self) {
         if self.out.is_empty() {
             return;
@@ -173,24 +173,24 @@ impl<'s> Shell<'s> {
         self.out.clear();
     }
 
-    /// Lets commands write elsewhere.
+    /// Redirects the output of commands.
     pub(crate) fn set_sinks(&mut self, sinks: Sinks) {
         self.flush();
         self.sinks = sinks;
         self.is_output_broken = false;
     }
 
-    /// Whether what is written appears on the terminal.
+    /// Returns whether output appears on the terminal.
     pub const fn writes_on_terminal(&self) -> bool {
         self.sinks.output.is_none()
     }
 
-    /// Whether writing more is of any use.
+    /// Returns whether more output can be written.
     pub const fn can_write(&self) -> bool {
         !self.is_output_broken
     }
 
-    /// Goes to a new line if something has left the terminal in the middle of one.
+    /// Starts a new line if the terminal's cursor is in the middle of one.
     pub(crate) fn start_line(&mut self) {
         self.flush();
         if !self.system.is_at_line_start() {
@@ -213,7 +213,7 @@ impl<'s> Shell<'s> {
 
     // ── What there is ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// All processes.
+    /// Returns all processes.
     pub fn processes(&mut self) -> Vec<Process> {
         let mut after = 0;
         let mut processes = Vec::new();
@@ -224,14 +224,14 @@ impl<'s> Shell<'s> {
         processes
     }
 
-    /// The programs.
+    /// Returns the names of the programs.
     pub fn programs(&mut self) -> Vec<String> {
-        // Without a file server there are none to be found.
+        // Without a file server there are none.
         let entries = self.system.entries(PROGRAMS).unwrap_or_default();
         entries.into_iter().filter(|entry| !entry.is_directory).map(|entry| entry.name).collect()
     }
 
-    /// What to say about a word that is neither command nor program.
+    /// Returns the message about a word that is neither command nor program.
     pub(crate) fn unknown(&mut self, name: &str) -> Failure {
         let programs = self.programs();
         let known = commands::all().map(|command| command.name).chain(programs.iter().map(String::as_str));

@@ -1,24 +1,24 @@
-//! Finding what somebody meant who made a typing mistake.
+//! Suggestions for mistyped words.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// The candidate that is nearest to `word`, if it is near enough to be meant: one mistake in short words, two in
-/// longer ones.
+/// Returns the candidate nearest to `word`, if it is near enough to be meant: one mistake in short words, two in longer
+/// ones.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = if word.chars().count() <= 3 { 1 } else { 2 };
     let near = candidates.map(|candidate| (distance(word, candidate), candidate));
-    // The first of several equally near ones, so that the order of the candidates decides.
+    // Of several equally near candidates, the first is taken, so their order decides.
     let (mistakes, candidate) = near.min_by_key(|&(mistakes, _)| mistakes)?;
     (mistakes <= allowed && mistakes < word.chars().count()).then_some(candidate)
 }
 
-/// How many characters have to be inserted, removed, replaced or exchanged with their neighbour to make one word of the
-/// other (optimal string alignment).
+/// Returns how many characters have to be inserted, removed, replaced or exchanged with their neighbour to turn one
+/// word into the other (optimal string alignment).
 fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
-    // Row `i` holds the distances between the first `i` characters of `from` and each beginning of `to`.
+    // Row `i` contains the distances between the first `i` characters of `from` and each prefix of `to`.
     let mut before_last: Vec<usize> = vec![0; to.len() + 1];
     let mut last: Vec<usize> = (0..=to.len()).collect();
     for i in 1..=from.len() {

@@ -1,8 +1,8 @@
-//! What the system description says of programs that people run.
+//! Settings of programs in the system description, for programs that people run.
 //!
-//! It gives nobody anything: the description is a file like others, and what stands there of a program are this shell's
-//! own settings. The shell passes them on of what it has, as if a person had typed them: a priority no higher than its
-//! own ceiling. A program that starts others knows nothing of all this, and what it starts gets what is usual.
+//! They confer no authority: the description is a file like others, and its settings count as if a person had typed
+//! them into this shell, which passes on only what it has: a priority no higher than its own ceiling. A program that
+//! starts others does not know these settings; what it starts gets the defaults.
 
 use tench_system::{DEFAULT_PRIORITY, NO_QUOTA, Program, System};
 
@@ -13,33 +13,33 @@ use crate::system::Settings;
 pub struct Wish<'a> {
     /// Priority of its main thread.
     pub priority: u8,
-    /// Highest priority that it may give.
+    /// Highest priority that it may assign.
     pub ceiling: u8,
-    /// Bytes of its main thread's stack; 0: as usual.
+    /// Bytes of its main thread's stack; 0 for the usual size.
     pub stack: u64,
-    /// Bytes of memory that it may have, if there is a limit.
+    /// Memory quota in bytes, if there is a limit.
     pub quota: Option<u64>,
-    /// Its arguments, if none are given: strings that end with a zero byte each.
+    /// Its arguments, if none are given: strings, each terminated by a zero byte.
     pub arguments: &'a [u8],
     /// Its environment, if there is none.
     pub environment: &'a [u8],
 }
 
 impl Wish<'_> {
-    /// Whether priority, ceiling and stack are those of a process of which nothing is said.
+    /// Returns whether priority, ceiling and stack are the defaults.
     pub const fn is_usual(&self) -> bool {
         self.priority == DEFAULT_PRIORITY && self.ceiling == DEFAULT_PRIORITY && self.stack == 0
     }
 }
 
-/// What the description says of the program that somebody calls `name`, if that is one that people run: servers, and
-/// what `init` starts, have their settings from there alone.
+/// Returns the settings of the program called `name`, if people run it: servers, and what `init` starts, get their
+/// settings only from `init`.
 pub fn find<'a>(system: &System<'a>, name: &str) -> Option<Program<'a>> {
     system.find(name).filter(|program| !program.server && !program.start)
 }
 
-/// How a process runs of which the description says this and a person that, if the shell may give priorities up to
-/// `limit`. What a person says is not changed: if it is too high, that is refused by whoever starts processes.
+/// Combines the description's settings with a person's, for a shell that may assign priorities up to `limit`. A
+/// person's settings are not changed: if they are too high, the process server refuses them.
 pub fn settle<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> Wish<'a> {
     let usual = |of: fn(&Program<'a>) -> u8| said.as_ref().map_or(DEFAULT_PRIORITY, of).min(limit);
     let least = asked.priority.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Commands and sessions in a made-up system.
+//! Tests of commands and sessions in a fake system.
 
 mod common;
 
@@ -303,7 +303,7 @@ fn processes_of_other_cores_are_like_those_of_the_own() {
     let expected = "suspend: process 1:1 is suspended already\nresume: process 1:1 is not suspended\n\
                     kill: process 1:1 has been killed\n";
     assert_eq!(answers_of(&mut system, &lines), expected);
-    // The name means the one on core 2 when there is none here any more.
+    // The name means the process on core 2 when there is none here any more.
     assert_eq!(system.killed, [1 << 32 | 1, 8, 2 << 32 | 1]);
 }
 
@@ -396,7 +396,7 @@ fn a_terminal_of_others_edits_itself() {
     system.terminal = Terminal::Others;
     system.types("echo a\n");
     system.reads(Input::Interrupted);
-    // The echo of what is typed is the terminal's business.
+    // The terminal, not the shell, echoes what is typed.
     assert_eq!(session(&mut system, "echo b\n"), "tench> a\ntench> \ntench> b\ntench> ");
 }
 
@@ -499,7 +499,7 @@ fn a_wish_ends_at_the_shells_ceiling_and_a_word_is_passed_on_as_it_is() {
         (None, (Some(120), None), 150, (120, 120)),
         (None, (None, Some(120)), 150, (100, 120)),
         (None, (None, Some(40)), 150, (40, 40)),
-        // Refused by whoever starts processes, by name.
+        // The process server refuses this, by name.
         (None, (Some(200), None), 150, (200, 200)),
         (None, (None, Some(200)), 150, (100, 200)),
         (None, (Some(90), Some(80)), 150, (90, 80)),

@@ -1,4 +1,4 @@
-//! The line editor: bytes in, bytes out, and what a terminal makes of them.
+//! Tests of the line editor: bytes in, bytes out, and their effect on a terminal.
 
 use proptest::prelude::*;
 use tench_shell::editor::{Completion, Editor, Event, MAX_LINE};
@@ -8,7 +8,7 @@ const UP: &[u8] = b"\x1b[A";
 const DOWN: &[u8] = b"\x1b[B";
 const RIGHT: &[u8] = b"\x1b[C";
 const LEFT: &[u8] = b"\x1b[D";
-/// What the editor sends to learn how wide the terminal is.
+/// Bytes by which the editor asks for the terminal's width.
 const QUESTION: &[u8] = b"\x1b[6n";
 
 /// An editor at a terminal.
@@ -16,7 +16,7 @@ struct Session {
     editor: Editor,
     terminal: vt100::Parser,
     columns: u16,
-    /// Whether the terminal answers questions.
+    /// Set if the terminal answers questions.
     answers: bool,
     sent: Vec<u8>,
 }
@@ -35,7 +35,7 @@ impl Session {
         self.show(&out);
     }
 
-    /// Sends bytes to the terminal. Answers whether there was a question among them.
+    /// Sends bytes to the terminal. Returns whether there was a question among them.
     fn show(&mut self, out: &[u8]) -> bool {
         self.sent.extend_from_slice(out);
         // The console server makes both of a line feed.
@@ -61,14 +61,14 @@ impl Session {
         event
     }
 
-    /// Types keys that finish nothing.
+    /// Types keys that do not complete a line.
     fn type_keys(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             assert_eq!(self.feed(byte), Event::Nothing);
         }
     }
 
-    /// Types a line and begins the next. Answers the line.
+    /// Types a line and begins the next. Returns the line.
     fn enter(&mut self, bytes: &[u8]) -> String {
         self.type_keys(bytes);
         let Event::Line(line) = self.feed(b'\r') else { panic!("no line") };
@@ -76,12 +76,12 @@ impl Session {
         line
     }
 
-    /// What was sent since the last time.
+    /// Returns what was sent since the last call.
     fn sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.sent)
     }
 
-    /// The last line on the screen, from its prompt on, without what wrapping did to it.
+    /// Returns the last line on the screen, from its prompt on, without the effects of wrapping.
     fn shown(&self) -> String {
         let contents = self.terminal.screen().contents();
         let start = contents.rfind(PROMPT).expect("no prompt");
@@ -102,7 +102,7 @@ fn typing_echoes_just_what_was_typed() {
     let mut session = Session::new(80);
     assert_eq!(session.enter(b"echo one"), "echo one");
     assert_eq!(session.sent(), b"tench> echo one\ntench> ");
-    // Also a line that is longer than a row.
+    // This holds also for a line that is longer than a row.
     let long = "echo ".to_string() + &"x".repeat(200);
     assert_eq!(session.enter(long.as_bytes()), long);
     assert_eq!(session.sent(), (long + "\ntench> ").as_bytes());
@@ -217,11 +217,11 @@ fn history_goes_back_and_forth() {
     }
     session.type_keys(DOWN);
     assert_eq!(session.shown(), "tench> draft");
-    // What is done to an earlier line leaves the earlier line as it was.
+    // Editing an earlier line does not change it in the history.
     session.type_keys(b"\x10\x10x");
     assert_eq!(session.enter(b""), "twox");
     assert_eq!(session.editor.history().collect::<Vec<_>>(), ["one", "two", "three", "twox"]);
-    // A line that was given up does not stay behind as a draft.
+    // A dropped line does not stay behind as a draft.
     session.type_keys(b"lost");
     session.feed(3);
     session.begin();
@@ -262,7 +262,7 @@ trait ReplaceMoves {
 }
 
 impl ReplaceMoves for [u8] {
-    /// Two moves to the right are one of two columns.
+    /// Replaces two moves to the right by one of two columns.
     fn replace_moves(&self) -> Vec<u8> {
         String::from_utf8_lossy(self).replace("\x1b[C\x1b[C", "\x1b[2C").into_bytes()
     }
@@ -287,7 +287,7 @@ fn a_terminal_that_does_not_answer_has_80_columns() {
     assert_eq!(session.terminal.screen().cursor_position(), (0, 9));
 }
 
-/// Keys for random sessions, and bytes that do not belong to any.
+/// Returns keys for random sessions, and bytes that belong to none.
 fn keys() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let key = prop_oneof![
         8 => "[a-z äß]{1,40}".prop_map(String::into_bytes),
@@ -318,7 +318,7 @@ proptest! {
             let width = usize::from(columns);
             let shown: String = rows[first..].iter().map(|row| format!("{row:width$}")).collect();
             prop_assert_eq!(shown.trim_end(), expected.trim_end());
-            // A full last row whose terminal has not gone on to the next counts as its column behind the last.
+            // In a full last row, the cursor counts as behind the last column.
             let (row, column) = screen.cursor_position();
             prop_assert_eq!((usize::from(row) - first) * width + usize::from(column), position);
         }

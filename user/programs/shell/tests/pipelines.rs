@@ -1,4 +1,4 @@
-//! Pipelines, redirection and jobs in a made-up system.
+//! Tests of pipelines, redirection and jobs in a fake system.
 
 mod common;
 
@@ -54,14 +54,14 @@ fn what_went_wrong_is_said_once() {
     check("fail | cat", "hello, no line feed\n[fail: exited with 3]\n");
     check("hello | fail", "hello, no line feed\n[fail: exited with 3]\n");
     check("crash | fail", "a report\nhello, no line feed\n[crash: crashed: guard page]\n[fail: exited with 3]\n");
-    // To end because nobody reads any more is no failure, but at the end of a pipeline.
+    // To end because nobody reads any more is a failure only at the end of a pipeline.
     check("yes | hello", "hello, no line feed");
     check("yes", "[exited with 141]\n");
-    // Ctrl-C kills all of them, and the rest of the line.
+    // Ctrl-C kills all of them, and drops the rest of the line.
     check("timer | timer", "a report\na report\n[killed]\n");
     check("timer; echo not any more", "a report\n[killed]\n");
     check("fail; echo but this", "hello, no line feed\n[exited with 3]\nbut this\n");
-    // What does not fit into a file.
+    // This does not fit into a file.
     let much = "x".repeat(900);
     let line = format!("echo {much} > tmp/a").repeat(1) + &format!("; echo {much} >> tmp/a").repeat(5);
     check(&line, "writing ended: no space is left\nwriting ended: no space is left\n");
@@ -98,7 +98,7 @@ fn nothing_is_started_if_something_is_missing() {
     assert_eq!(output, expected.concat());
     assert_eq!(system.streams.held(), 0);
     assert_eq!(system.processes.len(), count);
-    // A file that the mistake came before is as it was.
+    // A file after the mistake is unchanged.
     assert_eq!(answers_of(&mut system, &["ls tmp"]), "a\n");
 }
 
@@ -191,7 +191,7 @@ fn control_z_makes_a_job() {
                     JOB  STATE      PROCESSES  COMMAND\n%1   suspended  8 9        hello | cat\n\
                     hello | cat\nhello, no line feed";
     assert_eq!(output, expected);
-    // Again and again, with the same number; bg lets it run on.
+    // This works repeatedly, with the same number; bg lets it run on.
     system.key = Some(Waited::Suspended);
     assert_eq!(answers_of(&mut system, &["timer"]), "[1] timer: suspended; fg %1 or bg %1 lets it go on\n");
     system.key = Some(Waited::Suspended);
@@ -223,7 +223,7 @@ fn a_tree_shows_who_started_whom() {
     check_tree(&mut system, "ps", "init\n  mem\nshell\n  timer\n    hello\n");
     check_tree(&mut system, "ps 8", "timer\n  hello\n");
     check_tree(&mut system, "ps -a 1", "init\n  mem\n  console\n    shell\n      timer\n        hello\n");
-    // Those of a process that has ended stand at the left.
+    // Children of a process that has ended are at the left.
     system.end(8, State::Killed, 0);
     check_tree(&mut system, "ps", "init\n  mem\nshell\nhello\n");
     check_tree(&mut system, "ps -a 8", "timer\n  hello\n");
@@ -231,7 +231,7 @@ fn a_tree_shows_who_started_whom() {
     assert!(output.contains(" 9       8  running "), "{output}");
 }
 
-/// What stands in the column of names.
+/// Checks the content of the column of names.
 #[track_caller]
 fn check_tree(system: &mut Fake, line: &str, expected: &str) {
     let output = answers_of(system, &[line]);
@@ -264,7 +264,7 @@ fn pictures_show_who_uses_the_processor() {
                     \x20 2  0.0 %  2.000 ms  300 KiB  running  mem\n\
                     \x20 1  0.0 %  1.000 ms        -  running  init\n";
     assert_eq!(output, expected);
-    // The second picture is of half a second in which nobody did anything; then somebody has had enough.
+    // The second picture shows half a second in which no process ran; then a key ends it.
     system.types("\0xq");
     let output = answers_of(&mut system, &["top -d 0.5 | cat"]);
     assert_eq!(output.matches("idle").count(), 2, "{output}");

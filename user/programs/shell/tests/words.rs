@@ -1,4 +1,4 @@
-//! Words, quotes, completion and suggestions.
+//! Tests of words, quotes, completion and suggestions.
 
 use proptest::prelude::*;
 use tench_shell::completion::{Candidates, Sources, complete};
@@ -6,7 +6,7 @@ use tench_shell::parse::{Errors, Line, Mistake, Pipeline, Stage, Standard, Targe
 use tench_shell::suggest::nearest;
 use tench_shell::system::Entry;
 
-/// The words of a line of one command at most.
+/// Returns the words of a line with at most one command.
 fn words(line: &str) -> Vec<String> {
     let mut line = parse(line).expect("a mistake");
     let pipeline = line.pop().unwrap_or_default();
@@ -14,7 +14,7 @@ fn words(line: &str) -> Vec<String> {
     pipeline.stages.into_iter().flat_map(|stage| stage.words).collect()
 }
 
-/// A line in a form that is easy to compare.
+/// Returns a line in a form that is easy to compare.
 fn picture(line: &str) -> String {
     let target =
         |sign: &str, target: &Target| format!(" {sign}{} {}", if target.append { ">" } else { "" }, target.path);
@@ -142,7 +142,7 @@ fn mistakes_are_told_apart() {
     }
     for text in &texts {
         assert!(text.len() <= 130 && !text.ends_with('.'), "{text}");
-        // What is allowed instead.
+        // This is the permitted alternative.
         assert!(["write", "runs", "reads", "from", "2>&1", "tee"].iter().any(|word| text.contains(word)), "{text}");
     }
 }
@@ -200,7 +200,7 @@ proptest! {
     #[test]
     fn no_line_does_harm(line in "[a-c '\"\\\\&#ä\t|<>;0-3]{0,20}") {
         for pipeline in parse(&line).unwrap_or_default() {
-            // What is kept of the text means the same.
+            // The kept text has the same meaning.
             let again = parse(&pipeline.text).expect("a part of a line has a mistake");
             prop_assert_eq!(again, vec![Pipeline { background: false, ..pipeline }]);
         }
@@ -252,7 +252,7 @@ impl Sources for Known {
     }
 }
 
-/// The line that Tab makes.
+/// Returns the line after Tab.
 fn completed(line: &str) -> String {
     let completion = complete(line, &mut Known);
     line[..line.len() - completion.replaces].to_string() + &completion.text

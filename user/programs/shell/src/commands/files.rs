@@ -48,7 +48,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// A path as a directory's: with a slash at its end.
+/// Returns a path as a directory's: with a slash at its end.
 fn in_directory(path: &str) -> &str {
     path.trim_end_matches('/')
 }
@@ -77,12 +77,12 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// What went wrong with a path.
+/// Returns the failure of a request about a path.
 fn about(path: &str, refusal: &Refusal) -> Failure {
     Failure::Refused(format!("{path}: {}", refusal.0))
 }
 
-/// The same, with what may have been meant.
+/// Returns the failure of a request about a path, with a suggestion.
 fn missing(shell: &mut Shell<'_>, path: &str, refusal: &Refusal) -> Failure {
     let name = base_name(in_directory(path));
     let directory = &in_directory(path)[..in_directory(path).len() - name.len()];
@@ -95,7 +95,7 @@ fn missing(shell: &mut Shell<'_>, path: &str, refusal: &Refusal) -> Failure {
     }
 }
 
-/// Does something with each of several paths.
+/// Calls `act` for each of several paths.
 fn each(
     shell: &mut Shell<'_>,
     call: &Call<'_>,

@@ -84,7 +84,7 @@ fn help(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Columns for how a command is used. What is longer has a line of its own.
+/// Columns for a command's usage. Longer ones have a line of their own.
 const USAGE_WIDTH: usize = 30;
 
 fn list(shell: &mut Shell<'_>) {

@@ -1,4 +1,4 @@
-//! Commands that look at memory, names, capabilities and the kernel.
+//! Commands that show memory, names, capabilities and the kernel's state.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -91,7 +91,7 @@ fn memory(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// All physical memory that the memory server has.
+/// Returns all physical memory that the memory server has.
 fn extents(shell: &mut Shell<'_>) -> Result<Vec<Extent>, Failure> {
     let mut extents = Vec::new();
     let mut from = 0;
@@ -172,14 +172,14 @@ fn listed(capabilities: &[Capability]) -> Table {
     table
 }
 
-/// A badge: of a client's capability its process, and its powers in words.
+/// Returns a badge in words: of a client's capability its process and powers.
 fn badge(capability: &Capability) -> String {
     let (process, powers) = (identity(capability.badge), Powers::of_badge(capability.badge));
     let is_clients = matches!(capability.kind, Kind::Endpoint | Kind::Kernel) && Powers::all().contains(powers);
     match is_clients {
         true if powers.is_all() => format!("{process} all powers"),
         true if !powers.is_empty() => format!("{process} {}", words_of(powers)),
-        // Of what somebody made himself it may say anything.
+        // A badge of a process's own making may be anything.
         true if process != 0 => process.to_string(),
         _ => capability.badge.to_string(),
     }
@@ -190,7 +190,7 @@ fn rights(rights: Rights) -> String {
     letters.into_iter().map(|(right, letter)| if rights.contains(right) { letter } else { '-' }).collect()
 }
 
-/// A kind in words.
+/// Returns a kind in words.
 const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Null => "empty",
@@ -211,7 +211,7 @@ const fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// What a well-known slot is for.
+/// Returns the purpose of a well-known slot.
 fn use_of(address: CapAddress) -> &'static str {
     if (slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT).contains(&address.0) {
         return "given by the parent";
@@ -249,7 +249,7 @@ fn kernel(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     }
 }
 
-/// How long interrupts were off, by path. The host tool says what the addresses are.
+/// Prints the interrupts-off intervals, by path. The host tool shows the names of the addresses.
 fn stretches(shell: &mut Shell<'_>) -> Outcome {
     shell.say(format_args!("{:>10} {:>13} {:>6}  PATH", "LONGEST", "COUNT", "MEAN"));
     for path in 0..stretch::LIMIT {

@@ -44,16 +44,16 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// The number in `%1`, if an argument is meant as a job.
+/// Returns the number in `%1`, if an argument names a job.
 pub fn number_of(shell: &Shell<'_>, argument: &str) -> Result<Option<u64>, Failure> {
     let Some(digits) = argument.strip_prefix('%') else { return Ok(None) };
     let number = digits.parse().ok().filter(|number| shell.jobs.get(*number).is_some());
     number.map(Some).ok_or_else(|| Failure::Refused(format!("no job {argument}; jobs lists them")))
 }
 
-/// The job that is meant: the last one if nothing is said. It is taken out.
+/// Removes and returns the job that is meant: the last one by default.
 fn take(shell: &mut Shell<'_>, call: &Call<'_>) -> Result<Job, Failure> {
-    // So that what is said about its state is true.
+    // This makes its reported state current.
     for job in shell.refresh_jobs() {
         if job.has_ended() {
             shell.jobs.put_back(job);
@@ -84,7 +84,7 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Lets the suspended processes of a job run.
+/// Resumes the suspended processes of a job.
 fn go_on(shell: &mut Shell<'_>, job: &mut Job) -> Outcome {
     for member in job.members.iter_mut().filter(|member| member.fate == Fate::Suspended) {
         shell.system.resume(member.pid)?;

@@ -21,18 +21,18 @@ use crate::system::Refusal;
 pub use process::words_of;
 pub(crate) use process::{Place, is_option, program_of};
 
-/// What a command is called with.
+/// A call of a command.
 pub struct Call<'a> {
     /// The words after its name.
     pub arguments: &'a [String],
 }
 
-/// Why a command did not do what it was asked, in one line.
+/// Why a command failed, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Its arguments are wrong. How it is used is said in addition.
+    /// Its arguments are wrong. Its usage is shown in addition.
     Usage(String),
-    /// It could not be done.
+    /// The system refused something.
     Refused(String),
 }
 
@@ -42,59 +42,59 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// How a command went.
+/// Result of a command.
 pub type Outcome = Result<(), Failure>;
 
 /// A command.
 pub struct Command {
-    /// What is typed.
+    /// Its name, as typed.
     pub name: &'static str,
-    /// Its arguments, in capitals what stands for something else.
+    /// Its arguments; words in capitals are placeholders.
     pub usage: &'static str,
-    /// What it does, in a few words.
+    /// Summary in a few words.
     pub summary: &'static str,
-    /// What else is to be known.
+    /// Further explanation.
     pub help: &'static str,
-    /// What its arguments are, for completion.
+    /// Kind of its arguments, for completion.
     pub arguments: Candidates,
-    /// How it is carried out.
+    /// How it is run.
     pub action: Action,
 }
 
-/// How a command is carried out.
+/// How a command is run.
 #[derive(Clone, Copy)]
 pub enum Action {
     /// By this function, also between programs.
     Anywhere(fn(&mut Shell<'_>, &Call<'_>) -> Outcome),
-    /// By this function, which waits for something itself: not between programs.
+    /// By this function, which waits for something itself, so not between programs.
     Alone(fn(&mut Shell<'_>, &Call<'_>) -> Outcome),
-    /// The words after its name are a program to run.
+    /// As a program: the words after its name.
     Program,
-    /// By this function, with everything behind its name up to `;` or `&`.
+    /// By this function, with everything after its name up to `;` or `&`.
     Pipeline(fn(&mut Shell<'_>, &Pipeline)),
 }
 
 impl Command {
-    /// Name and arguments.
+    /// Returns name and arguments.
     pub fn usage_line(&self) -> String {
         if self.usage.is_empty() { String::from(self.name) } else { format!("{} {}", self.name, self.usage) }
     }
 }
 
-/// All commands in the order in which `help` shows them.
+/// Returns all commands in the order in which `help` shows them.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     let processes = [process::COMMANDS, jobs::COMMANDS, processes::COMMANDS, top::COMMANDS];
     let others = [inspect::COMMANDS, files::COMMANDS, timing::COMMANDS, reservations::COMMANDS];
     [general::COMMANDS].into_iter().chain(processes).chain(others).flatten()
 }
 
-/// The command of this name.
+/// Returns the command of this name.
 pub fn find(name: &str) -> Option<&'static Command> {
     all().find(|command| command.name == name)
 }
 
 impl Call<'_> {
-    /// Refuses arguments.
+    /// Fails if there are arguments.
     fn none(&self) -> Outcome {
         match self.arguments {
             [] => Ok(()),
@@ -102,7 +102,7 @@ impl Call<'_> {
         }
     }
 
-    /// The only argument.
+    /// Returns the only argument.
     fn one(&self, what: &str) -> Result<&str, Failure> {
         match self.arguments {
             [only] => Ok(only),
@@ -111,12 +111,12 @@ impl Call<'_> {
         }
     }
 
-    /// The only argument, if there is any.
+    /// Returns the only argument, if there is any.
     fn at_most_one(&self) -> Result<Option<&str>, Failure> {
         if self.arguments.is_empty() { Ok(None) } else { self.one("").map(Some) }
     }
 
-    /// Divides the arguments into options and others. Options begin with `-`.
+    /// Splits the arguments into options, which begin with `-`, and others.
     fn options<const N: usize>(&self, known: [&str; N]) -> Result<([bool; N], Call<'_>), Failure> {
         let count = self.arguments.iter().take_while(|word| word.starts_with('-')).count();
         let (options, arguments) = self.arguments.split_at(count);

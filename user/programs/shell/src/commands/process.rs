@@ -16,7 +16,7 @@ use crate::shell::Shell;
 use crate::suggest;
 use crate::system::{End, OnKey, Process, Settings, Waited};
 
-/// Processes of one name that a message lists.
+/// Maximum number of processes of one name that a message lists.
 const LISTED: usize = 8;
 
 /// The commands of this file.
@@ -80,7 +80,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// The process that a number or a name means. Names are those of processes that have not ended.
+/// Returns the process that a number or a name means. Names are those of processes that have not ended.
 pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     if let Some(pid) = pid::parse(argument) {
         let missing = |_| Failure::Refused(format!("no process {argument}; ps lists them"));
@@ -113,7 +113,7 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     }
 }
 
-/// The core in `2:timer`, and the name.
+/// Splits `2:timer` into the core and the name.
 fn core_and_name(argument: &str) -> (Option<u64>, &str) {
     let parts = argument.split_once(':').and_then(|(core, name)| Some((core.parse::<u32>().ok()?, name)));
     parts.map_or((None, argument), |(core, name)| (Some(core.into()), name))
@@ -124,22 +124,22 @@ fn core_and_name(argument: &str) -> (Option<u64>, &str) {
 pub enum Place {
     /// On this core.
     Core(u64),
-    /// Where the fewest run.
+    /// On the core on which the fewest processes run.
     Any,
 }
 
-/// What is behind `run`.
+/// Arguments of `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// How it runs.
+    /// Settings of the process.
     pub settings: Settings,
-    /// Where; on the shell's own core, if nothing is said.
+    /// Where it runs; by default on the shell's own core.
     pub core: Option<Place>,
     /// The program with its arguments.
     pub words: &'a [String],
 }
 
-/// What is behind `run`: options, and the program with its arguments.
+/// Parses the arguments of `run`: options, and the program with its arguments.
 pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
     let mut wanted = Wanted { settings: Settings::default(), core: None, words: arguments };
     let missing = |what: &str| Failure::Usage(format!("{what} missing"));
@@ -156,7 +156,7 @@ pub fn program_of(arguments: &[String]) -> Result<Wanted<'_>, Failure> {
     }
 }
 
-/// Options of `run`, each with a value, and what to say if that is missing.
+/// Options of `run`, each with a value, and the message if that is missing.
 const OPTIONS: [(&str, &str); 5] = [
     ("--quota", "the bytes are"),
     ("--core", "the core is"),
@@ -165,13 +165,13 @@ const OPTIONS: [(&str, &str); 5] = [
     ("--ceiling", "the ceiling is"),
 ];
 
-/// Whether a word is an option of `run`, behind which its value stands.
+/// Returns whether a word is an option of `run`, which a value follows.
 pub fn is_option(word: &str) -> bool {
     OPTIONS.iter().any(|(option, _)| *option == word)
 }
 
 impl Wanted<'_> {
-    /// Takes in an option.
+    /// Applies an option.
     fn set(&mut self, option: &str, value: &str) -> Outcome {
         match option {
             "--quota" => self.settings.quota = Some(parse_bytes(value)?),
@@ -184,7 +184,7 @@ impl Wanted<'_> {
     }
 }
 
-/// `power,memory`.
+/// Parses `power,memory`.
 fn parse_powers(text: &str) -> Result<Powers, Failure> {
     let unknown = |word: &str| {
         Failure::Usage(format!("{word} is no power, such as memory; there are {}", words_of(Powers::all())))
@@ -192,18 +192,18 @@ fn parse_powers(text: &str) -> Result<Powers, Failure> {
     text.split(',').map(|word| Powers::from_word(word).ok_or_else(|| unknown(word))).collect()
 }
 
-/// The words for powers.
+/// Returns the words for powers.
 pub fn words_of(powers: Powers) -> String {
     powers.words().collect::<Vec<_>>().join(", ")
 }
 
-/// `0` to `255`.
+/// Parses `0` to `255`.
 fn parse_priority(text: &str) -> Result<u8, Failure> {
     let number = text.parse::<u8>().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
     number.ok_or_else(|| Failure::Usage(format!("{text} is no priority, such as 100; the highest is 255")))
 }
 
-/// `2`, `any`.
+/// Parses `2` or `any`.
 fn parse_core(text: &str) -> Result<Place, Failure> {
     let number = || text.parse::<u32>().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
     match text {
@@ -214,7 +214,7 @@ fn parse_core(text: &str) -> Result<Place, Failure> {
     }
 }
 
-/// `4096`, `64K`, `2M`, `1G`.
+/// Parses `4096`, `64K`, `2M`, `1G`.
 fn parse_bytes(text: &str) -> Result<u64, Failure> {
     let (digits, bits) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
@@ -227,7 +227,7 @@ fn parse_bytes(text: &str) -> Result<u64, Failure> {
     bytes.ok_or_else(|| Failure::Usage(format!("{text} is not a number of bytes, such as 4096, 64K or 2M")))
 }
 
-/// The processes that have not ended of a job, or the one process that a number or a name means.
+/// Returns the processes of a job that have not ended, or the one process that a number or a name means.
 fn targets(shell: &mut Shell<'_>, argument: &str) -> Result<Vec<Process>, Failure> {
     let Some(number) = jobs::number_of(shell, argument)? else { return Ok(Vec::from([running(shell, argument)?])) };
     let pids = shell.jobs.get(number).map(Job::living).unwrap_or_default();
@@ -249,7 +249,7 @@ fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
 }
 
 fn kill_one(shell: &mut Shell<'_>, process: &Process) -> Outcome {
-    // The same without losing what is still to be written.
+    // This has the same effect, without losing unwritten output.
     if process.pid == shell.system.own_pid() { shell.leave() } else { Ok(shell.system.kill(process.pid)?) }
 }
 
@@ -266,13 +266,13 @@ fn kill_all(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     if named.is_empty() {
         return Err(Failure::Refused(format!("no process {name}; ps lists them")));
     }
-    // One that cannot be killed does not save the others.
+    // One that cannot be killed does not stop the others from being killed.
     let outcomes: Vec<Outcome> = named.iter().map(|process| kill_one(shell, process)).collect();
     outcomes.into_iter().collect()
 }
 
-/// Refuses the console that the system began with: while it stands still nobody sees what the shell says, or is heard
-/// by it. (One that is killed is started again.)
+/// Refuses the system's first console: while it is suspended, the shell can neither be seen nor typed to. (A killed one
+/// is restarted.)
 fn spare_console(process: &Process) -> Outcome {
     if process.parent == pid::INIT && process.base_name() == "console" {
         return Err(Failure::Refused("the shell could not be seen or heard without the console".into()));
@@ -280,7 +280,7 @@ fn spare_console(process: &Process) -> Outcome {
     Ok(())
 }
 
-/// A process that has not ended.
+/// Returns a process that has not ended.
 fn running(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     let process = find(shell, argument)?;
     match process.end() {
@@ -289,7 +289,7 @@ fn running(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     }
 }
 
-/// "exited with 3" and "crashed: ..." follow "has", "killed" does not.
+/// Returns an end as a past participle: "exited with 3" and "crashed: ..." follow "has", "killed" does not.
 fn past(end: &str) -> String {
     if end == "killed" { "been killed".into() } else { end.into() }
 }
@@ -317,7 +317,7 @@ fn wait(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// "exited with 3", "was killed".
+/// Returns an end as a past tense: "exited with 3", "was killed".
 fn has(end: End) -> String {
     if end == End::Killed { "was killed".into() } else { end.to_string() }
 }

@@ -53,21 +53,19 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Indices of processes and how deep in the tree they stand.
+/// Indices of processes, and their depth in the tree.
 type Order = Vec<(usize, usize)>;
 
-/// Processes in the order of a tree: below each one those that it started. Only what comes from `root`, if there is
-/// one.
+/// Sorts processes in tree order: below each one its children. With `root`, only what descends from it.
 ///
 /// One pass from the last to the first finds all children; the time is that of sorting by number, which the processes
-/// are already. A process has a higher number than its parent on the same core, so there is no circle; were there one
-/// over several cores, which only a monitor that does not tell the truth can say, each of its processes would still be
-/// shown once at most.
+/// already are. A process has a higher number than its parent on the same core, so there is no cycle; if a monitor
+/// falsely reported one over several cores, each of its processes would still be shown at most once.
 pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
     let places: BTreeMap<u64, usize> =
         processes.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();
     let mut children: Vec<Vec<usize>> = processes.iter().map(|_| Vec::new()).collect();
-    // From the last to the first, as they go onto a stack.
+    // From the last to the first, since they go onto a stack.
     let mut open: Order = Vec::new();
     for (index, process) in processes.iter().enumerate().rev() {
         let may_be = process.parent < process.pid || place(process.parent).0 != place(process.pid).0;
@@ -91,7 +89,7 @@ pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
     order
 }
 
-/// The same without depths, in the order of numbers.
+/// Returns the processes without depths, in the order of numbers.
 fn flat(mut tree: Order) -> Order {
     tree.sort_unstable();
     tree.into_iter().map(|(index, _)| (index, 0)).collect()
@@ -136,7 +134,7 @@ fn indented(process: &Process, depth: usize) -> String {
     format!("{:1$}{2}", "", 2 * depth, process.base_name())
 }
 
-/// Memory in use by each process.
+/// Returns the memory in use by each process.
 pub fn accounts(shell: &mut Shell<'_>) -> BTreeMap<u64, u64> {
     let mut accounts = BTreeMap::new();
     let mut after = 0;
@@ -147,13 +145,13 @@ pub fn accounts(shell: &mut Shell<'_>) -> BTreeMap<u64, u64> {
     accounts
 }
 
-/// The memory of a process, for people.
+/// Returns the memory of a process, for people.
 pub fn memory(process: &Process, accounts: &BTreeMap<u64, u64>) -> String {
     let used = process.memory.or_else(|| accounts.get(&process.pid).copied());
     used.map_or("-".into(), |used| Bytes(used).to_string())
 }
 
-/// A process's state in words.
+/// Returns a process's state in words.
 pub fn state(process: &Process) -> String {
     match (process.end(), process.state) {
         (Some(end), _) => end.to_string(),

@@ -1,4 +1,4 @@
-//! `reservations`: shares of the processor that are kept for somebody.
+//! `reservations`: reserved shares of the processor.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -54,7 +54,7 @@ fn reservations(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Millionths in percent.
+/// Returns millionths in percent.
 fn percent(share: u64) -> String {
     format!("{}.{} %", share / 10_000, share / 1000 % 10)
 }

@@ -32,7 +32,7 @@ pub const COMMANDS: &[Command] = &[
     },
 ];
 
-/// Values of an instruction counter of 32 bits.
+/// Number of values of a 32-bit instruction counter.
 const NARROW_COUNTER: u64 = 1 << 32;
 
 fn time(shell: &mut Shell<'_>, pipeline: &Pipeline) {
@@ -56,7 +56,7 @@ fn uptime(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     call.none()?;
     let (ticks, per_second) = (shell.system.ticks(), shell.system.ticks_per_second());
     let up = Time { ticks, per_second };
-    // A shell that was not given the kernel does not know.
+    // A shell without the kernel's capability does not know.
     let idle = shell.system.statistic(Statistic::IdleTicks).ok();
     let idle = idle.map(|idle| idle.saturating_mul(1000) / ticks.max(1));
     let idle = idle.map_or_else(Default::default, |idle| format!(", {}.{} % idle", idle / 10, idle % 10));

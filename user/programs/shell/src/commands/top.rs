@@ -1,4 +1,4 @@
-//! `top`: who uses the processor, again and again.
+//! `top`: repeatedly shows which processes use the processor.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -29,26 +29,26 @@ pub const COMMANDS: &[Command] = &[Command {
     action: Action::Anywhere(top),
 }];
 
-/// Processes in a picture on a terminal, which has at least 24 lines.
+/// Number of processes in a picture on a terminal, which has at least 24 lines.
 const ROWS: usize = 20;
-/// Most seconds between pictures: a day.
+/// Maximum number of seconds between pictures: a day.
 const MOST_SECONDS: u64 = 86_400;
-/// Another screen, without a cursor; and back.
+/// Switches to another screen, without a cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// To the beginning of the screen; deletes what is behind the cursor in a line, and in all lines.
+/// Moves to the beginning of the screen; deletes the rest of a line, and of all lines.
 const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_REST: &str = "\x1b[J";
 
-/// What is to be shown, how often.
+/// What is to be shown, and how often.
 struct Wanted {
-    /// Thousandths of a second between pictures.
+    /// Milliseconds between pictures.
     millis: u64,
     count: Option<u64>,
 }
 
-/// What was known when the last picture was shown.
+/// Figures of the last picture.
 #[derive(Default)]
 struct Before {
     ticks: u64,
@@ -70,7 +70,7 @@ fn top(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Reads the options.
+/// Parses the options.
 fn wanted(arguments: &[String]) -> Result<Wanted, Failure> {
     let mut wanted = Wanted { millis: 1000, count: None };
     let mut words = arguments.iter();
@@ -92,7 +92,7 @@ fn wanted(arguments: &[String]) -> Result<Wanted, Failure> {
     Ok(wanted)
 }
 
-/// Thousandths of a second in `2`, `0.5`, `1.25`.
+/// Returns the milliseconds in `2`, `0.5`, `1.25`.
 fn parse_seconds(text: &str) -> Result<u64, Failure> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
@@ -136,7 +136,7 @@ fn show(shell: &mut Shell<'_>, wanted: &Wanted, has_screen: bool) {
     }
 }
 
-/// Waits until it is time for the next picture. Answers false if somebody wants none.
+/// Waits until it is time for the next picture. Returns false if a key ends the command.
 fn goes_on(shell: &mut Shell<'_>, deadline: u64) -> bool {
     loop {
         match shell.system.read_until(deadline) {
@@ -147,10 +147,10 @@ fn goes_on(shell: &mut Shell<'_>, deadline: u64) -> bool {
     }
 }
 
-/// A picture, and what the next one needs to know.
+/// Returns a picture, and updates the figures for the next one.
 fn picture(shell: &mut Shell<'_>, before: &mut Before, has_screen: bool) -> String {
     let (ticks, per_second) = (shell.system.ticks(), shell.system.ticks_per_second());
-    // A shell that was not given the kernel does not know.
+    // A shell without the kernel's capability does not know.
     let idle = shell.system.statistic(Statistic::IdleTicks).ok();
     let living: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
     let accounts = accounts(shell);

@@ -1,23 +1,23 @@
-//! The lines of earlier.
+//! The history of lines.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
-/// Lines that are kept.
+/// Maximum number of lines that are kept.
 pub const MAX_LINES: usize = 256;
 
-/// Earlier lines, and which of them is being looked at.
+/// Earlier lines, and which of them is shown.
 #[derive(Debug, Default)]
 pub struct History {
     lines: VecDeque<String>,
     /// How many lines back; 0 is the line being typed.
     back: usize,
-    /// What was being typed before looking back.
+    /// The line being typed before an earlier one was shown.
     draft: String,
 }
 
 impl History {
-    /// Adds a line, unless it is blank or the same as the last one, and looks at no earlier line any more.
+    /// Adds a line, unless it is blank or equal to the last one, and returns to the line being typed.
     pub fn add(&mut self, line: &str) {
         self.back = 0;
         if line.trim().is_empty() || self.lines.back().is_some_and(|last| last == line) {
@@ -29,12 +29,12 @@ impl History {
         self.lines.push_back(String::from(line));
     }
 
-    /// Looks at no earlier line any more.
+    /// Returns to the line being typed.
     pub fn reset(&mut self) {
         self.back = 0;
     }
 
-    /// The line before the one looked at. `current` is what is on the screen.
+    /// Returns the line before the one shown. `current` is what is on the screen.
     pub fn older(&mut self, current: &str) -> Option<&str> {
         if self.back == self.lines.len() {
             return None;
@@ -46,7 +46,7 @@ impl History {
         self.lines.get(self.lines.len() - self.back).map(String::as_str)
     }
 
-    /// The line after the one looked at, at last the one that was being typed.
+    /// Returns the line after the one shown; after the last, the one that was being typed.
     pub fn newer(&mut self) -> Option<&str> {
         self.back = self.back.checked_sub(1)?;
         if self.back == 0 {
@@ -55,7 +55,7 @@ impl History {
         self.lines.get(self.lines.len() - self.back).map(String::as_str)
     }
 
-    /// All lines, the oldest first.
+    /// Returns all lines, oldest first.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)
     }

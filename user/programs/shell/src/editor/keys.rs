@@ -1,9 +1,9 @@
-//! From typed bytes to keys: control characters, escape sequences, UTF-8.
+//! Decoder from typed bytes to keys: control characters, escape sequences, UTF-8.
 
-/// Bytes of the longest escape sequence that is looked at; longer ones are passed over.
+/// Bytes of the longest escape sequence that is decoded; longer ones are skipped.
 const MAX_PARAMETERS: usize = 16;
 
-/// A key, or what a terminal says by itself.
+/// A key, or a report of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A printable character.
@@ -44,9 +44,9 @@ pub enum Key {
     Interrupt,
     /// Ctrl-D.
     EndOfInput,
-    /// The terminal's answer to where its cursor is: the column, counted from 1.
+    /// The terminal's report of its cursor's column, counted from 1.
     CursorColumn(usize),
-    /// A key that means nothing here.
+    /// A key without a meaning here.
     Unknown,
 }
 
@@ -58,18 +58,18 @@ enum State {
     Sequence,
     /// After `ESC O`.
     Single,
-    /// Inside a character of several bytes, of which so many are missing.
+    /// Inside a character of several bytes, of which this many are missing.
     Character(u32),
 }
 
-/// Decodes one byte after the other.
+/// Decoder, fed byte by byte.
 #[derive(Debug)]
 pub struct Keys {
     state: State,
     after_return: bool,
     parameters: [u8; MAX_PARAMETERS],
     parameter_count: usize,
-    /// Code point of the character whose bytes are coming.
+    /// Code point of the incomplete character.
     character: u32,
 }
 
@@ -81,7 +81,7 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Takes a byte. Answers the key that it completes.
+    /// Decodes a byte. Returns the key that it completes.
     pub fn feed(&mut self, byte: u8) -> Option<Key> {
         let after_return = core::mem::replace(&mut self.after_return, byte == b'\r');
         match self.state {
@@ -125,7 +125,7 @@ impl Keys {
         })
     }
 
-    /// The first byte of a character of several.
+    /// Decodes the first byte of a character of several bytes.
     fn lead(&mut self, byte: u8) -> Option<Key> {
         let (missing, bits) = match byte {
             0xc2..=0xdf => (1, byte & 0x1f),
@@ -140,7 +140,7 @@ impl Keys {
 
     fn character(&mut self, byte: u8, missing: u32) -> Option<Key> {
         if byte & 0xc0 != 0x80 {
-            // The character was cut off; this byte begins something new.
+            // The character was cut off; this byte begins a new one.
             self.state = State::Ground;
             return self.ground(byte);
         }
@@ -190,7 +190,7 @@ impl Keys {
                 self.state = State::Ground;
                 Some(self.sequence_key(byte))
             }
-            // Not part of a sequence: it was cut off.
+            // The byte is not part of a sequence: that was cut off.
             _ => {
                 self.state = State::Ground;
                 self.ground(byte)
@@ -216,7 +216,7 @@ impl Keys {
     }
 }
 
-/// The key that ends with `last` in both kinds of sequences.
+/// Returns the key that ends with `last` in both kinds of sequences.
 const fn cursor_key(last: u8) -> Option<Key> {
     Some(match last {
         b'A' => Key::Up,
@@ -229,7 +229,7 @@ const fn cursor_key(last: u8) -> Option<Key> {
     })
 }
 
-/// A decimal number.
+/// Parses a decimal number.
 fn number(digits: &[u8]) -> Option<usize> {
     core::str::from_utf8(digits).ok()?.parse().ok()
 }

@@ -4,15 +4,15 @@
 //! keys      bytes to keys
 //! history   earlier lines
 //! screen    what the terminal shows
-//! mod       what each key does to the line (this file)
+//! mod       effect of each key on the line (this file)
 //! ```
-//! The libraries that exist for this (`noline`, `embedded-cli`) were not taken: the first asks the terminal for its
-//! cursor before every line, which a script at the other end does not answer, and completes nothing; the second lacks
-//! half of the keys.
+//! The existing libraries (`noline`, `embedded-cli`) were not taken: the first asks the terminal for its cursor before
+//! every line, which a script at the other end does not answer, and has no completion; the second lacks half of the
+//! keys.
 //!
-//! Where the line breaks matters only for lines longer than [`NARROW`] that are edited in their middle. Then, and not
-//! before, the editor asks the terminal how wide it is, and shows the change when the answer is there. If a key comes
-//! instead, the terminal is one that does not answer, and counts as [`USUAL_COLUMNS`] wide.
+//! Where the line wraps matters only for lines longer than [`NARROW`] that are edited in their middle. Only then does
+//! the editor ask the terminal for its width, and show the change when the report comes. If a key comes instead, the
+//! terminal does not report, and counts as [`USUAL_COLUMNS`] wide.
 
 mod history;
 mod keys;
@@ -27,58 +27,58 @@ use screen::Screen;
 
 /// Characters of the longest line.
 pub const MAX_LINE: usize = 1024;
-/// Lines up to this many columns are taken to fit into one row of any terminal.
+/// Lines up to this many columns are assumed to fit into one row of any terminal.
 const NARROW: usize = 60;
-/// Columns of a terminal that does not say how wide it is.
+/// Columns of a terminal that does not report its width.
 const USUAL_COLUMNS: usize = 80;
-/// Saves the cursor, moves it to the right margin, asks where it is, restores it.
+/// Saves the cursor, moves it to the right margin, requests its position, and restores it.
 const ASK_COLUMNS: &[u8] = b"\x1b7\x1b[999C\x1b[6n\x1b8";
 const BELL: u8 = 7;
 
-/// What a typed byte has led to, beyond what the screen shows.
+/// Effect of a typed byte, beyond the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing.
+    /// No effect.
     Nothing,
     /// Enter: the line.
     Line(String),
-    /// Ctrl-C: the line is gone.
+    /// Ctrl-C: the line is dropped.
     Interrupted,
     /// Ctrl-D on an empty line.
     End,
-    /// Tab: the line up to the cursor should be completed; [`Editor::complete`] takes the answer.
+    /// Tab: the line up to the cursor should be completed; [`Editor::complete`] takes the result.
     Complete,
 }
 
-/// How a line continues.
+/// Completion of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
     /// Bytes before the cursor that `text` replaces.
     pub replaces: usize,
-    /// What comes in their place.
+    /// The replacement.
     pub text: String,
-    /// What there is to choose from, if `text` does not decide it.
+    /// Choices, if `text` does not decide between them.
     pub choices: Vec<String>,
 }
 
-/// A line being edited, and those before it.
+/// A line being edited, and the history.
 #[derive(Debug)]
 pub struct Editor {
     prompt: &'static str,
     line: Vec<char>,
-    /// The character before which typed ones go.
+    /// Index of the character before which typed ones are inserted.
     cursor: usize,
     keys: Keys,
     history: History,
     screen: Screen,
-    /// The terminal was asked for its columns and has not answered.
+    /// Set if the terminal was asked for its columns and has not reported them.
     asked_columns: bool,
-    /// The last key was a Tab that could not add anything.
+    /// Set if the last key was a Tab that could not add anything.
     tabbed: bool,
 }
 
 impl Editor {
-    /// An editor that shows `prompt` before every line.
+    /// Returns an editor that shows `prompt` before every line.
     pub fn new(prompt: &'static str) -> Editor {
         Editor {
             prompt,
@@ -98,27 +98,27 @@ impl Editor {
         self.cursor = 0;
         self.history.reset();
         self.asked_columns = false;
-        // The window may have another size by now.
+        // The terminal's window may have another size by now.
         self.screen.set_columns(None, out);
         self.screen.begin(self.prompt, out);
     }
 
-    /// The line.
+    /// Returns the line.
     pub fn line(&self) -> String {
         self.line.iter().collect()
     }
 
-    /// The line up to the cursor.
+    /// Returns the line up to the cursor.
     pub fn before_cursor(&self) -> String {
         self.line[..self.cursor].iter().collect()
     }
 
-    /// Earlier lines, the oldest first.
+    /// Returns earlier lines, oldest first.
     pub fn history(&self) -> impl Iterator<Item = &str> {
         self.history.lines()
     }
 
-    /// Takes a typed byte. What the terminal should get goes to `out`.
+    /// Handles a typed byte. Output for the terminal goes to `out`.
     pub fn feed(&mut self, byte: u8, out: &mut Vec<u8>) -> Event {
         let Some(key) = self.keys.feed(byte) else { return Event::Nothing };
         if core::mem::take(&mut self.asked_columns) {
@@ -160,7 +160,7 @@ impl Editor {
         Event::Line(line)
     }
 
-    /// Does to the line what a key says. Answers whether that was possible.
+    /// Applies a key to the line. Returns whether that was possible.
     fn edit(&mut self, key: Key, out: &mut Vec<u8>) -> bool {
         let length = self.line.len();
         match key {
@@ -209,14 +209,14 @@ impl Editor {
         self.cursor = from;
     }
 
-    /// Start of the word before the cursor.
+    /// Returns the start of the word before the cursor.
     fn word_start(&self) -> usize {
         let before = &self.line[..self.cursor];
         let word_end = before.iter().rposition(|&character| character != ' ').map_or(0, |last| last + 1);
         before[..word_end].iter().rposition(|&character| character == ' ').map_or(0, |space| space + 1)
     }
 
-    /// End of the word after the cursor.
+    /// Returns the end of the word after the cursor.
     fn word_end(&self) -> usize {
         let from = |start: usize, wanted: fn(&char) -> bool| {
             self.line[start..].iter().position(wanted).map_or(self.line.len(), |offset| start + offset)
@@ -225,7 +225,7 @@ impl Editor {
         from(word, |&character| character == ' ')
     }
 
-    /// Makes the terminal show the line as it is, once it is known where it breaks.
+    /// Makes the terminal show the line, once it is known where it wraps.
     fn refresh(&mut self, out: &mut Vec<u8>) {
         let is_long = self.screen.length().max(self.prompt.len() + self.line.len()) >= NARROW;
         if is_long && self.screen.columns().is_none() && !self.screen.is_appended(&self.line, self.cursor) {
@@ -236,8 +236,8 @@ impl Editor {
         }
     }
 
-    /// Continues the line after [`Event::Complete`]. If there is nothing to add, the first Tab rings and the second
-    /// shows the choices.
+    /// Completes the line after [`Event::Complete`]. If there is nothing to add, the first Tab rings the bell and the
+    /// second shows the choices.
     pub fn complete(&mut self, completion: &Completion, out: &mut Vec<u8>) {
         let before = self.before_cursor();
         let kept = before.len().saturating_sub(completion.replaces);

@@ -1,7 +1,7 @@
-//! What the terminal shows of the line, and the fewest bytes that make it show something else.
+//! The line as the terminal shows it, and the fewest bytes that change what is shown.
 //!
-//! Appending a character at the end of the line sends that character and nothing else, so that a transcript of a typed
-//! script reads like what was typed. Every character counts as one column.
+//! Appending a character at the end of the line sends only that character, so that a transcript of a typed script reads
+//! like what was typed. Every character counts as one column.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ pub struct Screen {
     prompt_columns: usize,
     shown: Vec<char>,
     cursor: usize,
-    /// Columns of the terminal, if they are known. If not, the line is taken to fit into one row.
+    /// Columns of the terminal, if known. If not, the line is assumed to fit into one row.
     columns: Option<usize>,
 }
 
@@ -24,12 +24,12 @@ impl Screen {
         self.cursor = 0;
     }
 
-    /// Columns that prompt and line take together.
+    /// Returns how many columns prompt and line take together.
     pub fn length(&self) -> usize {
         self.prompt_columns + self.shown.len()
     }
 
-    /// The columns of the terminal.
+    /// Returns the columns of the terminal.
     pub const fn columns(&self) -> Option<usize> {
         self.columns
     }
@@ -40,7 +40,7 @@ impl Screen {
         self.leave_margin(out);
     }
 
-    /// Whether showing `line` with the cursor behind it needs no more than to send what was added at its end.
+    /// Returns whether `line` with the cursor behind it can be shown by sending only what was added at its end.
     pub fn is_appended(&self, line: &[char], cursor: usize) -> bool {
         self.cursor == self.shown.len() && cursor == line.len() && line.starts_with(&self.shown)
     }
@@ -68,19 +68,20 @@ impl Screen {
         self.move_to(cursor, out);
     }
 
-    /// Puts the cursor behind the line, for something else to be written below.
+    /// Moves the cursor behind the line, for other output to be written below.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.move_to(self.shown.len(), out);
     }
 
-    /// Row (from the prompt's) and column of a character of the line.
+    /// Returns the row (from the prompt's) and column of a character of the line.
     fn place(&self, index: usize) -> (usize, usize) {
         let column = self.prompt_columns + index;
         self.columns.map_or((0, column), |columns| (column / columns, column % columns))
     }
 
-    /// A terminal that has filled its last column goes to the next row only with the next character. A space, which
-    /// the next character replaces, makes the cursor be where [`place`](Self::place) says it is.
+    /// Leaves the right margin: a terminal that has filled its last column goes to the next row only with the next
+    /// character. A space, which the next character replaces, moves the cursor to where [`place`](Self::place) says it
+    /// is.
     fn leave_margin(&self, out: &mut Vec<u8>) {
         if self.cursor == self.shown.len() && self.place(self.cursor).1 == 0 && self.length() > 0 {
             out.extend_from_slice(b" \r");

@@ -1,4 +1,4 @@
-//! Processes of any core: those of the shell's own are the process server's, of the others the monitor knows.
+//! Processes of any core: the process server handles those of the shell's own core, the monitor those of others.
 
 use tench::names::Names;
 use tench::procs::pid::{first, place};
@@ -20,15 +20,15 @@ static MONITOR: Mutex<Option<Monitor>> = Mutex::new(None);
 
 /// How waiting for one process ended.
 pub enum Wait {
-    /// With it; not known how, if so many others have ended since that nothing is known of it.
+    /// The process has ended; `None` if so many have ended since that its record is gone.
     Ended(Option<End>),
-    /// A key has ended it.
+    /// A key has ended the wait.
     Aborted,
-    /// Without success.
+    /// The wait was refused.
     Refused(Refusal),
 }
 
-/// Whether a process is one of the shell's own core.
+/// Returns whether a process is of the shell's own core.
 pub fn is_here(pid: u64) -> bool {
     place(pid).0 == place(process::id()).0
 }
@@ -39,7 +39,7 @@ fn monitor() -> Result<Monitor, Refusal> {
         return Ok(monitor);
     }
     let one_core = || Refusal(MonitorError::NoSuchCore.text().into());
-    // A shell that was not given the kernel finds out by whether there is a monitor.
+    // A shell without the kernel's capability finds out by looking for a monitor.
     if Cap::<Kernel>::new(slot::KERNEL).machine().is_ok_and(|machine| machine.cores == 1) {
         return Err(one_core());
     }
@@ -53,7 +53,7 @@ fn monitor() -> Result<Monitor, Refusal> {
     }
 }
 
-/// Looks for the monitor, so that it is there when it is needed in a hurry.
+/// Looks the monitor up, so that later calls do not have to.
 pub fn prepare(pids: &[u64]) {
     if pids.iter().any(|pid| !is_here(*pid)) {
         let _ = monitor();
@@ -99,13 +99,13 @@ const fn state(condition: Condition) -> State {
     }
 }
 
-/// What is known of a process.
+/// Returns a process.
 pub fn status(pid: u64) -> Result<Process, Refusal> {
     if is_here(pid) { Ok(of_here(&PROCS.status(pid)?)) } else { Ok(of_another(&monitor()?.status(pid)?)) }
 }
 
-/// The process with the next higher number, on its core or the next that has one. Cores that do not answer are passed
-/// over.
+/// Returns the process with the next higher number, on its core or the next that has one. Cores that do not reply are
+/// skipped.
 pub fn next(after: u64) -> Option<Process> {
     let mut after = after;
     loop {
@@ -127,18 +127,18 @@ pub fn next(after: u64) -> Option<Process> {
     }
 }
 
-/// The capability to the process server of another core. What is prepared there is given up when it is dropped.
+/// The capability to the process server of another core. Dropping it discards what is prepared there.
 pub struct Elsewhere(Cap<Endpoint>);
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        // It is there: nobody else deletes it.
+        // The slot is not empty: nobody else deletes its content.
         let _ = self.0.delete();
         memory::free_slot(self.0.address());
     }
 }
 
-/// The process server of a core.
+/// Returns the process server of a core.
 pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
     if core == place(process::id()).0 {
         return Ok((PROCS, None));
@@ -148,13 +148,13 @@ pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
     Ok((Procs::at(found), Some(Elsewhere(found))))
 }
 
-/// The highest priority that the shell may give, on any core: its own ceiling.
+/// Returns the highest priority that the shell may assign, on any core: its own ceiling.
 pub fn highest_priority() -> u8 {
     let own = Cap::<SchedulingContext>::new(slot::SCHEDULING).query();
     own.map_or(DEFAULT_PRIORITY, |info| info.ceiling.min(u64::from(u8::MAX)) as u8)
 }
 
-/// The core on which the fewest processes run; of several the first.
+/// Returns the core on which the fewest processes run; the first if there are several.
 pub fn least_loaded() -> Result<u64, Refusal> {
     match monitor() {
         Ok(monitor) => Ok(monitor.least_loaded()?),
@@ -189,18 +189,18 @@ pub fn kill(pid: u64) -> Result<(), Refusal> {
     if is_here(pid) { Ok(PROCS.kill(pid)?) } else { Ok(monitor()?.kill(pid)?) }
 }
 
-/// Stops a process.
+/// Suspends a process.
 pub fn suspend(pid: u64) -> Result<(), Refusal> {
     if is_here(pid) { Ok(PROCS.suspend(pid)?) } else { Ok(monitor()?.suspend(pid)?) }
 }
 
-/// Lets it go on.
+/// Resumes a process.
 pub fn resume(pid: u64) -> Result<(), Refusal> {
     if is_here(pid) { Ok(PROCS.resume(pid)?) } else { Ok(monitor()?.resume(pid)?) }
 }
 
-/// Ends it as Ctrl-C does.
+/// Ends a process as Ctrl-C does.
 pub fn interrupt(pid: u64) -> Result<(), Refusal> {
-    // Whether it was killed or told to end makes no difference to who waits for its end.
+    // Whether it was killed or told to end makes no difference to a waiter.
     if is_here(pid) { Ok(PROCS.interrupt(pid).map(drop)?) } else { Ok(monitor()?.interrupt(pid).map(drop)?) }
 }

@@ -1,4 +1,4 @@
-//! The system description, which is a file of the boot archive: what it says of programs.
+//! The system description, a file of the boot archive with settings for programs.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use tench_system::{ARCHIVE_PATH, System};
 
 use super::streams;
 
-/// Reads it. Where there is no file server, or no such file, nothing is said of any program.
+/// Reads the description. If there is no file server, or no such file, programs have no settings.
 pub fn read() -> Option<System<'static>> {
     let file = streams::open(ARCHIVE_PATH, How::Read).ok()?;
     let mut bytes = Vec::new();
@@ -17,6 +17,6 @@ pub fn read() -> Option<System<'static>> {
         bytes.extend_from_slice(&part);
     }
     streams::close(file);
-    // It is needed as long as the shell.
+    // The text is needed as long as the shell runs.
     System::parse(Vec::leak(bytes)).ok()
 }

@@ -1,11 +1,11 @@
 //! Ctrl-C and Ctrl-Z while programs run.
 //!
 //! The console, which edits lines itself then, signals a notification. A thread of its own waits for it, because the
-//! main thread waits for the programs' end, or for somebody to read what a command writes to them. It interrupts the
-//! programs, which kills those that have not asked to be told, or suspends them. Where that does not end what the main
-//! thread waits for, it ends the wait by suspending and resuming the main thread: a call that is interrupted so ends
-//! with an error. That is done only while the main thread is in a call that is prepared for it ([`interruptible`]), and
-//! until it has noticed, since it may just have been before or behind the call.
+//! main thread waits for the programs' end, or until a program reads what a command has written. That thread interrupts
+//! the programs, which kills those that have not asked to be told, or suspends them. If that does not end the main
+//! thread's wait, it ends the wait by suspending and resuming the main thread: the interrupted call fails. This is done
+//! only while the main thread is in a call that is prepared for it ([`interruptible`]), and is repeated until the main
+//! thread has noticed, since that may just have been before or after the call.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,31 +21,31 @@ use tench_shell::system::{OnKey, Refusal};
 
 use super::cores;
 
-/// What Ctrl-C and Ctrl-Z signal.
+/// Signals of Ctrl-C and Ctrl-Z.
 const INTERRUPT: u64 = 1;
 const SUSPEND: u64 = 2;
-/// Between two attempts to reach the main thread.
+/// Time between two attempts to interrupt the main thread.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// What keys are about.
+/// Target of keys.
 struct Foreground {
-    /// Processes.
+    /// The processes.
     pids: Vec<u64>,
-    /// What is done with them; nothing when nobody waits for them.
+    /// Effect of keys on them; `None` when they are not waited for.
     on_key: Option<OnKey>,
 }
 
 static FOREGROUND: Mutex<Foreground> = Mutex::new(Foreground { pids: Vec::new(), on_key: None });
-/// How often the foreground has changed.
+/// Number of changes of the foreground.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
-/// A key has ended the wait for the processes in the foreground.
+/// Set if a key has ended the wait for the processes in the foreground.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
-/// Ctrl-C has killed the processes in the foreground, or told them to end.
+/// Set if Ctrl-C has killed the processes in the foreground, or told them to end.
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The main thread is in a call that may be interrupted.
+/// Set while the main thread is in a call that may be interrupted.
 static IN_CALL: AtomicBool = AtomicBool::new(false);
 
-/// What the console is given to signal.
+/// The notifications that the console signals.
 #[derive(Clone, Copy)]
 pub struct Keys {
     pub interrupt: Cap<Notification>,
@@ -53,7 +53,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Starts the thread that obeys. Without memory for that there are none, and programs run all the same.
+    /// Starts the thread that handles keys. If there is no memory for it, programs run without keys.
     pub fn new() -> Option<Keys> {
         let notification = memory::make::<Notification>(0).ok()?.leak();
         let badged = |badge| notification.mint_to(memory::take_slot().ok()?, Rights::WRITE, badge).ok();
@@ -63,9 +63,9 @@ impl Keys {
     }
 }
 
-/// Sets what keys are about from now on.
+/// Sets the processes that keys affect, and how.
 pub fn set(pids: &[u64], on_key: OnKey) {
-    // The thread that obeys has the same priority: if it was woken for others before, it is its turn now, and finds
+    // The thread that handles keys has the same priority: if it was woken for others before, it runs now, and finds
     // nothing to do.
     yield_now();
     let mut foreground = FOREGROUND.lock();
@@ -76,7 +76,7 @@ pub fn set(pids: &[u64], on_key: OnKey) {
     IS_INTERRUPTED.store(false, Ordering::Relaxed);
 }
 
-/// Keys are about nothing from now on. Answers what they were about.
+/// Clears the target of keys. Returns their effect before.
 pub fn clear() -> Option<OnKey> {
     let mut foreground = FOREGROUND.lock();
     foreground.pids = Vec::new();
@@ -84,17 +84,17 @@ pub fn clear() -> Option<OnKey> {
     foreground.on_key.take()
 }
 
-/// Whether a key has ended the wait.
+/// Returns whether a key has ended the wait.
 pub fn is_stopped() -> bool {
     IS_STOPPED.load(Ordering::Acquire)
 }
 
-/// Whether Ctrl-C has ended the processes in the foreground.
+/// Returns whether Ctrl-C has ended the processes in the foreground.
 pub fn is_interrupted() -> bool {
     IS_INTERRUPTED.load(Ordering::Acquire)
 }
 
-/// Makes a call that a key may interrupt, with the error `Aborted`. It allocates nothing.
+/// Makes a call that a key may interrupt, so that it fails with `Aborted`. It allocates nothing.
 pub fn interruptible<T>(call: impl FnOnce() -> T) -> T {
     IN_CALL.store(true, Ordering::SeqCst);
     let answer = call();
@@ -102,7 +102,7 @@ pub fn interruptible<T>(call: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// Does what keys ask for, again and again.
+/// Handles keys in a loop.
 fn obey(signals: Cap<Notification>) {
     while let Ok(bits) = signals.wait() {
         let foreground = FOREGROUND.lock();

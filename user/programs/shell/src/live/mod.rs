@@ -1,4 +1,4 @@
-//! The system that is really there: servers and kernel.
+//! The real system: servers and kernel.
 
 mod cores;
 mod description;
@@ -44,15 +44,15 @@ const PROCS: Procs = Procs::STANDARD;
 pub struct Live {
     pid: u64,
     kernel: Cap<Kernel>,
-    /// What the console signals, once that was needed.
+    /// Notifications that the console signals, from the first use on.
     keys: Option<Keys>,
-    /// Processes that do not run yet.
+    /// Processes in preparation.
     preparing: Vec<Preparing>,
-    /// What the system description says of programs, once that was needed; `None` in it if there is none.
+    /// The system description, from the first use on; the inner `None` if there is none.
     description: Option<Option<Description<'static>>>,
 }
 
-/// A process that does not run yet.
+/// A process in preparation.
 struct Preparing {
     spawn: Spawn,
     /// Which of its standard streams it was given.
@@ -62,7 +62,7 @@ struct Preparing {
 }
 
 impl Live {
-    /// Finds out what is there.
+    /// Connects to the system.
     pub fn new() -> Live {
         Live {
             pid: process::id(),
@@ -79,8 +79,8 @@ impl Live {
     }
 }
 
-/// Prepares a program: one of the boot archive, or, if it is called by a path, one that this shell reads from a file.
-/// `None` if there is no such program.
+/// Prepares a program: from the boot archive or, if it is called by a path, from a file that this shell reads. `None`
+/// if there is no such program.
 fn prepare(procs: Procs, program: &str) -> Result<Option<Spawn>, Refusal> {
     match procs.prepare(program) {
         Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => {}
@@ -100,14 +100,14 @@ fn give(spawn: &Spawn, index: usize, stream: Stream) -> Result<(), Refusal> {
     let shared = streams::share(stream, spawn.process())?;
     let moved = spawn.move_in(shared, streams::STANDARD[index]);
     if moved.is_err() {
-        // It closes with the process, which does not come to be.
+        // The end closes with the process, which is discarded.
         let _ = OWN_SPACE.delete_at(shared);
     }
     memory::free_slot(shared);
     Ok(moved?)
 }
 
-/// What reading from the console has led to.
+/// Converts the result of reading from the console.
 fn input_of(read: Result<usize, tench::console::Failure>, buffer: [u8; 1]) -> Input {
     match read {
         Ok(1..) => Input::Byte(buffer[0]),
@@ -133,7 +133,7 @@ fn pass_on(spawn: &Spawn, arguments: &[String], wish: &Wish<'_>) -> Result<(), R
     Ok(())
 }
 
-/// Says how a prepared process is to run, as far as that is not as usual.
+/// Sets how a prepared process runs, unless the defaults are wanted.
 fn configure(spawn: &Spawn, wish: &Wish<'_>, powers: Powers) -> Result<(), Refusal> {
     if let Some(bytes) = wish.quota {
         spawn.limit(bytes)?;
@@ -144,12 +144,12 @@ fn configure(spawn: &Spawn, wish: &Wish<'_>, powers: Powers) -> Result<(), Refus
     Ok(())
 }
 
-/// What the shell's capability to a server permits beyond what everybody's does.
+/// Returns the powers of the shell's capability to a server.
 fn own_powers() -> Powers {
     OWN_SPACE.identify_at(slot::PROCS).map_or(Powers::empty(), |found| Powers::of_badge(found.badge))
 }
 
-/// Says which power is missing, if that is why the kernel has refused something.
+/// Names the missing power, if that is why the kernel has refused something.
 fn for_want_of<T>(power: Powers, result: Result<T, KernelError>) -> Result<T, Refusal> {
     result.map_err(|error| match own_powers().contains(power) {
         true => error.into(),
@@ -159,7 +159,7 @@ fn for_want_of<T>(power: Powers, result: Result<T, KernelError>) -> Result<T, Re
 
 impl System for Live {
     fn write(&mut self, text: &[u8]) {
-        // There is no other place to say that this failed.
+        // There is no other place to report that this failed.
         match streams::own(1) {
             Some(stream) => drop(streams::write(stream, text)),
             None => drop(CONSOLE.write(text)),
@@ -171,7 +171,7 @@ impl System for Live {
     }
 
     fn read(&mut self) -> Input {
-        // One byte at a time, so that what is typed ahead is there for the program that it is meant for.
+        // One byte at a time, so that what is typed ahead is there for the program for which it is meant.
         if let Some(stream) = streams::own(0) {
             return streams::read(stream, 1)
                 .ok()
@@ -275,10 +275,10 @@ impl System for Live {
         }
         cores::prepare(pids);
         keys::set(pids, on_key);
-        // A shell whose terminal belongs to another waits as well, but without keys.
+        // A shell whose terminal belongs to another process waits as well, but without keys.
         if CONSOLE.set_foreground(reader, self.keys.map(|keys| keys.interrupt)).is_ok() {
             if let Some(keys) = self.keys.filter(|_| on_key == OnKey::Obey) {
-                // Without it, Ctrl-Z is a character like others.
+                // If this fails, Ctrl-Z is an ordinary character.
                 let _ = again(|| CONSOLE.set_suspend_signal(keys.suspend));
             }
             let _ = CONSOLE.set_mode(Mode::Canonical);
@@ -359,11 +359,11 @@ impl System for Live {
     }
 
     fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal> {
-        // The server may have been started again, so it is looked up each time.
+        // The server may have been restarted, so it is looked up each time.
         let slot = memory::take_slot()?;
         let found = Names::STANDARD.look_up(Reserve::NAME, slot).map_err(Refusal::from);
         let next = found.and_then(|server| Ok(Reserve::at(server).next(after)?));
-        // It is there, if the name is.
+        // The slot is not empty, if the name is registered.
         let _ = OWN_SPACE.delete_at(slot);
         memory::free_slot(slot);
         next
@@ -418,7 +418,7 @@ impl System for Live {
     }
 
     fn instructions(&mut self) -> u64 {
-        // A shell that may not ask counts none.
+        // A shell that may not query the kernel counts none.
         self.kernel.query(Statistic::Instructions).unwrap_or(0)
     }
 
@@ -431,7 +431,7 @@ impl System for Live {
     }
 
     fn power_off(&mut self, status: u8) -> Refusal {
-        // What cannot be shown is not worth staying on for.
+        // Output that cannot be shown is no reason to stay on.
         let _ = CONSOLE.drain();
         let error = self.kernel.power_off(status);
         for_want_of::<()>(Powers::POWER, Err(error)).err().unwrap_or(error.into())

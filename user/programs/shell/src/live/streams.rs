@@ -1,4 +1,4 @@
-//! Files and pipes. An end of a stream that the shell holds is called by the slot of its capability.
+//! Files and pipes. An end of a stream that the shell holds is named by the slot of its capability.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -14,10 +14,10 @@ use tench_stream::{Failure, Stream as Client};
 
 use super::keys::interruptible;
 
-/// The slots of a process's own input, output and errors.
+/// Slots of a process's standard streams.
 pub const STANDARD: [CapAddress; 3] = [slot::STDIN, slot::STDOUT, slot::STDERR];
 
-/// An own input, output or errors, if it is not the terminal.
+/// Returns one of the shell's own standard streams, if it is not the terminal.
 pub fn own(index: usize) -> Option<Stream> {
     let address = STANDARD[index];
     let is_there = OWN_SPACE.identify_at(address).is_ok_and(|found| found.kind == Kind::Endpoint);
@@ -28,7 +28,7 @@ const fn client(stream: Stream) -> Client {
     Client::at(Cap::new(CapAddress(stream.0)))
 }
 
-/// Lets a request put a capability into a free slot, which is free again if it does not.
+/// Lets a request put a capability into a free slot, which is freed if the request fails.
 fn into_slot<T, E>(request: impl FnOnce(CapAddress) -> Result<T, E>) -> Result<T, Refusal>
 where
     Refusal: From<E>,
@@ -62,7 +62,7 @@ pub fn open(path: &str, how: How) -> Result<Stream, Refusal> {
     into_slot(|slot| again(|| Files::STANDARD.open(path, how, slot))).map(end)
 }
 
-/// Another capability to an end, for a process; the slot in which it lies.
+/// Makes another capability to an end, for a process. Returns its slot.
 pub fn share(stream: Stream, pid: u64) -> Result<CapAddress, Refusal> {
     into_slot(|slot| client(stream).share(pid, slot)).map(Cap::address)
 }
@@ -74,18 +74,17 @@ pub fn read(stream: Stream, max: usize) -> Result<Vec<u8>, Refusal> {
 pub fn write(stream: Stream, bytes: &[u8]) -> Result<(), Unwritten> {
     bytes.chunks(MAX_DATA).try_for_each(|part| match interruptible(|| client(stream).write(part)) {
         Ok(()) => Ok(()),
-        // Ctrl-Z: whoever reads is suspended, and the command is not waited for any longer.
+        // Ctrl-Z: the reader is suspended, and the command is not waited for any longer.
         Err(Failure::Refused(Error::Broken) | Failure::Lost(Lost::Aborted)) => Err(Unwritten::Broken),
         Err(failure) => Err(Unwritten::Refused(failure.into())),
     })
 }
 
 pub fn close(stream: Stream) {
-    // An end whose server was started again is closed already. A key may have interrupted the call; then it is made
-    // again.
+    // An end whose server was restarted is closed already. A key may have interrupted the call; then it is repeated.
     while let Err(Failure::Lost(Lost::Aborted)) = client(stream).close() {}
     let slot = CapAddress(stream.0);
-    // It is there: nobody else deletes it.
+    // The slot is not empty: nobody else deletes its content.
     let _ = OWN_SPACE.delete_at(slot);
     memory::free_slot(slot);
 }
@@ -113,7 +112,7 @@ pub fn entry(path: &str) -> Result<Entry, Refusal> {
     Ok(entry_of(base_name(path), &status))
 }
 
-/// What the server has to say about a path.
+/// Makes a request about a path.
 pub fn change(request: impl FnMut() -> Result<(), FilesFailure>) -> Result<(), Refusal> {
     Ok(again(request)?)
 }

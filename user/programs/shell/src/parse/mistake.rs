@@ -1,4 +1,4 @@
-//! What can be wrong with a line.
+//! Syntax errors of a line.
 
 use core::fmt;
 
@@ -25,7 +25,7 @@ pub enum Mistake {
     DoublePipe,
     /// `<<`.
     DoubleLess,
-    /// A number directly before this operator that is none of a stream.
+    /// A number directly before this operator that is not a stream's.
     Number(char),
     /// `>&` that is not part of `2>&1`.
     Copy,
@@ -39,7 +39,7 @@ pub enum Mistake {
     PipeAndFile(Standard),
 }
 
-/// The operator that redirects a stream.
+/// Returns the operator that redirects a stream.
 const fn operator(stream: Standard) -> &'static str {
     match stream {
         Standard::Input => "<",

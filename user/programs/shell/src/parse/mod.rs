@@ -1,14 +1,14 @@
-//! From a line to what is to be run: words, quotes, pipelines, redirection, `&` and `;`.
+//! Parser from a line to pipelines: words, quotes, redirection, `&` and `;`.
 //!
 //! | written | means |
 //! |---|---|
 //! | `'text'` | text as it is |
 //! | `"text"` | text in which `\"` and `\\` stand for `"` and `\` |
 //! | `\c` | the character c, whatever it is |
-//! | `A \| B` | what A writes is what B reads |
+//! | `A \| B` | B reads the output of A |
 //! | `< FILE` | read the file instead of the terminal |
 //! | `> FILE`, `>> FILE` | write to the file instead of the terminal: from its beginning, at its end |
-//! | `2> FILE`, `2>> FILE` | the same for errors |
+//! | `2> FILE`, `2>> FILE` | write errors to the file: from its beginning, at its end |
 //! | `2>&1` | errors go where output goes |
 //! | `A &` | do not wait for it |
 //! | `A ; B` | B after A |
@@ -23,20 +23,20 @@ use alloc::vec::Vec;
 pub use mistake::Mistake;
 use scan::{Inside, Part, Scan, Token, scan};
 
-/// Characters that mean something, so that a word with them in it has to be quoted.
+/// Characters with a meaning; a word that contains one has to be quoted.
 const SPECIAL: &str = " \t'\"\\&#|;<>";
 
-/// A line: what is to be run one after the other.
+/// A line: pipelines to be run one after the other.
 pub type Line = Vec<Pipeline>;
 
-/// Programs and commands, each of which reads what the one before it writes.
+/// Programs and commands, each of which reads the output of the one before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pipeline {
-    /// At least one.
+    /// At least one stage.
     pub stages: Vec<Stage>,
-    /// Whether it ends with `&`.
+    /// Set if it ends with `&`.
     pub background: bool,
-    /// As it was written, without `&`.
+    /// The text as it was written, without `&`.
     pub text: String,
 }
 
@@ -45,24 +45,24 @@ pub struct Pipeline {
 pub struct Stage {
     /// Its name and arguments.
     pub words: Vec<String>,
-    /// The file that it reads.
+    /// File from which it reads.
     pub input: Option<String>,
-    /// The file that it writes.
+    /// File to which it writes.
     pub output: Option<Target>,
-    /// Where its errors go.
+    /// Target of its errors.
     pub errors: Option<Errors>,
 }
 
-/// A file that is written.
+/// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Its path.
     pub path: String,
-    /// Whether what it holds stays.
+    /// Set if its old contents stay.
     pub append: bool,
 }
 
-/// Where errors go.
+/// Target of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Errors {
     /// To a file.
@@ -71,18 +71,18 @@ pub enum Errors {
     ToOutput,
 }
 
-/// What every program reads and writes.
+/// A standard stream of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standard {
-    /// What it reads.
+    /// Standard input.
     Input,
-    /// What it writes.
+    /// Standard output.
     Output,
-    /// What it has to say about mistakes.
+    /// Standard error.
     Errors,
 }
 
-/// Divides a line.
+/// Parses a line.
 pub fn parse(line: &str) -> Result<Line, Mistake> {
     let Scan { tokens, inside } = scan(line);
     match inside {
@@ -114,7 +114,7 @@ pub fn parse(line: &str) -> Result<Line, Mistake> {
     Ok(parsed)
 }
 
-/// Divides what stands between `;` and `&`.
+/// Parses the part between `;` and `&`.
 fn pipeline(tokens: &[Token]) -> Result<Pipeline, Mistake> {
     let parts: Vec<&[Token]> = tokens.split(|token| token.part == Part::Pipe).collect();
     let mut stages = Vec::new();
@@ -153,7 +153,7 @@ fn stage(tokens: &[Token]) -> Result<Stage, Mistake> {
                 redirected = Some(Standard::Errors);
             }
             Part::Wrong(mistake) => return Err(*mistake),
-            // They divide what was given.
+            // The line was divided at these before.
             Part::Pipe | Part::Semicolon | Part::Ampersand => {}
         }
     }
@@ -182,20 +182,20 @@ impl Stage {
     }
 }
 
-/// A line that is being typed: whole words, and the one at its end.
+/// A line that is being typed: complete words, and the one at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished {
     /// The words before the last, of the program or command at the end of the line.
     pub words: Vec<String>,
     /// The last word without its quotes; empty if the line ends with a space.
     pub word: String,
-    /// Where the last word begins, in bytes.
+    /// Start of the last word, in bytes.
     pub start: usize,
-    /// Whether the last word is the file of a redirection.
+    /// Set if the last word is the file of a redirection.
     pub is_file: bool,
 }
 
-/// Divides a line that is being typed into words.
+/// Splits a line that is being typed into words.
 pub fn unfinished(line: &str) -> Unfinished {
     let Scan { mut tokens, inside } = scan(line);
     let last = if inside == Inside::Nothing { None } else { tokens.pop() };
@@ -219,7 +219,7 @@ pub fn unfinished(line: &str) -> Unfinished {
     unfinished
 }
 
-/// Writes a word so that [`parse`] reads it as it is.
+/// Quotes a word so that [`parse`] returns it unchanged.
 pub fn quoted(word: &str) -> String {
     let mut text = String::new();
     for character in word.chars() {

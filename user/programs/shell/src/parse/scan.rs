@@ -1,4 +1,4 @@
-//! From characters to words and operators.
+//! Scanner from characters to words and operators.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use core::str::CharIndices;
 
 use super::{Mistake, Standard};
 
-/// What separates words without a space.
+/// Characters that separate words without a space.
 const OPERATORS: &str = "|&;<>";
 
 /// A part of a line.
@@ -25,21 +25,21 @@ pub(super) enum Part {
     Redirect(Standard, bool),
     /// `2>&1`
     ErrorsToOutput,
-    /// Something that looks like an operator, and is none.
+    /// An invalid operator.
     Wrong(Mistake),
 }
 
-/// A part and where it is, in bytes.
+/// A part and its position, in bytes.
 pub(super) struct Token {
     pub part: Part,
     pub start: usize,
     pub end: usize,
 }
 
-/// What the end of a line is inside of.
+/// State at the end of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// Nothing: the last token is complete.
+    /// The last token is complete.
     Nothing,
     /// A word.
     Word,
@@ -49,13 +49,13 @@ pub(super) enum Inside {
     Backslash,
 }
 
-/// What a line consists of, also if it is not complete.
+/// The tokens of a line, also of an incomplete one.
 pub(super) struct Scan {
     pub tokens: Vec<Token>,
     pub inside: Inside,
 }
 
-/// Divides a line.
+/// Scans a line.
 pub(super) fn scan(line: &str) -> Scan {
     let mut scanner = Scanner { line, rest: line.char_indices().peekable(), inside: Inside::Nothing };
     let mut tokens = Vec::new();
@@ -72,12 +72,12 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Where the next character is.
+    /// Returns the position of the next character.
     fn place(&mut self) -> usize {
         self.rest.peek().map_or(self.line.len(), |&(index, _)| index)
     }
 
-    /// Takes this character if it is the next one.
+    /// Consumes this character if it is the next one.
     fn take(&mut self, wanted: char) -> bool {
         self.rest.next_if(|&(_, character)| character == wanted).is_some()
     }
@@ -105,12 +105,12 @@ impl Scanner<'_> {
         }
     }
 
-    /// What follows `<`.
+    /// Scans what follows `<`.
     fn input(&mut self) -> Part {
         if self.take('<') { Part::Wrong(Mistake::DoubleLess) } else { Part::Redirect(Standard::Input, false) }
     }
 
-    /// What follows `>`.
+    /// Scans what follows `>`.
     fn output(&mut self, stream: Standard) -> Part {
         if self.take('>') {
             return Part::Redirect(stream, true);
@@ -123,7 +123,7 @@ impl Scanner<'_> {
         if is_known && ends { Part::ErrorsToOutput } else { Part::Wrong(Mistake::Copy) }
     }
 
-    /// A word, or the number of a stream and the operator behind it.
+    /// Scans a word, or the number of a stream and the operator behind it.
     fn word(&mut self, start: usize) -> Part {
         let mut text = String::new();
         self.inside = Inside::Word;
@@ -144,7 +144,7 @@ impl Scanner<'_> {
         Part::Word(text)
     }
 
-    /// An operator behind a number without a space.
+    /// Scans an operator that follows a number without a space.
     fn numbered(&mut self, number: &str, operator: char) -> Part {
         match (number, operator) {
             ("0", '<') => self.input(),
@@ -154,12 +154,12 @@ impl Scanner<'_> {
         }
     }
 
-    /// Takes a character of a word.
+    /// Scans a character of a word.
     fn inside_word(&mut self, character: char, text: &mut String) {
         match self.inside {
             Inside::Quote(mark) if character == mark => self.inside = Inside::Word,
             Inside::Quote('"') if character == '\\' => {
-                // Only what would mean something is escaped.
+                // Only special characters are escaped.
                 match self.rest.next_if(|&(_, next)| matches!(next, '"' | '\\')) {
                     Some((_, escaped)) => text.push(escaped),
                     None if self.rest.peek().is_none() => self.inside = Inside::Backslash,

@@ -1,6 +1,6 @@
-//! A made-up system: a typed script, a few processes and files, and programs whose ends are known before.
+//! A fake system: a typed script, a few processes and files, and programs with predetermined ends.
 //!
-//! Programs run when somebody waits for them, one after the other, each to its end.
+//! Programs run when they are waited for, one after the other, each to its end.
 
 mod streams;
 
@@ -27,7 +27,7 @@ const SHELL: u64 = 7;
 /// The system.
 pub struct Fake {
     input: VecDeque<Input>,
-    /// What was written, whoever wrote it.
+    /// All output on the terminal.
     pub output: Vec<u8>,
     pub processes: Vec<Process>,
     pub terminal: Terminal,
@@ -35,15 +35,15 @@ pub struct Fake {
     pub killed: Vec<u64>,
     pub power_offs: Vec<u8>,
     pub streams: Streams,
-    /// How Ctrl-Z or Ctrl-C interferes with waiting next.
+    /// How Ctrl-Z or Ctrl-C interferes with the next wait.
     pub key: Option<Waited>,
     /// Programs that do not start.
     pub defective: Vec<&'static str>,
-    /// What was called to the foreground last: processes, reader, and what keys do.
+    /// The last foreground: processes, reader, and effect of keys.
     pub foreground: (Vec<u64>, u64, Option<OnKey>),
     /// The core on which the fewest processes run.
     pub quiet: u64,
-    /// What this shell may do beyond others.
+    /// Powers of this shell.
     pub powers: Powers,
     /// How the processes were prepared, in order.
     pub settings: Vec<Settings>,
@@ -87,12 +87,12 @@ impl Fake {
         }
     }
 
-    /// Types something.
+    /// Types text.
     pub fn types(&mut self, text: &str) {
         self.input.extend(text.bytes().map(Input::Byte));
     }
 
-    /// Lets something else be read.
+    /// Sets the next input.
     pub fn reads(&mut self, input: Input) {
         self.input.push_back(input);
     }
@@ -112,7 +112,7 @@ impl Fake {
         End::of(process.state, process.detail)
     }
 
-    /// Writes what a program has to say.
+    /// Writes a program's output.
     fn program_writes(&mut self, pid: u64, standard: Standard, text: &[u8]) {
         if !self.streams.written_by(pid, standard, text) {
             self.output.extend_from_slice(text);
@@ -304,7 +304,7 @@ impl System for Fake {
             capability(16, Kind::Interrupt, Rights::WRITE, 0, 0, 33),
             capability(48, Kind::Frame, Rights::READ, 12, 0, 0x4123_4000),
             capability(300, Kind::Frame, Rights::empty(), 21, 0, 0x4120_0000),
-            // The badge is that of somebody's own making.
+            // The badge is of a process's own making.
             capability(301, Kind::Endpoint, Rights::all(), 5, u64::MAX, 0),
         ])
     }
@@ -322,7 +322,7 @@ impl System for Fake {
             extent(0x4058_0000, 128 << 10, None),
             extent(0x405a_0000, 0x4060_0000 - 0x405a_0000, None),
         ];
-        // Two at a time, so that several answers are needed.
+        // Two at a time, so that several replies are needed.
         Ok(all.into_iter().filter(|extent| extent.address >= from).take(2).collect())
     }
 
@@ -427,12 +427,12 @@ impl System for Fake {
     }
 }
 
-/// What lines lead to, without greeting.
+/// Returns the output of lines, without greeting.
 pub fn answers(lines: &[&str]) -> String {
     answers_of(&mut Fake::new("init"), lines)
 }
 
-/// What lines lead to in a system.
+/// Returns the output of lines in a system.
 pub fn answers_of(system: &mut Fake, lines: &[&str]) -> String {
     let mut shell = Shell::new(system);
     for line in lines {
@@ -442,7 +442,7 @@ pub fn answers_of(system: &mut Fake, lines: &[&str]) -> String {
     String::from_utf8(std::mem::take(&mut system.output)).unwrap()
 }
 
-/// What a session shows in which `typed` is typed and then the end of the input.
+/// Returns what a session shows in which `typed` is typed and then the end of the input.
 pub fn session(system: &mut Fake, typed: &str) -> String {
     system.types(typed);
     system.reads(Input::End);

@@ -1,4 +1,4 @@
-//! Files and pipes of the made-up system.
+//! Files and pipes of the fake system.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ const ARCHIVE: [(&str, &[u8]); 12] = [
     ("share/no-end.txt", b"no line feed at the end"),
     ("share/umlauts.txt", "ääääääääääääää\n".as_bytes()),
 ];
-/// Bytes of all files that are not of the archive.
+/// Maximum size of all files that are not of the archive, in bytes.
 const SPACE: usize = 4000;
 
-/// What a stream leads to.
+/// Object of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Object {
     File(String),
@@ -32,7 +32,7 @@ enum Object {
 /// An end of a stream.
 #[derive(Clone, Debug)]
 struct Held {
-    /// The process, or the shell with its name for it.
+    /// The process, or the shell with its name for the end.
     owner: Result<(u64, Standard), Stream>,
     object: Object,
     is_writer: bool,
@@ -41,7 +41,7 @@ struct Held {
 
 /// Files and pipes.
 pub struct Streams {
-    /// What is not a directory, and `None` for directories.
+    /// Contents of files, and `None` for directories.
     files: BTreeMap<String, Option<Vec<u8>>>,
     pipes: Vec<Vec<u8>>,
     ends: Vec<Held>,
@@ -74,12 +74,12 @@ fn is_of_archive(path: &str) -> bool {
 }
 
 impl Streams {
-    /// Ends that the shell has not closed.
+    /// Returns the number of ends that the shell has not closed.
     pub fn held_by_shell(&self) -> usize {
         self.ends.iter().filter(|end| end.owner.is_err()).count()
     }
 
-    /// Ends that anybody has not closed.
+    /// Returns the number of open ends.
     #[allow(dead_code, reason = "not every test looks at all of them")]
     pub fn held(&self) -> usize {
         self.ends.len()
@@ -185,7 +185,7 @@ impl Streams {
         self.ends.retain(|end| !matches!(end.owner, Ok((owner, _)) if owner == pid));
     }
 
-    /// A few bytes at a time.
+    /// Reads a few bytes.
     pub fn read(&mut self, stream: Stream) -> Vec<u8> {
         let Held { object: Object::File(path), position, .. } = self.find(stream).clone() else {
             panic!("the shell reads from a pipe")
@@ -220,16 +220,16 @@ impl Streams {
         self.append(&object, bytes)
     }
 
-    /// Writes for a process. Answers false if it has no stream for it.
+    /// Writes for a process. Returns false if it has no such stream.
     pub fn written_by(&mut self, pid: u64, standard: Standard, bytes: &[u8]) -> bool {
         let end = self.ends.iter().find(|end| end.owner == Ok((pid, standard)));
         let Some(object) = end.map(|end| end.object.clone()) else { return false };
-        // The made-up programs do not care.
+        // The fake programs ignore the result.
         let _ = self.append(&object, bytes);
         true
     }
 
-    /// All that a process can read.
+    /// Returns everything that a process can read.
     pub fn input_of(&mut self, pid: u64) -> Vec<u8> {
         let end = self.ends.iter().find(|end| end.owner == Ok((pid, Standard::Input)));
         match end.map(|end| end.object.clone()) {
