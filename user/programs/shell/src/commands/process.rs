@@ -289,7 +289,7 @@ fn running(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     }
 }
 
-/// Returns an end as a past participle: "exited with 3" and "crashed: ..." follow "has", "killed" does not.
+/// Returns an end as it follows "has": "exited with 3", "crashed: ...", "been killed".
 fn past(end: &str) -> String {
     if end == "killed" { "been killed".into() } else { end.into() }
 }
