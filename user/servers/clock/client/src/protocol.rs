@@ -3,20 +3,20 @@
 use tench_protocol::{Caller, Later, Replies, interface};
 use tench_sys::Instant;
 
-/// Time, and waiting for it. Time is counted in ticks of the system counter since the machine was started.
+/// Time and delays. Time is counted in ticks of the system counter since the machine was started.
 #[interface(client = Clock, version = 2)]
 pub trait ClockService {
-    /// The time, ticks per second, and the time in nanoseconds.
+    /// Returns the time, the ticks per second, and the time in nanoseconds.
     #[method(1)]
     fn time(&mut self) -> Result<(Instant, u64, u64), Error>;
 
-    /// Waits for as many ticks. Answers the time.
+    /// Waits for a number of ticks. Returns the time.
     /// Errors: `Full`.
     #[method(2)]
     fn delay(&mut self, caller: Caller, later: Later<'_, Instant, Error>, ticks: u64)
     -> Result<Option<Instant>, Error>;
 
-    /// Waits until a time. Answers the time, at once if it is past.
+    /// Waits until a time. Returns the time, at once if it is past.
     /// Errors: `Full`.
     #[method(3)]
     fn delay_until(
@@ -26,7 +26,7 @@ pub trait ClockService {
         time: Instant,
     ) -> Result<Option<Instant>, Error>;
 
-    /// Waits for the next of the events. Answers the time.
+    /// Waits for the next event of a kind. Returns the time.
     /// Errors: `Full`.
     #[method(4)]
     fn await_event(
@@ -36,7 +36,7 @@ pub trait ClockService {
         event: Event,
     ) -> Result<Option<Instant>, Error>;
 
-    /// A process has ended: some of its waits are forgotten. Replies whether there are more.
+    /// Reports that a process has ended: some of its waits are removed. Returns whether there are more.
     #[method(5, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64) -> Result<bool, Error>;
 }
@@ -47,14 +47,14 @@ impl Clock<()> {
 }
 
 tench_protocol::codes! {
-    /// What can be awaited.
+    /// An event that can be awaited.
     pub enum Event {
         /// The next multiple of 10 milliseconds.
         Tick = 1;
     }
 }
 
-/// [`Event::Tick`] happens this often in a second.
+/// Number of [`Event::Tick`] in a second.
 pub const TICKS_PER_SECOND: u64 = 100;
 
 tench_protocol::codes! {

@@ -1,25 +1,26 @@
 //! The file server's interface.
 //!
-//! A path names a file or directory from the root on, with or without a `/` before it; `.` is where one is, `..` one
-//! further up.
+//! A path names a file or directory from the root on, with or without a leading `/`; `.` is the directory itself, `..`
+//! its parent.
 
 use tench_protocol::{ArrayString, Caller, Given, Powers, Replies, Sent, Text, Words, interface};
 use tench_sys::Endpoint;
 
-/// Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
-/// [stream](stream.md); they belong to the process that asks, and are closed when it ends.
+/// Pipes and files. The returned capabilities are ends of byte streams, for requests of the interface
+/// [stream](stream.md); they belong to the caller, and are closed when it ends.
 ///
-/// Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power
-/// `files`, and change what the process itself made: write, remove, rename. Anything else needs the power `files`, and
+/// Every process may read everything, make files and directories in `/tmp` and in directories that were made with the
+/// power `files`, and change what it made itself: write, remove, rename. Anything else needs the power `files`, and
 /// files of the boot archive cannot be changed at all.
 #[interface(client = Files, version = 3)]
 pub trait FilesService {
-    /// Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
+    /// Makes a pipe. Returns the end to read from, and the end to write to. The capabilities go to the empty slots on
+    /// offer.
     /// Errors: `Full`.
     #[method(1)]
     fn pipe(&mut self, caller: Caller) -> Result<(Sent<Endpoint, Given>, Sent<Endpoint, Given>), Error>;
 
-    /// Opens a file. The capability goes to the empty slot.
+    /// Opens a file. The capability goes to the empty slot on offer.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the
     /// boot archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
     #[method(2)]
@@ -31,13 +32,13 @@ pub trait FilesService {
         how: How,
     ) -> Result<Sent<Endpoint, Given>, Error>;
 
-    /// What lies at a path.
+    /// Returns the status of the file or directory at a path.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`.
     #[method(3)]
     fn status(&mut self, path: Text<'_, MAX_PATH>) -> Result<Status, Error>;
 
-    /// The entry of a directory with the first name after another in the order of their bytes (from the beginning:
-    /// after the empty name), and its name.
+    /// Returns the entry of a directory with the first name after another in the order of their bytes (for the first of
+    /// all: after the empty name), and its name.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `NoMoreEntries`.
     #[method(4)]
     fn next(
@@ -46,19 +47,19 @@ pub trait FilesService {
         after: Text<'_, MAX_PATH>,
     ) -> Result<(Status, ArrayString<MAX_PATH>), Error>;
 
-    /// Makes a directory. In one that was made with the power `files` everybody may make something, in another its
-    /// maker alone.
+    /// Makes a directory. If it was made with the power `files`, everybody may make something in it; otherwise only its
+    /// maker.
     /// Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NotAllowed`, `NoSpace`.
     #[method(5)]
     fn make_directory(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
 
-    /// Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
+    /// Removes a file, or an empty directory. An open file stays without a name until it is closed.
     /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotAllowed`, `NotEmpty`.
     #[method(6)]
     fn remove(&mut self, caller: Caller, powers: Powers, path: Text<'_, MAX_PATH>) -> Result<(), Error>;
 
-    /// Gives a file or directory another path. A file that lies there is removed.
-    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`,
+    /// Moves a file or directory to another path. A file that exists there is removed.
+    /// Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory exists there), `ReadOnly`,
     /// `NotAllowed`, `IntoItself`, `NoSpace`.
     #[method(7)]
     fn rename(
@@ -69,20 +70,21 @@ pub trait FilesService {
         to: Text<'_, MAX_PATH>,
     ) -> Result<(), Error>;
 
-    /// How much is used, and of what.
+    /// Returns how much of each resource is in use.
     #[method(8)]
     fn usage(&mut self) -> Result<Usage, Error>;
 
-    /// A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of
-    /// that lives any more, and otherwise 0: files of a family count for nobody when its last process has ended.
-    /// Answers another process of the same core, if the server must know whether that one lives: one that was given an
-    /// end by a process that has ended, or has opened its first. If it does not live, this is to be said of it, too;
-    /// otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
-    /// process itself.
+    /// Reports that a process has ended: its ends of streams are closed, and its waits removed. `family` is its family
+    /// if no process of that runs any more, and otherwise 0: files of a family count to no quota when its last process
+    /// has ended. Returns another process of the same core, if the server must know whether that one runs: one that was
+    /// given an end by a process that has ended, or has opened its first. If that process has ended, this is to be
+    /// reported in the same way; otherwise with `process_lives`. One request closes a limited number of ends: if there
+    /// are more, it returns the process itself.
     #[method(9, authority)]
     fn process_ended(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error>;
 
-    /// A process of a family lives and keeps what it was given, up to a limit. Answers as `process_ended`.
+    /// Reports that a process of a family runs and keeps what it was given, up to a limit. Returns the same as
+    /// `process_ended`.
     #[method(10, authority)]
     fn process_lives(&mut self, replies: &mut Replies, process: u64, family: u64) -> Result<Option<u64>, Error>;
 }
@@ -92,19 +94,19 @@ tench_protocol::codes! {
     pub enum How {
         /// To read, from its beginning.
         Read = 1;
-        /// To write, from its beginning; it is made, or made empty.
+        /// To write, from its beginning; the file is created, or emptied.
         Write = 2;
-        /// To write, each time behind what is there; it is made if it is not there.
+        /// To write, each time at its end; the file is created if it does not exist.
         Append = 3;
         /// To read and write, from its beginning.
         Update = 4;
-        /// To read and write a file that is not there yet.
+        /// To read and write a file that does not exist yet.
         CreateNew = 5;
     }
 }
 
 tench_protocol::codes! {
-    /// What lies at a path.
+    /// Kind of a node.
     pub enum Kind {
         /// A file that can be written.
         File = 1;
@@ -115,43 +117,43 @@ tench_protocol::codes! {
     }
 }
 
-/// What is known about what lies at a path.
+/// Status of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Status {
-    /// What it is.
+    /// Kind of the node.
     pub kind: Kind,
-    /// Bytes of a file; entries of a directory.
+    /// Size of a file in bytes; number of entries of a directory.
     pub size: u64,
-    /// A number that nothing else has while this exists.
+    /// A number that is unique as long as the node exists.
     pub identity: u64,
 }
 
-/// What the file server uses, and how much there can be.
+/// Resources of the file server in use, and their maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub struct Usage {
     /// Bytes of memory with contents of files.
     pub bytes: u64,
-    /// How many that can be, if the machine has them.
+    /// Maximum of `bytes`, if the machine has as much memory.
     pub most_bytes: u64,
-    /// Files and directories that can be written, with those that have no name any more.
+    /// Files and directories that can be written, including those that have no name any more.
     pub nodes: u64,
     /// Pipes.
     pub pipes: u64,
     /// Capabilities to ends of pipes and files.
     pub ends: u64,
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: u64,
 }
 
-/// Bytes of the longest path.
+/// Maximum length of a path in bytes.
 pub const MAX_PATH: usize = 240;
 
 tench_protocol::codes! {
     /// Why a request was refused.
     pub enum Error {
-        /// The path is empty, or a name in it has control characters.
+        /// The path is empty, or a name in it contains control characters.
         BadPath = 1, "this is no path: it has 1 to 240 bytes of UTF-8 without control characters";
-        /// Nothing lies there.
+        /// There is no such file or directory.
         NoSuchFile = 2, "there is no such file or directory";
         /// What should be a directory is a file.
         NotADirectory = 3, "a file lies where the path needs a directory";
@@ -159,9 +161,9 @@ tench_protocol::codes! {
         IsDirectory = 4, "this is a directory";
         /// The file or directory is one of the boot archive.
         ReadOnly = 5, "files and directories of the boot archive can only be read; write to another path, such as /tmp";
-        /// Something lies there already.
+        /// A file or directory exists there already.
         Exists = 6, "something lies there already";
-        /// Something lies in the directory.
+        /// The directory is not empty.
         NotEmpty = 7, "the directory is not empty; remove what lies in it first";
         /// A directory would lie in itself.
         IntoItself = 8, "a directory cannot be moved into itself";

@@ -9,24 +9,24 @@ pub use tench_procs_client::pid::{CORE_SHIFT, first, place};
 #[expect(clippy::type_complexity, reason = "an answer later, of words and a capability")]
 #[interface(client = Monitor, version = 1)]
 pub trait MonitorService {
-    /// How many cores the machine has, and which of them this is.
+    /// Returns how many cores the machine has, and the number of this one.
     #[method(1)]
     fn cores(&mut self) -> Result<(u64, u64), Error>;
 
-    /// What is known of a core.
+    /// Returns the state of a core.
     /// Errors: `NoSuchCore`.
     #[method(2)]
     fn core(&mut self, core: u64) -> Result<Core, Error>;
 
-    /// Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter
-    /// that took.
+    /// Sends a message to the monitor of another core, and waits for its reply. Returns how many ticks of the system
+    /// counter that took.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(3)]
     fn ping(&mut self, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
     /// Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its
-    /// arguments, each of which ends with a zero byte. Answers the process's number, which no process of any core has
-    /// besides. Its parent is the process that asks, of whichever core.
+    /// arguments, each terminated by a zero byte. Returns the process's number, which is unique on all cores. Its
+    /// parent is the caller, of whichever core.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`,
     /// `BadProgram`, `OutOfMemory`, `TooManyProcesses`, `TextTooLong` as on the caller's own core.
     #[method(4)]
@@ -38,7 +38,7 @@ pub trait MonitorService {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> Result<Option<u64>, Error>;
 
-    /// Waits until a process has ended, on whichever core. Answers what became of it.
+    /// Waits until a process has ended, on whichever core. Returns its status.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
     #[method(5)]
     fn wait(
@@ -48,8 +48,8 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<Process>, Error>;
 
-    /// Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own
-    /// core those of all cores.
+    /// Kills a process, on whichever core. A process may kill its descendants; one that may manage others of its own
+    /// core may kill those of all cores.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`,
     /// `NotAllowed`, `Essential`.
     #[method(6)]
@@ -61,14 +61,14 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<()>, Error>;
 
-    /// What is known about the process with the next higher number. Those of one core are numbered one after another;
-    /// the search ends with the last of the core to which `after` belongs, so a list of all begins anew with each
-    /// core's [`first`].
+    /// Returns the status of the process with the next higher number. Those of one core are numbered consecutively; the
+    /// search ends with the last of the core to which `after` belongs, so a list of all begins anew with each core's
+    /// [`first`].
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
     #[method(7)]
     fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error>;
 
-    /// How much memory a core's memory server has, in bytes, and how much of that is free.
+    /// Returns how much memory a core's memory server has, in bytes, and how much of that is free.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
     #[method(8)]
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error>;
@@ -84,7 +84,7 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<()>, Error>;
 
-    /// Lets a suspended process go on, on whichever core.
+    /// Resumes a suspended process, on whichever core.
     /// Errors: as `kill`.
     #[method(10)]
     fn resume(
@@ -95,7 +95,7 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<()>, Error>;
 
-    /// What is known about a process, on whichever core.
+    /// Returns the status of a process, on whichever core.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
     #[method(11)]
     fn status(
@@ -105,9 +105,9 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<Process>, Error>;
 
-    /// Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how
-    /// many. That one ends by itself is no error; and if one may not be killed, the others are nevertheless, and that
-    /// is the answer.
+    /// Kills every process of this path or base name on a core, including those that are started meanwhile, and returns
+    /// how many. A process that ends by itself is no error. If one may not be killed, the others still are, and then
+    /// that error is returned.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
     #[method(12)]
     fn kill_all(
@@ -120,7 +120,7 @@ pub trait MonitorService {
     ) -> Result<Option<u64>, Error>;
 
     /// Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is
-    /// killed, and so is that one the next time. Answers whether it was killed.
+    /// killed, and so is that one the next time. Returns whether it was killed.
     /// Errors: as `kill`.
     #[method(13)]
     fn interrupt(
@@ -131,14 +131,14 @@ pub trait MonitorService {
         process: u64,
     ) -> Result<Option<bool>, Error>;
 
-    /// How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not
-    /// count.
+    /// Returns how many processes run on a core, neither suspended nor ended; `init` and those that it has started do
+    /// not count.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
     #[method(14)]
     fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error>;
 
-    /// The living process of this path or base name with the next higher number. The search ends with the last of the
-    /// core to which `after` belongs.
+    /// Returns the process of this path or base name with the next higher number that has not ended. The search ends
+    /// with the last of the core to which `after` belongs.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
     #[method(15)]
     fn find(
@@ -149,11 +149,12 @@ pub trait MonitorService {
         after: u64,
     ) -> Result<Option<u64>, Error>;
     /// Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word
-    /// that says what it is for. Answered when it lies there, or is on its way there, for the process to `take`. The
-    /// copy allows what the caller's allows; on another core, an endpoint can be called and sent to, not received at,
-    /// and a notification be signalled, not waited for.
+    /// that tells its purpose. The reply comes when the copy is in the receiver's mailbox, or on its way there, for the
+    /// process to `take`. The copy has the rights of the caller's; on another core, an endpoint can be called and sent
+    /// to, not received at, and a notification be signalled, not waited for.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`,
-    /// `MailboxFull`, `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
+    /// `MailboxFull`, `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for a caller that is no
+    /// process.
     #[method(20)]
     fn give(
         &mut self,
@@ -164,9 +165,9 @@ pub trait MonitorService {
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error>;
 
-    /// Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The
-    /// capability leaves the caller, also if that is refused: the memory is again part of what it was made of, when it
-    /// has come back (`recall`).
+    /// Lends unused untyped memory to a process of any core, which may make any objects of it. The capability leaves
+    /// the caller, even if the request is refused: the memory is again part of what it was made of when it has come
+    /// back (`recall`).
     /// Errors: as `give`, and `Lent`, `InUse`.
     #[method(21)]
     fn lend(
@@ -178,8 +179,8 @@ pub trait MonitorService {
         memory: Arrived<'_, Untyped, Given>,
     ) -> Result<Option<()>, Error>;
 
-    /// Waits for the next capability that was sent to the caller. Answers which process sent it, and the word.
-    /// Errors: `Full` (too many threads wait), `NotAllowed` for who is no process.
+    /// Waits for the next capability that was sent to the caller. Returns the sending process, and the word.
+    /// Errors: `Full` (too many threads wait), `NotAllowed` for a caller that is no process.
     #[method(22)]
     fn take(
         &mut self,
@@ -187,11 +188,11 @@ pub trait MonitorService {
         later: Later<'_, (Letter, Sent<Any, Given>), Error>,
     ) -> Result<Option<(Letter, Sent<Any, Given>)>, Error>;
 
-    /// Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the
-    /// kernel to revoke or delete it because there are foreign copies. Answered when no other core has a copy, nor
-    /// anything that was made of one.
-    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory
-    /// it is has it taken back by trying to revoke it), `Full`.
+    /// Revokes, from all other cores, the object of a capability, for the process that has sent it there and cannot
+    /// revoke or delete it in the kernel because there are remote copies. The reply comes when no other core has a
+    /// copy, nor anything that was made of one.
+    /// Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (another process has sent it; the owner
+    /// of the memory has it revoked by trying to revoke it in the kernel), `Full`.
     #[method(23)]
     fn revoke(
         &mut self,
@@ -200,27 +201,27 @@ pub trait MonitorService {
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error>;
 
-    /// Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave
-    /// it, and that has this number. Answered when nothing is left of it there.
+    /// Revokes, from all other cores, what the caller has sent or lent there of its block of this number from the
+    /// memory server. The reply comes when nothing is left of it there.
     /// Errors: `Full`, `NoSuchBlock`.
     #[method(24)]
     fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error>;
 
-    /// Gives what begins at a physical address back to the core that it came from, whose capabilities here were
-    /// deleted. It goes back after a moment in any case.
+    /// Gives the object that begins at a physical address back to the core that it came from, after its capabilities
+    /// here were deleted. It goes back after a moment in any case.
     /// Errors: `NotForeign`, `InUse`.
     #[method(25, power(MEMORY))]
     fn give_back(&mut self, address: u64) -> Result<(), Error>;
 
-    /// What this core's monitor keeps books of: objects of this core that others have, objects of others that this one
-    /// has, capabilities that were sent and not taken, how often another monitor said what none says, and endpoints and
-    /// notifications that are used from other cores.
+    /// Returns the counts in this core's monitor's ledger: exported objects, imported objects, capabilities that were
+    /// sent and not taken, protocol violations by other monitors, and endpoints and notifications that are used from
+    /// other cores.
     #[method(26)]
     fn exchanged(&mut self) -> Result<Exchanged, Error>;
 
-    /// Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A
-    /// core gives only what leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many
-    /// bytes were given; this core's memory server has them a moment later.
+    /// Requests memory from another core, which is given for good: about this many bytes, a power of two of at least 1
+    /// MiB. A core gives only what leaves it as much free memory as the requester has then, and 32 MiB. Returns how
+    /// many bytes were given; this core's memory server has them a moment later.
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing,
     /// `OutOfMemory` if it has nothing in one piece; `CoreLost`, `Refused`.
     #[method(27)]
@@ -232,10 +233,10 @@ pub trait MonitorService {
         bytes: u64,
     ) -> Result<Option<u64>, Error>;
 
-    /// The process server of any core, as it is for processes of its own: it sees who asks, and what the caller
-    /// prepares there and starts has it as its parent. What is prepared is given up when the caller has deleted the
-    /// capability. The capability goes to the empty slot.
-    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for who is no process.
+    /// Returns a capability to the process server of any core, with the same meaning as for that core's own processes:
+    /// it identifies the caller, and what the caller prepares there and starts has it as its parent. Process builders
+    /// are discarded when the caller has deleted the capability. The capability goes to the empty slot on offer.
+    /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for a caller that is no process.
     #[method(28)]
     fn processes(
         &mut self,
@@ -246,54 +247,54 @@ pub trait MonitorService {
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 }
 
-/// What a capability comes with.
+/// Sender and purpose of a received capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Letter {
     /// The process that sent it, of whichever core.
     pub from: u64,
-    /// What it is for.
+    /// Word that tells its purpose.
     pub word: u64,
 }
 
-/// What a monitor keeps books of.
+/// Counts in a monitor's ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Exchanged {
-    /// Objects of this core that others have.
+    /// Objects of this core that were exported to others.
     pub exports: u64,
-    /// Objects of other cores that this one has.
+    /// Objects of other cores that were imported.
     pub copies: u64,
     /// Capabilities that were sent to processes of this core, and not taken.
     pub letters: u64,
-    /// What other monitors said and none says.
+    /// Protocol violations by other monitors.
     pub faults: u64,
-    /// Capabilities to endpoints and notifications that other cores have, as they were sent.
+    /// Capabilities to endpoints and notifications that other cores hold, as they were sent.
     pub endpoints: u64,
-    /// The same of other cores that this one has.
+    /// Capabilities to endpoints and notifications of other cores that this one holds.
     pub proxies: u64,
 }
 
-/// Bytes of a program's name and arguments together, with the zero bytes.
+/// Maximum size of a program's name and arguments together, with the zero bytes, in bytes.
 pub const MAX_STRINGS: usize = 448;
-/// Bytes of a process's name that are told.
+/// Maximum number of bytes of a process's name that are reported.
 pub const MAX_NAME: usize = 255;
 /// A process, on whichever core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Process {
-    /// Its number.
+    /// Number of the process.
     pub process: u64,
-    /// The process that started it, on whichever core.
+    /// Number of its parent, on whichever core.
     pub parent: u64,
-    /// What it does.
+    /// State of the process.
     pub state: Condition,
-    /// What belongs to the state: exit code, or number of a kind of fault.
+    /// Exit code or number of a kind of fault, in the states that have one.
     pub detail: u64,
     /// Priority of its main thread.
     pub priority: u64,
     /// Ticks of processor time.
     pub ticks: u64,
-    /// Bytes of its program.
+    /// Size of its program in bytes.
     pub size: u64,
-    /// Bytes of memory that it costs; 0 if it has none any more.
+    /// Memory that it uses, in bytes; 0 if it has none any more.
     pub memory: u64,
     /// The path or name by which it was started.
     pub name: ArrayString<MAX_NAME>,
@@ -309,7 +310,7 @@ pub struct Memory {
 }
 
 tench_protocol::codes! {
-    /// What became of a process.
+    /// State of a process.
     pub enum Condition {
         /// Not started yet.
         Preparing = 0, "preparing";
@@ -317,9 +318,9 @@ tench_protocol::codes! {
         Running = 1, "running";
         /// None of its threads runs.
         Suspended = 2, "suspended";
-        /// It has ended by itself; its exit code belongs to the state.
+        /// It has ended by itself; `detail` is its exit code.
         Exited = 3, "exited";
-        /// Somebody killed it.
+        /// It was killed.
         Killed = 4, "killed";
         /// A fault ended it.
         Faulted = 5, "faulted";
@@ -334,30 +335,30 @@ impl Monitor<()> {
 /// A core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Core {
-    /// How far it is.
+    /// State of the core.
     pub state: State,
-    /// Bytes of memory that it was given; 0 for the core that gives it.
+    /// Bytes of memory that it was given; 0 for the first core, which gives it.
     pub memory: u64,
-    /// Ticks of the system counter from its start until its monitor answered; 0 if it has not.
+    /// Ticks of the system counter from its start until its monitor replied; 0 if it has not.
     pub start: u64,
 }
 
 tench_protocol::codes! {
-    /// How far a core is.
+    /// State of a core.
     pub enum State {
         /// It is this one.
         Here = 1, "here";
-        /// Its kernel was started; its monitor has not answered yet.
+        /// Its kernel was started; its monitor has not replied yet.
         Starting = 2, "starting";
-        /// Its monitor answers.
+        /// Its monitor replies.
         Running = 3, "running";
         /// The firmware refused to start it.
         Refused = 4, "refused by the firmware";
         /// There was no memory for it.
         NoMemory = 5, "no memory";
-        /// Its monitor did not answer in time, and does not. If it does later, the core runs again.
+        /// Its monitor did not reply in time, and does not. If it does later, the core runs again.
         Silent = 6, "silent";
-        /// Its monitor wrote what no monitor writes; nothing of it is believed any more.
+        /// Its monitor violated the protocol; its messages are no longer trusted.
         Broken = 7, "broken channel";
         /// This core has no channel to it.
         Unconnected = 8, "not connected";
@@ -373,15 +374,15 @@ tench_protocol::codes! {
         NoSuchCore = 1, "the machine has no such core; cores are counted from 0";
         /// There is no channel to this core.
         NotConnected = 2, "this core's monitor has no channel to that one; ask from the first core";
-        /// Too many requests wait for answers of that core.
+        /// Too many requests wait for replies of that core.
         Full = 3, "too many requests wait for that core; try again later";
-        /// The channel is closed, because its other side wrote what no monitor writes.
+        /// The channel is closed, because the other monitor violated the protocol.
         Broken = 4, "that core's monitor wrote something impossible, and its channel is closed";
-        /// The program's name is missing, or a string does not end or is no UTF-8.
+        /// The program's name is missing, or a string is not terminated or not UTF-8.
         BadStrings = 5, "a program's name and arguments are strings of UTF-8 that end with zero bytes";
-        /// That core's servers answered what they never answer.
+        /// That core's servers replied with something impossible.
         Internal = 6, "that core's process server refused what should be possible";
-        /// The core's monitor does not answer; what it was asked may have been done or not.
+        /// The core's monitor does not reply; the request may have been carried out or not.
         Silent = 7, "that core does not answer";
         /// The core has stopped.
         Stopped = 8, "that core has stopped";
@@ -401,7 +402,7 @@ tench_protocol::codes! {
         TextTooLong = 38, "the text is too long";
         /// The caller has not started the process.
         NotAllowed = 39, "this takes a power that you do not have; `caps` shows which you have";
-        /// What a process with a limit would start on another core would count in no limit.
+        /// A process with a memory limit cannot start anything on another core, where its limit would not count.
         Limited = 41, "your memory is limited, which counts on your own core alone: who has no limit can start that there, with a limit";
         /// The process is `init`, `mem`, `procs` or the monitor of its core.
         Essential = 40, "nothing would go on without it";
@@ -409,13 +410,13 @@ tench_protocol::codes! {
         NotSendable = 64, "only frames, untyped memory, endpoints to call and notifications to signal can be sent to a process";
         /// Memory of devices stays on its core.
         DeviceMemory = 65, "memory of devices stays on its core";
-        /// Too much lies at that core that was sent by the caller and not taken, or that nobody expects.
+        /// Too many capabilities sent by the caller have not been taken at that core, or came unexpectedly.
         MailboxFull = 66, "too much was sent there that nobody has taken; try again later";
-        /// The object is being taken back, or was.
+        /// The object is being revoked, or was.
         BeingRevoked = 67, "it is being taken back from other cores";
         /// The memory is lent already.
         Lent = 68, "the memory is lent to a core already";
-        /// Something was made of the memory, or somebody uses it.
+        /// Something was made of the memory, or it is in use.
         InUse = 69, "something was made of the memory; delete that first";
         /// It belongs to another core.
         Borrowed = 70, "it belongs to another core, and only there can this be asked";
@@ -425,13 +426,13 @@ tench_protocol::codes! {
         CoreLost = 72, "a core that was needed has stopped";
         /// The kernel of one of the cores refused.
         Refused = 73, "the kernel of one of the cores refused";
-        /// Nothing of another core's is there.
+        /// There is no object of another core.
         NotForeign = 74, "nothing of another core's begins there";
-        /// The memory server gave the caller no such block.
+        /// The caller has no such block from the memory server.
         NoSuchBlock = 77, "you have no block with that number from the memory server";
-        /// A core is asked for memory that needs all that it has free.
+        /// The requested core has too little free memory to give any.
         NothingToSpare = 75, "that core gives nothing: it keeps 32 MiB free for itself, and has less than 1 MiB more";
-        /// A core is asked for memory by one that has as much free, or by itself.
+        /// The requesting core has as much free memory as the requested one, or is the same.
         NoRicher = 76, "that core gives nothing: it would have less free memory than this one then";
     }
 }
