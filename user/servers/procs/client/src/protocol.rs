@@ -1,9 +1,9 @@
 //! The process server's interface.
 //!
 //! *Strings* are text in which each string ends with a zero byte. Starting a program takes at least two requests:
-//! `create` makes a record and answers its process identifier (`create_of` and `write` do, for a program that is none
-//! of the boot archive), `append` adds to arguments and environment, `give` passes capabilities along, and `start`
-//! loads the program and lets it run.
+//! `create` makes a record and returns its process number (or `create_of` and `write`, for a program from outside the
+//! boot archive), `append` adds arguments and environment, `lend` and `give_away` pass capabilities, and `start` loads
+//! the program and runs it.
 
 use tench_abi::fault::Report;
 use tench_abi::{CapAddress, Kind, Rights};
@@ -16,19 +16,19 @@ use tench_sys::{Endpoint, Instant, Notification};
 #[expect(clippy::too_many_arguments, reason = "how a process runs is said at once, and who says it is checked first")]
 #[interface(client = Procs, version = 3)]
 pub trait ProcsService {
-    /// Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for
-    /// in `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from
-    /// the program's name: the process will have what is said of it before its start, and by itself the usual priority,
-    /// or its parent's ceiling if that is lower, and no powers.
+    /// Prepares a process from the program of this path in the boot archive, or of this base name, which is looked up
+    /// in `bin/`. Its first argument is the text as given. Returns the process's number. Nothing follows from the
+    /// program's name: the process will have what is set before its start; the defaults are the usual priority, or its
+    /// parent's ceiling if that is lower, and no powers.
     /// Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to
     /// which the capability was given has ended.
     #[method(1)]
     fn create(&mut self, caller: Caller, powers: Powers, program: Text<'_, MAX_NAME>) -> Result<u64, Error>;
 
-    /// Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size`
-    /// bytes, which the caller has read himself. Its name is shown to others, and is its first argument; nothing
-    /// follows from it. Otherwise the process is as one that was made by `create`. What is handed over lies on the
-    /// process's own account, in a power of two of bytes.
+    /// Prepares a process from a program that the caller hands over with [`write`](Self::write): a file of at most
+    /// `size` bytes, which the caller has read itself. Its name is shown to others, and is its first argument; nothing
+    /// else follows from it. Otherwise the process is like one that was made by `create`. The file is charged to the
+    /// process's own account, rounded up to a power of two of bytes.
     /// Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`;
     /// `NoSuchProcess`, `WrongState` if the process to which the capability was given has ended.
     #[method(32)]
@@ -36,14 +36,14 @@ pub trait ProcsService {
 
     /// Appends to the file of a program that is handed over. It is checked when the process is started: what has not
     /// been handed over by then is missing.
-    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge`
-    /// (more than was said), `Internal`.
+    /// Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is from the boot archive), `TooLarge`
+    /// (more than announced), `Internal`.
     #[method(33)]
     fn write(&mut self, caller: Caller, process: u64, content: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
 
-    /// Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with
-    /// zero bytes, and one string can be spread over several requests. Until the process runs, what it is to be told
-    /// lies in this server's memory, of which each family has a share.
+    /// Appends text to the arguments or the environment of a process in preparation: each string in it ends with a zero
+    /// byte, and one string can be spread over several requests. Until the process runs, the text is in this server's
+    /// memory, of which each family has a share.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `TooMuchText`, `OutOfMemory`.
     #[method(2)]
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error>;
@@ -55,8 +55,8 @@ pub trait ProcsService {
     #[method(3)]
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error>;
 
-    /// The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends
-    /// with the server: its clients are refused from then on instead of waiting for ever.
+    /// Gives a capability as `lend` does, but the caller does not keep it. An endpoint given in `SERVICE` is revoked
+    /// when the server ends: its clients are refused from then on instead of waiting for ever.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
     #[method(4)]
     fn give_away(
@@ -67,10 +67,10 @@ pub trait ProcsService {
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error>;
 
-    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a
-    /// bit for each ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a
-    /// capability to the kernel, which permits those. The ceiling is at most the caller's own, and the powers are among
-    /// those of the capability that is used.
+    /// Sets how a process in preparation will run: priority, ceiling, bytes of stack (0 for the usual size), and its
+    /// powers, a bit for each ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it
+    /// gets a capability to the kernel, with the corresponding rights. The ceiling is at most the caller's own, and the
+    /// powers are among those of the capability that is used.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
     #[method(5)]
     fn set_up(
@@ -84,11 +84,11 @@ pub trait ProcsService {
         given: u64,
     ) -> Result<(), Error>;
 
-    /// A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is
-    /// started again, as often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many
-    /// each further time. Each time it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
-    /// Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves
-    /// nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+    /// Makes a process in preparation, which has a capability in `SERVICE`, the server of this name: when it ends, it
+    /// is restarted, at most `attempts` times within a minute, `delay` milliseconds after its end and twice as many
+    /// each further time. Each time it gets the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
+    /// Errors: `NoSuchProcess`, `WrongState` (also if its program is not from the boot archive), `BadSlot` (it has no
+    /// capability in `SERVICE`), `Exists`, `OutOfMemory`, `TextTooLong`.
     #[method(30, authority)]
     fn supervise(
         &mut self,
@@ -100,23 +100,23 @@ pub trait ProcsService {
         nodes: u32,
     ) -> Result<(), Error>;
 
-    /// This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of
-    /// others.
+    /// Makes this core stop when a process ends: without it nobody could reach the core, and nobody on it the servers
+    /// of other cores.
     /// Errors: `NoSuchProcess`, `WrongState`.
     #[method(31, authority)]
     fn stop_without(&mut self, process: u64) -> Result<(), Error>;
 
-    /// Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the
-    /// program's file, if that is why.
+    /// Starts a process in preparation; if this fails, its record is removed. Returns the defect of the program's file,
+    /// if that is the cause.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
     #[method(6)]
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error>;
 
-    /// Ends the calling process and all its threads. There is no answer.
+    /// Ends the calling process and all its threads. There is no reply.
     #[method(7)]
     fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error>;
 
-    /// Kills a process. Of one in preparation nothing is left then, not even its record.
+    /// Kills a process. If it is in preparation, nothing is left of it then, not even its record.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
     #[method(8)]
     fn kill(
@@ -127,14 +127,14 @@ pub trait ProcsService {
         process: u64,
     ) -> Result<Option<()>, Error>;
 
-    /// The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no
-    /// more. What was given before is forgotten.
+    /// Sets the notification by which the next `interrupt` tells the calling process to end by itself, instead of
+    /// killing it. It replaces the one set before.
     /// Errors: `NoSuchProcess`, `WrongState`.
     #[method(24)]
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error>;
 
     /// Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is
-    /// that one the next time. Answers whether it was killed.
+    /// that one the next time. Returns whether it was killed.
     /// Errors: as `kill`.
     #[method(25)]
     fn interrupt(
@@ -150,8 +150,8 @@ pub trait ProcsService {
     #[method(9)]
     fn wait(&mut self, caller: Caller, later: Later<'_, Status, Error>, process: u64) -> Result<Option<Status>, Error>;
 
-    /// Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for
-    /// somebody else at that time.
+    /// Waits as `wait` does, but no longer than until a time. The reply may come later if the server is busy with other
+    /// requests at that time.
     /// Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
     #[method(22)]
     fn wait_limited(
@@ -162,39 +162,39 @@ pub trait ProcsService {
         deadline: Instant,
     ) -> Result<Option<Status>, Error>;
 
-    /// What is known about a process.
+    /// Returns the status of a process.
     /// Errors: `NoSuchProcess`.
     #[method(10)]
     fn status(&mut self, process: u64) -> Result<Status, Error>;
 
-    /// What is known about the process with the next higher number.
+    /// Returns the status of the process with the next higher number.
     /// Errors: `NoSuchProcess` when there is none.
     #[method(11)]
     fn next(&mut self, after: u64) -> Result<Status, Error>;
 
-    /// The process that `parent` started with the next higher number than `after`, as long as it is known. Children
-    /// stay when their parent ends; who it was stays in their `Status`.
+    /// Returns the child of `parent` with the next higher number than `after`, while its record is kept. Children stay
+    /// when their parent ends; its number stays in their `Status`.
     /// Errors: `NoSuchProcess` when there is none.
     #[method(23)]
     fn child(&mut self, parent: u64, after: u64) -> Result<u64, Error>;
 
-    /// The living process of this path or base name with the next higher number.
+    /// Returns the process of this path or base name with the next higher number that has not ended.
     /// Errors: `NoSuchProcess` when there is none.
     #[method(12)]
     fn find(&mut self, name: Text<'_, MAX_NAME>, after: u64) -> Result<u64, Error>;
 
-    /// Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it
-    /// waits.
+    /// Suspends a process: none of its threads runs, nor any that it makes. Its waits go on; requests to it wait.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(13)]
     fn suspend(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 
-    /// Lets a suspended process go on.
+    /// Resumes a suspended process.
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
     #[method(14)]
     fn resume(&mut self, caller: Caller, powers: Powers, process: u64) -> Result<(), Error>;
 
-    /// Capabilities of a process from an address on, in order, and where to go on (`NULL`: that was all).
+    /// Returns capabilities of a process from an address on, in order, and the address at which to continue (`NULL`:
+    /// that was all).
     /// Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
     #[method(15)]
     fn capabilities(
@@ -205,20 +205,20 @@ pub trait ProcsService {
         from: CapAddress,
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error>;
 
-    /// Gives up a process in preparation.
+    /// Discards a process in preparation.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
     #[method(18)]
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error>;
 
-    /// Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the
-    /// limit it keeps. A child may have as much as its parent unless this is said.
+    /// Limits the memory of a process, in preparation or running, in bytes (all ones: no limit). Memory in use beyond
+    /// the limit stays. By default, a child may have as much as its parent.
     /// Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
     #[method(19)]
     fn limit(&mut self, caller: Caller, powers: Powers, process: u64, bytes: u64) -> Result<(), Error>;
 
-    /// The capability to one of the servers that every process gets, in this slot, after the server was started again;
-    /// it goes to the empty slot on offer. Answers when the server runs.
-    /// Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
+    /// Returns the capability to the server that every process gets in this slot, after the server was restarted; it
+    /// goes to the empty slot on offer. The reply comes when the server runs.
+    /// Errors: `BadSlot` (no such server, or another process gave that capability), `GivenUp`, `Full`.
     #[method(21)]
     fn reconnect(
         &mut self,
@@ -227,84 +227,84 @@ pub trait ProcsService {
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error>;
 
-    /// The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It
-    /// goes to the empty slot on offer, and is gone when the server ends.
+    /// Returns the unbadged endpoint of a server that `init` has started: it confers full authority over the server. It
+    /// goes to the empty slot on offer, and is revoked when the server ends.
     /// Errors: `NotRunning` (also if there is no such server).
     #[method(26, authority)]
     fn server(&mut self, name: Text<'_, MAX_NAME>) -> Result<Sent<Endpoint, Given>, Error>;
 
-    /// The powers that a process was given, a bit for each ([`tench_abi::Powers`]).
+    /// Returns the powers that a process was given, a bit for each ([`tench_abi::Powers`]).
     /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
     #[method(27)]
     fn powers(&mut self, process: u64) -> Result<u64, Error>;
 
-    /// How many processes run, neither suspended nor ended; `init` and those that it has started do not count.
+    /// Returns how many processes run, neither suspended nor ended; `init` and those that it has started do not count.
     #[method(28)]
     fn load(&mut self) -> Result<u64, Error>;
 
-    /// A process of another core has one way less to ask something here, of those for which it was admitted (`admit`).
-    /// After the last, what it prepares is given up.
+    /// Removes one of the ways in which a process of another core can make requests here, for each of which it was
+    /// admitted (`admit`). After the last, its process builders are discarded.
     #[method(29, authority)]
     fn forget(&mut self, process: u64) -> Result<(), Error>;
 
-    /// What other cores are to know of a process of this one: its family, the highest priority that it may give, and
-    /// whether its memory is limited.
+    /// Returns the facts about a process of this core that other cores need: its family, the highest priority that it
+    /// may assign, and whether its memory is limited.
     /// Errors: `NoSuchProcess`, `WrongState` (it has ended).
     #[method(34, authority)]
     fn vouch(&mut self, process: u64) -> Result<(u64, u8, bool), Error>;
 
-    /// A process of another core may start processes here until `forget` was said as often, with priorities up to this
-    /// ceiling, which is its own there. `client` is its badge, which says its family.
+    /// Admits a process of another core: it may start processes here until as many calls of `forget`, with priorities
+    /// up to this ceiling, which is its own there. `client` is its badge, which contains its family.
     /// Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
     #[method(35, authority)]
     fn admit(&mut self, client: u64, ceiling: u8) -> Result<(), Error>;
 
-    /// Ends the calling process as after a fault for which it found no remedy itself. There is no answer.
+    /// Ends the calling process as after a fault that it could not handle itself. There is no reply.
     #[method(20)]
     fn fault(&mut self, caller: Caller, report: OwnFault) -> Result<(), Error>;
 }
 
-/// What is known about a process.
+/// Status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Status {
     /// Its number.
     pub process: u64,
-    /// What it does.
+    /// Its state.
     pub state: State,
-    /// What belongs to the state: exit code, or number of a [`FaultKind`].
+    /// Exit code, or number of a [`FaultKind`], in the states that have one.
     pub detail: u64,
-    /// The process that started it.
+    /// Number of its parent.
     pub parent: u64,
     /// Priority of its main thread.
     pub priority: u64,
-    /// Ticks of processor time of all its threads, also those that have ended. Of `init` and `mem` it is not known: 0.
+    /// Ticks of processor time of all its threads, including ended ones. Unknown for `init` and `mem`: 0.
     pub ticks: u64,
-    /// Bytes of its program.
+    /// Size of its program in bytes.
     pub size: u64,
     /// The path or name by which it was started.
     pub name: ArrayString<MAX_NAME>,
 }
 
 impl Status {
-    /// Its exit code, if it has ended by itself.
+    /// Returns its exit code, if it has ended by itself.
     pub const fn exit_code(&self) -> Option<u64> {
         if matches!(self.state, State::Exited) { Some(self.detail) } else { None }
     }
 
-    /// The fault that ended it.
+    /// Returns the fault that ended it.
     pub const fn fault(&self) -> Option<FaultKind> {
         if matches!(self.state, State::Faulted) { FaultKind::from_code(self.detail) } else { None }
     }
 }
 
-/// A capability in a process's space.
+/// A capability in a process's CSpace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Capability {
-    /// Where it lies.
+    /// Its address.
     pub address: CapAddress,
-    /// What it is for.
+    /// Kind of its object.
     pub kind: Kind,
-    /// What it allows.
+    /// Rights of the capability.
     pub rights: Rights,
     /// Log2 of the object's size in bytes.
     pub size_bits: u32,
@@ -314,24 +314,24 @@ pub struct Capability {
     pub object: u64,
 }
 
-/// What a process says about its own fault.
+/// A process's report of its own fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct OwnFault {
     /// As in a fault message of the kernel: class, address, instruction, syndrome.
     pub report: [u64; 4],
-    /// What it was.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// The region to which the address belongs, if the process made that itself: what for, first address, bytes.
+    /// The region that contains the address, if the process made that itself.
     pub region: Option<Region>,
 }
 
 impl OwnFault {
-    /// What the kernel has reported, and what the process makes of it.
+    /// Returns the kernel's report together with the process's diagnosis.
     pub const fn new(report: &Report, kind: FaultKind, region: Option<Region>) -> OwnFault {
         OwnFault { report: [report.class, report.address, report.instruction, report.syndrome], kind, region }
     }
 
-    /// As the kernel has reported it.
+    /// Returns the kernel's report.
     pub const fn report(&self) -> Report {
         let [class, address, instruction, syndrome] = self.report;
         Report { class, address, instruction, syndrome }
@@ -341,18 +341,18 @@ impl OwnFault {
 /// A part of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Region {
-    /// What for.
+    /// Purpose of the region.
     pub kind: RegionKind,
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
 }
 
 tench_protocol::codes! {
-    /// What a process calls a part of its address space that it made itself.
+    /// Purpose of a part of an address space that a process made itself.
     pub enum RegionKind {
-        /// Memory for whatever.
+        /// Memory for any purpose.
         Anonymous = 1, "anonymous memory";
         /// The heap.
         Heap = 2, "heap";
@@ -366,32 +366,32 @@ tench_protocol::codes! {
 }
 
 tench_protocol::codes! {
-    /// The lists of strings that a process is started with.
+    /// A list of strings with which a process is started.
     pub enum Strings {
         /// Arguments after the program's name.
         Arguments = 0;
-        /// Environment: `NAME=value`. A process that is given none inherits nothing.
+        /// Environment: `NAME=value`. Nothing is inherited.
         Environment = 1;
     }
 }
 
 /// Largest stack of a main thread, in bytes.
 pub const MAX_STACK: u64 = 16 << 20;
-/// Bytes of the largest file of a program that is handed over.
+/// Size of the largest program file that can be handed over, in bytes.
 pub const MAX_FILE: usize = 8 << 20;
-/// Bytes that all segments of a program have together that is handed over, at most.
+/// Maximum size of all segments together of a program that is handed over, in bytes.
 pub const MAX_LOADED: u64 = 16 << 20;
-/// Bytes of the longest program name.
+/// Maximum length of a program name in bytes.
 pub const MAX_NAME: usize = 255;
-/// Bytes of the longest name of a server.
+/// Maximum length of a server's name in bytes.
 pub const MAX_SERVICE: usize = 32;
-/// Bytes of text in one `append`.
+/// Maximum number of bytes of text in one `append`.
 pub const MAX_APPEND: usize = 448;
-/// Capabilities described in one answer.
+/// Maximum number of capabilities in one reply.
 pub const CAPABILITIES_PER_ANSWER: usize = 10;
 
 tench_protocol::codes! {
-    /// What became of a process.
+    /// State of a process.
     pub enum State {
         /// Not started yet.
         Preparing = 0;
@@ -399,24 +399,24 @@ tench_protocol::codes! {
         Running = 1;
         /// It has been suspended: none of its threads runs.
         Suspended = 2;
-        /// It has ended by itself; its exit code belongs to the state.
+        /// It has ended by itself; the detail is its exit code.
         Exited = 3;
-        /// Somebody killed it.
+        /// It was killed.
         Killed = 4;
-        /// A fault ended it; a [`FaultKind`] belongs to the state.
+        /// A fault ended it; the detail is a [`FaultKind`].
         Faulted = 5;
     }
 }
 
 impl State {
-    /// Whether the process has ended.
+    /// Returns whether the process has ended.
     pub const fn has_ended(self) -> bool {
         matches!(self, State::Exited | State::Killed | State::Faulted)
     }
 }
 
 tench_protocol::codes! {
-    /// What a fault was.
+    /// Kind of a fault.
     pub enum FaultKind {
         /// An access to the first page.
         NullDereference = 1, "null dereference";
@@ -434,13 +434,13 @@ tench_protocol::codes! {
         PrivilegedInstruction = 7, "privileged instruction";
         /// An access, program counter or stack pointer that is not aligned as it must be.
         Misaligned = 8, "misaligned access";
-        /// A breakpoint with nobody who waits for it.
+        /// A breakpoint that no debugger handles.
         Breakpoint = 9, "breakpoint";
         /// A system call of another system.
         ForeignCall = 10, "foreign system call";
         /// Any other exception.
         Other = 11, "exception";
-        /// An access to memory that comes on demand, and none is left.
+        /// An access to memory on demand, when no memory is left.
         OutOfMemory = 12, "out of memory";
         /// A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
         /// call: page faults are not handled then.
@@ -452,7 +452,7 @@ tench_protocol::codes! {
 }
 
 tench_protocol::codes! {
-    /// What is wrong with a program's file.
+    /// Defect of a program's file.
     pub enum Defect {
         /// It does not begin with the four bytes of ELF.
         NotElf = 1, "not an ELF file";
