@@ -540,7 +540,7 @@ tench_protocol::codes! {
         StackTooLarge = 1, "a main thread's stack has at most 16 MiB";
         /// There is no such process.
         NoSuchProcess = 2, "no such process; `ps` lists them";
-        /// Somebody else prepares the process.
+        /// Another process prepares the process.
         NotYours = 3, "another process prepares this one";
         /// The process is not in a state for this.
         WrongState = 4, "the process's state does not allow this";
@@ -556,7 +556,7 @@ tench_protocol::codes! {
         TextTooLong = 9, "the text is too long";
         /// A capability cannot be given in this slot.
         BadSlot = 10, "a capability cannot be given in this slot, or it is taken";
-        /// The priority exceeds the ceiling of whoever asks.
+        /// The priority exceeds the caller's ceiling.
         PriorityTooHigh = 11, "the priority exceeds your ceiling";
         /// The process is no descendant, and the capability used does not permit managing others; or a power or a quota
         /// is to be passed on that the caller does not have.
