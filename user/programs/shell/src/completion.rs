@@ -10,7 +10,7 @@ use crate::editor::Completion;
 use crate::parse;
 use crate::system::Entry;
 
-/// What a word of a line can be.
+/// Kind of word that is expected at a place of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidates {
     /// Unknown.

@@ -23,11 +23,11 @@ pub struct Member {
 /// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It runs.
+    /// The process runs.
     Running,
-    /// It is suspended.
+    /// The process is suspended.
     Suspended,
-    /// It ended like this; `None` if so many processes have ended since that its record is gone.
+    /// The process ended like this; `None` if so many have ended since that its record is gone.
     Ended(Option<End>),
 }
 

@@ -30,11 +30,11 @@ enum Step<'a> {
 /// A failure, and the command in which it happened.
 pub(crate) type Trouble = (Option<&'static Command>, Failure);
 
-/// What exists before the first process runs.
+/// State of a pipeline before its first process runs.
 #[derive(Default)]
 struct Prepared<'a> {
     steps: Vec<Step<'a>>,
-    /// Where the output and errors of commands go, for each step.
+    /// Targets of the output and errors of commands, for each step.
     sinks: Vec<Sinks>,
     /// Processes in preparation.
     waiting: Vec<u64>,

@@ -23,7 +23,7 @@ const GREETING: &str = "etc/motd";
 /// Buffered output is sent when it reaches this many bytes; one message to the console holds as many.
 const OUTPUT_CHUNK: usize = 400;
 
-/// Where the output of commands goes; by default the terminal.
+/// Targets of the output of commands; by default the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sinks {
     pub output: Option<Stream>,

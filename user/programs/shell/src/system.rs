@@ -49,14 +49,14 @@ pub enum Terminal {
     None,
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this code.
+    /// The process has ended by itself, with this code.
     Exited(i32),
-    /// It was killed.
+    /// The process was killed.
     Killed,
-    /// By a fault.
+    /// A fault ended the process.
     Crashed(FaultKind),
 }
 
@@ -160,14 +160,14 @@ pub struct Settings {
     pub powers: Powers,
 }
 
-/// How a file is opened.
+/// Mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// To read it.
+    /// Reading.
     Read,
-    /// To write it from its beginning; its old contents are dropped.
+    /// Writing from its beginning; its old contents are dropped.
     Replace,
-    /// To write at its end.
+    /// Writing at its end.
     Append,
 }
 
@@ -180,7 +180,7 @@ pub enum Unwritten {
     Refused(Refusal),
 }
 
-/// How waiting for processes ended.
+/// Result of waiting for processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// All have ended, in this way; `None` for those that ended so long ago that their records are gone.

@@ -8,7 +8,7 @@ use tench_system::{DEFAULT_PRIORITY, NO_QUOTA, Program, System};
 
 use crate::system::Settings;
 
-/// How a process is to run.
+/// Settings with which a process is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish<'a> {
     /// Priority of its main thread.

@@ -29,7 +29,7 @@ pub const RING: usize = 12;
 /// Ownership of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ownership {
-    /// How typed characters are treated.
+    /// Treatment of typed characters.
     pub mode: Mode,
     /// The process that controls who reads; 0 if none does.
     pub owner: u64,

@@ -51,11 +51,11 @@ pub enum Outcome<T> {
 /// The reply to a thread that waited.
 #[derive(Debug)]
 pub struct Due<R> {
-    /// What it takes to reply.
+    /// The waiting thread's reply.
     pub reply: R,
     /// The answer to be sent.
     pub answer: Answer,
-    /// Where its bytes go back to if they do not arrive.
+    /// Source to which its bytes return if they do not arrive.
     pub from: Source,
 }
 

@@ -60,7 +60,7 @@ struct Maker {
 #[derive(Debug)]
 struct File {
     contents: Contents,
-    /// How often it is open.
+    /// Number of times that it is open.
     opens: u32,
     /// Set if it has a name.
     linked: bool,

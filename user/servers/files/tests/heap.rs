@@ -10,7 +10,7 @@ use tench_stream::protocol::MAX_DATA;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What it takes to reply, as large as on the target.
+/// A waiting thread's reply, as large as on the target.
 type Reply = [u64; 2];
 
 /// Number of requests that wait at the ends of a process.

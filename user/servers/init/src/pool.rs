@@ -23,7 +23,7 @@ struct Piece {
 
 /// Source of init's slots and memory.
 pub struct Pool {
-    /// In increasing order of size.
+    /// The untyped objects, in increasing order of size.
     pieces: ArrayVec<Piece, MAX_UNTYPED>,
     /// The one in use.
     current: usize,

@@ -23,7 +23,7 @@ struct Asked {
     services: u64,
     /// Services that the process has begun to use, since when its process server has not confirmed that it runs.
     begun: u64,
-    /// Of `begun`, the services that may have missed the end of the process.
+    /// Services of `begun` that may have missed the end of the process.
     unheard: u64,
 }
 

@@ -136,7 +136,7 @@ pub enum To {
     /// called with this badge of a process; or with badge 0 by that core's process server, which may act for all of its
     /// processes.
     Server(u64, u64),
-    /// What is [held](crate::proxies) under a number, called with a badge or 0.
+    /// The object [held](crate::proxies) under a number, called with a badge or 0.
     Held(u64, u64),
 }
 

@@ -26,7 +26,7 @@ use asked::{Asked, Table, carry_out};
 
 /// Seconds within which a started core has to reply.
 const PATIENCE: u64 = 10;
-/// Of the requests in flight, the maximum number that may wait for ends of processes.
+/// Maximum number of requests in flight that may wait for ends of processes.
 const PLACES: usize = 24;
 
 /// Number of reminders after which an awaited core that has sent nothing counts as silent: ten seconds.

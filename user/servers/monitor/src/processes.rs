@@ -20,7 +20,7 @@ use tench_procs_client::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Received, Rights};
 
-/// How long a cancelled wait may go on.
+/// Maximum time for which a cancelled wait may go on.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A worker's task.

@@ -26,7 +26,7 @@ type Pieces = ArrayVec<UntypedInfo, MAX_CORE_MEMORY>;
 /// Blocks taken for a core; the first is the one with which it begins.
 type Taken = ArrayVec<Block, MAX_CORE_MEMORY>;
 
-/// What every core is started with.
+/// Data with which every core is started.
 pub struct Starter<'a> {
     pub machine: Machine,
     /// The kernel's image, and `init`.

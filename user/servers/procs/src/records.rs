@@ -125,7 +125,7 @@ impl<K> Record<K> {
 
 /// Everything that is released when a process ends.
 pub struct Ended<K, R> {
-    /// What the server kept for the process.
+    /// Data that the server kept for the process.
     pub kernel: Option<K>,
     /// Threads that waited for its end.
     pub waiters: Vec<R>,

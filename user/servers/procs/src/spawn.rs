@@ -64,7 +64,7 @@ impl Handed {
     }
 }
 
-/// How a server is restarted.
+/// Policy by which a server is restarted.
 #[derive(Clone)]
 pub struct Supervision {
     /// The server's well-known name.
@@ -193,7 +193,7 @@ struct Built {
     frequency: u64,
 }
 
-/// What loading needs besides the process builder.
+/// Resources for loading, besides the process builder.
 pub struct Loader<'a> {
     /// The memory server, with full authority.
     pub mem: Mem,

@@ -17,7 +17,7 @@ use tench_places::{Client, allows};
 /// Maximum number of threads that can wait for one server at a time.
 pub const MAX_WAITERS: usize = 256;
 
-/// How a server is restarted.
+/// Policy by which a server is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Maximum number of restarts within `window`.
@@ -50,7 +50,7 @@ pub enum State {
 pub struct Service<P, W> {
     /// Its well-known name.
     pub name: &'static str,
-    /// What it takes to start it.
+    /// Data needed to start it.
     pub plan: P,
     state: State,
     policy: Policy,
@@ -113,7 +113,7 @@ pub enum Verdict<W> {
     GivenUp(&'static str, Vec<(Client, W)>),
 }
 
-/// What has accumulated for a server that runs again.
+/// Waiters and ends that have accumulated for a server that runs again.
 pub struct Started<W> {
     /// Clients that have waited for it.
     pub waiters: Vec<(Client, W)>,

@@ -57,20 +57,20 @@ pub struct Command {
     pub help: &'static str,
     /// Kind of its arguments, for completion.
     pub arguments: Candidates,
-    /// How it is run.
+    /// Function or form by which it is run.
     pub action: Action,
 }
 
-/// How a command is run.
+/// Form in which a command is run.
 #[derive(Clone, Copy)]
 pub enum Action {
-    /// By this function, also between programs.
+    /// A function that may also run between programs.
     Anywhere(fn(&mut Shell<'_>, &Call<'_>) -> Outcome),
-    /// By this function, which waits for something itself, so not between programs.
+    /// A function that waits for something itself, so it may not run between programs.
     Alone(fn(&mut Shell<'_>, &Call<'_>) -> Outcome),
-    /// As a program: the words after its name.
+    /// A program: the words after its name.
     Program,
-    /// By this function, with everything after its name up to `;` or `&`.
+    /// A function of everything after its name up to `;` or `&`.
     Pipeline(fn(&mut Shell<'_>, &Pipeline)),
 }
 

@@ -119,12 +119,12 @@ fn core_and_name(argument: &str) -> (Option<u64>, &str) {
     parts.map_or((None, argument), |(core, name)| (Some(core.into()), name))
 }
 
-/// Where a program is to run.
+/// Core on which a program is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On this core.
+    /// The core of this number.
     Core(u64),
-    /// On the core on which the fewest processes run.
+    /// The core on which the fewest processes run.
     Any,
 }
 
@@ -133,7 +133,7 @@ pub enum Place {
 pub struct Wanted<'a> {
     /// Settings of the process.
     pub settings: Settings,
-    /// Where it runs; by default on the shell's own core.
+    /// Core on which it runs; by default the shell's own.
     pub core: Option<Place>,
     /// The program with its arguments.
     pub words: &'a [String],

@@ -41,7 +41,7 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_REST: &str = "\x1b[J";
 
-/// What is to be shown, and how often.
+/// Options of `top`: contents and frequency of the pictures.
 struct Wanted {
     /// Milliseconds between pictures.
     millis: u64,

@@ -10,7 +10,7 @@ pub const MAX_LINES: usize = 256;
 #[derive(Debug, Default)]
 pub struct History {
     lines: VecDeque<String>,
-    /// How many lines back; 0 is the line being typed.
+    /// Number of lines back; 0 is the line being typed.
     back: usize,
     /// The line being typed before an earlier one was shown.
     draft: String,

@@ -18,7 +18,7 @@ const PROCS: Procs = Procs::STANDARD;
 /// The monitor, once it was found. A machine with one core has none.
 static MONITOR: Mutex<Option<Monitor>> = Mutex::new(None);
 
-/// How waiting for one process ended.
+/// Result of waiting for one process.
 pub enum Wait {
     /// The process has ended; `None` if so many have ended since that its record is gone.
     Ended(Option<End>),

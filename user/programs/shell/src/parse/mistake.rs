@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::Standard;
 
-/// What is wrong with a line.
+/// A syntax error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
     /// A quotation mark without its partner.

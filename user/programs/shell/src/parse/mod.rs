@@ -65,9 +65,9 @@ pub struct Target {
 /// Target of errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Errors {
-    /// To a file.
+    /// A file.
     To(Target),
-    /// Where output goes.
+    /// The target of the output.
     ToOutput,
 }
 

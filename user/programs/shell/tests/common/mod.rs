@@ -35,7 +35,7 @@ pub struct Fake {
     pub killed: Vec<u64>,
     pub power_offs: Vec<u8>,
     pub streams: Streams,
-    /// How Ctrl-Z or Ctrl-C interferes with the next wait.
+    /// Effect of Ctrl-Z or Ctrl-C on the next wait.
     pub key: Option<Waited>,
     /// Programs that do not start.
     pub defective: Vec<&'static str>,
@@ -45,7 +45,7 @@ pub struct Fake {
     pub quiet: u64,
     /// Powers of this shell.
     pub powers: Powers,
-    /// How the processes were prepared, in order.
+    /// Settings of the prepared processes, in order.
     pub settings: Vec<Settings>,
     arguments: Vec<(u64, Vec<String>)>,
     ticks: u64,

@@ -94,7 +94,7 @@ pub trait ConsoleService {
 }
 
 tench_protocol::codes! {
-    /// How the server treats typed characters.
+    /// Treatment of typed characters.
     pub enum Mode {
         /// Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input; Ctrl-Z suspends,
         /// if a notification is set for it.

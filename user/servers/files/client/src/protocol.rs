@@ -90,17 +90,17 @@ pub trait FilesService {
 }
 
 tench_protocol::codes! {
-    /// How to open a file.
+    /// Mode in which a file is opened.
     pub enum How {
-        /// To read, from its beginning.
+        /// Reading, from its beginning.
         Read = 1;
-        /// To write, from its beginning; the file is created, or emptied.
+        /// Writing, from its beginning; the file is created, or emptied.
         Write = 2;
-        /// To write, each time at its end; the file is created if it does not exist.
+        /// Writing, each time at its end; the file is created if it does not exist.
         Append = 3;
-        /// To read and write, from its beginning.
+        /// Reading and writing, from its beginning.
         Update = 4;
-        /// To read and write a file that does not exist yet.
+        /// Reading and writing a file that does not exist yet.
         CreateNew = 5;
     }
 }
@@ -155,9 +155,9 @@ tench_protocol::codes! {
         BadPath = 1, "this is no path: it has 1 to 240 bytes of UTF-8 without control characters";
         /// There is no such file or directory.
         NoSuchFile = 2, "there is no such file or directory";
-        /// What should be a directory is a file.
+        /// A file is where the path needs a directory.
         NotADirectory = 3, "a file lies where the path needs a directory";
-        /// What should be a file is a directory.
+        /// A directory is where a file is needed.
         IsDirectory = 4, "this is a directory";
         /// The file or directory is one of the boot archive.
         ReadOnly = 5, "files and directories of the boot archive can only be read; write to another path, such as /tmp";

@@ -122,7 +122,7 @@ pub struct Granted {
     pub size_bits: u32,
 }
 
-/// All memory.
+/// Sums over all memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub struct Totals {
     /// Bytes in all.

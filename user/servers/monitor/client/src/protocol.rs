@@ -312,15 +312,15 @@ pub struct Memory {
 tench_protocol::codes! {
     /// State of a process.
     pub enum Condition {
-        /// Not started yet.
+        /// The process has not started yet.
         Preparing = 0, "preparing";
         /// Started and not ended.
         Running = 1, "running";
-        /// None of its threads runs.
+        /// None of the process's threads runs.
         Suspended = 2, "suspended";
-        /// It has ended by itself; `detail` is its exit code.
+        /// The process has ended by itself; `detail` is its exit code.
         Exited = 3, "exited";
-        /// It was killed.
+        /// The process was killed.
         Killed = 4, "killed";
         /// A fault ended it.
         Faulted = 5, "faulted";
@@ -346,7 +346,7 @@ pub struct Core {
 tench_protocol::codes! {
     /// State of a core.
     pub enum State {
-        /// It is this one.
+        /// The core is this one.
         Here = 1, "here";
         /// Its kernel was started; its monitor has not replied yet.
         Starting = 2, "starting";
@@ -362,7 +362,7 @@ tench_protocol::codes! {
         Broken = 7, "broken channel";
         /// This core has no channel to it.
         Unconnected = 8, "not connected";
-        /// It is off, as the firmware says: it has stopped, or it was never started.
+        /// The core is off, as the firmware says: it has stopped, or it was never started.
         Stopped = 9, "stopped";
     }
 }
@@ -380,7 +380,7 @@ tench_protocol::codes! {
         Broken = 4, "that core's monitor wrote something impossible, and its channel is closed";
         /// The program's name is missing, or a string is not terminated or not UTF-8.
         BadStrings = 5, "a program's name and arguments are strings of UTF-8 that end with zero bytes";
-        /// That core's servers replied with something impossible.
+        /// The core's servers replied with something impossible.
         Internal = 6, "that core's process server refused what should be possible";
         /// The core's monitor does not reply; the request may have been carried out or not.
         Silent = 7, "that core does not answer";
@@ -418,7 +418,7 @@ tench_protocol::codes! {
         Lent = 68, "the memory is lent to a core already";
         /// Something was made of the memory, or it is in use.
         InUse = 69, "something was made of the memory; delete that first";
-        /// It belongs to another core.
+        /// The object belongs to another core.
         Borrowed = 70, "it belongs to another core, and only there can this be asked";
         /// A table of the monitors is full.
         TooManyObjects = 71, "too many objects are on other cores; take some back first";

@@ -70,7 +70,7 @@ pub enum Done<P> {
     Letter(P, super::mail::Letter),
 }
 
-/// Everything that effects change.
+/// State that the effects change.
 pub(super) struct Hands<K, P> {
     pub core: Core,
     pub kernel: K,

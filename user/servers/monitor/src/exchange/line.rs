@@ -53,7 +53,7 @@ pub enum Line {
     Agree(Message),
     /// What comes from this core under the name of this request of the sender's is for the holder of the reservation.
     Address(RequestId, u64, Core),
-    /// Nothing will come for this reservation.
+    /// This reservation ends: nothing will come for it.
     Drop(u64),
     /// This core has stopped.
     Lost(Core),

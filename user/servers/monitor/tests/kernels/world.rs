@@ -28,7 +28,7 @@ pub struct Tally {
     pub sent: usize,
     pub refused: usize,
     pub deleted: usize,
-    /// How often a core was found to have stopped.
+    /// Number of times that a core was found to have stopped.
     pub found: usize,
 }
 
@@ -47,7 +47,7 @@ enum Who {
 struct Node {
     core: Core,
     books: Exchange<Core, Who>,
-    /// All of its memory.
+    /// Capability to all of its memory.
     pool: CapAddress,
     /// Slots of clients. Their content may have been revoked.
     clients: Vec<CapAddress>,

@@ -53,7 +53,7 @@ pub struct Listener {
     pub is_closed: bool,
 }
 
-/// What a revoke of a capability deletes.
+/// Set of capabilities that a revoke deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// All other capabilities to the endpoint.

@@ -47,7 +47,7 @@ pub struct Meaning {
 /// A request on its way.
 struct Call {
     meaning: Meaning,
-    /// Whether it should arrive, as of when it was made.
+    /// Set if it should arrive, as of when it was made.
     is_right: bool,
     /// Copies with which it was made so far, with their cores. They exist until it gets its reply.
     copies: Vec<(usize, CapAddress)>,

@@ -195,7 +195,7 @@ impl Kernel for Fake {
 /// A waiting requester: a number.
 pub type Who = u64;
 
-/// What a requester was told.
+/// Reply that a requester got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     Answer(Result<(), Error>),

@@ -267,9 +267,9 @@ pub trait ProcsService {
 /// Status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Status {
-    /// Its number.
+    /// Number of the process.
     pub process: u64,
-    /// Its state.
+    /// State of the process.
     pub state: State,
     /// Exit code, or number of a [`FaultKind`], in the states that have one.
     pub detail: u64,
@@ -317,7 +317,7 @@ pub struct Capability {
 /// A process's report of its own fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct OwnFault {
-    /// As in a fault message of the kernel: class, address, instruction, syndrome.
+    /// Class, address, instruction, syndrome, as in a fault message of the kernel.
     pub report: [u64; 4],
     /// Kind of the fault.
     pub kind: FaultKind,
@@ -393,15 +393,15 @@ pub const CAPABILITIES_PER_ANSWER: usize = 10;
 tench_protocol::codes! {
     /// State of a process.
     pub enum State {
-        /// Not started yet.
+        /// The process has not started yet.
         Preparing = 0;
         /// Started and not ended.
         Running = 1;
-        /// It has been suspended: none of its threads runs.
+        /// The process has been suspended: none of its threads runs.
         Suspended = 2;
-        /// It has ended by itself; the detail is its exit code.
+        /// The process has ended by itself; the detail is its exit code.
         Exited = 3;
-        /// It was killed.
+        /// The process was killed.
         Killed = 4;
         /// A fault ended it; the detail is a [`FaultKind`].
         Faulted = 5;
@@ -454,7 +454,7 @@ tench_protocol::codes! {
 tench_protocol::codes! {
     /// Defect of a program's file.
     pub enum Defect {
-        /// It does not begin with the four bytes of ELF.
+        /// The file does not begin with the four bytes of ELF.
         NotElf = 1, "not an ELF file";
         /// The file ends within the header with which it begins.
         HeaderCutOff = 15, "the file ends within its ELF header";
@@ -526,7 +526,7 @@ tench_protocol::codes! {
         ThreadLocal = 35, "it has thread-local variables of the linker; use those of the library";
         /// A note that does not end where its part of the file ends, or Tench's own with other contents.
         BadNote = 36, "a note in it is damaged";
-        /// It is handed over, and has more than [`MAX_LOADED`].
+        /// The program is handed over, and has more than [`MAX_LOADED`].
         TooLarge = 37, "its segments have more than 16 MiB together, which only programs of the boot archive may have";
         /// Arguments and environment do not fit into the process information block.
         ArgumentsTooLong = 14, "arguments and environment are too long";

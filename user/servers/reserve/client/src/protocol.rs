@@ -130,7 +130,7 @@ tench_protocol::codes! {
         Reserved = 11, "the scheduling context has a reservation; release it first";
         /// No such reservation.
         Unknown = 12, "there is no reservation with this number";
-        /// It is another process's.
+        /// The reservation is another process's.
         NotYours = 13, "the reservation is another process's";
     }
 }

@@ -42,12 +42,12 @@ impl Descriptor {
     }
 }
 
-/// How long the objects of a bundle exist.
+/// Lifetime of the objects of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Until they are freed.
+    /// The objects exist until they are freed.
     Dynamic,
-    /// For ever.
+    /// The objects exist for ever.
     Static,
 }
 
