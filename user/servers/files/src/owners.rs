@@ -24,7 +24,8 @@ use tench_places::{Client, Places};
 pub const MAX_ENDS: usize = 2048;
 /// Maximum number of waiting requests.
 pub const MAX_WAITING: usize = 1024;
-/// Maximum number of existing ends that come from one that a process was given, and of requests that wait at them.
+/// Maximum number of ends, at a time, that are shared from one that a process was given; also the maximum number of
+/// requests that wait at that end and these.
 pub const MAX_GIVEN: u32 = 16;
 /// Maximum number of ends that a process has to pay for after the ends' givers have ended.
 pub const MAX_INHERITED: usize = 16;

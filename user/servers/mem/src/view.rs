@@ -1,5 +1,6 @@
-//! What a client may see and choose besides its own blocks. With the power `memory` that is everything. Otherwise it is
-//! the client's own account, the total memory and the free memory, which every program needs for planning.
+//! Rules for what a client may see and choose besides its own blocks. With the power `memory` that is everything.
+//! Otherwise it is the client's own account, the total memory and the free memory, which every program needs for
+//! planning.
 
 use tench_extents::Node;
 use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS, Within};

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 /// Share of the time, in percent, that all other cores together may have while this core is busy.
 pub const SHARE: u64 = 20;
-/// Maximum of an account, as a fraction of a second.
+/// Divisor of a second: an account holds at most that part of one.
 const MOST: u64 = 1000;
 /// Maximum overdraft, in multiples of the account's maximum; so no core has to wait for ever.
 const OVERDRAFT: i64 = 20;
