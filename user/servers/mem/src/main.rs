@@ -63,8 +63,8 @@ fn serve() -> ! {
         Ok(server) => server,
         Err(error) => panic!("taking over the memory: {error}"),
     };
-    // Clients that wait for memory donate their time and priority to the server. (No other thread serves the endpoint, so
-    // this is not refused.)
+    // Clients that wait for memory donate their time and priority to the server. (No other thread serves the endpoint,
+    // so this is not refused.)
     let _ = Cap::<Thread>::new(slot::THREAD).serve(SERVICE, 0);
     let (mut request, mut answer) = (Received::new(), Message::new(DONE));
     let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!       core of the endpoint                                 caller's core
-//!   server ◀── held: a copy, which has a number ◀═ FORWARD ═ proxy: an endpoint at which the monitor receives ◀── process
+//!   server ◀── held: a copy, which has a number ◀═ FORWARD ═ proxy: an endpoint where the monitor receives ◀── process
 //! ```
 //! An endpoint stays on its core, and so does every capability to it. What is sent is the number under which the
 //! monitor there *holds* a copy; the other monitor makes a *proxy* for it. A request that arrives at a proxy is
