@@ -1,4 +1,4 @@
-//! What the host tool hands to the kernel, and the kernel to `init`.
+//! Layouts of what the host tool hands to the kernel and the kernel to `init`.
 //!
 //! The initial RAM disk is one file:
 //!
@@ -9,27 +9,27 @@
 //! ```
 //! The kernel maps init's pages where they lie; nothing is copied.
 //!
-//! Every further core has a kernel and an `init` of its own, copies of the files [`KERNEL_FILE`] and [`INIT_FILE`] of
-//! the boot archive. Whoever starts the core lays them out in memory that is the new core's from then on, and says in a
-//! [`CoreBoot`] what else is.
+//! Every further core has a kernel and an `init` of its own, copied from the files [`KERNEL_FILE`] and [`INIT_FILE`] of
+//! the boot archive. The program that starts the core lays them out in memory that belongs to the new core from then
+//! on, and describes the rest in a [`CoreBoot`].
 
 /// First word of a [`CoreBoot`]: "TENCHCOR" in little-endian order.
 pub const CORE_MAGIC: u64 = u64::from_le_bytes(*b"TENCHCOR");
-/// File of the boot archive: the kernel as the boot loader gets it, an arm64 `Image`. The word at byte 16 says how many
-/// bytes of memory it takes; those that the file does not have are zeroed by the kernel itself.
+/// File of the boot archive with the kernel as the boot loader gets it: an arm64 `Image`. The word at byte 16 is the
+/// number of bytes of memory that the kernel needs; the kernel itself zeroes those that the file does not contain.
 pub const KERNEL_FILE: &str = "boot/kernel";
-/// File of the boot archive: a [`Header`] and the pages of `init`'s segments, as at the start of the RAM disk; its
-/// archive is empty.
+/// File of the boot archive with a [`Header`] and the pages of `init`'s segments, as at the start of the RAM disk. The
+/// header's archive is empty.
 pub const INIT_FILE: &str = "boot/init";
-/// Pieces of memory that a core can be started with.
+/// Maximum number of memory blocks with which a core can be started.
 pub const MAX_CORE_MEMORY: usize = 96;
 /// First word of a [`Header`]: "TENCHIMG" in little-endian order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHIMG");
 /// Version of the layouts in this file.
 pub const VERSION: u64 = 1;
-/// Segments that `init` may have.
+/// Maximum number of segments of `init`.
 pub const MAX_SEGMENTS: usize = 8;
-/// Untyped capabilities that the kernel may hand over.
+/// Maximum number of untyped capabilities that the kernel hands over.
 pub const MAX_UNTYPED: usize = 160;
 
 /// A run of pages of `init`'s image.
@@ -38,7 +38,7 @@ pub const MAX_UNTYPED: usize = 160;
 pub struct Segment {
     /// First virtual address, page-aligned.
     pub address: u64,
-    /// Where its pages lie, from the start of the RAM disk, page-aligned.
+    /// Offset of its pages from the start of the RAM disk, page-aligned.
     pub offset: u64,
     /// Size in bytes, a multiple of the page size. Zero-initialised memory is stored, not implied.
     pub size: u64,
@@ -54,19 +54,19 @@ pub struct Header {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u64,
-    /// `init`'s first instruction.
+    /// Address of `init`'s first instruction.
     pub entry: u64,
-    /// Segments in use.
+    /// Number of segments in use.
     pub segment_count: u64,
     /// `init`'s segments.
     pub segments: [Segment; MAX_SEGMENTS],
-    /// Where the archive begins, page-aligned.
+    /// Offset of the archive, page-aligned.
     pub archive_offset: u64,
     /// Size of the archive in bytes.
     pub archive_size: u64,
 }
 
-/// What one untyped capability of `init` covers.
+/// Memory that one untyped capability of `init` covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct UntypedInfo {
@@ -78,7 +78,7 @@ pub struct UntypedInfo {
     pub kind: u32,
 }
 
-/// What lies in an untyped.
+/// Kind of the memory of an untyped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MemoryKind {
@@ -92,8 +92,8 @@ pub enum MemoryKind {
     Channel = 3,
 }
 
-/// What a core finds that another core's user code has started: `x0` holds its physical address. It lies in the same
-/// naturally aligned 2 MiB as the kernel's image, at a page. Addresses are physical.
+/// Boot page of a core that user code on another core has started. `x0` holds its physical address at entry. The page
+/// lies in the same naturally aligned 2 MiB as the kernel's image. All addresses in it are physical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CoreBoot {
@@ -101,29 +101,29 @@ pub struct CoreBoot {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u64,
-    /// Which core this is: its place in the device tree.
+    /// Number of this core: its position in the device tree.
     pub core: u64,
-    /// The device tree.
+    /// Address of the device tree.
     pub device_tree: u64,
-    /// Its size in bytes.
+    /// Size of the device tree in bytes.
     pub device_tree_size: u64,
-    /// `init`'s [`Header`]; its segments' offsets count from here.
+    /// Address of `init`'s [`Header`], from which the offsets of its segments count.
     pub init: u64,
-    /// The boot archive.
+    /// Address of the boot archive.
     pub archive: u64,
-    /// Its size in bytes.
+    /// Size of the boot archive in bytes.
     pub archive_size: u64,
-    /// The frame that this core shares with the one that started it.
+    /// Address of the frame that this core shares with the core that started it.
     pub channel: u64,
-    /// Log2 of its size.
+    /// Log2 of that frame's size in bytes.
     pub channel_bits: u64,
-    /// Pieces of memory that are this core's, in `memory`.
+    /// Number of entries of `memory` in use.
     pub memory_count: u64,
-    /// RAM, in naturally aligned powers of two.
+    /// The core's RAM, in naturally aligned powers of two.
     pub memory: [UntypedInfo; MAX_CORE_MEMORY],
 }
 
-/// What the kernel tells `init`, in the page at [`PROCESS_INFO`](crate::layout::address::PROCESS_INFO).
+/// Information from the kernel for `init`, in the page at [`PROCESS_INFO`](crate::layout::address::PROCESS_INFO).
 ///
 /// The capability to entry `n` of `untyped` lies in slot
 /// [`BOOT_UNTYPED`](crate::layout::slot::BOOT_UNTYPED)` + n`.
@@ -134,7 +134,7 @@ pub struct BootInfo {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u64,
-    /// Entries of `untyped` in use.
+    /// Number of entries of `untyped` in use.
     pub untyped_count: u64,
     /// Physical address of the archive.
     pub archive_address: u64,
@@ -146,9 +146,9 @@ pub struct BootInfo {
     pub device_tree_size: u64,
     /// Ticks of the system counter per second.
     pub counter_frequency: u64,
-    /// Which core this is.
+    /// Number of this core.
     pub core: u64,
-    /// The untyped capabilities.
+    /// Memory covered by each untyped capability.
     pub untyped: [UntypedInfo; MAX_UNTYPED],
 }
 

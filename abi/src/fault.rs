@@ -1,6 +1,6 @@
-//! Faults and foreign system calls: classes, reports and the registers that travel with them.
+//! Faults and foreign system calls: classes, reports, and the registers that travel with them.
 
-/// What a thread can say a destination for. Each class has its own upcall or endpoint.
+/// A class of faults. A thread can direct each class to an upcall or endpoint of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Class {
@@ -8,11 +8,11 @@ pub enum Class {
     PageFault = 0,
     /// Any other synchronous exception: undefined or privileged instruction, misalignment, breakpoint.
     Exception = 1,
-    /// `svc` with an immediate other than 1.
+    /// An `svc` with an immediate other than 1.
     ForeignCall = 2,
-    /// The budget of the scheduling context that the thread runs on is used up. No instruction has failed: answered
-    /// with [`RESUME`](answer::RESUME), or without anybody who handles it, the thread goes on when there is budget
-    /// again.
+    /// The budget of the scheduling context that the thread runs on is used up. No instruction has failed: if the
+    /// handler replies with [`RESUME`](answer::RESUME), or if there is no handler, the thread goes on when there is
+    /// budget again.
     Timeout = 3,
 }
 
@@ -21,10 +21,10 @@ impl Class {
     pub const COUNT: usize = 4;
     /// Every class.
     pub const ALL: [Class; 4] = [Class::PageFault, Class::Exception, Class::ForeignCall, Class::Timeout];
-    /// The classes that stop a thread for which nobody handles them.
+    /// The classes that stop a thread if nobody handles them.
     pub const STOPPING: [Class; 3] = [Class::PageFault, Class::Exception, Class::ForeignCall];
 
-    /// The class with this number.
+    /// Returns the class with this number.
     pub const fn from_code(code: u64) -> Option<Class> {
         match code {
             0 => Some(Class::PageFault),
@@ -36,8 +36,8 @@ impl Class {
     }
 }
 
-/// What happened. In a fault message these are words 0..4 (label = class, `K` set in the tag); in an upcall they lie in
-/// the message area.
+/// Description of a fault. In a fault message these are words 0..4 (label = class, `K` set in the tag); in an upcall
+/// they lie in the IPC buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Report {
@@ -46,14 +46,14 @@ pub struct Report {
     /// Page fault: the address that was accessed. Timeout: the ticks that the scheduling context has consumed.
     /// Otherwise 0.
     pub address: u64,
-    /// Address of the instruction. Timeout: of that with which the thread goes on.
+    /// Address of the faulting instruction. Timeout: address of the instruction at which the thread goes on.
     pub instruction: u64,
-    /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate. Timeout: one of
+    /// The architecture's syndrome (AArch64: `ESR_EL1`). Foreign call: the immediate. Timeout: a constant of
     /// [`timeout`].
     pub syndrome: u64,
 }
 
-/// Why an access was made, from an AArch64 syndrome.
+/// Kind of a faulting access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A load.
@@ -65,7 +65,7 @@ pub enum Access {
 }
 
 impl Report {
-    /// The kind of access of a page fault.
+    /// Returns the kind of access of a page fault.
     pub const fn access(&self) -> Access {
         let class = self.syndrome >> 26 & 0x3f;
         if class == 0x20 || class == 0x21 {
@@ -77,13 +77,13 @@ impl Report {
         }
     }
 
-    /// Whether a page fault hit a mapped page without the right (rather than an unmapped one).
+    /// Returns whether a page fault hit a mapped page without the required right, rather than an unmapped page.
     pub const fn is_permission(&self) -> bool {
         self.syndrome >> 2 & 0xf == 0b0011
     }
 }
 
-/// A thread's general registers as upcalls, `ReadRegisters` and `WriteRegisters` carry them.
+/// A thread's general registers, as carried by upcalls, `ReadRegisters` and `WriteRegisters`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Registers {
@@ -100,7 +100,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// All zero.
+    /// Registers that are all zero.
     pub const ZERO: Registers = Registers { x: [0; 31], sp: 0, pc: 0, flags: 0, thread_pointer: 0 };
 }
 
@@ -110,26 +110,27 @@ impl Default for Registers {
     }
 }
 
-/// Labels with which a fault handler answers a fault message.
+/// Labels of a fault handler's reply to a fault message.
 pub mod answer {
-    /// Resume where the fault happened; the access is tried again. (A foreign call continues after the `svc`.)
+    /// Resumes the thread where the fault happened; the access is tried again. (A foreign call continues after the
+    /// `svc`.)
     pub const RESUME: u64 = 0;
-    /// Resume with `x0` = word 0 of the reply (the result of a foreign system call).
+    /// Resumes the thread with `x0` = word 0 of the reply (the result of a foreign system call).
     pub const RESULT: u64 = 1;
-    /// Leave the thread stopped, in state `Faulted`.
+    /// Leaves the thread stopped, in state `Faulted`.
     pub const STOP: u64 = 2;
 }
 
-/// Why a thread cannot go on: the syndrome of a [`Class::Timeout`].
+/// Causes of a timeout: the syndrome of a [`Class::Timeout`].
 pub mod timeout {
-    /// The budget of its own scheduling context is used up.
+    /// The budget of the thread's own scheduling context is used up.
     pub const OWN: u64 = 0;
-    /// The budget of the scheduling context of somebody for whom it works is used up.
+    /// The budget of the scheduling context of a caller for which the thread works is used up.
     pub const CALLER: u64 = 1;
 }
 
-/// Words of a fault message: those of [`Report`].
+/// Number of words of a fault message: those of [`Report`].
 pub const MESSAGE_WORDS: usize = 4;
-/// Words of a foreign call's message: those of [`Report`], then `x0`..`x8`. The words beyond the eighth need a message
-/// area at the receiver, and are missing without one.
+/// Number of words of a foreign call's message: those of [`Report`], then `x0`..`x8`. The words beyond the eighth are
+/// delivered only to a receiver with an IPC buffer.
 pub const FOREIGN_WORDS: usize = 13;

@@ -1,8 +1,7 @@
 //! Every number that the kernel, programs and host tools share, defined once.
 //!
-//! The crate has no behaviour beyond packing and unpacking: a constant, a layout or an error that two parts of the
-//! system must agree on lives here and nowhere else. `tests/golden.rs` dumps all of it, so that a change of the
-//! interface shows in a diff.
+//! The crate only packs and unpacks: a constant, a layout or an error on which two parts of the system must agree lives
+//! here and nowhere else. `tests/golden.rs` dumps all of it, so that a change of the interface shows in a diff.
 //!
 //! # How a system call is made
 //!
@@ -17,7 +16,7 @@
 //! | `x11`      | reply capability, if the tag says so      | 0                                           |
 //! | `x12`      | deadline, if the tag says so              | 0                                           |
 //!
-//! A call is declared like a function call: `x19`..`x30` and `sp` survive, every other general register holds a result
+//! A call is declared like a function call: `x19`..`x30` and `sp` survive; every other general register holds a result
 //! or zero afterwards. Vector registers survive.
 
 #![no_std]

@@ -1,4 +1,4 @@
-//! How memory is mapped.
+//! Flags and sizes of mappings.
 
 use bitflags::bitflags;
 
@@ -12,24 +12,24 @@ bitflags! {
         const WRITE = 2;
         /// Instruction fetches are allowed. Excludes `WRITE`.
         const EXECUTE = 4;
-        /// Device memory: no caching, no reordering. Frames of device memory are always mapped so.
+        /// Device memory: no caching, no reordering. Frames of device memory are always mapped this way.
         const DEVICE = 8;
         /// Ordinary memory without caching.
         const UNCACHED = 16;
     }
 }
 
-/// Log2 of a page.
+/// Log2 of a page's size in bytes.
 pub const PAGE_BITS: u32 = 12;
 /// Bytes of a page.
 pub const PAGE_SIZE: usize = 1 << PAGE_BITS;
-/// Entries of a page table of any level.
+/// Number of entries of a page table of any level.
 pub const TABLE_ENTRIES: usize = 512;
 
-/// Log2 of the memory that one entry of a table of `level` shows: 39, 30, 21, 12.
+/// Returns log2 of the number of bytes that one entry of a page table of `level` maps: 39, 30, 21, 12.
 pub const fn entry_bits(level: u32) -> u32 {
     PAGE_BITS + 9 * (3 - level)
 }
 
-/// First address above what a program can use.
+/// First address above those that a program can use.
 pub const USER_END: u64 = 1 << 47;

@@ -1,46 +1,46 @@
-//! Kernel objects: kinds, sizes, rights and how capabilities are addressed.
+//! Kernel objects: kinds, sizes, rights, and capability addresses.
 
 use bitflags::bitflags;
 
-/// Where a capability lies: first-level index × 256 + slot. Address 0 is never a capability.
+/// Address of a capability: first-level index × 256 + slot. Address 0 is never a capability.
 ///
-/// A capability space has two levels: a root node whose entries are second-level nodes of 256 slots.
+/// A CSpace has two levels: a root node whose entries are second-level nodes of 256 slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(transparent)]
 pub struct CapAddress(pub u32);
 
 impl CapAddress {
-    /// No capability; as a *space* argument, the caller's own.
+    /// The null address: no capability. As a *space* argument, it means the caller's own CSpace.
     pub const NULL: CapAddress = CapAddress(0);
 
-    /// The address of `slot` in the node at `index` of the root.
+    /// Returns the address of `slot` in the node at `index` of the root.
     pub const fn new(index: u32, slot: u32) -> CapAddress {
         CapAddress(index << NODE_BITS | slot & (NODE_SLOTS as u32 - 1))
     }
 }
 
-/// Log2 of the slots of a second-level node.
+/// Log2 of the number of slots of a second-level node.
 pub const NODE_BITS: u32 = 8;
-/// Slots of a second-level node.
+/// Number of slots of a second-level node.
 pub const NODE_SLOTS: usize = 1 << NODE_BITS;
-/// Bytes of a slot.
+/// Size of a slot in bytes.
 pub const SLOT_SIZE: usize = 64;
-/// What an interrupt line is like, as `InterruptGet` is told: bits.
+/// Properties of an interrupt line, as flags of `InterruptGet`.
 pub mod line_flags {
-    /// It fires when it goes high; otherwise as long as it is high.
+    /// Edge-triggered: the line fires when it goes high. Without this flag, it fires as long as it is high.
     pub const EDGE: u64 = 1;
-    /// It is acknowledged by taking its signal. For lines that can be rung.
+    /// Taking the line's signal acknowledges it. Only for doorbell lines.
     pub const AUTOMATIC: u64 = 2;
 }
 
-/// The greatest depth of a thread that serves an endpoint: how many servers deep its own calls go meanwhile
+/// Maximum depth of a thread that serves an endpoint: how many servers deep its own calls go while it serves
 /// (`ThreadServe`).
 pub const MAX_DEPTH: u64 = 2;
 
-/// Lines on which a core can be rung, the first of its interrupt lines.
+/// Number of doorbell lines of a core, the first of its interrupt lines.
 pub const DOORBELLS: u64 = 16;
 
-/// The type of a capability.
+/// Type of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -54,17 +54,17 @@ pub enum Kind {
     Frame = 3,
     /// A page table of level 0 (an address space) to 3 (4 KiB entries).
     PageTable = 4,
-    /// Up to 512 entries of one table that show one frame. Unique; deleting it unmaps.
+    /// Up to 512 entries of one page table that map one frame. Unique; deleting it unmaps.
     Mapping = 5,
     /// A thread with its kernel stack.
     Thread = 6,
-    /// Priority, time slice, budget.
+    /// A priority, time slice and budget.
     SchedulingContext = 7,
-    /// A meeting point for messages.
+    /// A rendezvous point for messages.
     Endpoint = 8,
-    /// Holds the caller whom a server has to answer.
+    /// The object that holds a caller to whom a server has to reply.
     Reply = 9,
-    /// A word of bits that can be waited for.
+    /// A word of bits for which threads can wait.
     Notification = 10,
     /// One interrupt line.
     Interrupt = 11,
@@ -72,7 +72,7 @@ pub enum Kind {
     InterruptControl = 12,
     /// The kernel itself: power, early output, statistics, the other cores.
     Kernel = 13,
-    /// A line on which another core can be interrupted. A signal to it rings.
+    /// A line on which another core can be interrupted. Signalling it interrupts that core.
     Doorbell = 14,
 }
 
@@ -96,12 +96,13 @@ impl Kind {
         Kind::Doorbell,
     ];
 
-    /// The kind with this number.
+    /// Returns the kind with this number.
     pub const fn from_code(code: u64) -> Option<Kind> {
         if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
     }
 
-    /// Log2 of the object's size in bytes for what `Retype` is asked to make, or `None` if it cannot be made so.
+    /// Returns log2 of the size in bytes of an object that `UntypedRetype` makes, or `None` if it cannot make one of
+    /// this size.
     ///
     /// `size` is what the operation calls `size_bits`: log2 of bytes for untyped memory and frames, log2 of slots for
     /// a capability node, the level for a page table, and ignored for objects of fixed size.
@@ -121,43 +122,44 @@ impl Kind {
     }
 }
 
-/// Log2 of the smallest untyped.
+/// Log2 of the smallest untyped's size in bytes.
 pub const UNTYPED_MIN_BITS: u32 = 4;
-/// Log2 of the largest untyped.
+/// Log2 of the largest untyped's size in bytes.
 pub const UNTYPED_MAX_BITS: u32 = 47;
-/// Log2 of the smallest frame.
+/// Log2 of the smallest frame's size in bytes.
 pub const FRAME_MIN_BITS: u32 = 12;
-/// Log2 of the largest frame.
+/// Log2 of the largest frame's size in bytes.
 pub const FRAME_MAX_BITS: u32 = 30;
-/// Log2 of a page table's size: 4 KiB that the hardware walks, and 4 KiB of the kernel's books about them.
+/// Log2 of a page table's size in bytes: 4 KiB that the hardware walks, and 4 KiB of the kernel's shadow entries.
 pub const PAGE_TABLE_BITS: u32 = 13;
-/// Log2 of a thread's size, kernel stack included.
+/// Log2 of a thread's size in bytes, kernel stack included.
 pub const THREAD_BITS: u32 = 13;
-/// Log2 of a scheduling context's size.
+/// Log2 of a scheduling context's size in bytes.
 pub const SCHEDULING_CONTEXT_BITS: u32 = 8;
-/// Log2 of an endpoint's size.
+/// Log2 of an endpoint's size in bytes.
 pub const ENDPOINT_BITS: u32 = 5;
-/// Log2 of a reply object's size.
+/// Log2 of a reply object's size in bytes.
 pub const REPLY_BITS: u32 = 5;
-/// Log2 of a notification's size.
+/// Log2 of a notification's size in bytes.
 pub const NOTIFICATION_BITS: u32 = 6;
-/// Priorities: 0 (lowest) to 255.
+/// Number of priorities: 0 (lowest) to 255.
 pub const PRIORITIES: usize = 256;
-/// Shortest budget of a scheduling context, in ticks of the counter: less would go to interrupts and switches alone.
+/// Shortest budget of a scheduling context, in ticks of the counter: a shorter one would be used up by interrupts and
+/// switches alone.
 pub const MIN_BUDGET: u64 = 64;
 /// Longest period of a scheduling context, in ticks of the counter.
 pub const MAX_PERIOD: u64 = 1 << 40;
 
 bitflags! {
-    /// What a capability allows. Which rights a kind knows is said with each operation.
+    /// Rights of a capability. Each operation lists the rights that it needs.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Rights: u8 {
         /// Endpoint: receive. Notification: wait. Frame: map readable. Thread, scheduling context: query.
         const READ = 1;
         /// Endpoint: send. Notification: signal. Frame: map writable. Others: every changing operation.
         const WRITE = 2;
-        /// Endpoint: transfer capabilities along with a message. Page table of level 0: decide who belongs to its
-        /// account, and whether they run.
+        /// Endpoint: transfer capabilities along with a message. Page table of level 0: decide which threads belong to
+        /// its account, and whether they run.
         const GRANT = 4;
         /// Endpoint: call, that is, let the receiver reply once. Frame: map executable.
         const CALL = 8;
@@ -169,13 +171,13 @@ impl Rights {
     pub const EXECUTE: Rights = Rights::CALL;
 }
 
-/// What a thread is doing, as `ThreadQuery` answers it.
+/// State of a thread, as `ThreadQuery` returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum ThreadState {
-    /// Never started or suspended.
+    /// Never started, or suspended.
     Suspended = 0,
-    /// Running or ready to.
+    /// Running or ready to run.
     Ready = 1,
     /// Waits to send or call on an endpoint.
     Sending = 2,
@@ -190,7 +192,7 @@ pub enum ThreadState {
 }
 
 impl ThreadState {
-    /// The state with this number.
+    /// Returns the state with this number.
     pub const fn from_code(code: u64) -> Option<ThreadState> {
         match code {
             0 => Some(Self::Suspended),
@@ -205,28 +207,28 @@ impl ThreadState {
     }
 }
 
-/// Ways into the kernel, as `KernelStretches` names them. Below come the numbers of operations.
+/// Entry paths into the kernel, as `KernelStretches` names them. Numbers below these are those of operations.
 pub mod stretch {
     /// An interrupt while a thread ran in user mode.
     pub const USER_INTERRUPT: u64 = 120;
-    /// A fault: of a page, of an instruction, or the first use of the floating-point unit.
+    /// A fault: a page fault, an exception, or the first use of the floating-point unit.
     pub const FAULT: u64 = 121;
-    /// A system call of another kind than Tench's.
+    /// A foreign system call.
     pub const FOREIGN_CALL: u64 = 122;
-    /// An interrupt in the kernel: in a window.
+    /// An interrupt in the kernel, at a preemption point.
     pub const KERNEL_INTERRUPT: u64 = 123;
-    /// Nobody runs.
+    /// The idle loop.
     pub const IDLE: u64 = 124;
     /// A system call with a number that no operation has.
     pub const UNKNOWN: u64 = 125;
-    /// Not a path: when the last timer interrupt came.
+    /// Not a path: asks when the last timer interrupt came.
     pub const TIMER: u64 = 126;
-    /// One more than the largest number.
+    /// One more than the largest path number.
     pub const LIMIT: u64 = 127;
-    /// Instead of a path: forgets everything.
+    /// Not a path: resets all measurements.
     pub const RESET: u64 = u64::MAX;
 
-    /// What a path is called; `None` if it does not exist.
+    /// Returns the name of a path; `None` if it does not exist.
     pub const fn name(path: u64) -> Option<&'static str> {
         match path {
             USER_INTERRUPT => Some("interrupt of a program"),
@@ -243,47 +245,47 @@ pub mod stretch {
     }
 }
 
-/// How long interrupts were off on one path, in retired instructions.
+/// Lengths of the interrupts-off intervals of one path, in retired instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretches {
-    /// The longest.
+    /// Length of the longest interval.
     pub longest: u64,
-    /// The kernel's address where that began.
+    /// Kernel address at which the longest interval began.
     pub place: u64,
-    /// How many there were.
+    /// Number of intervals.
     pub count: u64,
-    /// The sum of their lengths.
+    /// Sum of their lengths.
     pub sum: u64,
-    /// The sum of the squares of their lengths.
+    /// Sum of the squares of their lengths.
     pub squares: u64,
 }
 
-/// What `KernelQuery` can be asked.
+/// Statistic that `KernelQuery` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Statistic {
-    /// Deepest use of a kernel stack so far, in bytes, of the threads that asked for a statistic or were asked about by
-    /// `ThreadQuery`.
+    /// Deepest use of a kernel stack so far, in bytes, among the threads that asked for a statistic or were the subject
+    /// of a `ThreadQuery`.
     DeepestStack = 0,
-    /// Windows passed.
+    /// Number of preemption points passed.
     Windows = 1,
-    /// Windows at which another thread was switched to.
+    /// Number of preemption points at which the kernel switched to another thread.
     Preemptions = 2,
-    /// Interrupts taken.
+    /// Number of interrupts taken.
     Interrupts = 3,
-    /// Thread switches.
+    /// Number of thread switches.
     Switches = 4,
-    /// 1 if the kernel was built with windows that let interrupts in.
+    /// 1 if the kernel was built with preemption points that let interrupts in.
     Preemptible = 5,
     /// Retired instructions from the kernel's entry to the first user instruction.
     BootInstructions = 6,
     /// Ticks spent idle.
     IdleTicks = 7,
-    /// Most interrupts under way at the same moment so far: 1, unless some came while another was being handled.
+    /// Most interrupts in progress at the same moment so far: 1, unless some came while another was being handled.
     DeepestNesting = 8,
-    /// Interrupts taken while another was being handled.
+    /// Number of interrupts taken while another was being handled.
     NestedInterrupts = 9,
-    /// Retired instructions on this core since the kernel's first, by kernel and programs.
+    /// Retired instructions of kernel and programs on this core since the kernel's first.
     Instructions = 10,
 }
 
@@ -303,21 +305,21 @@ impl Statistic {
         Self::Instructions,
     ];
 
-    /// The statistic with this number.
+    /// Returns the statistic with this number.
     pub const fn from_code(code: u64) -> Option<Statistic> {
         if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
     }
 }
 
-/// Whether a core is on, as the firmware says.
+/// Power state of a core, according to the firmware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum CorePower {
-    /// It is on. Whether it does anything is not said.
+    /// The core is on. Whether it does anything is not said.
     On = 0,
-    /// It is off: it executes nothing.
+    /// The core is off: it executes nothing.
     Off = 1,
-    /// It was started, and will be on.
+    /// The core was started and will be on.
     Starting = 2,
 }
 
@@ -325,7 +327,7 @@ impl CorePower {
     /// Every state, in order of its number.
     pub const ALL: [CorePower; 3] = [Self::On, Self::Off, Self::Starting];
 
-    /// The state with this number.
+    /// Returns the state with this number.
     pub const fn from_code(code: u64) -> Option<CorePower> {
         if code < Self::ALL.len() as u64 { Some(Self::ALL[code as usize]) } else { None }
     }

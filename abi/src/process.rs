@@ -1,25 +1,25 @@
-//! What a new process is told: a few pages, wherever they lie.
+//! Information block of a new process: a few pages at an arbitrary address.
 //!
-//! `x0` holds their address at the first instruction. All offsets are from the start of the page block.
+//! `x0` holds their address at the first instruction. All offsets are from the start of the block.
 
 /// First word of [`Info`]: "TENCHPRO" in little-endian order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TENCHPRO");
-/// Pages for the information block, arguments and environment included.
+/// Number of pages of the information block, arguments and environment included.
 pub const INFO_PAGES: usize = 4;
-/// Priority and ceiling of a process for which its parent says none.
+/// Priority and ceiling of a process whose parent sets none.
 pub const DEFAULT_PRIORITY: u8 = 100;
-/// Segments described in [`Info`].
+/// Maximum number of segments described in [`Info`].
 pub const MAX_SEGMENTS: usize = 16;
 
-/// The note (`PT_NOTE`) in a program's file that says what the program does for itself. A program without it does
-/// nothing for itself.
+/// The note (`PT_NOTE`) in a program's file that says which parts of its set-up the program does itself. A program
+/// without it does none.
 pub mod note {
-    /// The note's name, with the zero byte at its end.
+    /// The note's name, with the terminating zero byte.
     pub const NAME: &[u8] = b"Tench\0";
-    /// The note's type. Its contents are a word of 32 bits: flags.
+    /// The note's type. Its contents are a 32-bit word of flags.
     pub const KIND: u32 = 1;
-    /// A flag: the program makes its main thread's stack itself, of memory that comes on demand. It is started on a
-    /// small one ([`FIRST_STACK_SIZE`](crate::layout::address::FIRST_STACK_SIZE)), and can keep that for its page
+    /// Flag: the program makes its main thread's stack itself, of memory that comes on demand. It starts on a small
+    /// stack ([`FIRST_STACK_SIZE`](crate::layout::address::FIRST_STACK_SIZE)), which it can keep for handling page
     /// faults.
     pub const OWN_STACK: u32 = 1;
 }
@@ -30,7 +30,7 @@ pub mod note {
 pub struct Segment {
     /// First address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// [`MapFlags`](crate::memory::MapFlags).
     pub flags: u64,
@@ -46,37 +46,37 @@ pub struct Info {
     pub pid: u64,
     /// Number of arguments, the program's name included.
     pub argument_count: u64,
-    /// Offset of the first argument.
+    /// Offset of the first argument in bytes.
     pub arguments_offset: u64,
     /// Number of environment entries (`NAME=value`).
     pub environment_count: u64,
-    /// Offset of the first environment entry.
+    /// Offset of the first environment entry in bytes.
     pub environment_offset: u64,
-    /// Capabilities given in the slots from `EXTRA` on.
+    /// Number of capabilities passed in the slots from [`EXTRA`](crate::layout::slot::EXTRA) on.
     pub extra_count: u64,
     /// Ticks of the system counter per second.
     pub counter_frequency: u64,
-    /// Lowest address of the stack on which the process begins; the page below is the guard, and all of it is mapped.
+    /// Lowest address of the initial stack. All of it is mapped; the page below is the guard.
     pub stack_bottom: u64,
-    /// One past the highest address of the stack on which the process begins.
+    /// One past the highest address of the initial stack.
     pub stack_top: u64,
-    /// Bytes of the stack that the program makes for its main thread itself ([`note::OWN_STACK`]); 0: it stays on the
-    /// one on which it begins.
+    /// Size in bytes of the stack that the program makes for its main thread itself ([`note::OWN_STACK`]), or 0 if the
+    /// main thread stays on the initial stack.
     pub own_stack: u64,
-    /// The message area of the main thread, readable and writable.
+    /// Address of the main thread's IPC buffer, readable and writable.
     pub message_area: u64,
-    /// First address that libraries may use as they like, for the heap, thread stacks, mapped frames; the range ends at
+    /// First address that libraries may use freely for the heap, thread stacks and mapped frames; the range ends at
     /// [`DYNAMIC_END`](crate::layout::address::DYNAMIC_END).
     pub dynamic: u64,
-    /// First address for the books of that range, [`BOOKS_SIZE`](crate::layout::address::BOOKS_SIZE) bytes, a multiple
-    /// of that; nothing else lies in what the same table of level 1 shows.
+    /// First address of that range's metadata, which takes [`BOOKS_SIZE`](crate::layout::address::BOOKS_SIZE) bytes; a
+    /// multiple of that size. The page table of level 1 that maps it maps nothing else.
     pub books: u64,
-    /// By how many bytes the program lies above where it was linked; 0 for one with fixed addresses. An address less
-    /// this is what the program's file has a name for.
+    /// Distance in bytes from the address at which the program was linked to the one at which it lies; 0 for a program
+    /// with fixed addresses. Subtracting it from an address gives the address in the program's file.
     pub bias: u64,
-    /// Random numbers for this process alone.
+    /// Random numbers of this process alone.
     pub random: [u64; 4],
-    /// Segments in use.
+    /// Number of segments in use.
     pub segment_count: u64,
     /// The program's segments.
     pub segments: [Segment; MAX_SEGMENTS],
