@@ -1,4 +1,4 @@
-//! Accounts of address spaces: what all threads of a process have in common.
+//! Accounts of address spaces, which hold what the threads of a process have in common.
 
 use tench_abi::{Error, Operation};
 
@@ -7,27 +7,27 @@ use crate::device::Kernel;
 use crate::memory::PageTable;
 use crate::raw;
 
-/// What the kernel knows about an account.
+/// An account as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountInfo {
-    /// Ticks of processor time that its threads have used, those that are gone included.
+    /// Ticks of processor time that its threads have used, including deleted threads.
     pub ticks: u64,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Whether none of them may run.
+    /// Whether the account is suspended, so that none of its threads runs.
     pub suspended: bool,
 }
 
 impl Cap<PageTable> {
-    /// Opens the account of the address space with this root, where nobody lives yet: whatever thread does later
-    /// belongs to it, and what such a thread makes. Rights: `WRITE`, also on `authority`. Errors: `AlreadyBound`,
-    /// `Busy` (a thread lives there).
+    /// Opens the account of the address space with this root, which has no threads yet. Threads that are later
+    /// configured with it belong to the account, and so do threads that one of them configures with an address space
+    /// without an account. Rights: `WRITE`, also on `authority`. Errors: `AlreadyBound`, `Busy` (a thread lives there).
     pub fn open_account(self, authority: Cap<Kernel>) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::AccountOpen, self.raw(), authority.raw()) }.done()
     }
 
-    /// What is known about its account. Rights: `READ`. Errors: `NotConfigured`.
+    /// Returns a description of the account. Rights: `READ`. Errors: `NotConfigured`.
     pub fn account(self) -> Result<AccountInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::AccountQuery, self.raw(), 0) }.check()?;
@@ -35,8 +35,8 @@ impl Cap<PageTable> {
         Ok(AccountInfo { ticks: answer.first, threads, suspended: suspended != 0 })
     }
 
-    /// Stops all threads of its account, and those that join it, or lets them go on. What they wait for goes on.
-    /// Rights: `GRANT`, which a process lacks for its own. Errors: `NotConfigured`.
+    /// Suspends or resumes all threads of the account, including threads that join it. Their waits continue meanwhile.
+    /// Rights: `GRANT`, which a process lacks for its own address space. Errors: `NotConfigured`.
     pub fn suspend_account(self, suspended: bool) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::AccountSuspend, self.raw(), u64::from(suspended)) }.done()

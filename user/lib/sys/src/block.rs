@@ -1,7 +1,7 @@
-//! The thread block: what a thread knows about itself, reached through its thread pointer.
+//! The thread block: a thread's data about itself, reached through its thread pointer.
 //!
-//! `TPIDR_EL0` holds the address of the running thread's [`ThreadBlock`], or 0 before the runtime has set it up.
-//! Whoever starts a thread writes its block first. The offsets are part of what C programs and assembly rely on.
+//! `TPIDR_EL0` holds the address of the running thread's [`ThreadBlock`], or 0 before the runtime has set it up. The
+//! creator of a thread writes the block before starting it. C programs and assembly rely on the offsets.
 
 use core::cell::Cell;
 use core::mem::{MaybeUninit, offset_of};
@@ -10,27 +10,27 @@ use tench_abi::CapAddress;
 use tench_abi::fault::Registers;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 
-/// What lies where the thread pointer points.
+/// The data at the thread pointer.
 ///
-/// Only its own thread reads and writes it while that thread runs.
+/// Only the block's own thread reads and writes it while that thread runs.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ThreadBlock {
     /// Address of this block.
     pub this: Cell<usize>,
-    /// Address of the thread's message area, or 0.
+    /// Address of the thread's IPC buffer, or 0.
     pub message_area: Cell<usize>,
     /// The thread.
     pub thread: Cell<CapAddress>,
-    /// A notification of the thread's own, on which it sleeps and is woken.
+    /// The thread's own notification, on which it sleeps and is woken.
     pub notification: Cell<CapAddress>,
     /// Lowest address of the thread's stack.
     pub stack_bottom: Cell<usize>,
     /// One past the highest address of the thread's stack.
     pub stack_top: Cell<usize>,
-    /// The runtime's own.
+    /// Reserved for the runtime.
     pub runtime: Cell<usize>,
-    /// Not zero while the thread panics, so that a panic in the panic handler ends at once.
+    /// Not zero while the thread panics, so that a panic in the panic handler ends the program at once.
     pub panicking: Cell<usize>,
 }
 
@@ -38,7 +38,7 @@ const _: () = assert!(offset_of!(ThreadBlock, message_area) == 8);
 const _: () = assert!(size_of::<ThreadBlock>() == 64);
 
 impl ThreadBlock {
-    /// A block in which nothing is set.
+    /// Returns a block in which nothing is set.
     pub const fn new() -> ThreadBlock {
         ThreadBlock {
             this: Cell::new(0),
@@ -52,22 +52,22 @@ impl ThreadBlock {
         }
     }
 
-    /// Makes a block that lives for ever the running thread's.
+    /// Installs this block, which is never freed, as that of the running thread.
     ///
     /// # Safety
-    /// `message_area` of the block must be 0 or the address at which the thread's message area is mapped, readable and
+    /// `message_area` of the block must be 0 or the address at which the thread's IPC buffer is mapped, readable and
     /// writable, for as long as the thread runs, and no other thread may use the block meanwhile.
     pub unsafe fn install(&'static self) {
         self.this.set(core::ptr::from_ref(self).addr());
         #[cfg(all(target_arch = "aarch64", target_os = "none"))]
         {
             let address = core::ptr::from_ref(self);
-            // SAFETY: the thread pointer is the program's own; the caller answers for what it points to.
+            // SAFETY: the thread pointer is the program's own; the caller guarantees that the block is valid.
             unsafe { core::arch::asm!("msr tpidr_el0, {}", in(reg) address, options(nostack, preserves_flags)) };
         }
     }
 
-    /// The running thread's block, if one is installed. It belongs to this thread alone.
+    /// Returns the running thread's block, if one is installed. It belongs to this thread alone.
     #[inline(always)]
     pub fn current() -> Option<&'static ThreadBlock> {
         #[cfg(all(target_arch = "aarch64", target_os = "none"))]
@@ -81,8 +81,8 @@ impl ThreadBlock {
                     options(nomem, nostack, preserves_flags)
                 );
             }
-            // SAFETY: the register is 0 or was set by `install`, or by whoever started the thread with a block that
-            // it keeps alive as long as the thread runs.
+            // SAFETY: the register is 0, or was set by `install` or by the thread's creator to a block that stays alive
+            // as long as the thread runs.
             unsafe { address.as_ref() }
         }
         #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
@@ -96,7 +96,7 @@ impl Default for ThreadBlock {
     }
 }
 
-/// The running thread's message area, or null.
+/// Returns the address of the running thread's IPC buffer, or null.
 #[inline(always)]
 pub fn message_area() -> *mut MessageArea {
     match ThreadBlock::current() {
@@ -105,93 +105,93 @@ pub fn message_area() -> *mut MessageArea {
     }
 }
 
-/// A field of the running thread's message area, by its offset; `None` without a message area.
+/// Returns the address of a field of the running thread's IPC buffer by its offset; `None` without a buffer.
 ///
-/// The area is shared with the kernel, so nobody makes references into it; it is read and written in single accesses.
+/// The buffer is shared with the kernel, so no references into it are made; it is read and written in single accesses.
 #[inline(always)]
 fn field<T>(offset: usize) -> Option<*mut T> {
     let area = message_area();
     if area.is_null() { None } else { Some(area.wrapping_byte_add(offset).cast()) }
 }
 
-/// Writes words 8.. of a message into the message area. `words` are those from the eighth on.
+/// Writes the words of a message from the eighth on into the IPC buffer. `words` begins with the eighth.
 ///
-/// Without a message area nothing happens, and the kernel refuses the message.
+/// Without a buffer it does nothing, and the kernel refuses the message.
 #[inline(never)]
 pub(crate) fn write_words(words: &[u64]) {
     let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else { return };
     let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
-    // SAFETY: the area is mapped (`install`), and what is written ends with word `MAX_WORDS`. The kernel looks at it
-    // only during system calls of this thread, before which it is written because they count as reading memory.
+    // SAFETY: the buffer is mapped (`install`), and the copy ends with word `MAX_WORDS`. The kernel accesses the buffer
+    // only during system calls of this thread, and those count as reading memory, so the copy is complete before.
     unsafe { area.wrapping_add(REGISTER_WORDS).copy_from_nonoverlapping(words.as_ptr(), count) };
 }
 
-/// Reads words 8.. of a received message from the message area.
+/// Reads the words of a received message from the eighth on from the IPC buffer.
 #[inline(never)]
 pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
     let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else {
-        // The kernel delivers more than eight words only to a thread with a message area.
+        // The kernel delivers more than eight words only to a thread with an IPC buffer.
         words.fill(MaybeUninit::new(0));
         return;
     };
     let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
-    // SAFETY: the area is mapped (`install`), and what is read ends with word `MAX_WORDS`. The kernel writes it only
-    // during system calls of this thread, which count as writing memory.
+    // SAFETY: the buffer is mapped (`install`), and the copy ends with word `MAX_WORDS`. The kernel writes the buffer
+    // only during system calls of this thread, which count as writing memory.
     unsafe { words.as_mut_ptr().cast::<u64>().copy_from_nonoverlapping(area.wrapping_add(REGISTER_WORDS), count) };
 }
 
-/// Writes what a message carries along into the message area.
+/// Writes the capabilities of a message to be sent into the IPC buffer.
 #[inline(never)]
 pub(crate) fn write_caps(caps: &[u32]) {
     let Some(area) = field::<u32>(offset_of!(MessageArea, send_caps)) else { return };
     for (index, cap) in caps.iter().take(MAX_CAPS).enumerate() {
-        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
         unsafe { area.wrapping_add(index).write_volatile(*cap) };
     }
 }
 
-/// Offers empty slots for the capabilities of the next message that this thread receives, or of the next reply; those
-/// offered before are forgotten. The offer stands until capabilities arrive: the used slots leave it then.
+/// Offers empty slots for the capabilities of the next message or reply that this thread receives, in place of those
+/// offered before. The offer stands until capabilities arrive, which removes the slots they use from it.
 pub fn offer_slots(slots: &[CapAddress]) {
     let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return };
     for index in 0..MAX_CAPS {
         let slot = slots.get(index).map_or(0, |slot| slot.0);
-        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
         unsafe { area.wrapping_add(index).write_volatile(slot) };
     }
 }
 
-/// The slots that are on offer, so that whoever offers others for a while can put them back; `NULL` where none is.
+/// Returns the slots on offer, `NULL` where there is none, so that a function that offers others for a while can
+/// restore them.
 pub fn offered_slots() -> [CapAddress; MAX_CAPS] {
     let mut offered = [CapAddress::NULL; MAX_CAPS];
     if let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) {
         for (index, slot) in offered.iter_mut().enumerate() {
-            // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+            // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
             *slot = CapAddress(unsafe { area.wrapping_add(index).read_volatile() });
         }
     }
     offered
 }
 
-/// The first slot that is on offer. It is another one as soon as capabilities have arrived, or somebody offers other
-/// slots.
+/// Returns the first slot on offer. It changes as soon as capabilities arrive or other slots are offered.
 #[inline(always)]
 pub fn first_offered_slot() -> CapAddress {
     match field::<u32>(offset_of!(MessageArea, receive_slots)) {
-        // SAFETY: the area is mapped (`install`).
+        // SAFETY: the buffer is mapped (`install`).
         Some(first) => CapAddress(unsafe { first.read_volatile() }),
         None => CapAddress::NULL,
     }
 }
 
-/// Takes the first `count` slots out of the offer: capabilities have arrived in them. The others move up.
+/// Removes the first `count` slots, in which capabilities have arrived, from the offer. The others move up.
 #[inline(never)]
 pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
     let mut taken = [CapAddress::NULL; MAX_CAPS];
     let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return taken };
     let count = count.min(MAX_CAPS);
     for (index, place) in taken.iter_mut().enumerate() {
-        // SAFETY: the area is mapped (`install`), and the index is below `MAX_CAPS`.
+        // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
         let slot = unsafe { area.wrapping_add(index).read_volatile() };
         if index < count {
             *place = CapAddress(slot);
@@ -207,8 +207,8 @@ pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
     taken
 }
 
-/// What a message leaves in the message area between the moment that it is written there and the system call that sends
-/// it. An upcall that sends messages itself keeps the interrupted thread's here.
+/// Contents of the IPC buffer between writing a message there and the system call that sends it. An upcall that sends
+/// messages itself saves the interrupted thread's contents here.
 #[derive(Clone, Copy, Debug)]
 pub struct Staged {
     words: [u64; MAX_WORDS - REGISTER_WORDS],
@@ -217,11 +217,11 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Copies it out of the running thread's message area; `None` without one.
+    /// Copies the contents out of the running thread's IPC buffer; returns `None` without one.
     pub fn save() -> Option<Staged> {
         let (words, send_caps, receive_slots) = Self::places()?;
         Some(Staged {
-            // SAFETY: the area is mapped (`install`), and any bytes are numbers.
+            // SAFETY: the buffer is mapped (`install`), and any bytes are numbers.
             words: unsafe { words.read_volatile() },
             // SAFETY: as above.
             send_caps: unsafe { send_caps.read_volatile() },
@@ -230,10 +230,10 @@ impl Staged {
         })
     }
 
-    /// Puts it back.
+    /// Restores the saved contents.
     pub fn restore(&self) {
         let Some((words, send_caps, receive_slots)) = Self::places() else { return };
-        // SAFETY: the area is mapped (`install`), and nobody holds a reference into it.
+        // SAFETY: the buffer is mapped (`install`), and nobody holds a reference into it.
         unsafe { words.write_volatile(self.words) };
         // SAFETY: as above.
         unsafe { send_caps.write_volatile(self.send_caps) };
@@ -247,17 +247,17 @@ impl Staged {
     }
 }
 
-/// Reads the registers in the message area: in an upcall, those of the interrupted thread.
+/// Returns the registers in the IPC buffer: in an upcall, those of the interrupted thread.
 pub fn read_registers() -> Option<Registers> {
     let place = field::<Registers>(offset_of!(MessageArea, registers))?;
-    // SAFETY: the area is mapped (`install`), and any bytes are registers.
+    // SAFETY: the buffer is mapped (`install`), and any bytes are registers.
     Some(unsafe { place.read_volatile() })
 }
 
-/// Writes registers into the message area.
+/// Writes registers into the IPC buffer.
 pub(crate) fn write_registers(registers: &Registers) -> Option<()> {
     let place = field::<Registers>(offset_of!(MessageArea, registers))?;
-    // SAFETY: the area is mapped (`install`), and nobody holds a reference into it.
+    // SAFETY: the buffer is mapped (`install`), and nobody holds a reference into it.
     unsafe { place.write_volatile(*registers) };
     Some(())
 }

@@ -1,4 +1,4 @@
-//! Typed capability addresses, and the operations on capability spaces.
+//! Typed capability addresses, and the operations on CSpaces.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -10,11 +10,11 @@ use crate::raw;
 
 /// A kind of object that a [`Cap`] can name.
 pub trait Object {
-    /// Its number in the interface.
+    /// The kind's number in the interface.
     const KIND: Kind;
 }
 
-/// Defines the types that say what a capability is for.
+/// Defines the types that name the kinds of capabilities.
 macro_rules! objects {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $($(#[$doc])*
@@ -29,13 +29,13 @@ macro_rules! objects {
 pub(crate) use objects;
 
 objects! {
-    /// Any slot's content, when the kind does not matter.
+    /// The content of any slot, when the kind does not matter.
     Null;
-    /// A capability node: the root of a space, or a second-level node of 256 slots.
+    /// A capability node: the root of a CSpace, or a second-level node of 256 slots.
     CapNode;
 }
 
-/// The address of a capability to a `T` in the caller's own space. See the head of the crate.
+/// The address of a capability to a `T` in the caller's own CSpace. See the crate's documentation.
 pub struct Cap<T> {
     address: CapAddress,
     kind: PhantomData<fn() -> T>,
@@ -69,63 +69,63 @@ impl<T> From<Cap<T>> for CapAddress {
     }
 }
 
-/// The caller's own space, wherever the kernel takes a space.
+/// The caller's own CSpace, wherever the kernel takes a space.
 pub const OWN_SPACE: Cap<CapNode> = Cap::new(CapAddress::NULL);
 
 impl<T> Cap<T> {
-    /// The capability at an address.
+    /// Returns the typed form of an address.
     pub const fn new(address: CapAddress) -> Cap<T> {
         Cap { address, kind: PhantomData }
     }
 
-    /// Its address.
+    /// Returns the address.
     pub const fn address(self) -> CapAddress {
         self.address
     }
 
-    /// The address as system calls take it.
+    /// Returns the address as system calls take it.
     #[inline(always)]
     pub(crate) const fn raw(self) -> u64 {
         self.address.0 as u64
     }
 
-    /// Copies it to an empty slot of the own space.
+    /// Copies the capability to an empty slot of the own CSpace.
     /// Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
     pub fn copy_to(self, destination: CapAddress) -> Result<Cap<T>, Error> {
         OWN_SPACE.copy_from(destination, OWN_SPACE, self.address)?;
         Ok(Cap::new(destination))
     }
 
-    /// Copies it to an empty slot of the own space, with fewer rights and, if its badge is 0, a badge.
+    /// Copies the capability to an empty slot of the own CSpace, with fewer rights and, if its badge is 0, a badge.
     /// Errors: as [`copy_to`](Self::copy_to), and `InvalidArgument` for a badge on a badged capability.
     pub fn mint_to(self, destination: CapAddress, rights: Rights, badge: u64) -> Result<Cap<T>, Error> {
         OWN_SPACE.mint_from(destination, OWN_SPACE, self.address, rights, badge)?;
         Ok(Cap::new(destination))
     }
 
-    /// Moves it to an empty slot of the own space.
+    /// Moves the capability to an empty slot of the own CSpace.
     /// Errors: `SlotOccupied`, `NoSuchSlot`.
     pub fn move_to(self, destination: CapAddress) -> Result<Cap<T>, Error> {
         OWN_SPACE.move_from(destination, OWN_SPACE, self.address)?;
         Ok(Cap::new(destination))
     }
 
-    /// Deletes it. The object goes with its last capability.
+    /// Deletes the capability; the last capability to an object deletes the object.
     pub fn delete(self) -> Result<Deleted, Error> {
         OWN_SPACE.delete_at(self.address)
     }
 
-    /// Deletes everything derived from it, and answers how many capabilities that were.
+    /// Deletes everything derived from the capability, and returns the number of capabilities deleted.
     pub fn revoke(self) -> Result<u64, Error> {
         OWN_SPACE.revoke_at(self.address)
     }
 
-    /// What lies in the slot.
+    /// Returns a description of the capability in the slot.
     pub fn identify(self) -> Result<Identity, Error> {
         OWN_SPACE.identify_at(self.address)
     }
 
-    /// The same, with the physical address of memory. `kernel` needs the power `memory`.
+    /// As [`identify`](Self::identify), with the physical address of memory. `kernel` needs the power `memory`.
     /// Errors: `MissingRights`.
     pub fn locate(self, kernel: Cap<Kernel>) -> Result<Identity, Error> {
         OWN_SPACE.locate_at(kernel, self.address)
@@ -135,45 +135,45 @@ impl<T> Cap<T> {
 /// Memory that became free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freed {
-    /// Physical address, for who may be told it; otherwise 0.
+    /// Physical address, if the caller may learn it; otherwise 0.
     pub address: u64,
-    /// Log2 of its size in bytes; 0 if the object had no memory of its own.
+    /// Log2 of the memory's size in bytes; 0 if the object had no memory of its own.
     pub size_bits: u32,
 }
 
-/// What deleting a capability meant.
+/// Effect of deleting a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deleted {
-    /// The object's memory, if this was its last capability.
+    /// The object's memory, if this was the last capability to it.
     pub freed: Option<Freed>,
 }
 
-/// What lies in a slot.
+/// Description of the capability in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Its kind; `Null` for an empty slot.
+    /// Kind of the capability; `Null` for an empty slot.
     pub kind: Kind,
-    /// What it allows.
+    /// Rights of the capability.
     pub rights: Rights,
     /// Log2 of the object's size in bytes.
     pub size_bits: u32,
-    /// Its badge.
+    /// Badge of the capability.
     pub badge: u64,
-    /// Physical address of memory, for who may be told it; number of an interrupt; otherwise 0.
+    /// Physical address of memory, if the caller may learn it; number of an interrupt; otherwise 0.
     pub address: u64,
 }
 
-/// Operations on a capability space, named by its root node ([`OWN_SPACE`]: the caller's own). Addresses are in it.
+/// Operations on a CSpace, named by its root node ([`OWN_SPACE`]: the caller's own). Addresses are in this CSpace.
 impl Cap<CapNode> {
-    /// Copies a capability of the space `source` to an empty slot of this one.
+    /// Copies a capability of the CSpace `source` to an empty slot of this one.
     /// Rights: none on `source`, `WRITE` on the nodes. Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
     pub fn copy_from(self, to: CapAddress, source: Cap<CapNode>, from: CapAddress) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call2(Operation::Copy, source.raw(), u64::from(from.0), self.raw(), u64::from(to.0)) }.done()
     }
 
-    /// As [`copy_from`](Self::copy_from), with fewer rights and, if its badge is 0, a badge.
-    /// Errors: as there, and `InvalidArgument` for a badge on a badged capability or another kind than endpoint and
+    /// As [`copy_from`](Self::copy_from), with fewer rights and, if the badge is 0, a badge.
+    /// Errors: as there, and `InvalidArgument` for a badge on a badged capability or on a kind other than endpoint and
     /// notification.
     pub fn mint_from(
         self,
@@ -188,55 +188,57 @@ impl Cap<CapNode> {
         unsafe { raw::call4(Operation::Mint, source.raw(), from, self.raw(), to, rights, badge) }.done()
     }
 
-    /// Moves a capability of the space `source` to an empty slot of this one.
+    /// Moves a capability of the CSpace `source` to an empty slot of this one.
     /// Errors: `SlotOccupied`, `NoSuchSlot`.
     pub fn move_from(self, to: CapAddress, source: Cap<CapNode>, from: CapAddress) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call2(Operation::Move, source.raw(), u64::from(from.0), self.raw(), u64::from(to.0)) }.done()
     }
 
-    /// Deletes the capability in a slot. The object goes with its last capability.
+    /// Deletes the capability in a slot; the last capability to an object deletes the object.
     pub fn delete_at(self, address: CapAddress) -> Result<Deleted, Error> {
         self.delete_located_at(Cap::new(CapAddress::NULL), address)
     }
 
-    /// The same, and tells where the memory is that became free. `kernel` needs the power `memory`.
+    /// As [`delete_at`](Self::delete_at), and also returns the address of the memory that became free. `kernel` needs
+    /// the power `memory`.
     /// Errors: `MissingRights`.
     #[inline(always)]
     pub fn delete_located_at(self, kernel: Cap<Kernel>, address: CapAddress) -> Result<Deleted, Error> {
-        // SAFETY: what is unmapped so can no longer be accessed, which ends the program if it tries.
+        // SAFETY: memory that this unmaps can no longer be accessed; an access ends the program.
         let answer =
             unsafe { raw::call1(Operation::Delete, self.raw(), u64::from(address.0), kernel.raw()) }.check()?;
         let freed = Freed { address: answer.words[0], size_bits: answer.words[1] as u32 };
         Ok(Deleted { freed: (answer.first != 0).then_some(freed) })
     }
 
-    /// Deletes everything derived from the capability in a slot, and answers how many capabilities that were.
+    /// Deletes everything derived from the capability in a slot, and returns the number of capabilities deleted.
     pub fn revoke_at(self, address: CapAddress) -> Result<u64, Error> {
         // SAFETY: as for `delete_at`.
         Ok(unsafe { raw::call0(Operation::Revoke, self.raw(), u64::from(address.0)) }.check()?.first)
     }
 
-    /// Deletes the capability in a slot, or as much of it as takes so many windows; `Unfinished` asks for the next
-    /// part.
+    /// Deletes the capability in a slot, or as much of it as is possible within `windows` preemption points. Fails with
+    /// `Unfinished` if there is more to delete; then call again.
     pub fn delete_part_at(self, address: CapAddress, windows: u64) -> Result<(), Error> {
         // SAFETY: as for `delete_at`.
         unsafe { raw::call1(Operation::DeletePart, self.raw(), u64::from(address.0), windows) }.done()
     }
 
-    /// Revokes the capability in a slot, or deletes as much of what is derived from it as takes so many windows;
-    /// `Unfinished` asks for the next part. Answers how many windows were passed.
+    /// Revokes the capability in a slot, or deletes as much of what is derived from it as is possible within `windows`
+    /// preemption points, and returns how many were passed. Fails with `Unfinished` if there is more to delete; then
+    /// call again.
     pub fn revoke_part_at(self, address: CapAddress, windows: u64) -> Result<u64, Error> {
         // SAFETY: as for `delete_at`.
         Ok(unsafe { raw::call1(Operation::RevokePart, self.raw(), u64::from(address.0), windows) }.check()?.words[0])
     }
 
-    /// What lies in a slot.
+    /// Returns a description of the capability in a slot.
     pub fn identify_at(self, address: CapAddress) -> Result<Identity, Error> {
         self.locate_at(Cap::new(CapAddress::NULL), address)
     }
 
-    /// The same, with the physical address of memory. `kernel` needs the power `memory`.
+    /// As [`identify_at`](Self::identify_at), with the physical address of memory. `kernel` needs the power `memory`.
     /// Errors: `MissingRights`.
     #[inline(always)]
     pub fn locate_at(self, kernel: Cap<Kernel>, address: CapAddress) -> Result<Identity, Error> {
@@ -260,7 +262,7 @@ impl Cap<CapNode> {
         unsafe { raw::call1(Operation::NodeInstall, self.raw(), u64::from(index), node.raw()) }.done()
     }
 
-    /// Takes the second-level node out of entry `index` of this root, to an empty slot of the own space.
+    /// Moves the second-level node out of entry `index` of this root, to an empty slot of the own CSpace.
     /// Errors: `SlotOccupied`, `NoSuchSlot`.
     pub fn remove_node(self, index: u32, destination: CapAddress) -> Result<Cap<CapNode>, Error> {
         // SAFETY: no memory of the program changes.

@@ -18,20 +18,21 @@ objects! {
     Doorbell;
 }
 
-/// What makes an interrupt line fire.
+/// Condition under which an interrupt line fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// As long as the line is high.
+    /// The line fires as long as it is high.
     Level,
-    /// When the line goes high.
+    /// The line fires when it goes high.
     Edge,
-    /// When the core is rung; whoever takes the signal acknowledges it by that. For lines that can be rung.
+    /// The line fires when the core is notified through it; receiving the signal acknowledges it. Only for doorbell
+    /// lines.
     Bell,
 }
 
 impl Cap<InterruptControl> {
     /// Makes the capability to an interrupt line, in an empty slot.
-    /// Errors: `InvalidInterrupt`, `InvalidArgument` (a line that cannot be rung, as a bell), `Busy` (it was made
+    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Bell`]), `Busy` (it was made
     /// before), `SlotOccupied`, `NoSuchSlot`.
     pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
         let flags = match trigger {
@@ -44,7 +45,7 @@ impl Cap<InterruptControl> {
         Ok(Cap::new(slot))
     }
 
-    /// Makes the capability to ring a core, which hears it on this interrupt line of its own, in an empty slot.
+    /// Makes a doorbell to a core, which listens to it on this interrupt line of its own, in an empty slot.
     /// Errors: `NoSuchCore`, `InvalidArgument` (no such line), `SlotOccupied`, `NoSuchSlot`.
     pub fn doorbell(self, core: u64, line: u64, slot: CapAddress) -> Result<Cap<Doorbell>, Error> {
         // SAFETY: no memory of the program changes.
@@ -54,7 +55,7 @@ impl Cap<InterruptControl> {
 }
 
 impl Cap<Doorbell> {
-    /// Interrupts the core. Rights: `WRITE`.
+    /// Notifies the core by an interrupt. Rights: `WRITE`.
     pub fn ring(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::Signal, self.raw(), 0) }.done()
@@ -62,40 +63,40 @@ impl Cap<Doorbell> {
 }
 
 impl Cap<Interrupt> {
-    /// Makes the interrupt signal a notification with the badge of this capability to it, and enables the line; with
-    /// `None`, unbinds it. Rights: `WRITE`, and `WRITE` on the notification. Errors: `AlreadyBound`.
+    /// Binds the interrupt to a notification, which it signals with the badge of the given capability, and enables the
+    /// line; with `None`, unbinds it. Rights: `WRITE`, and `WRITE` on the notification. Errors: `AlreadyBound`.
     pub fn bind(self, notification: Option<Cap<Notification>>) -> Result<(), Error> {
         let notification = notification.map_or(0, Cap::raw);
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::InterruptBind, self.raw(), notification) }.done()
     }
 
-    /// Lets the line's next interrupt in. For a [bell](Trigger::Bell) it does nothing. Rights: `WRITE`.
+    /// Lets the line's next interrupt in. Does nothing for a [doorbell](Trigger::Bell). Rights: `WRITE`.
     pub fn acknowledge(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::InterruptAcknowledge, self.raw(), 0) }.done()
     }
 }
 
-/// The machine, as a kernel sees it.
+/// The machine as its kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Cores that the device tree names.
+    /// Number of cores that the device tree names.
     pub cores: u64,
-    /// Which of them this is.
+    /// Number of this core.
     pub core: u64,
     /// Physical address of the device tree.
     pub device_tree: u64,
-    /// Its size in bytes.
+    /// Size of the device tree in bytes.
     pub device_tree_size: u64,
 }
 
-/// Bytes in one `KernelPrint`.
+/// Maximum number of bytes in one `KernelPrint`.
 const PRINT_BYTES: usize = 64;
 
 impl Cap<Kernel> {
-    /// Powers the machine off with an exit status; on a core that another has started, stops that core alone. Returns
-    /// only if that is refused. Rights: `WRITE`.
+    /// Powers the machine off with an exit status; on a core that another core has started, stops only that core.
+    /// Returns only on failure. Rights: `WRITE`.
     pub fn power_off(self, status: u8) -> Error {
         // SAFETY: no memory of the program changes.
         match unsafe { raw::call0(Operation::KernelPowerOff, self.raw(), u64::from(status)) }.done() {
@@ -116,20 +117,20 @@ impl Cap<Kernel> {
         Ok(())
     }
 
-    /// One of the kernel's statistics. Rights: `READ`.
+    /// Returns one of the kernel's statistics. Rights: `READ`.
     pub fn query(self, statistic: Statistic) -> Result<u64, Error> {
         // SAFETY: no memory of the program changes.
         Ok(unsafe { raw::call0(Operation::KernelQuery, self.raw(), statistic as u64) }.check()?.first)
     }
 
-    /// Lets all programs on this core read the processor's counters, or makes each attempt an exception. Rights:
-    /// `WRITE`.
+    /// Permits or forbids all programs on this core to read the processor's counters. If forbidden, reading one is an
+    /// exception. Rights: `WRITE`.
     pub fn let_count(self, readable: bool) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::KernelCounters, self.raw(), u64::from(readable)) }.done()
     }
 
-    /// What machine this is. Rights: `READ`.
+    /// Returns a description of the machine. Rights: `READ`.
     pub fn machine(self) -> Result<Machine, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::KernelMachine, self.raw(), 0) }.check()?;
@@ -137,16 +138,16 @@ impl Cap<Kernel> {
         Ok(Machine { cores: answer.first, core, device_tree, device_tree_size })
     }
 
-    /// Starts a core with the kernel whose image lies at one physical address, and its boot page at the other. Rights:
-    /// `WRITE`.
+    /// Starts a core with the kernel image at the physical address `image` and the boot page at the physical address
+    /// `boot`. Rights: `WRITE`.
     /// Errors: `NoSuchCore`, `CoreRunning`, `CoreRefused`.
     pub fn start_core(self, core: u64, image: u64, boot: u64) -> Result<(), Error> {
-        // SAFETY: what the other core does there is the contract between whoever has this capability and the kernel;
-        // memory of this program changes only if it is given to that core.
+        // SAFETY: the holder of this capability is responsible to the kernel for what the other core does; memory of
+        // this program changes only if it is given to that core.
         unsafe { raw::call2(Operation::KernelStartCore, self.raw(), core, image, boot) }.done()
     }
 
-    /// Whether a core is on, as the firmware says. Rights: `READ`.
+    /// Returns whether a core is on, according to the firmware. Rights: `READ`.
     /// Errors: `NoSuchCore`, `CoreRefused` (the firmware does not say).
     pub fn core_power(self, core: u64) -> Result<CorePower, Error> {
         // SAFETY: no memory of the program changes.
@@ -154,7 +155,8 @@ impl Cap<Kernel> {
         CorePower::from_code(answer.first).ok_or(Error::CoreRefused)
     }
 
-    /// How long interrupts were off on a path: an operation's number or one of [`stretch`]. Rights: `READ`.
+    /// Returns the lengths of the interrupts-off intervals on a path: an operation's number or one of [`stretch`].
+    /// Rights: `READ`.
     /// Errors: `Unsupported` (this kernel does not measure).
     pub fn stretches(self, path: u64) -> Result<Stretches, Error> {
         // SAFETY: no memory of the program changes.
@@ -163,19 +165,20 @@ impl Cap<Kernel> {
         Ok(Stretches { longest: answer.first, place, count, sum, squares })
     }
 
-    /// Forgets how long interrupts were off. Rights: `READ`. Errors: `Unsupported` (this kernel does not measure).
+    /// Resets the measurement of interrupts-off intervals. Rights: `READ`. Errors: `Unsupported` (this kernel does not
+    /// measure).
     pub fn forget_stretches(self) -> Result<(), Error> {
         self.stretches(stretch::RESET).map(|_| ())
     }
 
-    /// How many instructions were retired when the last timer interrupt entered the kernel. Rights: `READ`.
+    /// Returns the number of instructions retired when the last timer interrupt entered the kernel. Rights: `READ`.
     /// Errors: `Unsupported` (this kernel does not measure).
     pub fn timer_entry(self) -> Result<u64, Error> {
         Ok(self.stretches(stretch::TIMER)?.longest)
     }
 }
 
-/// Eight bytes of text as a word, the first in the lowest bits; what is missing is 0.
+/// Returns eight bytes of text as a word, the first in the lowest bits; missing bytes are 0.
 fn word(text: &[u8], index: usize) -> u64 {
     let mut bytes = [0; 8];
     let rest = text.get(index * 8..).unwrap_or(&[]);

@@ -1,5 +1,5 @@
-//! Capabilities that left their core, as one kernel sees them. For monitors: who has the kernel's capability answers
-//! for what the other cores do.
+//! Remote capabilities as one kernel sees them. For monitors: the holder of the kernel's capability is responsible for
+//! what the other cores do.
 
 use tench_abi::{CapAddress, Error, Kind, Operation, Rights};
 
@@ -8,41 +8,42 @@ use crate::device::Kernel;
 use crate::memory::{Frame, Untyped};
 use crate::raw;
 
-/// Who has an object.
+/// References to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holders {
-    /// Others than the capability asked about: capabilities (of one with a badge, those with this badge), mappings,
-    /// what was made of it.
+    /// Whether the object is referenced otherwise than by the named capability: by other capabilities (for a badged
+    /// one, those with the same badge), by mappings, or by objects made from it.
     pub others: bool,
-    /// The capability stands for copies on other cores.
+    /// Whether this is an exported capability: there are copies on other cores.
     pub exported: bool,
-    /// Somebody wanted to delete it, and was told that there are such copies.
+    /// Revoke requested: whether somebody tried to delete it and failed because of its copies on other cores.
     pub wanted: bool,
     /// The object belongs to another core.
     pub borrowed: bool,
-    /// Physical address of an endpoint or a notification, by which it is told from others; otherwise 0.
+    /// Physical address of an endpoint or a notification, which identifies it; otherwise 0.
     pub place: u64,
 }
 
 impl Cap<Kernel> {
-    /// Makes the capability in a slot the stand-in of copies on other cores. Rights: `WRITE`.
-    /// Errors: `WrongType`, `Lent` (there is one), `Busy` (something was made of it), `Borrowed`, `DeviceMemory`.
+    /// Marks the capability in a slot as exported, on behalf of its copies on other cores. Rights: `WRITE`.
+    /// Errors: `WrongType`, `Lent` (there is one already), `Busy` (something was made from it), `Borrowed`,
+    /// `DeviceMemory`.
     pub fn export(self, space: Cap<CapNode>, address: CapAddress) -> Result<(), Error> {
-        // SAFETY: no memory of the program changes; that others will write it is the contract of whoever has this
-        // capability.
+        // SAFETY: no memory of the program changes; the holder of this capability is responsible for what others will
+        // write there.
         unsafe { raw::call1(Operation::KernelExport, self.raw(), space.raw(), u64::from(address.0)) }.done()
     }
 
-    /// Makes it an ordinary capability again. Rights: `WRITE`. Errors: `NotExported`, `Busy` (part of it was borrowed
-    /// back).
+    /// Makes an exported capability an ordinary one again. Rights: `WRITE`. Errors: `NotExported`, `Busy` (part of it
+    /// was imported back).
     pub fn unexport(self, space: Cap<CapNode>, address: CapAddress) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call1(Operation::KernelUnexport, self.raw(), space.raw(), u64::from(address.0)) }.done()
     }
 
-    /// Makes the capability to a frame of another core's, of 2ⁿ bytes, in an empty slot of the own space. Rights:
-    /// `WRITE`.
-    /// Errors: `Overlap` (with memory of this kernel's), `Misaligned`, `InvalidArgument`, `SlotOccupied`, `NoSuchSlot`.
+    /// Makes the capability to a frame of another core, of 2ⁿ bytes (n = `size_bits`), in an empty slot of the own
+    /// CSpace. Rights: `WRITE`.
+    /// Errors: `Overlap` (with memory of this kernel), `Misaligned`, `InvalidArgument`, `SlotOccupied`, `NoSuchSlot`.
     pub fn import_frame(
         self,
         physical: u64,
@@ -54,7 +55,7 @@ impl Cap<Kernel> {
         Ok(Cap::new(slot))
     }
 
-    /// The same for untyped memory.
+    /// As [`import_frame`](Self::import_frame), for untyped memory with all rights.
     pub fn import_untyped(self, physical: u64, size_bits: u64, slot: CapAddress) -> Result<Cap<Untyped>, Error> {
         self.import(Kind::Untyped, physical, size_bits, Rights::all(), slot)?;
         Ok(Cap::new(slot))
@@ -62,12 +63,12 @@ impl Cap<Kernel> {
 
     fn import(self, kind: Kind, physical: u64, bits: u64, rights: Rights, slot: CapAddress) -> Result<(), Error> {
         let (kind, rights, slot) = (kind as u64, u64::from(rights.bits()), u64::from(slot.0));
-        // SAFETY: the kernel refuses memory that anybody has here; that it may be used is the contract of whoever has
-        // this capability.
+        // SAFETY: the kernel refuses memory that is in use here; the holder of this capability guarantees that the
+        // memory may be used.
         unsafe { raw::call5(Operation::KernelImport, self.raw(), kind, physical, bits, rights, 0, slot) }.done()
     }
 
-    /// Whether anybody else has what lies in a slot. Rights: `WRITE`.
+    /// Returns how the object in a slot is referenced. Rights: `WRITE`.
     pub fn holders(self, space: Cap<CapNode>, address: CapAddress) -> Result<Holders, Error> {
         // SAFETY: no memory of the program changes.
         let answer =

@@ -9,39 +9,39 @@ use crate::raw::{self, Answer};
 use crate::time::Instant;
 
 objects! {
-    /// A meeting point for messages.
+    /// A rendezvous point for messages.
     Endpoint;
-    /// Holds the caller whom a server has to answer.
+    /// The object that holds a caller to whom a server has to reply.
     Reply;
-    /// A word of bits that can be set without waiting and waited for.
+    /// A word of bits that can be set without waiting, and for which threads can wait.
     Notification;
 }
 
-/// How to wait: until when, and with which reply object. (As the system calls take it.)
+/// Options of a wait, as the system calls take them: a deadline and a reply object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// Of the tag: what counts of the following.
+    /// Flags of the tag that say which of the following fields are used.
     flags: u64,
     reply: u64,
     deadline: u64,
 }
 
 impl Wait {
-    /// For ever, with the bound reply object.
+    /// Waits for ever, with the bound reply object.
     pub const FOREVER: Wait = Wait { flags: 0, reply: 0, deadline: 0 };
 
-    /// Until a time; then the wait ends with `TimedOut`.
+    /// Waits until a time; then the wait ends with `TimedOut`.
     pub const fn until(deadline: Instant) -> Wait {
         Wait { flags: Tag::DEADLINE, reply: 0, deadline: deadline.ticks() }
     }
 
-    /// Waits until a time at which a server has something urgent to do: if a request comes before, and the deadline
-    /// passes while it is carried out, the server's own priority counts until it receives again.
+    /// Waits until a time at which a server has something urgent to do. If a request comes earlier and the deadline
+    /// passes while the server carries it out, the server's own priority counts until it receives again.
     pub const fn alarm(deadline: Instant) -> Wait {
         Wait { flags: Tag::DEADLINE | Tag::ALARM, reply: 0, deadline: deadline.ticks() }
     }
 
-    /// The same, with this reply object and not the bound one.
+    /// Returns this wait with `reply` in place of the bound reply object.
     pub const fn with_reply(self, reply: Cap<Reply>) -> Wait {
         Wait { flags: self.flags | Tag::REPLY, reply: reply.raw(), deadline: self.deadline }
     }
@@ -53,20 +53,20 @@ impl Wait {
     }
 }
 
-/// A system call that sends a message and waits for ever, with the bound reply object.
+/// Makes a system call that sends a message and waits for ever, with the bound reply object.
 #[inline(always)]
 fn send_plain(operation: Operation, cap: u64, message: &Message) -> Answer {
     message.stage();
     let [a, b, c, d, e, f, g, h] = *message.registers();
-    // SAFETY: a message changes only message areas and offered slots.
+    // SAFETY: a message changes only IPC buffers and offered slots.
     unsafe { raw::call8(operation, cap, message.tag().0, a, b, c, d, e, f, g, h) }
 }
 
-/// The same, and what comes goes to a place that exists. After an error its first words may be others.
+/// As [`send_plain`], but receives into `received`. After an error its first words may have changed.
 #[inline(always)]
 fn exchange(operation: Operation, cap: u64, message: &Message, received: &mut Received) -> Result<(), Error> {
     message.stage();
-    // SAFETY: a message changes only message areas and offered slots, and what is received goes where it is to go.
+    // SAFETY: a message changes only IPC buffers and offered slots, and the received words go to `received`.
     let (code, tag, badge) =
         unsafe { raw::exchange(operation, cap, message.tag().0, message.registers(), received.registers_mut()) };
     if code != 0 {
@@ -76,28 +76,28 @@ fn exchange(operation: Operation, cap: u64, message: &Message, received: &mut Re
     Ok(())
 }
 
-/// A system call that sends a message.
+/// Makes a system call that sends a message.
 #[inline(always)]
 fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer {
     if wait.is_forever() { send_plain(operation, cap, message) } else { send_with(operation, cap, message, wait) }
 }
 
-/// Makes the system call where the wait says something.
+/// Makes a system call that sends a message and has wait options.
 #[inline]
 fn send_with(operation: Operation, cap: u64, message: &Message, Wait { flags, reply, deadline }: Wait) -> Answer {
     message.stage();
     let tag = message.tag().with(flags).0;
     let [a, b, c, d, e, f, g, h] = *message.registers();
-    // SAFETY: a message changes only message areas and offered slots.
+    // SAFETY: a message changes only IPC buffers and offered slots.
     unsafe { raw::call8_with(operation, cap, tag, a, b, c, d, e, f, g, h, reply, deadline) }
 }
 
-/// A system call that only receives.
+/// Makes a system call that only receives.
 #[inline]
 fn receive(operation: Operation, cap: u64, wait: Wait) -> Answer {
     let Wait { flags, reply, deadline } = wait;
     if wait.is_forever() {
-        // SAFETY: a message changes only message areas and offered slots.
+        // SAFETY: a message changes only IPC buffers and offered slots.
         unsafe { raw::call0(operation, cap, 0) }
     } else {
         // SAFETY: as above.
@@ -117,7 +117,7 @@ macro_rules! short {
                 #[allow(clippy::too_many_arguments)]
                 pub fn $call(self, label: u64, $($word: u64),*) -> Result<Words, Error> {
                     let tag = Tag::new(label, $length).0;
-                    // SAFETY: a message changes only message areas and offered slots.
+                    // SAFETY: a message changes only IPC buffers and offered slots.
                     Ok(unsafe { raw::$call(Operation::Call, self.raw(), tag, $($word),*) }.check()?.into())
                 }
 
@@ -127,7 +127,7 @@ macro_rules! short {
                 #[allow(clippy::too_many_arguments)]
                 pub fn $reply_receive(self, label: u64, $($word: u64),*) -> Result<Words, Error> {
                     let tag = Tag::new(label, $length).0;
-                    // SAFETY: a message changes only message areas and offered slots.
+                    // SAFETY: a message changes only IPC buffers and offered slots.
                     Ok(unsafe { raw::$call(Operation::ReplyReceive, self.raw(), tag, $($word),*) }.check()?.into())
                 }
             )*
@@ -148,7 +148,8 @@ short! {
 }
 
 impl Cap<Endpoint> {
-    /// Calls with the first `length` (at most eight) words and with capabilities, where either is not known beforehand.
+    /// Calls with the first `length` (at most eight) words and with capabilities, for lengths and counts known only at
+    /// run time.
     /// Rights and errors as for [`call`](Self::call).
     #[inline(always)]
     pub fn call_short(
@@ -163,40 +164,40 @@ impl Cap<Endpoint> {
         }
         let tag = Tag::new(label, length.min(REGISTER_WORDS)).with_caps(caps.len()).0;
         let [a, b, c, d, e, f, g, h] = *words;
-        // SAFETY: a message changes only message areas and offered slots.
+        // SAFETY: a message changes only IPC buffers and offered slots.
         Ok(unsafe { raw::call8(Operation::Call, self.raw(), tag, a, b, c, d, e, f, g, h) }.check()?.into())
     }
 
     /// Sends a message and waits for the reply.
     /// Rights: `WRITE` and `CALL`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `Aborted`
-    /// (the endpoint, the reply object or the server is gone).
+    /// (the endpoint, the reply object or the server was deleted).
     #[inline]
     pub fn call(self, message: &Message) -> Result<Received, Error> {
         let answer = send_plain(Operation::Call, self.raw(), message).check()?;
         Ok(Received::take(&answer))
     }
 
-    /// As [`call`](Self::call), with a deadline; afterwards it ends with `TimedOut`.
+    /// As [`call`](Self::call), with wait options. Fails with `TimedOut` if the deadline passes.
     #[inline]
     pub fn call_with(self, message: &Message, wait: Wait) -> Result<Received, Error> {
         let answer = send(Operation::Call, self.raw(), message, wait).check()?;
         Ok(Received::take(&answer))
     }
 
-    /// As [`call`](Self::call), into a place that exists. After an error, its words are of no use.
+    /// As [`call`](Self::call), into an existing `received`. After an error, its words are undefined.
     #[inline]
     pub fn call_into(self, message: &Message, received: &mut Received) -> Result<(), Error> {
         exchange(Operation::Call, self.raw(), message, received)
     }
 
-    /// As [`call_with`](Self::call_with), into a place that exists. After an error it holds what it held.
+    /// As [`call_with`](Self::call_with), into an existing `received`, which an error leaves unchanged.
     #[inline(never)]
     pub fn call_into_with(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
         received.fill(&send(Operation::Call, self.raw(), message, wait).check()?);
         Ok(())
     }
 
-    /// Sends a message and waits until it is taken. No reply comes.
+    /// Sends a message and waits until it is received. There is no reply.
     /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `CallsOnly`, `MessageTooLong`, `NoMessageArea`,
     /// `TimedOut`, `Aborted`.
     #[inline]
@@ -204,7 +205,7 @@ impl Cap<Endpoint> {
         send(Operation::Send, self.raw(), message, wait).done()
     }
 
-    /// Sends a message if somebody waits to receive it. Errors: as [`send`](Self::send), and `WouldBlock`.
+    /// Sends a message if a receiver waits. Errors: as [`send`](Self::send), and `WouldBlock`.
     #[inline]
     pub fn try_send(self, message: &Message) -> Result<(), Error> {
         send(Operation::TrySend, self.raw(), message, Wait::FOREVER).done()
@@ -218,14 +219,14 @@ impl Cap<Endpoint> {
         Ok(Received::take(&answer))
     }
 
-    /// As [`receive`](Self::receive), into a place that is used again and again. After an error it holds what it held.
+    /// As [`receive`](Self::receive), into an existing `received`, which an error leaves unchanged.
     #[inline(never)]
     pub fn receive_into(self, wait: Wait, received: &mut Received) -> Result<(), Error> {
         received.fill(&receive(Operation::Receive, self.raw(), wait).check()?);
         Ok(())
     }
 
-    /// Takes a message or signal if there is one. Errors: as [`receive`](Self::receive), and `WouldBlock`.
+    /// Receives a message or signal if there is one. Errors: as [`receive`](Self::receive), and `WouldBlock`.
     #[inline]
     pub fn try_receive(self, wait: Wait) -> Result<Received, Error> {
         let answer = receive(Operation::TryReceive, self.raw(), wait).check()?;
@@ -238,7 +239,7 @@ impl Cap<Endpoint> {
         Ok(receive(Operation::Receive, self.raw(), Wait::FOREVER).check()?.into())
     }
 
-    /// Answers the caller that the reply object holds, if it holds one, and waits for the next message.
+    /// Replies to the caller that the reply object holds, if any, and waits for the next message.
     /// Rights: `READ`. Errors: those of [`receive`](Self::receive), `MessageTooLong`, `NoMessageArea`.
     #[inline(always)]
     pub fn reply_receive(self, message: &Message, wait: Wait) -> Result<Received, Error> {
@@ -246,8 +247,7 @@ impl Cap<Endpoint> {
         Ok(Received::take(&answer))
     }
 
-    /// As [`reply_receive`](Self::reply_receive), into a place that is used again and again. After an error, its words
-    /// are of no use.
+    /// As [`reply_receive`](Self::reply_receive), into an existing `received`. After an error, its words are undefined.
     #[inline(always)]
     pub fn reply_receive_into(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
         if !wait.is_forever() {
@@ -256,7 +256,7 @@ impl Cap<Endpoint> {
         exchange(Operation::ReplyReceive, self.raw(), message, received)
     }
 
-    /// What loops do less often is not repeated in each of them.
+    /// Out of line, so that the rarer case is not repeated in every server loop.
     #[inline(never)]
     fn reply_receive_with(self, message: &Message, wait: Wait, received: &mut Received) -> Result<(), Error> {
         received.fill(&send(Operation::ReplyReceive, self.raw(), message, wait).check()?);
@@ -264,11 +264,11 @@ impl Cap<Endpoint> {
     }
 }
 
-/// The reply object that is bound to the thread, wherever the kernel takes one.
+/// The reply object bound to the thread, wherever the kernel takes one.
 pub const BOUND_REPLY: Cap<Reply> = Cap::new(tench_abi::CapAddress::NULL);
 
 impl Cap<Reply> {
-    /// Answers the caller that this reply object holds ([`BOUND_REPLY`]: the thread's own).
+    /// Replies to the caller that this reply object holds ([`BOUND_REPLY`]: the thread's own).
     /// Rights: `WRITE`. Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoMessageArea`.
     #[inline]
     pub fn reply(self, message: &Message) -> Result<(), Error> {
@@ -277,7 +277,8 @@ impl Cap<Reply> {
 }
 
 impl Cap<Notification> {
-    /// Sets the bits of this capability's badge (bit 0 if it has none), and wakes whoever waits for them. Never waits.
+    /// Sets the bits of this capability's badge (bit 0 if the badge is 0), and wakes a thread that waits for them.
+    /// Never waits.
     /// Rights: `WRITE`.
     #[inline]
     pub fn signal(self) -> Result<(), Error> {
@@ -285,19 +286,19 @@ impl Cap<Notification> {
         unsafe { raw::call0(Operation::Signal, self.raw(), 0) }.done()
     }
 
-    /// Waits until a bit is set; takes all bits, which become 0. Rights: `READ`. Errors: `Aborted`.
+    /// Waits until a bit is set, and returns all bits, which become 0. Rights: `READ`. Errors: `Aborted`.
     #[inline]
     pub fn wait(self) -> Result<u64, Error> {
         Ok(receive(Operation::Receive, self.raw(), Wait::FOREVER).check()?.badge)
     }
 
-    /// As [`wait`](Self::wait), with a deadline; then it ends with `TimedOut`.
+    /// As [`wait`](Self::wait), with a deadline. Fails with `TimedOut` if it passes.
     #[inline]
     pub fn wait_until(self, deadline: Instant) -> Result<u64, Error> {
         Ok(receive(Operation::Receive, self.raw(), Wait::until(deadline)).check()?.badge)
     }
 
-    /// Takes the bits if one is set. Errors: `WouldBlock`.
+    /// Returns all bits, which become 0, if one is set. Errors: `WouldBlock`.
     #[inline]
     pub fn poll(self) -> Result<u64, Error> {
         Ok(receive(Operation::TryReceive, self.raw(), Wait::FOREVER).check()?.badge)

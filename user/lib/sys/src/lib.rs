@@ -1,28 +1,28 @@
-//! What a program needs to talk to the kernel, and nothing more: system calls, typed capabilities, messages, time.
+//! The interface between a program and the kernel, and nothing more: system calls, typed capabilities, messages, time.
 //!
 //! ```text
 //! raw        one stub per shape of system call; everything below goes through it
-//! cap        Cap<T>: a capability address with a type; spaces: copy, mint, move, delete, revoke, identify
+//! cap        Cap<T>: a capability address with a type; CSpaces: copy, mint, move, delete, revoke, identify
 //! memory     untyped memory, frames, page tables, mappings
 //! thread     threads and scheduling contexts
-//! account    what all threads of a process have in common
+//! account    what the threads of a process have in common
 //! ipc        endpoints, reply objects, notifications
 //! message    building messages, reading received ones; room: the words in them
 //! device     interrupts and the kernel itself
-//! block      the thread block, and through it the message area
+//! block      the thread block, and through it the IPC buffer
 //! time       the system counter
 //! ```
-//! A `Cap<T>` is a name, not an owner: copying it copies the address, dropping it deletes nothing. Whether the slot
-//! really holds what the type says is the kernel's business, which answers `WrongType` if not.
+//! A `Cap<T>` is a name, not an owner: copying it copies the address, dropping it deletes nothing. The kernel checks
+//! that the slot really holds a capability of the type; system calls fail with `WrongType` if not.
 //!
-//! On the host (for unit tests and `cargo check`) everything exists, and every system call answers
+//! On the host (for unit tests and `cargo check`) everything exists, and every system call fails with
 //! [`Error::UnknownOperation`].
 //!
 //! # What is `unsafe` here
 //!
 //! Moving capabilities around is safe: the kernel checks every argument, and a program that unmaps memory in use ends
-//! with a fault. What makes a thread run at an address that the caller chose is `unsafe`, because the caller has to
-//! know that code and stack are fit for it; so is everything that follows an address in the thread block.
+//! with a fault. Functions that make a thread run at an address that the caller chose are `unsafe`, because the caller
+//! has to know that code and stack are fit for it; so is everything that follows an address in the thread block.
 
 #![no_std]
 #![deny(missing_docs)]

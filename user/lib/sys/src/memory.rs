@@ -8,17 +8,17 @@ use crate::cap::{Cap, CapNode, OWN_SPACE, Object, objects};
 use crate::raw;
 
 objects! {
-    /// Memory that can become something else.
+    /// Memory that can be retyped into other objects.
     Untyped;
     /// Memory that can be mapped.
     Frame;
     /// A page table; one of level 0 is an address space.
     PageTable;
-    /// Up to 512 neighbouring entries of a page table that show one frame. Deleting it unmaps.
+    /// Up to 512 neighbouring entries of a page table that map one frame. Deleting it unmaps.
     Mapping;
 }
 
-/// Where in an untyped objects are made.
+/// Position of new objects in an untyped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Above everything made before.
@@ -27,29 +27,31 @@ pub enum Place {
     At(u64),
 }
 
-/// What the kernel keeps about an untyped.
+/// An untyped as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntypedInfo {
     /// Log2 of its size in bytes.
     pub size_bits: u32,
-    /// Bytes below the watermark.
+    /// Offset of the watermark in bytes.
     pub watermark: u64,
     /// Whether it is device memory.
     pub device: bool,
 }
 
-/// What was made directly of an untyped. An object counts once, whatever copies there are and whatever it contains.
+/// Objects made directly from an untyped. An object counts once, however many copies of its capability exist and
+/// whatever it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Children {
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Bytes in them.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 impl Cap<Untyped> {
     /// Makes `count` (1 to 256) objects side by side, with capabilities in as many empty slots of one node of `space`,
-    /// from `first` on. Answers the offset of the first object. The new objects are zero, unless this is device memory.
+    /// from `first` on. Returns the offset of the first object. The new objects are zeroed, unless this is device
+    /// memory.
     ///
     /// `size` is log2 of bytes for untyped memory and frames, log2 of slots for nodes, the level for page tables.
     /// Rights: `WRITE`. Errors: `OutOfMemory`, `Overlap`, `Misaligned`, `DeviceMemory`, `SlotOccupied`, `NoSuchSlot`,
@@ -74,14 +76,14 @@ impl Cap<Untyped> {
         Ok(answer.check()?.first)
     }
 
-    /// Makes one object at the watermark, with its capability in a slot of the own space. Otherwise as
+    /// Makes one object at the watermark, with its capability in a slot of the own CSpace. All else as
     /// [`retype_many`](Self::retype_many).
     pub fn retype<T: Object>(self, size: u64, slot: CapAddress) -> Result<Cap<T>, Error> {
         self.retype_many(T::KIND, size, 1, Place::Watermark, OWN_SPACE, slot)?;
         Ok(Cap::new(slot))
     }
 
-    /// The kernel's account of it. Rights: `READ`.
+    /// Returns a description of the untyped. Rights: `READ`.
     pub fn query(self) -> Result<UntypedInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::UntypedQuery, self.raw(), 0) }.check()?;
@@ -89,22 +91,23 @@ impl Cap<Untyped> {
         Ok(UntypedInfo { size_bits: answer.first as u32, watermark, device: flags & 1 != 0 })
     }
 
-    /// Divides it: this capability becomes one to the lower half, the one to the upper half goes to an empty slot of
-    /// the own space and is answered. What was made of it stays, and belongs to the half in which it lies.
-    /// Rights: `WRITE`. Errors: `Overlap` (something lies in both halves), `InvalidArgument` (too small to divide),
+    /// Splits the untyped: this capability becomes one to the lower half; the one to the upper half goes to an empty
+    /// slot of the own CSpace and is returned. Objects made from the untyped stay and belong to the half in which they
+    /// lie.
+    /// Rights: `WRITE`. Errors: `Overlap` (an object lies in both halves), `InvalidArgument` (too small to split),
     /// `SlotOccupied`, `NoSuchSlot`.
     pub fn split(self, slot: CapAddress) -> Result<Cap<Untyped>, Error> {
         self.split_to(OWN_SPACE, slot)?;
         Ok(Cap::new(slot))
     }
 
-    /// As [`split`](Self::split), with the slot in another space.
+    /// As [`split`](Self::split), with the slot in another CSpace.
     pub fn split_to(self, space: Cap<CapNode>, slot: CapAddress) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call1(Operation::UntypedSplit, self.raw(), space.raw(), u64::from(slot.0)) }.done()
     }
 
-    /// What was made directly of it, as the kernel counts it. Rights: `READ`.
+    /// Returns the number of objects made directly from the untyped, and their size. Rights: `READ`.
     /// Errors: `Aborted` (it was deleted, moved or split while it was counted).
     pub fn children(self) -> Result<Children, Error> {
         // SAFETY: no memory of the program changes.
@@ -116,7 +119,7 @@ impl Cap<Untyped> {
 
 impl Cap<Frame> {
     /// Maps the part of the frame from `offset` on into `count` neighbouring entries of `table`, from `first` on. The
-    /// mapping's capability goes to an empty slot. A table of level 3, 2, 1 takes pages of 4 KiB, 2 MiB, 1 GiB.
+    /// mapping's capability goes to an empty slot. A table of level 3, 2, 1 maps pages of 4 KiB, 2 MiB, 1 GiB.
     /// Rights: `READ`, and `WRITE`, `EXECUTE` as the flags ask.
     /// Errors: `AlreadyMapped`, `Misaligned`, `SlotOccupied`, `NoSuchSlot`, `InvalidArgument`.
     pub fn map(
@@ -136,7 +139,7 @@ impl Cap<Frame> {
     }
 }
 
-/// What a mapping shows.
+/// A mapping as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingInfo {
     /// First entry of its table.
@@ -150,13 +153,13 @@ pub struct MappingInfo {
 }
 
 impl Cap<Mapping> {
-    /// Gives the entries other rights, at most those that the mapping was made with.
+    /// Changes the rights of the entries, at most to those with which the mapping was made.
     pub fn protect(self, flags: MapFlags) -> Result<(), Error> {
         // SAFETY: a forbidden access ends the program with a fault.
         unsafe { raw::call0(Operation::MappingProtect, self.raw(), flags.bits()) }.done()
     }
 
-    /// What it shows.
+    /// Returns a description of the mapping.
     pub fn query(self) -> Result<MappingInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::MappingQuery, self.raw(), 0) }.check()?;
@@ -171,16 +174,16 @@ impl Cap<Mapping> {
 }
 
 impl Cap<PageTable> {
-    /// Hangs this table into an entry of `parent`, which is one level up. Rights: `WRITE`.
+    /// Installs this table in an entry of `parent`, which is one level up. Rights: `WRITE`.
     /// Errors: `AlreadyMapped` (the entry or this table), `InvalidArgument`.
     pub fn hang(self, parent: Cap<PageTable>, entry: u64) -> Result<(), Error> {
-        // SAFETY: the kernel hangs tables only where nothing is.
+        // SAFETY: the kernel installs tables only in empty entries.
         unsafe { raw::call1(Operation::PageTableMap, self.raw(), parent.raw(), entry) }.done()
     }
 
-    /// Takes this table out of its parent. Rights: `WRITE`. Errors: `NotMapped`.
+    /// Removes this table from its parent. Rights: `WRITE`. Errors: `NotMapped`.
     pub fn unhang(self) -> Result<(), Error> {
-        // SAFETY: what is unmapped so can no longer be accessed, which ends the program if it tries.
+        // SAFETY: memory that this unmaps can no longer be accessed; an access ends the program.
         unsafe { raw::call0(Operation::PageTableUnmap, self.raw(), 0) }.done()
     }
 }

@@ -1,8 +1,8 @@
 //! Messages: building one to send, and reading a received one.
 //!
-//! [`Message`] and [`Received`] hold up to 64 words and 4 capabilities; only the words in use are ever touched, and the
-//! first eight, which travel in registers whether they are in use or not. For messages of up to eight words there are
-//! the shorter `call0` to `call8` of an endpoint, which answer [`Words`].
+//! [`Message`] and [`Received`] hold up to 64 words and 4 capabilities. Only the words in use are accessed, and the
+//! first eight, which always travel in registers. For messages of up to eight words an endpoint has the shorter `call0`
+//! to `call8`, which return [`Words`].
 
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::{CapAddress, Tag};
@@ -14,29 +14,29 @@ use crate::room::Room;
 
 /// A message to send.
 ///
-/// Too many words or capabilities are no error here: sending such a message is refused with `MessageTooLong`.
+/// Adding too many words or capabilities is no error here: sending such a message fails with `MessageTooLong`.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Label, length and number of capabilities, as they travel.
+    /// Label, length and number of capabilities, as the kernel takes them.
     tag: Tag,
     words: Room,
     caps: [u32; MAX_CAPS],
 }
 
 impl Message {
-    /// A message without words. Of the label, 48 bits travel.
+    /// Returns a message without words. The label is cut to 48 bits.
     #[inline]
     pub const fn new(label: u64) -> Message {
         Message { tag: Tag::new(label, 0), words: Room::new(), caps: [0; MAX_CAPS] }
     }
 
-    /// Begins anew, as a message without words: what it was before is forgotten without being written over.
+    /// Resets this to a message without words. The old contents are dropped without being overwritten.
     #[inline(always)]
     pub const fn restart(&mut self, label: u64) {
         self.tag = Tag::new(label, 0);
     }
 
-    /// A message with these words.
+    /// Returns a message with these words.
     #[inline]
     pub fn with_words(label: u64, words: &[u64]) -> Message {
         let mut message = Message::new(label);
@@ -52,10 +52,11 @@ impl Message {
         self
     }
 
-    /// Counts words that were appended.
+    /// Adds to the length the number of words that were appended.
     #[inline(always)]
     fn lengthen(&mut self, words: usize) {
-        // One more than fits is remembered, so that the kernel refuses the message. Fewer never touch the bits above.
+        // The length stops at one more than fits, so that the kernel refuses the message and the bits above stay as
+        // they are.
         let length = self.length();
         self.tag.0 += ((length + words).min(MAX_WORDS + 1) - length) as u64;
     }
@@ -69,8 +70,7 @@ impl Message {
         self
     }
 
-    /// Appends text: a word with its length in bytes, and then its bytes, eight to a word, the first in the lowest
-    /// bits.
+    /// Appends text: a word with its length in bytes, then its bytes, eight to a word, the first in the lowest bits.
     pub fn push_text(&mut self, text: &[u8]) -> &mut Message {
         self.push(text.len() as u64);
         let words = self.words.write_bytes(self.length(), text);
@@ -78,13 +78,13 @@ impl Message {
         self
     }
 
-    /// Sends a copy of a capability along.
+    /// Attaches a copy of a capability.
     #[inline]
     pub fn copy_cap(&mut self, cap: impl Into<CapAddress>) -> &mut Message {
         self.push_cap(cap.into().0)
     }
 
-    /// Sends a capability along; it leaves its slot when the message is received.
+    /// Attaches a capability, which leaves its slot when the message is received.
     #[inline]
     pub fn move_cap(&mut self, cap: impl Into<CapAddress>) -> &mut Message {
         self.push_cap(cap.into().0 | MessageArea::MOVE)
@@ -100,36 +100,36 @@ impl Message {
         self
     }
 
-    /// What the message is about.
+    /// Returns the label: the subject of the message.
     pub const fn label(&self) -> u64 {
         self.tag.label()
     }
 
-    /// Words so far.
+    /// Returns the number of words so far.
     #[inline(always)]
     pub const fn length(&self) -> usize {
         self.tag.length()
     }
 
-    /// The tag that describes it.
+    /// Returns the message's tag.
     #[inline]
     pub const fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// The words that travel in registers.
+    /// Returns the words that travel in registers.
     #[inline(always)]
     pub(crate) const fn registers(&self) -> &[u64; REGISTER_WORDS] {
         self.words.registers()
     }
 
-    /// All words, or as many as fit.
+    /// Returns all words that fit into a message.
     pub(crate) fn words(&self) -> &[u64] {
         // SAFETY: `push` and `push_text` have written all words below the length.
         unsafe { self.words.first(self.length().min(MAX_WORDS)) }
     }
 
-    /// Puts what does not travel in registers where the kernel looks for it.
+    /// Puts everything that does not travel in registers into the IPC buffer.
     #[inline]
     pub(crate) fn stage(&self) {
         if !self.tag.is_in_registers() {
@@ -148,34 +148,34 @@ impl Message {
     }
 }
 
-/// A capability that a message carries along: a copy, or the capability itself.
+/// A capability attached to a message: a copy, or the capability itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried(u32);
 
 impl Carried {
-    /// A copy.
+    /// Returns a capability to be copied.
     pub const fn copy(cap: CapAddress) -> Carried {
         Carried(cap.0)
     }
 
-    /// It leaves its slot when the message is received.
+    /// Returns a capability to be moved, which leaves its slot when the message is received.
     pub const fn moved(cap: CapAddress) -> Carried {
         Carried(cap.0 | MessageArea::MOVE)
     }
 }
 
 impl Message {
-    /// Sends a capability along.
+    /// Attaches a capability.
     #[inline]
     pub fn carry(&mut self, cap: Carried) -> &mut Message {
         self.push_cap(cap.0)
     }
 }
 
-/// Puts capabilities where the kernel looks for them when a message is sent.
+/// Puts the capabilities of a message to be sent into the IPC buffer.
 #[inline]
 pub(crate) fn stage_caps(caps: &[Carried]) {
-    // They are as they travel, a number each.
+    // They are stored in the form in which the kernel takes them, a number each.
     let mut numbers = [0; MAX_CAPS];
     numbers.iter_mut().zip(caps).for_each(|(number, cap)| *number = cap.0);
     block::write_caps(&numbers[..caps.len().min(MAX_CAPS)]);
@@ -184,16 +184,16 @@ pub(crate) fn stage_caps(caps: &[Carried]) {
 /// A received message of at most eight words, or the first eight of a longer one.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
-    /// What describes it.
+    /// The message's tag.
     pub tag: Tag,
-    /// Who sent it: the badge of the capability that was used.
+    /// Badge of the capability with which the message was sent.
     pub badge: u64,
     /// The words; those beyond the length are 0.
     pub words: [u64; REGISTER_WORDS],
 }
 
 impl Words {
-    /// What the message is about.
+    /// Returns the label: the subject of the message.
     #[inline]
     pub const fn label(&self) -> u64 {
         self.tag.label()
@@ -201,7 +201,8 @@ impl Words {
 }
 
 impl Words {
-    /// Where the capabilities that came along lie now. Asked once, before the next message is received.
+    /// Returns the slots of the capabilities received with the message. Call it once, before receiving the next
+    /// message.
     #[inline]
     pub fn take_caps(&self) -> [CapAddress; MAX_CAPS] {
         if self.tag.caps() > 0 { block::take_slots(self.tag.caps()) } else { [CapAddress::NULL; MAX_CAPS] }
@@ -225,13 +226,13 @@ pub struct Received {
 }
 
 impl Received {
-    /// Room for a message: one without words, until something is received into it.
+    /// Returns an empty buffer for a message: one without words, until something is received into it.
     #[inline]
     pub const fn new() -> Received {
         Received { tag: Tag::new(0, 0), badge: 0, words: Room::new(), caps: [CapAddress::NULL; MAX_CAPS] }
     }
 
-    /// Takes a message out of registers and message area.
+    /// Returns the message in the registers and the IPC buffer.
     #[inline]
     pub(crate) fn take(answer: &Answer) -> Received {
         let mut received = Received::new();
@@ -239,26 +240,26 @@ impl Received {
         received
     }
 
-    /// The same, in the place of the message that was here. Only what the new one has is written.
+    /// Replaces this message by the one in the registers and the IPC buffer, writing only what the new message has.
     #[inline]
     pub(crate) fn fill(&mut self, answer: &Answer) {
         *self.registers_mut() = answer.words;
         self.complete(answer.tag(), answer.badge);
     }
 
-    /// Where the words go that travel in registers.
+    /// Returns the buffer of the words that travel in registers.
     #[inline(always)]
     pub(crate) const fn registers_mut(&mut self) -> &mut [u64; REGISTER_WORDS] {
         self.words.registers_mut()
     }
 
-    /// Takes what did not travel in registers, when the words that did are here.
+    /// Completes a message whose register words are here with everything that did not travel in registers.
     #[inline(always)]
     pub(crate) fn complete(&mut self, tag: Tag, badge: u64) {
         if !tag.is_in_registers() {
             self.complete_rest(tag);
         }
-        // Last, because it says which words have been written. There are never more than there is room for.
+        // Set last, because the tag says which words have been written. There are never more than fit.
         (self.tag, self.badge) = (tag, badge);
     }
 
@@ -273,66 +274,66 @@ impl Received {
         }
     }
 
-    /// A message as it would arrive if it were sent, with the capabilities where they are. For tests of protocols, and
-    /// for ways of sending that are not the kernel's.
+    /// Returns a message as it would be received if it were sent, with the capabilities in their old slots. For tests
+    /// of protocols, and for ways of sending that do not use the kernel.
     pub fn from_message(message: &Message, badge: u64) -> Received {
         let caps = message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE));
         let tag = Tag(message.tag().0 & !0xff | message.length().min(MAX_WORDS) as u64);
         Received { tag, badge, words: message.words.clone(), caps }
     }
 
-    /// What describes it.
+    /// Returns the message's tag.
     #[inline]
     pub const fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// What the message is about.
+    /// Returns the label: the subject of the message.
     #[inline]
     pub const fn label(&self) -> u64 {
         self.tag.label()
     }
 
-    /// Who sent it: the badge of the capability that was used. Of a signal, its word.
+    /// Returns the badge of the capability with which the message was sent; for a signal, its word.
     #[inline]
     pub const fn badge(&self) -> u64 {
         self.badge
     }
 
-    /// Whether this is the word of the bound notification and not a message.
+    /// Returns whether this is the word of the bound notification and not a message.
     #[inline]
     pub const fn is_notification(&self) -> bool {
         self.tag.is_notification()
     }
 
-    /// Whether the kernel wrote this message on behalf of a thread that faulted.
+    /// Returns whether the kernel wrote this message on behalf of a thread that faulted.
     #[inline]
     pub const fn is_fault(&self) -> bool {
         self.tag.is_kernel()
     }
 
-    /// The words.
+    /// Returns the words.
     #[inline]
     pub fn words(&self) -> &[u64] {
-        // SAFETY: a tag with a length is set by `complete`, before which the first eight words and all below the length
-        // were written, and by `from_message`, which copies a message of which all words below the length are written.
-        // Both see to it that there are so many.
+        // SAFETY: `complete` sets a tag with a length after the first eight words and all below the length were
+        // written; `from_message` sets it for a copy of a message whose words below the length are all written. Both
+        // limit the length to the words that exist.
         unsafe { self.words.first(self.tag.length()) }
     }
 
-    /// Word `index`, or 0 if the message is shorter.
+    /// Returns word `index`, or 0 if the message is shorter.
     #[inline]
     pub fn word(&self, index: usize) -> u64 {
         self.words().get(index).copied().unwrap_or(0)
     }
 
-    /// Where the capabilities that came along lie now.
+    /// Returns the slots of the capabilities received with the message.
     #[inline]
     pub fn caps(&self) -> &[CapAddress] {
         &self.caps[..self.tag.caps().min(MAX_CAPS)]
     }
 
-    /// Reads the words one after another.
+    /// Returns a reader of the words.
     #[inline]
     pub fn reader(&self) -> Reader<'_> {
         Reader::new(self.words())
@@ -349,7 +350,7 @@ impl Default for Received {
 mod tests {
     use super::*;
 
-    /// What a receiver would make of a message of at most eight words.
+    /// Returns a message of at most eight words as its receiver would see it.
     fn arrive(message: &Message) -> Received {
         let tag = message.tag();
         Received::take(&Answer { code: 0, first: tag.0, words: *message.registers(), badge: 7 })

@@ -1,12 +1,12 @@
 //! System calls as they are: one stub for each number of registers to load.
 //!
-//! A stub loads what it is given and nothing else. A message of `n` words is sent by the stub with `n` words; registers
-//! beyond them hold whatever they held, which is no leak, because the kernel transfers as many words as the tag says
-//! and clears the rest. All stubs answer all registers; what the caller does not look at costs nothing.
+//! A stub loads only its arguments. The stub with `n` words sends a message of `n` words; the registers beyond keep
+//! what they held, which is no leak, because the kernel transfers as many words as the tag says and clears the rest.
+//! All stubs return all registers; those that the caller ignores cost nothing.
 
 use tench_abi::{Error, Operation, Tag};
 
-/// What a system call left in the registers.
+/// Registers after a system call.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// `x0`: 0, or an error's code.
@@ -20,33 +20,33 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer, or why the call was refused.
+    /// Returns the registers, or the error with which the call failed.
     #[inline(always)]
     pub fn check(self) -> Result<Answer, Error> {
         if self.code == 0 { Ok(self) } else { Err(error(self.code)) }
     }
 
-    /// The first result as a tag.
+    /// Returns the first result as a tag.
     #[inline(always)]
     pub const fn tag(&self) -> Tag {
         Tag(self.first)
     }
 
-    /// Success or not, where there are no results.
+    /// Returns success or the error, for calls without results.
     #[inline(always)]
     pub fn done(self) -> Result<(), Error> {
         if self.code == 0 { Ok(()) } else { Err(error(self.code)) }
     }
 }
 
-/// The error with this code. A code that this library does not know comes from a newer kernel and is answered as
+/// Returns the error with this code. A code unknown to this library comes from a newer kernel and becomes
 /// [`Error::UnknownOperation`]: an interface that the two do not share.
 #[inline]
 pub(crate) fn error(code: u64) -> Error {
     Error::from_code(code).unwrap_or(Error::UnknownOperation)
 }
 
-/// Defines a stub: which registers it loads, and which it only reads afterwards.
+/// Defines a stub by the registers that it loads and those that it only reads afterwards.
 macro_rules! stub {
     (
         $(#[$doc:meta])*
@@ -71,8 +71,8 @@ macro_rules! stub {
             {
                 let (mut code, mut first, mut badge) = (cap, first, operation as u64);
                 $(let $free: u64;)*
-                // SAFETY: the registers are declared as the kernel treats them (head of `tench_abi`): results, or
-                // clobbered, or preserved. Memory counts as changed. The caller answers for the operation.
+                // SAFETY: the registers are declared as the kernel treats them (see `tench_abi`): results, clobbered,
+                // or preserved. Memory counts as changed. The caller is responsible for the operation.
                 unsafe {
                     core::arch::asm!(
                         "svc #1",
@@ -101,64 +101,64 @@ macro_rules! stub {
 }
 
 stub! {
-    /// `x0`, `x1` only.
+    /// System call with `x0` and `x1` only.
     call0 in ()
     out (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7", g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and one word.
+    /// System call with `x0`, `x1` and one word.
     call1 in (a "x2")
     out (b "x3", c "x4", d "x5", e "x6", f "x7", g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and two words.
+    /// System call with `x0`, `x1` and two words.
     call2 in (a "x2", b "x3")
     out (c "x4", d "x5", e "x6", f "x7", g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and three words.
+    /// System call with `x0`, `x1` and three words.
     call3 in (a "x2", b "x3", c "x4")
     out (d "x5", e "x6", f "x7", g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and four words.
+    /// System call with `x0`, `x1` and four words.
     call4 in (a "x2", b "x3", c "x4", d "x5")
     out (e "x6", f "x7", g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and five words.
+    /// System call with `x0`, `x1` and five words.
     call5 in (a "x2", b "x3", c "x4", d "x5", e "x6")
     out (f "x7", g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and six words.
+    /// System call with `x0`, `x1` and six words.
     call6 in (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7")
     out (g "x8", h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and seven words.
+    /// System call with `x0`, `x1` and seven words.
     call7 in (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7", g "x8")
     out (h "x9") options () clobber ("x11", "x12")
 }
 stub! {
-    /// `x0`, `x1` and all eight words.
+    /// System call with `x0`, `x1` and all eight words.
     call8 in (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7", g "x8", h "x9")
     out () options () clobber ("x11", "x12")
 }
 stub! {
-    /// No words; a reply object in `x11` and a deadline in `x12`.
+    /// System call without words; a reply object in `x11` and a deadline in `x12`.
     call0_with in ()
     out (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7", g "x8", h "x9")
     options (reply "x11", deadline "x12") clobber ()
 }
 stub! {
-    /// All eight words; a reply object in `x11` and a deadline in `x12`.
+    /// System call with all eight words; a reply object in `x11` and a deadline in `x12`.
     call8_with in (a "x2", b "x3", c "x4", d "x5", e "x6", f "x7", g "x8", h "x9")
     out () options (reply "x11", deadline "x12") clobber ()
 }
 
-/// All eight words, out of memory and into memory: two are loaded and stored at a time. Answers `x0`, `x1` and `x10`.
-/// After an error the words received are those that the registers hold.
+/// System call that loads all eight words from memory and stores them to memory, two at a time. Returns `x0`, `x1` and
+/// `x10`. After an error the received words are whatever the registers hold.
 ///
 /// # Safety
 /// As for the other stubs.
@@ -174,8 +174,8 @@ pub unsafe fn exchange(
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
     {
         let (mut code, mut first, mut badge) = (cap, tag, operation as u64);
-        // SAFETY: the registers are declared as the kernel treats them, as in `stub`. What is loaded is readable, where
-        // it is stored writable, and both pointers are in registers that are not written before they are used.
+        // SAFETY: the registers are declared as the kernel treats them, as in `stub`. `sent` is readable, `received` is
+        // writable, and both pointers are in registers that are not written before they are used.
         unsafe {
             core::arch::asm!(
                 "ldp x2, x3, [{sent}]",
@@ -217,10 +217,10 @@ pub unsafe fn exchange(
     (Error::UnknownOperation as u64, 0, 0)
 }
 
-/// A system call in which every register is the caller's choice: for tests that throw anything at the kernel.
+/// System call with arbitrary registers, for tests that fuzz the kernel.
 ///
 /// # Safety
-/// As for the other stubs, and whatever the arguments name must be the caller's to lose.
+/// As for the other stubs, and the caller must be ready to lose whatever the arguments name.
 pub unsafe fn anything(operation: u64, x: &[u64; 13]) -> [u64; 19] {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
     {

@@ -2,19 +2,19 @@
 
 use crate::room::bytes;
 
-/// Reads the words of a message one after another. What is missing is `None`.
+/// A reader of the words of a message, one after another. Its methods return `None` at the end.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     words: &'a [u64],
 }
 
 impl<'a> Reader<'a> {
-    /// Reads these words.
+    /// Returns a reader of these words.
     pub const fn new(words: &'a [u64]) -> Reader<'a> {
         Reader { words }
     }
 
-    /// The next word.
+    /// Returns the next word.
     #[inline]
     pub fn word(&mut self) -> Option<u64> {
         let (first, rest) = self.words.split_first()?;
@@ -22,32 +22,32 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// The next text, as [`Message::push_text`](crate::Message::push_text) writes it.
+    /// Returns the next text, as [`Message::push_text`](crate::Message::push_text) writes it.
     #[inline(always)]
     pub fn text(&mut self) -> Option<&'a [u8]> {
         self.packed(usize::MAX).map(|(text, _)| text)
     }
 
-    /// The next text, if it is UTF-8 of at most `max` bytes.
+    /// Returns the next text, if it is UTF-8 of at most `max` bytes.
     #[inline(always)]
     pub fn str(&mut self, max: usize) -> Option<&'a str> {
         let (text, words) = self.packed(max)?;
-        // No loop for short ones: it would cost more than it does.
+        // Short texts are checked without a loop, which would cost more than the check.
         let all = match words {
             [] => 0,
             [one] => *one,
             [one, other] => one | other,
             several => several.iter().fold(0, |all, word| all | word),
         };
-        // Bytes beyond the text may be anything; then it is looked at byte by byte.
+        // Bytes beyond the text may have any value; then each byte of the text is checked.
         if all & 0x8080_8080_8080_8080 != 0 && !is_utf_8(text) {
             return None;
         }
-        // SAFETY: it was looked at, or all bytes are below 128: they are ASCII, and so UTF-8.
+        // SAFETY: the text was checked, or all its bytes are below 128, that is, ASCII and so UTF-8.
         Some(unsafe { core::str::from_utf8_unchecked(text) })
     }
 
-    /// The next text of at most `max` bytes, and the words in which it is.
+    /// Returns the next text of at most `max` bytes, and the words that hold it.
     #[inline(always)]
     fn packed(&mut self, max: usize) -> Option<(&'a [u8], &'a [u64])> {
         let (length, rest) = self.words.split_first()?;
@@ -61,13 +61,13 @@ impl<'a> Reader<'a> {
         Some((unsafe { bytes(words).get_unchecked(..length) }, words))
     }
 
-    /// The words that were not read yet.
+    /// Returns the words not read yet.
     pub const fn rest(&self) -> &'a [u64] {
         self.words
     }
 }
 
-/// Whether bytes are text. Kept out of the way of those that are ASCII.
+/// Returns whether bytes are UTF-8. Out of line, away from the path for ASCII.
 #[cold]
 #[inline(never)]
 fn is_utf_8(bytes: &[u8]) -> bool {

@@ -1,16 +1,16 @@
-//! Room for the words of a message, of which only those in use are ever written.
+//! Storage for the words of a message, of which only those in use are written.
 
 use core::mem::MaybeUninit;
 
 use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
 
-/// Words of which the first eight, which travel in registers, are always numbers, and the others only once they are
-/// written.
+/// Words of a message. The first eight, which travel in registers, are always initialised, the others only once they
+/// are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Room([MaybeUninit<u64>; MAX_WORDS]);
 
 impl Room {
-    /// Zeros where registers are.
+    /// Returns storage whose register words are 0.
     #[inline(always)]
     pub(crate) const fn new() -> Room {
         let mut words = [MaybeUninit::uninit(); MAX_WORDS];
@@ -19,7 +19,7 @@ impl Room {
         Room(words)
     }
 
-    /// Writes a word, if there is such.
+    /// Writes a word, if the index exists.
     #[inline(always)]
     pub(crate) fn write(&mut self, index: usize, word: u64) {
         if let Some(place) = self.0.get_mut(index) {
@@ -27,66 +27,66 @@ impl Room {
         }
     }
 
-    /// Writes bytes from a word on, as many as there is room for. Answers how many words there should be.
+    /// Writes bytes from a word on, as many as fit. Returns how many words all of them would take.
     #[inline(always)]
     pub(crate) fn write_bytes(&mut self, start: usize, bytes: &[u8]) -> usize {
         put(self.0.get_mut(start..).unwrap_or_default(), bytes)
     }
 
-    /// The words that travel in registers.
+    /// Returns the words that travel in registers.
     #[inline(always)]
     pub(crate) const fn registers(&self) -> &[u64; REGISTER_WORDS] {
         let registers: *const [u64; REGISTER_WORDS] = self.0.as_ptr().cast();
-        // SAFETY: there are more words than registers, and the first ones are always numbers.
+        // SAFETY: there are more words than registers, and the first eight are always initialised.
         unsafe { &*registers }
     }
 
-    /// The same, to replace them.
+    /// Returns the words that travel in registers, mutably.
     #[inline(always)]
     pub(crate) const fn registers_mut(&mut self) -> &mut [u64; REGISTER_WORDS] {
         let registers: *mut [u64; REGISTER_WORDS] = self.0.as_mut_ptr().cast();
-        // SAFETY: as above, and what is written is numbers again.
+        // SAFETY: as above, and only initialised words are written.
         unsafe { &mut *registers }
     }
 
-    /// The words beyond registers of a message of `length` words, to write all of them.
+    /// Returns the words of a message of `length` words beyond the registers, all of which the caller writes.
     #[inline(always)]
     pub(crate) fn beyond_registers(&mut self, length: usize) -> &mut [MaybeUninit<u64>] {
         self.0.get_mut(REGISTER_WORDS..length.min(MAX_WORDS)).unwrap_or_default()
     }
 
-    /// The first `count` words, which are not more than there are.
+    /// Returns the first `count` words.
     ///
     /// # Safety
-    /// There are so many, and all of them have been written.
+    /// At least `count` words must exist, and all of them must have been written.
     #[inline(always)]
     pub(crate) unsafe fn first(&self, count: usize) -> &[u64] {
-        // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and the caller says the rest.
+        // SAFETY: `MaybeUninit<u64>` has the layout of `u64`; the caller guarantees the rest.
         unsafe { core::slice::from_raw_parts(self.0.as_ptr().cast(), count) }
     }
 }
 
-/// The bytes of words, those in the lowest bits first.
+/// Returns the bytes of words, those in the lowest bits first.
 pub(crate) const fn bytes(words: &[u64]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little"), "messages are little-endian") };
     // SAFETY: any eight bytes of a `u64` are eight `u8`, which need no alignment.
     unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
-/// Puts bytes into words, eight to a word, the first in the lowest bits; what is left of the last word becomes 0. As
-/// many as there is room for. Answers how many words there should be.
+/// Packs bytes into words, as many as fit, eight to a word, the first in the lowest bits; the rest of the last word
+/// becomes 0. Returns how many words all of them would take.
 #[inline(always)]
 pub fn put_bytes(words: &mut [u64], bytes: &[u8]) -> usize {
-    // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and `put` writes nothing but numbers.
+    // SAFETY: `MaybeUninit<u64>` has the layout of `u64`, and `put` writes only initialised words.
     let words = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) };
     put(words, bytes)
 }
 
-/// Bytes that [`put_short`] puts into words at most.
+/// Maximum number of bytes that [`put_short`] packs.
 pub const SHORT_BYTES: usize = 24;
 
-/// As [`put_bytes`], without a call, for at most `max` bytes, which is a constant of at most [`SHORT_BYTES`]. The words
-/// behind them, as far as there could have been more, become 0.
+/// As [`put_bytes`], inlined, for at most `max` bytes, which must be a constant of at most [`SHORT_BYTES`]. The words
+/// after the bytes, up to the maximum, become 0.
 #[inline(always)]
 pub fn put_short(words: &mut [u64], bytes: &[u8], max: usize) -> usize {
     for (index, word) in words.iter_mut().take(max.div_ceil(8)).enumerate() {
@@ -95,7 +95,7 @@ pub fn put_short(words: &mut [u64], bytes: &[u8], max: usize) -> usize {
     bytes.len().div_ceil(8)
 }
 
-/// Up to eight bytes from `start` on, which is a multiple of 8, as a word; none are 0.
+/// Returns up to eight bytes from `start` on, a multiple of 8, as a word; 0 if there are none.
 #[inline(always)]
 fn word_at(bytes: &[u8], start: usize) -> u64 {
     let Some(left) = bytes.len().checked_sub(start).filter(|left| *left > 0) else { return 0 };
@@ -103,26 +103,26 @@ fn word_at(bytes: &[u8], start: usize) -> u64 {
         return load(eight);
     }
     match bytes.last_chunk() {
-        // The last eight, without those that are in the word before.
+        // The last eight bytes, without those in the preceding word.
         Some(eight) => load(eight) >> (64 - 8 * left),
         None => few(bytes),
     }
 }
 
-/// Less than eight bytes as a word.
+/// Returns fewer than eight bytes as a word.
 #[inline(never)]
 fn few(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// Eight bytes as a word, wherever they lie. The compiler by itself loads one after another what may not be aligned;
-/// the processor can do better.
+/// Returns eight bytes at any address as a word. The compiler would load possibly unaligned bytes one by one; the
+/// processor can load them at once.
 #[inline(always)]
 fn load(bytes: &[u8; 8]) -> u64 {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
     {
         let word;
-        // SAFETY: it reads these bytes, and nothing else happens.
+        // SAFETY: the instruction reads these bytes and has no other effect.
         unsafe {
             core::arch::asm!(
                 "ldr {}, [{}]",
@@ -137,7 +137,7 @@ fn load(bytes: &[u8; 8]) -> u64 {
     u64::from_le_bytes(*bytes)
 }
 
-/// The same where nothing need have been written yet.
+/// As [`put_bytes`], for words that may be uninitialised.
 #[inline(always)]
 fn put(words: &mut [MaybeUninit<u64>], bytes: &[u8]) -> usize {
     const { assert!(cfg!(target_endian = "little"), "messages are little-endian") };
@@ -146,7 +146,7 @@ fn put(words: &mut [MaybeUninit<u64>], bytes: &[u8]) -> usize {
         last.write(0);
     }
     let room = bytes.len().min(size_of_val(words));
-    // SAFETY: there is room for so many bytes, and `bytes` is not part of `words`, which are borrowed to be written.
+    // SAFETY: that many bytes fit, and `bytes` does not overlap `words`, which are borrowed mutably.
     unsafe { words.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), room) };
     count
 }

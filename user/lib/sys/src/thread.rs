@@ -18,14 +18,14 @@ objects! {
     SchedulingContext;
 }
 
-/// What to do with one binding of a thread.
+/// Change of one binding of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding<T> {
-    /// Leave it as it is.
+    /// Leaves the binding as it is.
     Keep,
-    /// Bind this.
+    /// Binds this object.
     To(Cap<T>),
-    /// Unbind what is bound.
+    /// Removes the binding.
     Unbind,
 }
 
@@ -42,11 +42,11 @@ impl<T> Binding<T> {
 /// Arguments of [`Cap::<Thread>::bind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bindings {
-    /// The scheduling context that it runs on.
+    /// The scheduling context on which the thread runs.
     pub scheduling: Binding<SchedulingContext>,
-    /// The reply object with which it receives.
+    /// The reply object with which the thread receives.
     pub reply: Binding<Reply>,
-    /// The notification for which it waits whenever it receives.
+    /// The notification whose signals the thread also receives whenever it receives.
     pub notification: Binding<Notification>,
 }
 
@@ -56,24 +56,24 @@ impl Bindings {
         Bindings { scheduling: Binding::Keep, reply: Binding::Keep, notification: Binding::Keep };
 }
 
-/// What the kernel knows about a thread.
+/// A thread as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// What it is doing.
+    /// State of the thread.
     pub state: ThreadState,
-    /// The priority at which it runs, its own or that of somebody who helps it.
+    /// The priority at which the thread runs: its own or that of a thread that helps it.
     pub priority: u64,
-    /// Ticks that its own scheduling context has consumed.
+    /// Ticks that the thread's own scheduling context has consumed.
     pub ticks: u64,
-    /// Deepest use of its kernel stack in bytes.
+    /// Deepest use of the thread's kernel stack in bytes.
     pub kernel_stack: u64,
-    /// Its fault, if it is `Faulted`. The class is not told.
+    /// The thread's fault, if it is `Faulted`. The class is not reported.
     pub fault: Report,
 }
 
 impl Cap<Thread> {
-    /// Says where a suspended thread lives: capability space, address space, message area (frame, and offset in it: a
-    /// multiple of 1,024).
+    /// Configures a suspended thread with its CSpace, address space and IPC buffer (a frame, and an offset in it that
+    /// is a multiple of 1,024).
     /// Rights: `WRITE`. Errors: `WrongState`, `Misaligned`, `DeviceMemory`, `InvalidArgument`.
     pub fn configure(
         self,
@@ -97,24 +97,25 @@ impl Cap<Thread> {
             .done()
     }
 
-    /// Says which endpoint a thread serves: whoever waits there helps it, with his time and priority. Its own calls go
-    /// `depth` servers deep meanwhile (0 to [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): the kernel keeps room for
-    /// these in a chain of threads that help each other.
-    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (it serves one, or the endpoint has a thread),
-    /// `InvalidArgument` (the depth).
+    /// Makes a thread serve an endpoint: callers that wait there help it with their time and priority. Meanwhile its
+    /// own calls go `depth` servers deep (0 to [`MAX_DEPTH`](tench_abi::object::MAX_DEPTH)): the kernel reserves room
+    /// for them in a chain of threads that help each other.
+    /// Rights: `WRITE`; `READ` on the endpoint. Errors: `AlreadyBound` (the thread serves one, or the endpoint has a
+    /// thread), `InvalidArgument` (the depth).
     pub fn serve(self, endpoint: Cap<Endpoint>, depth: u64) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call1(Operation::ThreadServe, self.raw(), endpoint.raw(), depth) }.done()
     }
 
-    /// Says that a thread serves no endpoint any more.
+    /// Makes a thread serve no endpoint any more.
     /// Rights: `WRITE`.
     pub fn stop_serving(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::ThreadServe, self.raw(), 0) }.done()
     }
 
-    /// Sends faults of a class to an endpoint, or, with `None`, lets them stop the thread. Ends an upcall for them.
+    /// Directs faults of a class to an endpoint, or, with `None`, lets them stop the thread. Removes an upcall for the
+    /// class.
     /// Rights: `WRITE`; `WRITE` and `CALL` on the endpoint.
     pub fn faults_to(self, class: Class, endpoint: Option<Cap<Endpoint>>) -> Result<(), Error> {
         let endpoint = endpoint.map_or(0, Cap::raw);
@@ -122,8 +123,8 @@ impl Cap<Thread> {
         unsafe { raw::call3(Operation::ThreadFaults, self.raw(), class as u64, endpoint, 0, 0) }.done()
     }
 
-    /// Makes faults of a class upcalls: the thread continues at `entry`, on the stack at `stack` (0: the one in use).
-    /// A fault during an upcall goes to the endpoint.
+    /// Makes faults of a class upcalls: the thread continues at `entry`, on the stack at `stack` (0: the one in use). A
+    /// fault during an upcall goes to the endpoint.
     /// Rights: `WRITE`; `WRITE` and `CALL` on the endpoint.
     ///
     /// # Safety
@@ -136,32 +137,32 @@ impl Cap<Thread> {
         stack: usize,
     ) -> Result<(), Error> {
         let endpoint = endpoint.map_or(0, Cap::raw);
-        // SAFETY: the caller answers for entry point and stack.
+        // SAFETY: the caller is responsible for entry point and stack.
         unsafe { raw::call3(Operation::ThreadFaults, self.raw(), class as u64, endpoint, entry as u64, stack as u64) }
             .done()
     }
 
-    /// Lets a suspended, faulted or new thread run. Rights: `WRITE`. Errors: `NotConfigured`.
+    /// Resumes a suspended, faulted or new thread. Rights: `WRITE`. Errors: `NotConfigured`.
     pub fn resume(self) -> Result<(), Error> {
-        // SAFETY: where it runs was said before.
+        // SAFETY: the thread runs where it was configured to run before.
         unsafe { raw::call0(Operation::ThreadResume, self.raw(), 0) }.done()
     }
 
-    /// Stops a thread, whatever it does; a wait ends with `Aborted`. Rights: `WRITE`.
+    /// Suspends a thread in any state; a wait ends with `Aborted`. Rights: `WRITE`.
     pub fn suspend(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::ThreadSuspend, self.raw(), 0) }.done()
     }
 
-    /// Registers of a suspended thread; with `suspend`, of any, which is then suspended.
+    /// Returns the registers of a suspended thread; with `suspend`, suspends the thread first.
     /// Rights: `READ`. Errors: `NoMessageArea`, `WrongState`.
     pub fn read_registers(self, suspend: bool) -> Result<Registers, Error> {
-        // SAFETY: the kernel writes the registers to the message area, where nobody holds a reference.
+        // SAFETY: the kernel writes the registers to the IPC buffer, into which nobody holds a reference.
         unsafe { raw::call0(Operation::ThreadReadRegisters, self.raw(), u64::from(suspend)) }.done()?;
         block::read_registers().ok_or(Error::NoMessageArea)
     }
 
-    /// Sets the registers of a suspended thread, and with `resume` lets it run.
+    /// Sets the registers of a suspended thread, and with `resume` resumes it.
     /// Rights: `WRITE`. Errors: `NoMessageArea`, `WrongState`, `NotConfigured`.
     ///
     /// # Safety
@@ -170,11 +171,11 @@ impl Cap<Thread> {
     /// space there is no condition.
     pub unsafe fn write_registers(self, registers: &Registers, resume: bool) -> Result<(), Error> {
         block::write_registers(registers).ok_or(Error::NoMessageArea)?;
-        // SAFETY: the caller answers for what the thread will do.
+        // SAFETY: the caller is responsible for what the thread will do.
         unsafe { raw::call0(Operation::ThreadWriteRegisters, self.raw(), u64::from(resume)) }.done()
     }
 
-    /// What the kernel knows about it. Rights: `READ`.
+    /// Returns a description of the thread. Rights: `READ`.
     pub fn query(self) -> Result<ThreadInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::ThreadQuery, self.raw(), 0) }.check()?;
@@ -189,57 +190,58 @@ impl Cap<Thread> {
     }
 }
 
-/// Lets other threads of the same priority run.
+/// Yields to other threads of the same priority.
 #[inline]
 pub fn yield_now() {
     // SAFETY: no memory of the program changes.
     let _ = unsafe { raw::call0(Operation::Yield, 0, 0) };
 }
 
-/// Ends an upcall: the thread continues with these registers. Returns only if that is refused.
+/// Ends an upcall: the thread continues with these registers. Returns only on failure.
 ///
 /// # Safety
-/// The thread is in an upcall, and the registers are fit to continue with.
+/// The thread must be in an upcall, and the registers must be fit to continue with.
 pub unsafe fn upcall_return(registers: &Registers) -> Error {
     if block::write_registers(registers).is_none() {
         return Error::NoMessageArea;
     }
-    // SAFETY: the caller answers for the registers.
+    // SAFETY: the caller is responsible for the registers.
     unsafe { upcall_resume() }
 }
 
-/// Ends an upcall: the thread continues where it was, with the registers that the kernel left in the message area.
-/// Returns only if that is refused.
+/// Ends an upcall: the thread continues where it was, with the registers that the kernel left in the IPC buffer.
+/// Returns only on failure.
 ///
 /// # Safety
-/// The thread is in an upcall, nothing has changed the registers in the message area, and what made the instruction at
-/// which the thread was fail has been mended.
+/// The thread must be in an upcall, the registers in the IPC buffer must be unchanged, and the cause of the interrupted
+/// instruction's fault must have been removed.
 pub unsafe fn upcall_resume() -> Error {
-    // SAFETY: the caller answers for the registers.
+    // SAFETY: the caller is responsible for the registers.
     match unsafe { raw::call0(Operation::UpcallReturn, 0, 0) }.done() {
         Ok(()) => Error::WrongState,
         Err(error) => error,
     }
 }
 
-/// What the kernel knows about a scheduling context.
+/// A scheduling context as the kernel describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulingInfo {
     /// Priority, 0 to 255.
     pub priority: u64,
-    /// Highest priority that it authorises.
+    /// Highest priority that the context authorises.
     pub ceiling: u64,
     /// Time slice in ticks; 0 for none.
     pub slice: u64,
     /// Ticks consumed.
     pub consumed: u64,
-    /// Ticks that can be consumed in any stretch of time as long as `period`; 0 for no limit.
+    /// Budget in ticks that can be consumed in any interval as long as `period`; 0 for no limit.
     pub budget: u64,
-    /// Ticks of a period; 0 for no limit.
+    /// Period in ticks; 0 for no limit.
     pub period: u64,
     /// Ticks of the budget that can be used now.
     pub usable: u64,
-    /// When more of it comes, as a reading of the counter; 0 if all of it can be used, and without a limit.
+    /// Time of the next refill, as a reading of the counter; 0 if all of the budget can be used, or if there is no
+    /// limit.
     pub refill: u64,
 }
 
@@ -259,9 +261,9 @@ impl Cap<SchedulingContext> {
         unsafe { raw::call3(Operation::SchedulingConfigure, self.raw(), priority, ceiling, slice, authority) }.done()
     }
 
-    /// Limits it to `budget` ticks in any stretch of time as long as `period` ticks (0, 0: no limit), authorised by
-    /// another context (`None`: the caller's own), whose ceiling its priority may not exceed. All of the budget can be
-    /// used at once.
+    /// Limits the context to `budget` ticks in any interval of `period` ticks (0, 0: no limit), authorised by another
+    /// context (`None`: the caller's own), whose ceiling the context's priority may not exceed. All of the budget can
+    /// be used at once.
     /// Rights: `WRITE`. Errors: `PriorityTooHigh`, `InvalidArgument`.
     pub fn reserve(self, budget: u64, period: u64, authority: Option<Cap<SchedulingContext>>) -> Result<(), Error> {
         let authority = authority.map_or(u64::from(CapAddress::NULL.0), Cap::raw);
@@ -269,7 +271,7 @@ impl Cap<SchedulingContext> {
         unsafe { raw::call3(Operation::SchedulingReserve, self.raw(), budget, period, authority, 0) }.done()
     }
 
-    /// What the kernel knows about it. Rights: `READ`.
+    /// Returns a description of the context. Rights: `READ`.
     pub fn query(self) -> Result<SchedulingInfo, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::SchedulingQuery, self.raw(), 0) }.check()?;

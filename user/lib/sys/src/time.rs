@@ -10,34 +10,34 @@ const NANOSECONDS: u128 = 1_000_000_000;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The time with this many ticks.
+    /// Returns the time with this many ticks.
     pub const fn from_ticks(ticks: u64) -> Instant {
         Instant(ticks)
     }
 
-    /// Now.
+    /// Returns the current time.
     #[inline]
     pub fn now() -> Instant {
         Instant(counter())
     }
 
-    /// Its ticks.
+    /// Returns the time in ticks.
     pub const fn ticks(self) -> u64 {
         self.0
     }
 
-    /// As many ticks later; the end of time if that is beyond it.
+    /// Returns the time `ticks` later, or the end of time if that is beyond it.
     pub const fn after(self, ticks: u64) -> Instant {
         Instant(self.0.saturating_add(ticks))
     }
 
-    /// Ticks since an earlier time; 0 if that was later.
+    /// Returns the ticks since an earlier time; 0 if that was later.
     pub const fn since(self, earlier: Instant) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// Ticks in a duration, rounded up, at `frequency` ticks per second. What does not fit becomes the largest number.
+/// Returns the ticks in a duration, rounded up, at `frequency` ticks per second. Overflow saturates.
 pub const fn ticks(duration: Duration, frequency: u64) -> u64 {
     // Below 2^64 seconds of 10^9 nanoseconds at 2^64 Hz could exceed 128 bits; whole seconds are counted apart.
     let seconds = duration.as_secs() as u128 * frequency as u128;
@@ -46,7 +46,7 @@ pub const fn ticks(duration: Duration, frequency: u64) -> u64 {
     if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 }
 }
 
-/// The duration of as many ticks at `frequency` ticks per second, rounded down; zero if the frequency is.
+/// Returns the duration of `ticks` at `frequency` ticks per second, rounded down; zero if the frequency is 0.
 pub const fn duration(ticks: u64, frequency: u64) -> Duration {
     if frequency == 0 {
         return Duration::ZERO;
@@ -55,7 +55,7 @@ pub const fn duration(ticks: u64, frequency: u64) -> Duration {
     Duration::new(ticks / frequency, nanoseconds as u32)
 }
 
-/// The system counter.
+/// Returns the system counter.
 #[inline]
 fn counter() -> u64 {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
@@ -69,7 +69,7 @@ fn counter() -> u64 {
     0
 }
 
-/// Whether programs on this core may read its counters ([`let_count`](crate::Cap::let_count)).
+/// Returns whether programs on this core may read its counters ([`let_count`](crate::Cap::let_count)).
 #[inline]
 pub fn may_count() -> bool {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
@@ -85,8 +85,8 @@ pub fn may_count() -> bool {
     true
 }
 
-/// Retired instructions on this core, by kernel and programs. Where programs [may not count](may_count) this is an
-/// exception. The count wraps at 2³² on some processors, so only differences mean something.
+/// Returns the number of retired instructions on this core, by kernel and programs. Reading it is an exception where
+/// programs [may not count](may_count). The count wraps at 2³² on some processors, so only differences are meaningful.
 #[inline]
 pub fn instructions() -> u64 {
     #[cfg(all(target_arch = "aarch64", target_os = "none"))]
