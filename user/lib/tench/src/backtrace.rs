@@ -1,19 +1,19 @@
-//! How the process got here, when it panics.
+//! Backtrace of a panic.
 //!
 //! Everything is compiled with frame pointers: `x29` points to a record of the caller's `x29` and the return address.
-//! Only records that lie in the thread's own stack are followed, each above the one before, so a damaged stack ends the
-//! walk and does no further harm.
+//! Only records in the thread's own stack are followed, each above the one before, so a damaged stack ends the walk and
+//! does no further harm.
 
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]
 
 use tench_sys::ThreadBlock;
 
-/// Records followed.
+/// Maximum number of records followed.
 const MAX_FRAMES: usize = 32;
 
-/// A range of addresses that may be read, with the words in it.
+/// A range of readable addresses, with the words in it.
 trait Stack {
-    /// The two words at an address, if both lie in the stack.
+    /// Returns the two words at an address, if both lie in the stack.
     fn record(&self, address: usize) -> Option<(usize, usize)>;
 }
 
@@ -56,13 +56,13 @@ impl<S: Stack> Iterator for Walk<S> {
 
     fn next(&mut self) -> Option<usize> {
         let (next, back) = self.stack.record(self.frame)?;
-        // A record below this one, or no code at its end: that was the last.
+        // A record that is not above this one, or an end without code, was the last record.
         self.frame = if next > self.frame { next } else { 0 };
         (back != 0).then_some(back)
     }
 }
 
-/// Prints the panic and how the thread got there, and ends the process with exit code 101.
+/// Prints the panic and its backtrace, and ends the process with exit code 101.
 #[cfg(target_os = "none")]
 pub(crate) fn panic(info: &core::panic::PanicInfo) -> ! {
     use crate::{eprintln, process};
@@ -80,8 +80,8 @@ pub(crate) fn panic(info: &core::panic::PanicInfo) -> ! {
     process::exit(101)
 }
 
-/// Prints the calls that led here. The first line is the call itself, the others are return addresses: what the host
-/// tool expects of a report.
+/// Prints a backtrace in the form that the host tool expects of a report: the first line is the address of the call
+/// itself, the others are return addresses.
 #[cfg(target_os = "none")]
 #[inline(never)]
 fn print(name: &str) {

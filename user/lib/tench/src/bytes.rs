@@ -1,3 +1,3 @@
-//! Copying and filling memory, as the compiler asks for it. See bytes.S.
+//! Functions for copying and filling memory that the compiler calls. See bytes.S.
 
 core::arch::global_asm!(include_str!("bytes.S"));

@@ -1,4 +1,4 @@
-//! Files and directories. What they are: `docs/manual/streams.md`.
+//! Files and directories. Their semantics: `docs/manual/streams.md`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,22 +16,22 @@ pub fn open_as(path: &str, how: How) -> Result<End, Error> {
     End::answered(|slot| again(|| Files::STANDARD.open(path, how, slot)).map(drop).map_err(Error::Files))
 }
 
-/// Opens a file to read it.
+/// Opens a file for reading.
 pub fn open(path: &str) -> Result<End, Error> {
     open_as(path, How::Read)
 }
 
-/// Makes a file, or makes it empty, to write it.
+/// Creates a file, or empties it, and opens it for writing.
 pub fn create(path: &str) -> Result<End, Error> {
     open_as(path, How::Write)
 }
 
-/// Opens a file to write behind what is there, or makes it.
+/// Opens a file for appending, and creates it if it does not exist.
 pub fn append(path: &str) -> Result<End, Error> {
     open_as(path, How::Append)
 }
 
-/// Everything in a file.
+/// Returns the contents of a file.
 pub fn read(path: &str) -> Result<Vec<u8>, Error> {
     let mut file = open(path)?;
     let mut all = Vec::new();
@@ -44,7 +44,7 @@ pub fn read(path: &str) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Prepares a process of the program in a file, which this process reads, and hands over to a process server.
+/// Creates a process builder for the program in a file, which this process reads and transfers to a process server.
 pub fn prepare(procs: Procs, path: &str) -> Result<Spawn, Error> {
     let mut file = open(path)?;
     let spawn = procs.prepare_of(path, file.info()?.size).map_err(Error::Procs)?;
@@ -65,12 +65,12 @@ fn hand_over(file: &mut End, to: &Spawn) -> Result<(), Error> {
     }
 }
 
-/// Makes a file of these bytes instead of what is there.
+/// Replaces the contents of a file, which it creates if needed, by these bytes.
 pub fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
     create(path)?.write(bytes)
 }
 
-/// What lies at a path.
+/// Returns the status of the file or directory at a path.
 pub fn status(path: &str) -> Result<Status, Error> {
     again(|| Files::STANDARD.status(path)).map_err(Error::Files)
 }
@@ -80,22 +80,22 @@ pub fn make_directory(path: &str) -> Result<(), Error> {
     again(|| Files::STANDARD.make_directory(path)).map_err(Error::Files)
 }
 
-/// Removes a file, or a directory with nothing in it.
+/// Removes a file or an empty directory.
 pub fn remove(path: &str) -> Result<(), Error> {
     again(|| Files::STANDARD.remove(path)).map_err(Error::Files)
 }
 
-/// Gives a file or directory another path.
+/// Renames a file or directory.
 pub fn rename(from: &str, to: &str) -> Result<(), Error> {
     again(|| Files::STANDARD.rename(from, to)).map_err(Error::Files)
 }
 
-/// The entries of a directory, by name.
+/// Returns an iterator over the entries of a directory, by name.
 pub fn entries(directory: &str) -> Entries<'_> {
     Entries { directory, last: String::new(), has_failed: false }
 }
 
-/// Iterator over the [entries] of a directory. What is made or removed meanwhile may be among them or not.
+/// Iterator over the [entries] of a directory. Entries made or removed meanwhile may or may not be among them.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     directory: &'a str,

@@ -1,18 +1,19 @@
-//! The heap: `alloc` for programs, and `malloc` for those in C.
+//! The heap: `alloc` for Rust programs and `malloc` for C programs.
 //!
 //! ```text
 //!   region 0             region 1              region 2, for one large piece
 //!   ├ bins ┤▒▒│  │▒│  ┤  ├▒▒│      │▒│    ┤    ├▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒┤
 //!    live 2               live 2                live 1
 //! ```
-//! The allocator is talc (boundary tags in bins by size). It lies in regions of addresses, each of which doubles the
-//! heap, so that few requests go to the system; a large piece gets a region of its own. There is a region only if there
-//! is memory for all of it (`memory::promise`), so that whoever asks for too much is told so. Regions count the pieces
-//! in them. A region without pieces is given back with its memory, unless it is small and the only one: whoever
-//! allocates and frees in turn does not ask the system each time. The first region stays, because the bins lie in it.
+//! The allocator is talc (boundary tags, bins by size). It manages regions of addresses. Each new region doubles the
+//! heap, so that few requests go to the system; a large allocation gets a region of its own. A region is made only if
+//! there is memory for all of it (`memory::promise`), so that a request for too much fails at once. Each region counts
+//! its allocations. A region without allocations is returned with its memory, unless it is small and the only such
+//! region: a program that allocates and frees in turn does not call the system each time. The first region stays,
+//! because the bins lie in it.
 //!
-//! A program that must not end for want of memory keeps some in reserve ([`reserve`]): then what it allocates in the
-//! middle of something is there, and a region is not given back if the reserve lies in it.
+//! A program that must not run out of memory keeps a reserve ([`reserve`]): then its allocations in the middle of an
+//! operation succeed, and a region is not returned if the reserve lies in it.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
@@ -23,17 +24,17 @@ use tench_abi::memory::PAGE_SIZE;
 use crate::memory::{give_heap, take_heap};
 use crate::sync::Mutex;
 
-/// Bytes of the first region.
+/// Size of the first region in bytes.
 const FIRST: usize = 32 * 1024;
-/// Bytes from which on regions no longer double the heap, but enlarge it by a quarter.
+/// Heap size in bytes from which on a new region enlarges the heap by a quarter instead of doubling it.
 const USUAL: usize = 4 << 20;
-/// A piece of so many bytes gets a region of its own.
+/// Size in bytes from which on an allocation gets a region of its own.
 const LARGE: usize = 1 << 20;
-/// What the allocator itself needs for its bins and tags.
+/// Memory in bytes that the allocator needs for its bins and tags.
 const OVERHEAD: usize = 2048;
-/// Alignment of what is kept in reserve.
+/// Alignment of the reserve in bytes.
 const ALIGNMENT: usize = 16;
-/// Regions that there can be.
+/// Maximum number of regions.
 const MAX_REGIONS: usize = 128;
 
 /// A region of the heap.
@@ -41,27 +42,28 @@ const MAX_REGIONS: usize = 128;
 struct Region {
     start: usize,
     size: usize,
-    /// As the allocator knows it.
+    /// The region as the allocator knows it.
     span: Span,
-    /// Pieces in it.
+    /// Number of allocations in it.
     live: usize,
 }
 
-/// The regions, by rising address.
+/// The regions, in ascending order of their addresses.
 struct Regions {
     regions: [Region; MAX_REGIONS],
     count: usize,
-    /// Bytes of all.
+    /// Size of all regions in bytes.
     total: usize,
-    /// Where the bins lie.
+    /// Address of the region with the bins.
     first: usize,
-    /// Regions without pieces.
+    /// Number of regions without allocations.
     spare: usize,
-    /// Bytes that are kept in reserve.
+    /// Size of the reserve in bytes.
     reserve: usize,
 }
 
-// SAFETY: the spans say which memory the allocator manages; they are no more bound to a thread than the allocator.
+// SAFETY: the spans only describe the memory that the allocator manages; like the allocator, they are not bound to a
+// thread.
 unsafe impl Send for Regions {}
 
 impl Regions {
@@ -70,10 +72,10 @@ impl Regions {
         Regions { regions: [none; MAX_REGIONS], count: 0, total: 0, first: 0, spare: 0, reserve: 0 }
     }
 
-    /// Bytes by which the heap should grow for a piece, and bytes that would do.
+    /// Returns the bytes by which the heap should grow for an allocation, and the least that would suffice.
     fn growth(&self, need: usize) -> Option<(usize, usize)> {
         let least = need.checked_add(OVERHEAD)?.checked_next_multiple_of(PAGE_SIZE)?;
-        // When there are many regions, no piece is so large that it must have one for itself.
+        // When there are many regions, no allocation gets one of its own.
         if need >= LARGE && self.count < MAX_REGIONS / 2 {
             return Some((least, least));
         }
@@ -81,7 +83,7 @@ impl Regions {
         Some((least.max(usual.next_multiple_of(PAGE_SIZE)), least))
     }
 
-    /// Takes `wanted` bytes of addresses; if there is not as much memory as one would like, less, and at last `least`.
+    /// Takes `wanted` bytes of addresses, or, if there is not enough memory, fewer, but at least `least`.
     fn take(&self, wanted: usize, least: usize) -> Option<(usize, usize)> {
         let regions = self.regions[..self.count].iter().map(|region| (region.start, region.size));
         let mut bytes = wanted;
@@ -94,14 +96,14 @@ impl Regions {
         }
     }
 
-    /// The place of the region in which an address lies.
+    /// Returns the index of the region that contains an address.
     fn find(&self, address: usize) -> Option<usize> {
         let regions = &self.regions[..self.count];
         let place = regions.partition_point(|region| region.start <= address).checked_sub(1)?;
         (address - regions[place].start < regions[place].size).then_some(place)
     }
 
-    /// Adds a region without pieces.
+    /// Adds a region without allocations.
     fn add(&mut self, start: usize, size: usize, span: Span) {
         let place = self.regions[..self.count].partition_point(|region| region.start < start);
         self.regions.copy_within(place..self.count, place + 1);
@@ -114,7 +116,7 @@ impl Regions {
         self.spare += 1;
     }
 
-    /// Removes a region without pieces.
+    /// Removes a region without allocations.
     fn remove(&mut self, place: usize) -> Region {
         let region = self.regions[place];
         self.regions.copy_within(place + 1..self.count, place);
@@ -124,7 +126,7 @@ impl Regions {
         region
     }
 
-    /// Counts a piece that was allocated.
+    /// Counts an allocation.
     fn allocated(&mut self, address: usize) {
         if let Some(place) = self.find(address) {
             self.regions[place].live += 1;
@@ -134,7 +136,7 @@ impl Regions {
         }
     }
 
-    /// Counts a piece that was freed. Answers the place of a region that is to be given back.
+    /// Counts a freed allocation. Returns the index of a region that is to be returned, if any.
     fn freed(&mut self, address: usize) -> Option<usize> {
         let place = self.find(address)?;
         let region = &mut self.regions[place];
@@ -147,7 +149,7 @@ impl Regions {
         (is_enough && region.start != self.first && self.has_reserve_besides(place)).then_some(place)
     }
 
-    /// Whether what is kept in reserve fits into another region without pieces.
+    /// Returns whether the reserve fits into another region without allocations.
     fn has_reserve_besides(&self, place: usize) -> bool {
         let others = || self.regions[..self.count].iter().enumerate().filter(|(other, _)| *other != place);
         self.reserve == 0 || others().any(|(_, other)| other.live == 0 && other.size >= self.reserve + OVERHEAD)
@@ -163,7 +165,7 @@ impl OomHandler for Regions {
         let (wanted, least) = talc.oom_handler.growth(need).ok_or(())?;
         let (start, size) = talc.oom_handler.take(wanted, least).ok_or(())?;
         let base = core::ptr::with_exposed_provenance_mut::<u8>(start);
-        // SAFETY: the memory is new, readable and writable, and nothing else knows of it.
+        // SAFETY: the memory is new, readable and writable, and nothing else refers to it.
         let span = unsafe { talc.claim(Span::new(base, base.wrapping_add(size))) }?;
         talc.oom_handler.add(start, size, span);
         Ok(())
@@ -175,12 +177,12 @@ struct Heap {
     talc: Mutex<Talc<Regions>>,
 }
 
-// SAFETY: talc answers distinct, aligned, large enough memory until it is freed, and the lock lets one thread at a time
-// use it.
+// SAFETY: talc returns distinct, aligned, large enough memory until it is freed, and the lock lets one thread at a time
+// use the allocator.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let mut talc = self.talc.lock();
-        // SAFETY: the caller says that the size is not zero.
+        // SAFETY: the caller guarantees that the size is not zero.
         let Ok(place) = (unsafe { talc.malloc(layout) }) else { return core::ptr::null_mut() };
         talc.oom_handler.allocated(place.addr().get());
         place.as_ptr()
@@ -189,11 +191,11 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         let Some(place) = NonNull::new(place) else { return };
         let mut talc = self.talc.lock();
-        // SAFETY: the caller says that this allocator gave the memory, with this layout.
+        // SAFETY: the caller guarantees that this allocator returned the memory, with this layout.
         unsafe { talc.free(place, layout) };
         if let Some(region) = talc.oom_handler.freed(place.addr().get()) {
             let region = talc.oom_handler.remove(region);
-            // SAFETY: the span is what the allocator answered for this region, in which nothing is allocated.
+            // SAFETY: the span is the one that the allocator returned for this region, which has no allocations.
             unsafe { talc.truncate(region.span, Span::empty()) };
             give_heap(region.start, region.size);
         }
@@ -210,12 +212,12 @@ unsafe impl GlobalAlloc for Heap {
         if unsafe { self.talc.lock().grow_in_place(old, layout, new_size) }.is_ok() {
             return place;
         }
-        // SAFETY: the caller says that the new size is not zero and fits the alignment.
+        // SAFETY: the caller guarantees that the new size is not zero and fits the alignment.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         // SAFETY: as above.
         let new = unsafe { self.alloc(new_layout) };
         if !new.is_null() {
-            // SAFETY: both are allocated, apart, and at least as large as the old one was.
+            // SAFETY: both are allocated, do not overlap, and are at least as large as the old allocation.
             unsafe { core::ptr::copy_nonoverlapping(place, new, layout.size()) };
             // SAFETY: as in `dealloc`.
             unsafe { self.dealloc(place, layout) };
@@ -224,15 +226,16 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// Sees to it that `bytes` bytes can be allocated in small pieces, and keeps them as long as nothing else is reserved.
-/// Answers whether there was memory for that; a smaller reserve that was there before stays otherwise.
+/// Reserves heap memory so that `bytes` bytes can be allocated in small parts, until another reserve is set. Returns
+/// whether there was enough memory; otherwise an earlier, smaller reserve stays.
 pub fn reserve(bytes: usize) -> bool {
     let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGNMENT) else { return false };
     let mut talc = HEAP_ALLOCATOR.talc.lock();
     // SAFETY: the size is not zero.
     let Ok(place) = (unsafe { talc.malloc(layout) }) else { return false };
     talc.oom_handler.reserve = talc.oom_handler.reserve.max(bytes);
-    // SAFETY: it came from `malloc` just above, with this layout. Its region is not given back, whoever else is in it.
+    // SAFETY: the memory came from `malloc` just above, with this layout. Its region is not returned, whatever else is
+    // in it.
     unsafe { talc.free(place, layout) };
     true
 }
@@ -245,7 +248,7 @@ static HEAP_ALLOCATOR: Heap = Heap { talc: Mutex::new(Talc::new(Regions::new()))
 mod tests {
     use super::*;
 
-    /// Grows by `need`, and answers by how much.
+    /// Grows by `need`, and returns the number of bytes added.
     fn grow(regions: &mut Regions, need: usize) -> usize {
         let (wanted, _) = regions.growth(need).unwrap();
         regions.add((regions.count + 1) << 32, wanted, Span::empty());
@@ -266,7 +269,7 @@ mod tests {
     #[test]
     fn a_thousand_small_allocations_grow_the_heap_once() {
         let (wanted, _) = Regions::new().growth(8).unwrap();
-        // A C program's four bytes have a header, and lie in 48.
+        // A C program's four bytes have a header, and take 48.
         assert!(wanted >= OVERHEAD + 512 * 48);
     }
 
@@ -302,7 +305,7 @@ mod tests {
         assert_eq!(regions.remove(2).start, 0x3000_0000);
         assert_eq!(regions.freed(0x1000_0000), None, "the bins stay");
         assert_eq!((regions.count, regions.total, regions.spare), (2, 2 * FIRST, 2));
-        // A large one does not stay.
+        // A large region does not stay.
         regions.add(0x5000_0000, USUAL + PAGE_SIZE, Span::empty());
         regions.allocated(0x5000_0000);
         assert_eq!(regions.freed(0x5000_0000), Some(2));

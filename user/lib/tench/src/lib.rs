@@ -11,7 +11,7 @@
 //!     println!("hello");
 //! }
 //! ```
-//! | module | what for | which system calls |
+//! | module | purpose | system calls |
 //! |---|---|---|
 //! | [`process`] | arguments, environment, exit | one, at the end |
 //! | [`io`] | `print!`, `println!`, `eprintln!`, reading lines; pipes | one call to the console or a stream for each line |
@@ -21,12 +21,12 @@
 //! | [`thread`] | threads with guarded stacks, data of each thread | a dozen to start one |
 //! | [`sync`] | mutex, condition variable, semaphore, read-write lock, barrier, once; [shared](sync::shared) ones | none without contention |
 //! | [`time`] | now, sleep | one to sleep |
-//! | [`server`] | what a server receives with | none |
-//! | [`shared`] | memory that client and server share | a few to attach it |
+//! | [`server`] | slots, reply objects and persistent state of a server | none |
+//! | [`shared`] | memory shared by client and server | a few to attach it |
 //! | [`upcall`] | handling one's own faults and foreign system calls | one to return |
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
-//! (cells behind locks), `upcall`, `backtrace`, `memory` (looking ahead on the stack), `memory::window` (volatile
+//! (cells behind locks), `upcall`, `backtrace`, `memory` (touching the stack in advance), `memory::window` (volatile
 //! accesses), `memory::books` (nodes in new memory), `memory::resources`.
 
 #![cfg_attr(not(test), no_std)]
@@ -65,9 +65,9 @@ pub use {tench_abi as abi, tench_sys as sys};
 
 /// Names the function with which the program begins: `entry!(main)`.
 ///
-/// The function takes nothing and returns `()`, an exit code (`i32`), or a `Result` whose error can be displayed; see
-/// [`runtime::Termination`]. On the host, where programs are only checked, the macro stands for an empty `main`, unless
-/// the function itself is called `main`.
+/// The function has no parameters and returns `()`, an exit code (`i32`), or a `Result` whose error can be displayed;
+/// see [`runtime::Termination`]. On the host, where programs are only checked, the macro expands to an empty `main`,
+/// unless the function itself is called `main`.
 #[macro_export]
 macro_rules! entry {
     (main) => {

@@ -1,4 +1,4 @@
-//! What this process was told at its start, and its end.
+//! The process's information block, and the end of the process.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,41 +10,42 @@ use tench_procs_client::Procs;
 use tench_sys::thread::yield_now;
 use tench_sys::{Cap, Kernel, Thread};
 
-/// Bytes of the information block.
+/// Size of the information block in bytes.
 const BLOCK_SIZE: usize = INFO_PAGES * PAGE_SIZE;
 
 /// Address of the information block, or 0 before the runtime has begun.
 static BLOCK: AtomicUsize = AtomicUsize::new(0);
 
-/// Remembers where the information block is.
+/// Sets the address of the information block.
 ///
 /// # Safety
-/// `address` is what the first instruction found in `x0`: a [`Info`] with its block, or a [`BootInfo`], mapped
-/// read-only for as long as the process lives.
+/// `address` must be the value of `x0` at the first instruction: the address of an [`Info`] with its block, or of a
+/// [`BootInfo`], mapped read-only for as long as the process lives.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub(crate) unsafe fn set_block(address: usize) {
     BLOCK.store(address, Ordering::Relaxed);
 }
 
-/// The first word of the block.
+/// Returns the first word of the block.
 fn magic() -> u64 {
     match BLOCK.load(Ordering::Relaxed) {
         0 => 0,
-        // SAFETY: `set_block` was told that a block is there.
+        // SAFETY: the caller of `set_block` guarantees that a block is there.
         address => unsafe { core::ptr::with_exposed_provenance::<u64>(address).read() },
     }
 }
 
-/// The process information, if the process has some: all but the first process.
+/// Returns the process information. Every process has it except the first.
 pub fn info() -> Option<&'static Info> {
     if magic() != MAGIC {
         return None;
     }
-    // SAFETY: the block begins with an `Info`, says its first word, is never written to, and stays (`set_block`).
+    // SAFETY: the first word says that the block begins with an `Info`; the block is never written to and stays
+    // (`set_block`).
     unsafe { core::ptr::with_exposed_provenance::<Info>(BLOCK.load(Ordering::Relaxed)).as_ref() }
 }
 
-/// The kernel's boot information, in the first process.
+/// Returns the kernel's boot information, in the first process.
 pub fn boot_info() -> Option<&'static BootInfo> {
     if magic() != boot::MAGIC {
         return None;
@@ -53,28 +54,28 @@ pub fn boot_info() -> Option<&'static BootInfo> {
     unsafe { core::ptr::with_exposed_provenance::<BootInfo>(BLOCK.load(Ordering::Relaxed)).as_ref() }
 }
 
-/// Whether this is the first process, which the kernel made.
+/// Returns whether this is the first process, which the kernel made.
 pub(crate) fn is_first() -> bool {
     magic() == boot::MAGIC
 }
 
-/// Where the information block lies.
+/// Returns the address of the information block.
 pub(crate) fn information_address() -> u64 {
     BLOCK.load(Ordering::Relaxed) as u64
 }
 
-/// First address where libraries may allocate.
+/// Returns the first address at which libraries may allocate.
 pub(crate) fn dynamic() -> u64 {
     info().map_or(address::DYNAMIC, |info| info.dynamic)
 }
 
-/// First address for the books of that.
+/// Returns the first address for the metadata of that range.
 pub(crate) fn books() -> u64 {
     info().map_or(address::BOOKS, |info| info.books)
 }
 
-/// What the program's file calls an address of the program: it may lie elsewhere than it was linked. Other addresses
-/// stay as they are.
+/// Returns the address in the program's file that corresponds to an address of the program, which may lie elsewhere
+/// than it was linked. Other addresses are returned unchanged.
 pub fn linked_address(address: usize) -> usize {
     let in_program = |part: &Segment| part.address <= address as u64 && address as u64 - part.address < part.size;
     match info() {
@@ -83,13 +84,13 @@ pub fn linked_address(address: usize) -> usize {
     }
 }
 
-/// Bytes of the stack that the main thread is to make itself; `None`: it stays on the one on which it begins.
+/// Returns the size in bytes of the stack that the main thread makes itself; `None` if it stays on the initial stack.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub(crate) fn own_stack() -> Option<usize> {
     info().map(|info| info.own_stack as usize).filter(|size| *size != 0)
 }
 
-/// The whole block, arguments and environment included.
+/// Returns the whole block, arguments and environment included.
 fn block() -> &'static [u8] {
     if magic() != MAGIC {
         return &[];
@@ -99,32 +100,32 @@ fn block() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start, BLOCK_SIZE) }
 }
 
-/// The process identifier; 0 for the first process.
+/// Returns the process identifier; 0 for the first process.
 pub fn id() -> u64 {
     info().map_or(0, |info| info.pid)
 }
 
-/// The program's mapped segments.
+/// Returns the program's mapped segments.
 pub fn segments() -> &'static [Segment] {
     info().map_or(&[], |info| &info.segments[..(info.segment_count as usize).min(MAX_SEGMENTS)])
 }
 
-/// The arguments, the program's name first. Of an argument that is not UTF-8 the part that is, is given.
+/// Returns the arguments, the program's name first. An argument that is not UTF-8 is cut after its valid part.
 pub fn args() -> Strings {
     info().map_or(Strings::NONE, |info| Strings::new(block(), info.arguments_offset, info.argument_count))
 }
 
-/// The environment: strings of the form `NAME=value`.
+/// Returns the environment: strings of the form `NAME=value`.
 pub fn env() -> Strings {
     info().map_or(Strings::NONE, |info| Strings::new(block(), info.environment_offset, info.environment_count))
 }
 
-/// The value of an environment entry.
+/// Returns the value of an environment entry.
 pub fn variable(name: &str) -> Option<&'static str> {
     env().find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// The program's name: the last part of its first argument.
+/// Returns the program's name: the last component of its first argument.
 pub fn name() -> &'static str {
     match args().next() {
         Some(path) => path.rsplit('/').next().unwrap_or(path),
@@ -133,7 +134,7 @@ pub fn name() -> &'static str {
     }
 }
 
-/// Zero-terminated strings, one after another.
+/// Iterator over consecutive zero-terminated strings.
 #[derive(Clone, Debug)]
 pub struct Strings {
     bytes: &'static [u8],
@@ -147,7 +148,7 @@ impl Strings {
         Strings { bytes: usize::try_from(offset).ok().and_then(|start| block.get(start..)).unwrap_or(&[]), left: count }
     }
 
-    /// The next string as bytes.
+    /// Returns the next string as bytes.
     pub fn next_bytes(&mut self) -> Option<&'static [u8]> {
         if self.left == 0 {
             return None;
@@ -175,10 +176,10 @@ impl Iterator for Strings {
 
 /// Ends the process with all its threads.
 ///
-/// Without a process server to tell, the machine is powered off if the process may do that; otherwise the calling
-/// thread stops for ever.
+/// Without a process server, it powers the machine off if the process may do that; otherwise the calling thread stops
+/// for ever.
 pub fn exit(code: i32) -> ! {
-    // This goes on only if there is no process server.
+    // This returns only if there is no process server.
     let _ = Procs::STANDARD.exit(code as u64);
     if is_first() {
         Cap::<Kernel>::new(slot::KERNEL).power_off(code as u8);

@@ -1,17 +1,16 @@
-//! The first instructions of a program, and what its `main` may return.
+//! The first instructions of a program, and the return values of its `main`.
 //!
-//! No linker script is needed: the linker's own layout puts code, constants, constants with addresses in them, and data
-//! in pages of their own. Programs are position-independent, and whoever loads one has put it where it lies,
-//! relocations included.
+//! No linker script is needed: the linker's default layout puts code, constants, constants that contain addresses, and
+//! data in pages of their own. Programs are position-independent, and the loader has already applied the relocations.
 
 use alloc::string::{String, ToString};
 use core::fmt::Display;
 
 use crate::eprintln;
 
-/// What `main` may return.
+/// Return value of `main`.
 pub trait Termination {
-    /// The exit code; prints an error.
+    /// Returns the exit code; prints an error.
     fn report(self) -> i32;
 }
 
@@ -39,12 +38,12 @@ impl<T: Termination, E: Display> Termination for Result<T, E> {
     }
 }
 
-/// An error in words, for a `main` whose errors have several types.
+/// Returns the text of an error, for a `main` whose errors have several types.
 pub fn text(error: impl Display) -> String {
     error.to_string()
 }
 
-/// Exit code of a program for whose main thread there was no stack.
+/// Exit code of a program for whose main thread there was no memory for a stack.
 pub const NO_STACK: i32 = 102;
 
 #[cfg(target_os = "none")]
@@ -69,10 +68,11 @@ mod start {
 
     static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
 
-    /// Where the process begins: `x0` is the address of the information block, the stack pointer is set. A frame record
-    /// of zeros ends every backtrace here.
+    /// Entry point of the process: `x0` is the address of the information block, and the stack pointer is set. A frame
+    /// record of zeros ends every backtrace here.
     ///
-    /// The note beside it says that this library makes the main thread's stack: whoever begins here can.
+    /// The note beside it says that this library makes the main thread's stack; every program that begins here can do
+    /// that.
     #[unsafe(no_mangle)]
     #[unsafe(naked)]
     extern "C" fn _start() -> ! {
@@ -94,12 +94,12 @@ mod start {
         )
     }
 
-    /// Sets up the main thread, and runs `main`: on a stack that comes on demand, unless the loader has given it a
-    /// whole one. (It gives one to those that serve everybody, who do without memory on demand.)
+    /// Sets up the main thread and runs `main`, on a stack that comes on demand unless the loader has given the program
+    /// a fully mapped one. (The loader gives that to basic servers, which do without demand paging.)
     extern "C" fn start(information: usize) -> ! {
         // SAFETY: this is the address that the loader passed.
         unsafe { process::set_block(information) };
-        // The kernel, who has no such information for the first process, puts things at fixed addresses.
+        // The first process has no such information: the kernel puts its things at fixed addresses.
         let (bottom, top, message_area) = match process::info() {
             Some(info) => (info.stack_bottom, info.stack_top, info.message_area),
             None => (address::STACK_TOP - address::STACK_SIZE, address::STACK_TOP, address::MESSAGE_AREAS),
@@ -110,7 +110,7 @@ mod start {
         block.stack_bottom.set(bottom as usize);
         block.stack_top.set(top as usize);
         block.runtime.set(thread::main_record());
-        // SAFETY: the loader has mapped the message area there, and this is the only thread.
+        // SAFETY: the loader has mapped the IPC buffer there, and this is the only thread.
         unsafe { block.install() };
         let Some(size) = process::own_stack() else { process::exit(tench_main()) };
         memory::enable_demand();
@@ -119,9 +119,9 @@ mod start {
                 block.stack_bottom.set(stack.address());
                 block.stack_top.set(stack.end());
                 let top = stack.end();
-                // It stays as long as the process.
+                // The stack stays as long as the process.
                 core::mem::forget(stack);
-                // SAFETY: it is the end of a new stack, and this function has nothing to return to.
+                // SAFETY: `top` is the end of a new stack, and this function has nothing to return to.
                 unsafe { continue_at(top) }
             }
             Err(error) => {
@@ -131,19 +131,20 @@ mod start {
         }
     }
 
-    /// Goes on in [`run_on_demand`] on another stack.
+    /// Continues in [`run_on_demand`] on another stack.
     ///
     /// # Safety
-    /// `top` is the end of a stack that nothing else uses, and a multiple of 16.
+    /// `top` must be the end of a stack that nothing else uses, and a multiple of 16.
     #[unsafe(naked)]
     unsafe extern "C" fn continue_at(top: usize) -> ! {
         core::arch::naked_asm!("mov sp, x0", "mov x29, xzr", "mov x30, xzr", "b {}", sym run_on_demand)
     }
 
-    /// Lets page faults be handled on the stack on which the process began, and runs `main`. Until then there is no
-    /// fault: a part of the new stack is there, and the memory manager, who looks further down, is not called.
+    /// Sets up the handling of page faults on the initial stack, and runs `main`. Until then no page fault happens: a
+    /// part of the new stack is already populated, and the memory manager, which touches the stack further down, is not
+    /// called.
     extern "C" fn run_on_demand() -> ! {
-        // SAFETY: the main thread has left that stack, and only its page faults use it from now on.
+        // SAFETY: the main thread has left the initial stack, and only its page faults use that stack from now on.
         if let Err(error) = unsafe { upcall::handle_page_faults(Cap::new(slot::THREAD), thread::main_fault_stack()) } {
             eprintln!("{}: the kernel refused to let it handle page faults: {error}", process::name());
             process::exit(101)
@@ -151,7 +152,7 @@ mod start {
         process::exit(tench_main())
     }
 
-    /// Prints why and where, and ends the process with exit code 101.
+    /// Prints the panic with a backtrace, and ends the process with exit code 101.
     #[panic_handler]
     fn panic(info: &core::panic::PanicInfo) -> ! {
         crate::backtrace::panic(info)

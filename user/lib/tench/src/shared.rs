@@ -1,4 +1,5 @@
-//! Memory that a server shares with its clients, for what exceeds a message: both sides of `tench_protocol::shared`.
+//! Memory that a server shares with its clients for data that exceeds a message: both sides of
+//! `tench_protocol::shared`.
 //!
 //! ```no_run
 //! # use tench::sys::{Cap, CapAddress, Endpoint};
@@ -37,16 +38,16 @@ impl Memory for Window {
     }
 }
 
-/// A server's buffers, one for each caller. The server pays for them, so it says how large and how many they may be.
+/// A server's buffers, one for each caller. The server pays for them, so it limits their size and number.
 #[derive(Debug)]
 pub struct Buffers {
-    /// By process.
+    /// Buffers by process.
     held: BTreeMap<u64, Buffer>,
     largest: u64,
     most: usize,
 }
 
-/// One of them. The window goes before the frame.
+/// One buffer. The window is dropped before the frame.
 #[derive(Debug)]
 struct Buffer {
     window: Window,
@@ -54,17 +55,17 @@ struct Buffer {
 }
 
 impl Buffers {
-    /// None yet: each of at most `largest` bytes, at most `most` of them.
+    /// Returns an empty set of at most `most` buffers, each of at most `largest` bytes.
     pub const fn new(largest: u64, most: usize) -> Buffers {
         Buffers { held: BTreeMap::new(), largest, most }
     }
 
-    /// Gives up the buffer of a process that has ended, if it had one.
+    /// Frees the buffer of a process that has ended, if it had one.
     pub fn forget(&mut self, process: u64) {
         self.held.remove(&process);
     }
 
-    /// How many there are.
+    /// Returns the number of buffers.
     pub fn count(&self) -> usize {
         self.held.len()
     }
@@ -72,7 +73,7 @@ impl Buffers {
 
 impl Attachments for Buffers {
     fn attach(&mut self, caller: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Error> {
-        // The old one first, so that a caller cannot have two.
+        // The old buffer goes first, so that a caller cannot have two.
         self.forget(caller.process);
         if bytes > self.largest || self.held.len() >= self.most {
             return Err(Error::OutOfMemory);
@@ -91,8 +92,8 @@ impl Attachments for Buffers {
     }
 }
 
-/// A client's way to a server with which it shares memory. Threads use it one after another; those that should not wait
-/// for each other have a connection each. It is useless once another buffer was attached in its place.
+/// A client's connection to a server with which it shares memory. Threads use it one after another; threads that should
+/// not wait for each other have a connection each. Attaching another buffer makes the old connection useless.
 #[derive(Debug)]
 pub struct Connection {
     endpoint: Cap<Endpoint>,
@@ -100,23 +101,24 @@ pub struct Connection {
     _frame: Held,
 }
 
-/// A slot with a capability that is deleted when nobody uses it any more.
+/// A slot whose capability is deleted when nobody uses it any more.
 #[derive(Debug)]
 struct Held(CapAddress);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The server may have taken the frame away before.
+        // The server may have revoked the frame before.
         let _ = OWN_SPACE.delete_at(self.0);
         memory::free_slot(self.0);
     }
 }
 
 impl Connection {
-    /// With the buffer that a client's `attach_buffer` has answered. The slot belongs to the connection from now on.
+    /// Returns a connection that uses the buffer returned by a client's `attach_buffer`. The slot belongs to the
+    /// connection from now on.
     ///
     /// # Errors
-    /// There is no room for the buffer in the address space; the slot is free again.
+    /// Fails if the buffer does not fit into the address space; the slot is free again.
     pub fn new(endpoint: Cap<Endpoint>, frame: Cap<Frame>, bits: u64) -> Result<Connection, memory::Error> {
         let held = Held(frame.address());
         let bits = u32::try_from(bits).map_err(|_| memory::Error::BadSize)?;

@@ -1,20 +1,20 @@
 //! Threads of this process.
 //!
-//! A thread has a stack with a page below it that is never mapped, and some memory of its own that is always there:
+//! A thread has a stack with an unmapped page below it, and some memory of its own that is always mapped:
 //!
 //! ```text
 //! 0      stack on which its page faults are handled; below it nothing is mapped
-//! 12288  message area, shared with the kernel
+//! 12288  IPC buffer, shared with the kernel
 //! 13312  thread block, where the thread pointer points
-//! 13376  how it ended: nobody waits, somebody waits, done
-//! 13384  the runtime's own: number, data of the thread, name
+//! 13376  exit state: not joined, joined (a waiter), done
+//! 13384  the runtime's data: number, thread-local data, name
 //! 16384
 //! ```
 //! The main thread handles its page faults on the stack on which the process began (`runtime`).
 //!
-//! A thread cannot free the stack that it runs on. So when its function has returned it says that it is done and stops;
-//! whoever joins it, or starts the next thread, frees what it had. Saying so takes no lock, because from then on the
-//! thread may be deleted at any moment.
+//! A thread cannot free the stack on which it runs. So when its function has returned it sets its exit state to done
+//! and stops; the thread that joins it, or that starts the next thread, frees its memory. Setting the state takes no
+//! lock, because from then on the thread may be deleted at any moment.
 
 mod local;
 mod own;
@@ -45,15 +45,14 @@ use crate::sync::{Mutex, Waiter};
 use crate::time::Budget;
 use crate::{process, upcall};
 
-/// Bytes of a stack, unless something else is said.
+/// Default size of a stack in bytes.
 pub const DEFAULT_STACK_SIZE: usize = 64 * 1024;
 
-/// Bytes of what a thread has for itself, if it handles its page faults: the stack for that, and a page at the end. A
-/// request to the memory server takes 5 KiB of that stack, and 13 KiB in a program that was compiled without
-/// optimisation.
+/// Size in bytes of a thread's own memory if it handles its page faults: the stack for that, and a page at the end. A
+/// request to the memory server takes 5 KiB of that stack, and 13 KiB in a program compiled without optimisation.
 const CONTROL_SIZE: usize = if cfg!(unoptimised) { 32 } else { 16 } * 1024;
 
-/// What a thread has for itself, in a page behind its stack for page faults.
+/// A thread's own data, in a page above its stack for page faults.
 #[repr(C)]
 struct Control {
     area: MessageArea,
@@ -62,12 +61,12 @@ struct Control {
     own: Own,
 }
 
-/// In [`Control::exit`]: the thread is done.
+/// Value of [`Control::exit`] that means that the thread is done.
 const DONE: *mut Waiter = core::ptr::without_provenance_mut(1);
 
 const _: () = assert!(size_of::<Control>() <= PAGE_SIZE);
 
-/// What a thread consists of. Dropped in this order: the thread first, so that nothing uses the rest any more.
+/// The parts of a thread. They are dropped in this order: the thread first, so that nothing uses the rest any more.
 struct Parts {
     thread: Made<Thread>,
     scheduling: Made<SchedulingContext>,
@@ -78,12 +77,12 @@ struct Parts {
 }
 
 impl Parts {
-    /// Address of its [`Control`], which is the end of its stack for page faults.
+    /// Returns the address of the [`Control`], which is the end of the stack for page faults.
     const fn control(&self) -> usize {
         self.control.end() - PAGE_SIZE
     }
 
-    /// How it ended.
+    /// Returns the exit state.
     fn exit(&self) -> &AtomicPtr<Waiter> {
         let control = core::ptr::with_exposed_provenance::<Control>(self.control());
         // SAFETY: the page is mapped as long as `self` lives, and zeroed memory is a valid atomic pointer.
@@ -107,10 +106,10 @@ impl Parts {
 /// Threads that nobody joins. They are freed when they are done and another thread is started.
 static DETACHED: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
 
-/// How many threads were started.
+/// Number of threads started so far.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
-/// How a thread is to be.
+/// Options of a thread to be started.
 #[derive(Clone, Copy, Debug)]
 pub struct Builder {
     stack_size: usize,
@@ -126,31 +125,31 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A stack of [`DEFAULT_STACK_SIZE`], and the priority of whoever starts it.
+    /// Returns default options: a stack of [`DEFAULT_STACK_SIZE`], and the priority of the starting thread.
     pub const fn new() -> Builder {
         Builder { stack_size: DEFAULT_STACK_SIZE, priority: None, budget: Budget::UNLIMITED, name: Name::NONE }
     }
 
-    /// Another size of the stack in bytes, rounded up to a power of two.
+    /// Sets the size of the stack in bytes, rounded up to a power of two.
     pub const fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack_size = bytes;
         self
     }
 
-    /// Another priority, at most the ceiling of the main thread.
+    /// Sets the priority, at most the ceiling of the main thread.
     pub const fn priority(mut self, priority: u8) -> Builder {
         self.priority = Some(priority);
         self
     }
 
-    /// A limit to the processor time that it gets. (Not that of whoever starts it: a thread without one is not
-    /// limited.)
+    /// Sets a limit to the thread's processor time. (The starting thread's limit is not inherited: without this, the
+    /// new thread is not limited.)
     pub const fn budget(mut self, budget: Budget) -> Builder {
         self.budget = budget;
         self
     }
 
-    /// A name, for people; what does not fit into [`MAX_NAME`] bytes is cut off.
+    /// Sets a name for display, cut to [`MAX_NAME`] bytes.
     pub fn name(mut self, name: &str) -> Builder {
         self.name = Name::new(name);
         self
@@ -166,7 +165,7 @@ impl Builder {
         let place = Arc::clone(&result);
         let body: Body = Box::new(move || *place.lock() = Some(function()));
         let argument = Box::into_raw(Box::new(body));
-        // SAFETY: `run_body` takes a box that nobody else has.
+        // SAFETY: `run_body` takes ownership of the box, to which nobody else refers.
         match unsafe { self.spawn_raw(run_body, argument.cast()) } {
             Ok(thread) => Ok(JoinHandle { thread, result }),
             Err(error) => {
@@ -180,17 +179,17 @@ impl Builder {
     /// Starts a thread that calls `function` with `argument`.
     ///
     /// # Safety
-    /// The call is sound in a new thread.
+    /// The call must be sound in a new thread.
     pub unsafe fn spawn_raw(self, function: extern "C" fn(*mut ()), argument: *mut ()) -> Result<RawThread, Error> {
         reap();
-        // From now on somebody may have to wait for a lock.
+        // From now on this thread may have to wait for a lock.
         own_notification();
         let parts = self.build()?;
         start(&parts, self.name, function, argument)?;
         Ok(RawThread { parts: Some(parts) })
     }
 
-    /// Makes everything that a thread consists of.
+    /// Makes all parts of a thread.
     fn build(self) -> Result<Parts, Error> {
         let on_demand = memory::comes_on_demand();
         let parts = Parts {
@@ -199,7 +198,7 @@ impl Builder {
             _reply: memory::make(0)?,
             _notification: memory::make(0)?,
             _stack: Anonymous::stack(self.stack_size)?,
-            // Nobody handles a fault of the stack for faults, so running over its end must be noticed.
+            // Nobody handles a fault on the stack for page faults, so an overflow of it must be noticed.
             control: if on_demand { Pages::with_guard(CONTROL_SIZE)? } else { Pages::new(PAGE_SIZE)? },
         };
         let thread = parts.thread.cap();
@@ -226,14 +225,14 @@ impl Builder {
             let _ = thread.faults_to(class, Some(Cap::new(slot::PROCS)));
         }
         if on_demand {
-            // SAFETY: the memory below is the new thread's, for this.
+            // SAFETY: the memory below belongs to the new thread, for this purpose.
             unsafe { upcall::handle_page_faults(thread, parts.control()) }?;
         }
         Ok(parts)
     }
 }
 
-/// What a thread runs.
+/// The function that a thread runs.
 type Body = Box<dyn FnOnce() + Send>;
 
 /// Runs the body in a box.
@@ -243,7 +242,7 @@ extern "C" fn run_body(argument: *mut ()) {
     body();
 }
 
-/// Sets the thread's block and registers, and lets it run.
+/// Sets the thread's block and registers, and resumes it.
 fn start(parts: &Parts, name: Name, function: extern "C" fn(*mut ()), argument: *mut ()) -> Result<(), Error> {
     let address = parts.control();
     let (block_address, own_address) = (address + offset_of!(Control, block), address + offset_of!(Control, own));
@@ -267,15 +266,16 @@ fn start(parts: &Parts, name: Name, function: extern "C" fn(*mut ()), argument: 
     registers.x[0] = function as usize as u64;
     registers.x[1] = argument.expose_provenance() as u64;
     registers.thread_pointer = block_address as u64;
-    // SAFETY: the thread is new, with a stack, block and message area of its own, and begins where threads begin.
+    // SAFETY: the thread is new, has a stack, block and IPC buffer of its own, and begins at the entry point of
+    // threads.
     unsafe { parts.thread.cap().write_registers(&registers, true) }.map_err(Error::Kernel)
 }
 
-/// Address of a thread's first instruction.
+/// Returns the address of a thread's first instruction.
 fn entry() -> usize {
     #[cfg(target_os = "none")]
     {
-        /// Where a thread begins, with its function in `x0` and its argument in `x1`. A frame record of zeros ends
+        /// Entry point of a thread, with its function in `x0` and its argument in `x1`. A frame record of zeros ends
         /// every backtrace here.
         #[unsafe(naked)]
         extern "C" fn begin() -> ! {
@@ -296,22 +296,22 @@ extern "C" fn run(function: extern "C" fn(*mut ()), argument: *mut ()) -> ! {
     unsafe { end() }
 }
 
-/// Ends the running thread, as if its function had returned: what it has for itself is dropped, and whoever joins it
-/// goes on. The main thread's end is the end of the process.
+/// Ends the running thread as if its function had returned: its thread-local data is dropped, and the thread that joins
+/// it continues. If the main thread ends, the process ends.
 ///
 /// # Safety
-/// What lies on the stack is never dropped. Nobody may rely on that, for instance to give up a lock or because another
-/// thread uses something that lies there; and a thread that was started with [`Builder::spawn`] has no result then.
+/// Values on the stack are never dropped. No code may rely on their being dropped, for instance to release a lock or
+/// because another thread uses a value that lies there. A thread started with [`Builder::spawn`] has no result then.
 pub unsafe fn end() -> ! {
     local::drop_all();
     let Some(block) = ThreadBlock::current().filter(|_| current_id() != 0) else { crate::process::exit(0) };
     let control = block.this.get() - offset_of!(Control, block);
     let exit = core::ptr::with_exposed_provenance::<AtomicPtr<Waiter>>(control + offset_of!(Control, exit));
     let thread = Cap::<Thread>::new(block.thread.get());
-    // SAFETY: the page is mapped until somebody sees that this thread is done.
+    // SAFETY: the page is mapped until another thread sees that this thread is done.
     let waiter = unsafe { &*exit }.swap(DONE, Ordering::AcqRel);
     if !waiter.is_null() {
-        // SAFETY: whoever put it there waits for this.
+        // SAFETY: the thread that put the waiter there waits for this.
         unsafe { Waiter::wake(waiter) };
     }
     loop {
@@ -333,30 +333,30 @@ fn reap() {
     }
 }
 
-/// A thread that was started. Dropping it lets the thread go on by itself.
+/// A started thread. Dropping the handle detaches the thread.
 pub struct RawThread {
     parts: Option<Parts>,
 }
 
 impl RawThread {
-    /// Waits until the thread has ended, and frees what it had.
+    /// Waits until the thread has ended, and frees its memory.
     pub fn join(mut self) {
         if let Some(parts) = self.parts.take() {
             parts.wait();
         }
     }
 
-    /// Whether it has ended.
+    /// Returns whether the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.parts.as_ref().is_none_or(Parts::is_done)
     }
 
-    /// The thread.
+    /// Returns the thread's capability.
     pub fn thread(&self) -> Option<Cap<Thread>> {
         self.parts.as_ref().map(|parts| parts.thread.cap())
     }
 
-    /// What it runs on.
+    /// Returns the thread's scheduling context.
     pub fn scheduling(&self) -> Option<Cap<SchedulingContext>> {
         self.parts.as_ref().map(|parts| parts.scheduling.cap())
     }
@@ -370,14 +370,14 @@ impl Drop for RawThread {
     }
 }
 
-/// A thread that was started, and what its function will return. Dropping it lets the thread go on by itself.
+/// A started thread and the future result of its function. Dropping the handle detaches the thread.
 pub struct JoinHandle<T> {
     thread: RawThread,
     result: Arc<Mutex<Option<T>>>,
 }
 
 impl<T> JoinHandle<T> {
-    /// Waits until the thread's function has returned, and answers what it returned.
+    /// Waits until the thread's function has returned, and returns its result.
     pub fn join(self) -> T {
         self.thread.join();
         match self.result.lock().take() {
@@ -386,22 +386,22 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Lets the thread go on by itself; what it had is freed when it has ended.
+    /// Detaches the thread; its memory is freed when it has ended.
     pub fn detach(self) {
         drop(self);
     }
 
-    /// Whether its function has returned.
+    /// Returns whether the thread's function has returned.
     pub fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// The thread.
+    /// Returns the thread's capability.
     pub fn thread(&self) -> Option<Cap<Thread>> {
         self.thread.thread()
     }
 
-    /// What it runs on.
+    /// Returns the thread's scheduling context.
     pub fn scheduling(&self) -> Option<Cap<SchedulingContext>> {
         self.thread.scheduling()
     }
@@ -419,17 +419,17 @@ where
     }
 }
 
-/// The capability address of the running thread.
+/// Returns the capability address of the running thread.
 fn current() -> tench_abi::CapAddress {
     ThreadBlock::current().map_or(slot::THREAD, |block| block.thread.get())
 }
 
-/// The running thread.
+/// Returns the running thread's capability.
 pub fn current_thread() -> Cap<Thread> {
     Cap::new(current())
 }
 
-/// The end of the stack on which the running thread's page faults are handled; 0 if they are not.
+/// Returns the end of the stack on which the running thread's page faults are handled; 0 if they are not handled.
 pub(crate) fn fault_stack() -> usize {
     if !memory::comes_on_demand() {
         return 0;
@@ -437,43 +437,43 @@ pub(crate) fn fault_stack() -> usize {
     match ThreadBlock::current() {
         Some(block) if block.runtime.get() != 0 && current_id() != 0 => block.this.get() - offset_of!(Control, block),
         Some(block) if block.thread.get() == slot::THREAD => main_fault_stack(),
-        // A thread that the program made itself has none.
+        // A thread that the program made itself has no such stack.
         _ => 0,
     }
 }
 
-/// The end of the stack on which the main thread's page faults are handled: the one on which the process began, which
-/// that thread has left.
+/// Returns the end of the stack on which the main thread's page faults are handled: the initial stack, which that
+/// thread has left.
 pub(crate) fn main_fault_stack() -> usize {
     process::info().map_or(0, |info| info.stack_top as usize)
 }
 
-/// Number of the running thread: 0 for the main thread, then in the order in which they were started.
+/// Returns the number of the running thread: 0 for the main thread, then in the order in which they were started.
 pub fn current_id() -> usize {
     Own::current().map_or(0, |own| own.number.get())
 }
 
-/// Where the running thread's error number for C lies, as long as the thread runs. Threads that did not begin in this
-/// library share one.
+/// Returns the address of the running thread's C error number, valid as long as the thread runs. Threads that did not
+/// begin in this library share one.
 pub fn error_number() -> *mut i32 {
     static SHARED: AtomicI32 = AtomicI32::new(0);
     Own::current().map_or(SHARED.as_ptr(), |own| own.error.as_ptr())
 }
 
-/// The running thread's name; empty if it has none.
+/// Returns the running thread's name; empty if it has none.
 pub fn current_name() -> Name {
     Own::current().map_or(Name::NONE, |own| own.name.get())
 }
 
-/// Gives the running thread another name.
+/// Renames the running thread.
 pub fn set_name(name: &str) {
     if let Some(own) = Own::current() {
         own.name.set(Name::new(name));
     }
 }
 
-/// The notification on which the running thread sleeps. Other threads get theirs when they are started; the main
-/// thread's is made when it is first needed.
+/// Returns the notification on which the running thread sleeps. Other threads get theirs when they are started; the
+/// main thread's is made when it is first needed.
 pub fn own_notification() -> Option<Cap<Notification>> {
     let block = ThreadBlock::current()?;
     if block.notification.get() == tench_abi::CapAddress::NULL {
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn the_memory_has_room_for_its_parts() {
-        // As `upcall::handle` says.
+        // The minimum that `upcall::handle` documents.
         const { assert!(CONTROL_SIZE - PAGE_SIZE >= 12 * 1024) };
         assert_eq!((offset_of!(Control, area), offset_of!(Control, block)), (0, 1024));
         assert_eq!((offset_of!(Control, exit), offset_of!(Control, own)), (1088, 1096));

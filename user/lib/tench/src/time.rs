@@ -1,8 +1,8 @@
-//! Time: now, and waiting for later.
+//! Time: reading the clock, and waiting.
 //!
-//! Waiting costs one system call and no server: the kernel keeps the deadline. Nobody is woken early; how late, is up
-//! to whoever is more important. In which order threads of one priority go on that wait for the very same tick is not
-//! said; the clock server keeps to that in which they asked.
+//! Waiting costs one system call and no server: the kernel keeps the deadline. No thread wakes early; how late it wakes
+//! depends on threads of higher priority. The order in which threads of one priority continue that wait for the same
+//! tick is unspecified; the clock server keeps the order of the requests.
 //!
 //! | R4 | here | by the clock server |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | `DelayUntil` | [`sleep_until`]; again and again: [`Periodic`] | `Clock::delay_until` |
 //! | `AwaitEvent` | [`await_event`], [`await_interrupt`] | `Clock::await_event` |
 //!
-//! The clock server ([`crate::clock`]) is for whoever has no thread to spare for waiting on a deadline of its own, or
-//! wants an answer that it can wait for like that of any server.
+//! The clock server ([`crate::clock`]) is for programs that have no thread to spare for waiting on a deadline, or that
+//! want a reply for which they can wait as for that of any server.
 
 pub use core::time::Duration;
 
@@ -23,48 +23,48 @@ use tench_sys::{Cap, Interrupt, Notification, SchedulingContext};
 
 use crate::{process, thread};
 
-/// Ticks of the system counter per second.
+/// Returns the ticks of the system counter per second.
 pub fn frequency() -> u64 {
     let frequency = process::info().map(|info| info.counter_frequency);
     frequency.or(process::boot_info().map(|info| info.counter_frequency)).unwrap_or(1)
 }
 
-/// How long the machine has been running.
+/// Returns how long the machine has been running.
 pub fn uptime() -> Duration {
     elapsed(Instant::from_ticks(0))
 }
 
-/// How long ago that was.
+/// Returns the time that has passed since an instant.
 pub fn elapsed(since: Instant) -> Duration {
     tench_sys::time::duration(Instant::now().since(since), frequency())
 }
 
-/// When a duration from now will have passed.
+/// Returns the instant at which a duration from now will have passed.
 pub fn deadline(duration: Duration) -> Instant {
     Instant::now().after(tench_sys::time::ticks(duration, frequency()))
 }
 
-/// Lets other threads run for at least this long.
+/// Suspends the running thread for at least this long.
 pub fn sleep(duration: Duration) {
     sleep_until(deadline(duration));
 }
 
-/// Lets other threads run until a time.
+/// Suspends the running thread until an instant.
 pub fn sleep_until(deadline: Instant) {
     let own = thread::own_notification();
     while Instant::now() < deadline {
-        // A signal that came too late for something else ends the wait early; then it begins again.
+        // A late signal, meant for an earlier wait, ends this wait early; then it begins again.
         match own.map(|notification| notification.wait_until(deadline)) {
             Some(Err(Error::TimedOut)) => return,
             Some(_) => {}
-            // Without memory for a notification, there is only waiting.
+            // Without memory for a notification, the thread can only poll.
             None => thread::yield_now(),
         }
     }
 }
 
-/// Waits until a notification is signalled, and takes its bits; with a deadline, no longer than that.
-/// Rights: `READ`. Errors: `TimedOut`, `Aborted` (the notification is gone); those of a capability that is no such.
+/// Waits until a notification is signalled or the deadline passes, and returns its bits.
+/// Rights: `READ`. Errors: `TimedOut`, `Aborted` (the notification was deleted); those of an invalid capability.
 pub fn await_event(event: Cap<Notification>, deadline: Option<Instant>) -> Result<u64, Error> {
     match deadline {
         Some(deadline) => event.wait_until(deadline),
@@ -72,8 +72,8 @@ pub fn await_event(event: Cap<Notification>, deadline: Option<Instant>) -> Resul
     }
 }
 
-/// Lets an interrupt line's next interrupt in, and waits until it comes; with a deadline, no longer than that. The line
-/// is bound to the notification, and its device has been told that what it said last was heard.
+/// Lets the next interrupt of a line in, and waits until it comes or the deadline passes. The line must be bound to the
+/// notification, and its device must have been told that its last interrupt was handled.
 /// Rights: `WRITE` on the interrupt, `READ` on the notification. Errors: those of [`await_event`].
 pub fn await_interrupt(
     line: Cap<Interrupt>,
@@ -84,8 +84,7 @@ pub fn await_interrupt(
     await_event(event, deadline)
 }
 
-/// Something that is to be done again and again, at times that are whole periods from one another, however long it
-/// takes each time.
+/// A periodic activity, whose times are whole periods apart however long each activation takes.
 #[derive(Clone, Debug)]
 pub struct Periodic {
     next: Instant,
@@ -93,19 +92,19 @@ pub struct Periodic {
 }
 
 impl Periodic {
-    /// With this period, which is at least a tick of the system counter; the first one begins now.
+    /// Returns an activity with this period, at least a tick of the system counter; the first period begins now.
     pub fn every(period: Duration) -> Periodic {
         let ticks = tench_sys::time::ticks(period, frequency()).max(1);
         Periodic { next: Instant::now().after(ticks), ticks }
     }
 
-    /// When the next period begins.
+    /// Returns the instant at which the next period begins.
     pub fn next(&self) -> Instant {
         self.next
     }
 
-    /// Waits until the next period begins. Answers how many have begun besides it, unnoticed, because the last one took
-    /// too long: 0 if all is well. Then they are over, and the next is the first that has not begun.
+    /// Waits until the next period begins. Returns the number of periods missed because the last activation took too
+    /// long: 0 if there was no overrun. The missed periods are skipped: the next one is the first that has not begun.
     pub fn wait(&mut self) -> u64 {
         sleep_until(self.next);
         let missed = self.pass(Instant::now());
@@ -113,8 +112,8 @@ impl Periodic {
         missed
     }
 
-    /// At a time that is not before the next period's beginning: moves on to the period that it is in, and answers by
-    /// how many.
+    /// Advances to the period that contains `now`, which must not be before the next period's beginning, and returns
+    /// the number of periods skipped.
     fn pass(&mut self, now: Instant) -> u64 {
         let missed = now.since(self.next) / self.ticks;
         self.next = self.next.after(missed.saturating_mul(self.ticks));
@@ -122,7 +121,7 @@ impl Periodic {
     }
 }
 
-/// How much of the processor a thread may use: so many ticks in any stretch of time that is as long as the period.
+/// Limit to a thread's use of the processor: a number of ticks in any interval as long as the period.
 ///
 /// ```
 /// use tench::time::Budget;
@@ -137,44 +136,43 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// As much as there is.
+    /// The unlimited budget.
     pub const UNLIMITED: Budget = Budget { ticks: 0, period: 0 };
 
-    /// Both in ticks of the system counter. The kernel refuses a budget longer than the period or shorter than
-    /// [`MIN_BUDGET`](tench_abi::object::MIN_BUDGET).
+    /// Returns a budget in ticks of the system counter. The kernel refuses a budget longer than the period or shorter
+    /// than [`MIN_BUDGET`](tench_abi::object::MIN_BUDGET).
     pub const fn from_ticks(ticks: u64, period: u64) -> Budget {
         Budget { ticks, period }
     }
 
-    /// Both as durations, to the next tick.
+    /// Returns a budget with both durations rounded up to ticks.
     pub fn new(budget: Duration, period: Duration) -> Budget {
         let ticks = |duration| tench_sys::time::ticks(duration, frequency());
         Budget { ticks: ticks(budget), period: ticks(period) }
     }
 
-    /// Both in microseconds, to the next tick.
+    /// Returns a budget with both times in microseconds, rounded up to ticks.
     pub fn from_micros(budget: u64, period: u64) -> Budget {
         Budget::new(Duration::from_micros(budget), Duration::from_micros(period))
     }
 
-    /// Ticks that can be used.
+    /// Returns the ticks that can be used in a period.
     pub const fn ticks(self) -> u64 {
         self.ticks
     }
 
-    /// Ticks of the period.
+    /// Returns the ticks of the period.
     pub const fn period(self) -> u64 {
         self.period
     }
 
-    /// Whether there is a limit.
+    /// Returns whether there is a limit.
     pub const fn is_limit(self) -> bool {
         self.period != 0
     }
 
-    /// Limits a scheduling context, on the authority of another (`None`: that of the running thread). All of the budget
-    /// can be used at once. Errors: `InvalidArgument` (no such budget), `PriorityTooHigh`, and those of the
-    /// capabilities.
+    /// Limits a scheduling context, authorised by another (`None`: that of the running thread). All of the budget can
+    /// be used at once. Errors: `InvalidArgument` (no such budget), `PriorityTooHigh`, and those of the capabilities.
     pub fn limit(
         self,
         context: Cap<SchedulingContext>,
@@ -183,7 +181,7 @@ impl Budget {
         context.reserve(self.ticks, self.period, authority)
     }
 
-    /// The limit of a scheduling context.
+    /// Returns the limit of a scheduling context.
     pub fn of(context: Cap<SchedulingContext>) -> Result<Budget, Error> {
         let info = context.query()?;
         Ok(Budget { ticks: info.budget, period: info.period })

@@ -1,13 +1,13 @@
-//! Handling one's own faults and foreign system calls.
+//! Handling a thread's own faults and foreign system calls.
 //!
-//! A thread that has said so continues, when it faults, in a handler of its own process, which sees and may change its
-//! registers, and then goes on where it was: self-paging, tracing, and programs of other systems are built so. A fault
-//! inside a handler goes to the process server, like a fault of a thread without handlers. So a handler may not touch
-//! memory that comes on demand; [`make_present`](crate::memory::make_present) has it there before.
+//! When a thread with a handler faults, it continues in the handler of its own process, which sees and may change its
+//! registers; then it goes on where it was. Self-paging, tracing, and programs of other systems are built this way. A
+//! fault inside a handler goes to the process server, like a fault of a thread without handlers. So a handler must not
+//! touch memory that comes on demand, unless [`make_present`](crate::memory::make_present) has populated it before.
 //!
-//! Page faults are handled by the library itself, on a stack of each thread's own: it finds memory where memory comes
-//! on demand. A handler of the program's gets only the faults for which there is no remedy, and if there is none, the
-//! process ends with a report.
+//! The library itself handles page faults, on a separate stack of each thread: it populates memory that comes on
+//! demand. A handler of the program gets only the page faults that the library cannot resolve; without one, they end
+//! the process with a report.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -24,33 +24,33 @@ use crate::memory::{self, Outcome};
 use crate::paging::{Kind as For, Region, Verdict};
 use crate::{eprintln, process, thread};
 
-/// Handles a fault: may change the registers with which the thread goes on. The program counter is that of the faulting
-/// instruction, or for a foreign system call of the one after it.
+/// A fault handler, which may change the registers with which the thread goes on. The program counter is that of the
+/// faulting instruction, or, for a foreign system call, of the one after it.
 pub type Handler = fn(&Report, &mut Registers);
 
 /// The handler of each class, for all threads that have enabled it.
 static HANDLERS: [AtomicPtr<()>; Class::COUNT] = [const { AtomicPtr::new(core::ptr::null_mut()) }; Class::COUNT];
 
-/// Makes `handler` the process's for a class of faults, and the running thread use it.
+/// Sets the process's handler for a class of faults, and enables it for the running thread.
 ///
-/// `stack` is where the handler runs: the top of a stack for this thread alone, or 0. If memory comes on demand, 0
-/// means the stack on which the thread's page faults are handled (12 KiB), which is always there: one upcall runs at a
+/// `stack` is the top of a stack on which the handler runs, for this thread alone, or 0. If memory comes on demand, 0
+/// means the stack on which the thread's page faults are handled (12 KiB), which is always mapped: one upcall runs at a
 /// time. Otherwise, and in threads that this library has not made, it means the stack in use when the fault happens; a
 /// handler for faults of the stack itself needs one of its own then.
 ///
 /// # Safety
-/// The handler leaves registers with which the thread can go on, and takes no lock that the interrupted code may hold;
-/// `stack` is 0 or the end of mapped memory that nothing else uses.
+/// The handler must leave registers with which the thread can go on, and must take no lock that the interrupted code
+/// may hold; `stack` must be 0 or the end of mapped memory that nothing else uses.
 pub unsafe fn handle(class: Class, handler: Handler, stack: usize) -> Result<(), Error> {
     HANDLERS[class as usize].store(handler as *mut (), Ordering::Release);
-    // Where memory comes on demand, the stack in use may end just below.
+    // Where memory comes on demand, the mapped part of the stack in use may end just below.
     let stack = if stack == 0 { thread::fault_stack() } else { stack };
-    // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
+    // SAFETY: `enter` handles an upcall, and the caller guarantees the stack.
     unsafe { thread::current_thread().faults_upcall(class, server_for(class), enter as *const () as usize, stack) }
 }
 
-/// Lets faults of a class of the running thread go where they went before: to the process server, or page faults to the
-/// library.
+/// Restores the default handling of a class of faults of the running thread: page faults go to the library, others to
+/// the process server.
 pub fn stop_handling(class: Class) -> Result<(), Error> {
     if class == Class::PageFault && thread::fault_stack() != 0 {
         HANDLERS[class as usize].store(core::ptr::null_mut(), Ordering::Release);
@@ -60,33 +60,34 @@ pub fn stop_handling(class: Class) -> Result<(), Error> {
     thread::current_thread().faults_to(class, server_for(class))
 }
 
-/// Lets page faults of a thread be handled by this library.
+/// Makes this library handle page faults of a thread.
 ///
 /// # Safety
-/// `stack` is the end of memory that is always there, that nothing else uses, and that is large enough.
+/// `stack` must be the end of memory that is always mapped, that nothing else uses, and that is large enough.
 pub(crate) unsafe fn handle_page_faults(of: Cap<Thread>, stack: usize) -> Result<(), Error> {
     let server = Some(Cap::new(slot::PROCS));
-    // SAFETY: `enter` handles an upcall, and the caller answers for the stack.
+    // SAFETY: `enter` handles an upcall, and the caller guarantees the stack.
     unsafe { of.faults_upcall(Class::PageFault, server, enter as *const () as usize, stack) }
 }
 
-/// Who gets a class of faults that the program does not handle: the process server, if a thread cannot go on.
+/// Returns the endpoint for a class of faults that the program does not handle: the process server, if the thread
+/// cannot go on.
 fn server_for(class: Class) -> Option<Cap<Endpoint>> {
     if Class::STOPPING.contains(&class) { server() } else { None }
 }
 
-/// The process server, if there is one.
+/// Returns the process server, if there is one.
 fn server() -> Option<Cap<Endpoint>> {
     let found = OWN_SPACE.identify_at(slot::PROCS);
     found.is_ok_and(|found| found.kind == Kind::Endpoint).then_some(Cap::new(slot::PROCS))
 }
 
-/// Where the kernel lets a faulting thread continue. All its registers lie in the message area, and so may a message
-/// that it was about to send: what remedies a page fault leaves both as they are.
+/// Entry point of upcalls. The faulting thread's registers lie in the IPC buffer, and so may a message that it was
+/// about to send; resolving a page fault leaves both as they are.
 extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -> ! {
     let report = Report { class, address, instruction, syndrome };
     let error = if is_remedied(&report) {
-        // SAFETY: this is an upcall, and the memory that the instruction needs is there now.
+        // SAFETY: this is an upcall, and the memory that the instruction needs is mapped now.
         unsafe { upcall_resume() }
     } else {
         call_handler(&report)
@@ -95,13 +96,13 @@ extern "C" fn enter(class: u64, address: u64, instruction: u64, syndrome: u64) -
     process::exit(101)
 }
 
-/// Lets the program's handler decide, and ends the upcall. Returns only if that is refused.
+/// Calls the program's handler, and ends the upcall. Returns only on failure.
 ///
-/// What it keeps takes more than a kibibyte of the stack, which a fault that is remedied needs for other things.
+/// Its locals take more than a kibibyte of stack, which the path that resolves a fault needs for other things.
 #[inline(never)]
 fn call_handler(report: &Report) -> Error {
-    // A page fault can happen while the interrupted code writes a message, and a budget end then; the handler may send
-    // some itself. A foreign system call happens only where the program makes one.
+    // A page fault, or the end of a budget, can come while the interrupted code writes a message, and the handler may
+    // send messages itself. A foreign system call comes only where the program makes one.
     let is_anywhere = report.class == Class::PageFault as u64 || report.class == Class::Timeout as u64;
     let staged = if is_anywhere { Staged::save() } else { None };
     let place = HANDLERS.get(report.class as usize);
@@ -116,29 +117,29 @@ fn call_handler(report: &Report) -> Error {
     if let Some(staged) = staged {
         staged.restore();
     }
-    // SAFETY: this is an upcall, and `handle`'s caller answers for what the handler leaves.
+    // SAFETY: this is an upcall, and the caller of `handle` guarantees the registers that the handler leaves.
     unsafe { upcall_return(&registers) }
 }
 
-/// Whether it was a page fault where memory comes on demand, and the memory is there now.
+/// Returns whether the fault was a page fault in memory that comes on demand, which is now mapped.
 fn is_remedied(report: &Report) -> bool {
     let is_page_fault = report.class == Class::PageFault as u64;
     is_page_fault && matches!(memory::handle_fault(report), Some(Outcome::Backed))
 }
 
-/// Ends the process with a report of a fault for which there is no remedy.
+/// Ends the process with a report of an unresolvable fault.
 fn end(report: &Report) -> ! {
     let (kind, region) = if report.class == Class::PageFault as u64 { why(report) } else { (FaultKind::Other, None) };
     let part =
         region.and_then(|region| Some(Part { kind: name(region.kind)?, start: region.start, size: region.size }));
-    // It answers only if it refuses.
+    // This returns only on failure.
     if let Err(failure) = Procs::STANDARD.fault(OwnFault::new(report, kind, part)) {
         eprintln!("{}: {kind} at {:#x}, and {failure}", process::name(), report.address);
     }
     process::exit(101)
 }
 
-/// What a page fault was, and where.
+/// Returns the cause and the region of a page fault.
 fn why(report: &Report) -> (FaultKind, Option<Region>) {
     match memory::handle_fault(report) {
         Some(Outcome::Refused(verdict)) => match verdict {
@@ -151,12 +152,12 @@ fn why(report: &Report) -> (FaultKind, Option<Region>) {
             Verdict::NotAllocated => (FaultKind::NeverAllocated, None),
         },
         Some(Outcome::NoMemory(region)) => (FaultKind::OutOfMemory, Some(region)),
-        // Somebody was faster, or the library itself is at fault.
+        // Another thread was faster, or the library itself is at fault.
         Some(Outcome::Backed) | None => (FaultKind::NeverAllocated, None),
     }
 }
 
-/// What the process server calls a region; `None` for what it made itself and knows better.
+/// Returns the process server's name for a region; `None` for regions that it made itself and knows better.
 const fn name(kind: For) -> Option<RegionKind> {
     match kind {
         For::Anonymous => Some(RegionKind::Anonymous),

@@ -13,10 +13,10 @@ use tench::{println, upcall};
 
 use crate::check;
 
-/// Faults that were skipped.
+/// Number of skipped faults.
 static SKIPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Makes faults of a class skip their instruction, and counts them.
+/// Skips the faulting instruction, and counts the fault.
 fn skip(_: &Report, registers: &mut Registers) {
     SKIPPED.fetch_add(1, Ordering::Relaxed);
     registers.pc += 4;
@@ -35,10 +35,10 @@ pub fn guard_page() -> Result<(), String> {
     upcall::stop_handling(Class::PageFault).map_err(text)
 }
 
-/// Reads a word, wherever it is.
+/// Reads a word at any address.
 fn touch(address: usize) {
     #[cfg(target_os = "none")]
-    // SAFETY: what is read is thrown away, and a fault is handled.
+    // SAFETY: the value is discarded, and a fault is handled.
     unsafe {
         core::arch::asm!("ldr {0}, [{1}]", out(reg) _, in(reg) address, options(nostack, readonly));
     }
@@ -46,7 +46,7 @@ fn touch(address: usize) {
     let _ = address;
 }
 
-/// Answers a foreign system call with the sum of its arguments.
+/// Replies to a foreign system call with the sum of its arguments.
 fn add(report: &Report, registers: &mut Registers) {
     registers.x[0] = registers.x[0] + registers.x[1] + report.syndrome;
 }
@@ -70,7 +70,7 @@ pub fn upcalls() -> Result<(), String> {
     upcall::stop_handling(Class::ForeignCall).map_err(text)
 }
 
-/// An undefined instruction and a foreign system call, with registers that have to survive both.
+/// Runs an undefined instruction and a foreign system call, with registers that must survive both.
 fn foreign(number: u64, survived: &mut [u64; 2]) -> u64 {
     #[cfg(target_os = "none")]
     {
@@ -95,13 +95,13 @@ fn foreign(number: u64, survived: &mut [u64; 2]) -> u64 {
     }
 }
 
-/// Addresses that `self_paging` backs with memory when they are touched.
+/// Address range that `self_paging` populates when it is touched.
 const LAZY: usize = 0x5000_0000_0000;
 
-/// Pages that were mapped by the handler.
+/// Pages that the handler mapped.
 static MAPPED: Mutex<Vec<Pages>> = Mutex::new(Vec::new());
 
-/// Sends a long message of its own, as a pager would, and lets the access read elsewhere.
+/// Sends a long message of its own, as a pager would, and redirects the access.
 fn page_in(report: &Report, registers: &mut Registers) {
     let pages = match Pages::new(4096) {
         Ok(pages) => pages,

@@ -1,4 +1,4 @@
-//! Tries the user library on the target: `library [CASE]`. Prints a line for each case, and the number of failures.
+//! Tests the user library on the target: `library [CASE]`. Prints a line for each case, and the number of failures.
 //!
 //! Build it for the target, and boot it with `./tench run --with FILE:bin/library`. `library panic`, `library overflow`
 //! and `library null` end with a report.
@@ -18,7 +18,7 @@ use tench::println;
 
 tench::entry!(run);
 
-/// A case: its name, and what it does.
+/// A case: its name and its function.
 type Case = (&'static str, fn() -> Result<(), String>);
 
 const CASES: &[Case] = &[
@@ -64,7 +64,7 @@ fn run() -> i32 {
     failures
 }
 
-/// An error unless a condition holds.
+/// Returns an error unless a condition holds.
 #[macro_export]
 macro_rules! check {
     ($condition:expr) => {

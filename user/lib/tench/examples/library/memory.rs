@@ -38,7 +38,7 @@ pub fn heap() -> Result<(), String> {
     Ok(())
 }
 
-/// Many small allocations ask the memory server seldom.
+/// Checks that many small allocations seldom call the memory server.
 pub fn small_allocations() -> Result<(), String> {
     let before = blocks()?;
     let pieces: Vec<Box<u32>> = (0..1024).map(Box::new).collect();
@@ -47,7 +47,7 @@ pub fn small_allocations() -> Result<(), String> {
     Ok(())
 }
 
-/// Blocks of memory that this process has from the memory server.
+/// Returns the number of blocks that this process has from the memory server.
 pub fn blocks() -> Result<u64, String> {
     let account = Mem::STANDARD.next_account(process::id() - 1).map_err(text)?;
     check!(account.process == process::id());

@@ -1,4 +1,4 @@
-//! Fewer, larger messages for programs that read lines and write small pieces.
+//! Buffering, for fewer and larger messages when programs read lines or write small parts.
 
 use alloc::vec::Vec;
 
@@ -6,28 +6,28 @@ use tench_stream::protocol::MAX_DATA;
 
 use super::{Error, Read, Write};
 
-/// Reads lines.
+/// A buffered reader of lines.
 #[derive(Debug)]
 pub struct Lines<R> {
     source: R,
     bytes: [u8; MAX_DATA],
-    /// What has been read and not been handed out.
+    /// Bytes that have been read and not been returned yet.
     rest: core::ops::Range<usize>,
 }
 
 impl<R: Read> Lines<R> {
-    /// Lines of this.
+    /// Returns a reader of the lines of `source`.
     pub const fn new(source: R) -> Lines<R> {
         Lines { source, bytes: [0; MAX_DATA], rest: 0..0 }
     }
 
-    /// Whether the next line is there, so that nobody has to be waited for.
+    /// Returns whether the next line is buffered, so that reading it does not wait.
     pub fn has_line(&self) -> bool {
         self.bytes[self.rest.clone()].contains(&b'\n')
     }
 
-    /// Reads the next line into `line` instead of what is in it, with its line feed; the last line may have none.
-    /// Answers whether there was one.
+    /// Replaces `line` by the next line, with its line feed; the last line may have none. Returns whether there was
+    /// one.
     pub fn next_line(&mut self, line: &mut Vec<u8>) -> Result<bool, Error> {
         line.clear();
         loop {
@@ -59,8 +59,8 @@ impl<R: Read> Read for Lines<R> {
     }
 }
 
-/// Gathers what is written, and passes it on when it is full and when it is [flushed](Self::flush). What was not
-/// flushed before it is dropped is lost: only whoever flushes learns whether it arrived.
+/// A buffered writer that passes its contents on when it is full and when it is [flushed](Self::flush). Contents not
+/// flushed before it is dropped are lost, because only flushing reports whether they arrived.
 #[derive(Debug)]
 pub struct Output<W> {
     target: W,
@@ -69,12 +69,12 @@ pub struct Output<W> {
 }
 
 impl<W: Write> Output<W> {
-    /// Gathers for this.
+    /// Returns an empty buffer for `target`.
     pub const fn new(target: W) -> Output<W> {
         Output { target, bytes: [0; MAX_DATA], length: 0 }
     }
 
-    /// Passes on what there is.
+    /// Writes the buffered contents to the target.
     pub fn flush(&mut self) -> Result<(), Error> {
         let length = core::mem::take(&mut self.length);
         self.target.write(&self.bytes[..length])
@@ -102,7 +102,7 @@ impl<W: Write> Write for Output<W> {
 mod tests {
     use super::*;
 
-    /// Hands out so many bytes at a time.
+    /// A source that returns a given number of bytes at a time.
     struct Pieces(&'static [u8], usize);
 
     impl Read for Pieces {
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(lines.read(&mut buffer), Ok(0));
     }
 
-    /// Keeps what is written, and how much at a time.
+    /// A target that keeps the bytes and the length of each write.
     #[derive(Default)]
     struct Kept(Vec<u8>, Vec<usize>);
 

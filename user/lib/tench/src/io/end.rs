@@ -11,20 +11,20 @@ use tench_sys::{Cap, Endpoint, OWN_SPACE};
 use super::{Error, Read, Write, read_some, write_all};
 use crate::memory;
 
-/// An end of a stream: of a pipe, or an open file. Dropping it closes it.
+/// An end of a stream: of a pipe, or an open file. Dropping it closes the end.
 #[derive(Debug)]
 pub struct End {
     cap: Cap<Endpoint>,
 }
 
-/// A pipe: what is written to the second end can be read from the first.
+/// Makes a pipe: bytes written to the second end can be read from the first.
 pub fn pipe() -> Result<(End, End), Error> {
     let (reader, writer) = (Slot::take()?, Slot::take()?);
     again(|| Files::STANDARD.pipe(reader.0, writer.0))?;
     Ok((reader.end(), writer.end()))
 }
 
-/// An empty slot, which is given back unless something came to lie in it.
+/// An empty slot, which is freed unless a capability was put into it.
 struct Slot(CapAddress);
 
 impl Slot {
@@ -46,29 +46,30 @@ impl Drop for Slot {
 }
 
 impl End {
-    /// What a request answers into an empty slot.
+    /// Returns the end that a request puts into an empty slot.
     pub(crate) fn answered(request: impl Fn(CapAddress) -> Result<(), Error>) -> Result<End, Error> {
         let slot = Slot::take()?;
         request(slot.0)?;
         Ok(slot.end())
     }
 
-    /// The client of the interface, for what this type has no method for.
+    /// Returns the client of the interface, for requests for which this type has no method.
     pub const fn stream(&self) -> Stream {
         Stream::at(self.cap)
     }
 
-    /// The capability.
+    /// Returns the capability.
     pub const fn cap(&self) -> Cap<Endpoint> {
         self.cap
     }
 
-    /// Another capability to the same end, which is closed when that process ends, or when it is dropped.
+    /// Returns another capability to the same end, which is closed when the process `process` ends, or when it is
+    /// dropped.
     pub fn share(&self, process: u64) -> Result<End, Error> {
         End::answered(|slot| self.stream().share(process, slot).map(drop).map_err(Error::Stream))
     }
 
-    /// Gives the same end to a process in preparation, in this slot: it is that process's from then on.
+    /// Gives the same end to a process builder, in this slot; it belongs to that process from then on.
     pub fn give(&self, to: &Spawn, slot: CapAddress) -> Result<(), Error> {
         let shared = self.share(to.process())?;
         to.move_in(shared.cap, slot).map_err(Error::Procs)?;
@@ -78,12 +79,12 @@ impl End {
         Ok(())
     }
 
-    /// What is at this end.
+    /// Returns a description of the object at this end.
     pub fn info(&self) -> Result<Info, Error> {
         self.stream().info().map_err(Error::Stream)
     }
 
-    /// Sets where in the file to read or write next, in bytes from its beginning.
+    /// Sets the position of the next read or write, in bytes from the file's beginning.
     pub fn seek(&self, position: u64) -> Result<(), Error> {
         self.stream().seek(position).map_err(Error::Stream)
     }
@@ -108,7 +109,7 @@ impl Write for End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        // If its server has ended, it is closed and the slot is empty.
+        // If the end's server has ended, it is closed and the slot is empty.
         let _ = self.stream().close();
         let _ = OWN_SPACE.delete_at(self.cap.address());
         memory::free_slot(self.cap.address());

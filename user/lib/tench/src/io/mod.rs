@@ -1,11 +1,13 @@
 //! Standard input and output, and other streams of bytes.
 //!
-//! Whoever starts a process may give it streams as input, output and error output (`STDIN`, `STDOUT`, `STDERR` in
-//! [`slot`]); what it is not given is the console. Output goes as it is printed, a message for each call of `print!` or
+//! The parent of a process may give it streams as input, output and error output (`STDIN`, `STDOUT`, `STDERR` in
+//! [`slot`]); the default is the console. Output is sent as it is printed, a message for each call of `print!` or
 //! `println!`, so that lines of several programs are not mixed. A process without a console that holds the kernel
 //! capability (the first servers) prints on the kernel's early output. Any other process prints nowhere.
 //!
-//! What a program prints when nobody reads any more ends it with exit code [`BROKEN`]; what cannot be written for
+//! A program that prints when nobody reads any more ends with exit code [`BROKEN`]; if its output cannot be written for
+//! another reason, such as lack of space for a file, it ends with a message and exit code 1. [`write()`] returns an
+//! error instead.
 //! another reason, to a file for want of space, ends it with a message and exit code 1. [`write()`] says so instead.
 
 mod buffered;
@@ -29,7 +31,7 @@ pub use print::{BROKEN, Gather, print, print_error_line, print_line, put};
 
 use crate::process;
 
-/// Why bytes could not be read or written.
+/// Reason why bytes could not be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The console refused.
@@ -38,7 +40,7 @@ pub enum Error {
     Stream(tench_stream::Failure),
     /// The file server refused.
     Files(tench_files_client::Failure),
-    /// The process server refused, when a stream was to be given to a process.
+    /// The process server refused to give a stream to a process.
     Procs(tench_procs_client::Failure),
     /// There was no slot for the stream.
     Memory(crate::memory::Error),
@@ -49,7 +51,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether nobody reads what would be written.
+    /// Returns whether nobody reads what would be written.
     pub fn is_broken(&self) -> bool {
         use tench_protocol::Failure;
         matches!(self, Error::Stream(Failure::Refused(StreamError::Broken) | Failure::Lost(_)))
@@ -84,13 +86,13 @@ impl From<tench_files_client::Failure> for Error {
     }
 }
 
-/// What bytes can be read from.
+/// A source of bytes.
 pub trait Read {
-    /// Waits until there are bytes, and reads as many as are there and fit. Answers how many; 0 is the end.
+    /// Waits until there are bytes, and reads as many as are available and fit. Returns their number; 0 is the end.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error>;
 }
 
-/// What bytes can be written to.
+/// A target of bytes.
 pub trait Write {
     /// Writes all bytes.
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error>;
@@ -108,7 +110,7 @@ impl<T: Write + ?Sized> Write for Box<T> {
     }
 }
 
-/// What a standard stream is; found out once.
+/// Destination of a standard stream, determined once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Place {
@@ -119,7 +121,7 @@ enum Place {
     Nowhere = 4,
 }
 
-/// A standard stream: the slot in which it is given, and what it is.
+/// A standard stream: its slot and its destination.
 #[derive(Debug)]
 struct Standard {
     slot: CapAddress,
@@ -135,7 +137,7 @@ impl Standard {
         Standard { slot, place: AtomicU8::new(Place::Unknown as u8) }
     }
 
-    /// What it is.
+    /// Returns the destination.
     fn place(&self) -> Place {
         const KNOWN: [Place; 4] = [Place::Stream, Place::Console, Place::Kernel, Place::Nowhere];
         let code = self.place.load(Ordering::Relaxed);
@@ -143,7 +145,7 @@ impl Standard {
             return known;
         }
         let holds = |address, kind| OWN_SPACE.identify_at(address).is_ok_and(|found| found.kind == kind);
-        // The first process has other things in the slots for streams.
+        // The first process has other capabilities in the slots for streams.
         let found = if !process::is_first() && holds(self.slot, Kind::Endpoint) {
             Place::Stream
         } else if holds(slot::CONSOLE, Kind::Endpoint) {
@@ -180,7 +182,7 @@ fn write_all(stream: Stream, bytes: &[u8]) -> Result<(), Error> {
     bytes.chunks(MAX_DATA).try_for_each(|part| stream.write(part).map_err(Error::Stream))
 }
 
-/// Reads from a stream what is there.
+/// Reads the bytes that are available from a stream.
 fn read_some(stream: Stream, buffer: &mut [u8]) -> Result<usize, Error> {
     let bytes = stream.read(buffer.len().min(MAX_DATA))?;
     let place = buffer.get_mut(..bytes.len()).ok_or(Error::Stream(tench_protocol::Failure::Malformed))?;
@@ -198,7 +200,7 @@ pub fn write_error(bytes: &[u8]) -> Result<(), Error> {
     ERRORS.write(bytes)
 }
 
-/// Reads from standard input: waits until there is some, and answers how many bytes there were; 0 is the end.
+/// Reads from standard input: waits until there are bytes, and returns their number; 0 is the end.
 pub fn read(buffer: &mut [u8]) -> Result<usize, Error> {
     INPUT.read(buffer)
 }

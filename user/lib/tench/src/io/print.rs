@@ -7,11 +7,11 @@ use tench_console_client::protocol::MAX_TEXT;
 use super::{OUTPUT, Place, write, write_error};
 use crate::process;
 
-/// Exit code of a program that prints when nobody reads any more: as a program has elsewhere that a signal ends for
-/// that (128 and the number of `SIGPIPE`).
+/// Exit code of a program that prints when nobody reads any more: as on other systems, where `SIGPIPE` ends the program
+/// (128 plus the signal's number).
 pub const BROKEN: i32 = 141;
 
-/// Gathers parts of text, to write them in as few messages as possible: when it is full, and when it is dropped.
+/// A buffer that gathers text to write it in as few messages as possible: when it is full, and when it is dropped.
 pub struct Gather<To: FnMut(&[u8]) = fn(&[u8])> {
     bytes: [u8; MAX_TEXT],
     length: usize,
@@ -19,14 +19,14 @@ pub struct Gather<To: FnMut(&[u8]) = fn(&[u8])> {
 }
 
 impl Gather {
-    /// Empty, for standard output.
+    /// Returns an empty buffer for standard output.
     pub const fn new() -> Gather {
         Gather::to(put)
     }
 }
 
 impl<To: FnMut(&[u8])> Gather<To> {
-    /// Empty, for what this function does with it.
+    /// Returns an empty buffer that passes its contents to `to`.
     pub const fn to(to: To) -> Gather<To> {
         Gather { bytes: [0; MAX_TEXT], length: 0, to }
     }
@@ -46,7 +46,7 @@ impl<To: FnMut(&[u8])> Gather<To> {
         }
     }
 
-    /// Writes what there is.
+    /// Writes the buffered text.
     pub fn flush(&mut self) {
         if self.length > 0 {
             (self.to)(&self.bytes[..self.length]);
@@ -74,10 +74,10 @@ impl<To: FnMut(&[u8])> Write for Gather<To> {
     }
 }
 
-/// Writes bytes to standard output for a program that does not look whether they arrive.
+/// Writes bytes to standard output for a program that does not check whether they arrive.
 pub fn put(bytes: &[u8]) {
     if let Err(error) = write(bytes) {
-        // Without its console a program goes on: there is nobody who would miss the text.
+        // A program whose console is gone continues: there is nobody who would miss the text.
         if OUTPUT.place() != Place::Stream {
             return;
         }
@@ -89,12 +89,12 @@ pub fn put(bytes: &[u8]) {
     }
 }
 
-/// Writes bytes to the error output. Where that fails there is nobody to tell.
+/// Writes bytes to the error output. A failure is ignored, because there is nobody to tell.
 fn put_error(bytes: &[u8]) {
     let _ = write_error(bytes);
 }
 
-/// What `print!` calls.
+/// Implements `print!`.
 #[doc(hidden)]
 pub fn print(text: fmt::Arguments<'_>) {
     match text.as_str() {
@@ -103,21 +103,21 @@ pub fn print(text: fmt::Arguments<'_>) {
     }
 }
 
-/// What `println!` calls.
+/// Implements `println!`.
 #[doc(hidden)]
 pub fn print_line(text: fmt::Arguments<'_>) {
     gather(Gather::new(), text, "\n");
 }
 
-/// What `eprintln!` calls.
+/// Implements `eprintln!`.
 #[doc(hidden)]
 pub fn print_error_line(text: fmt::Arguments<'_>) {
     gather(Gather::to(put_error), text, "\n");
 }
 
-/// Writes text and what follows it in as few messages as possible.
+/// Writes text and `end` in as few messages as possible.
 fn gather(mut gather: Gather<impl FnMut(&[u8])>, text: fmt::Arguments<'_>, end: &str) {
-    // Gathering never fails; a `Display` that does has itself to blame for its missing output.
+    // Gathering never fails; a failing `Display` only loses its own output.
     let _ = gather.write_fmt(text);
     gather.push(end.as_bytes());
 }

@@ -1,42 +1,42 @@
-//! Frames of one page that were made ahead of need.
+//! Frame cache: frames of one page that were made before they were needed.
 //!
-//! Making eight frames in one call costs less than three times as much as making one. So a process that keeps needing
-//! single pages has them made so: side by side in memory and in slots. They are given out one by one, each to go its
-//! own way; what is left can be given back at any time.
+//! Making eight frames in one call costs less than three times as much as making one. So for a process that keeps
+//! needing single pages, frames are made eight at a time, side by side in memory and in slots. They are handed out and
+//! later freed one by one; the unused ones can be destroyed at any time.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::PAGE_BITS;
 
 use super::pieces::Piece;
 
-/// Log2 of the frames made at once.
+/// Log2 of the number of frames made at once.
 pub const AHEAD_BITS: u8 = 3;
-/// Frames made at once.
+/// Number of frames made at once.
 pub const AHEAD: u32 = 1 << AHEAD_BITS;
-/// Log2 of the memory for them.
+/// Log2 of the size of their memory in bytes.
 pub const MEMORY_BITS: u8 = PAGE_BITS as u8 + AHEAD_BITS;
-/// As many frames of one page are made one by one before: a process that stops soon needs no others.
+/// Number of single frames made one by one first: a process that stops soon needs no others.
 const FEW: u32 = 8;
 
-/// What is left of the last ones that were made.
+/// The unused frames of the last batch.
 pub struct Ahead {
-    /// All memory of them.
+    /// The memory of the whole batch.
     memory: Piece,
-    /// The first one's slot.
+    /// Slot of the batch's first frame.
     slot: CapAddress,
-    /// Frames that are left: the last ones.
+    /// Number of unused frames, the last ones of the batch.
     left: u32,
-    /// Frames of one page that were needed, to a few.
+    /// Number of frames of one page needed so far, up to [`FEW`].
     needed: u32,
 }
 
 impl Ahead {
-    /// None.
+    /// Returns an empty cache.
     pub const fn new() -> Ahead {
         Ahead { memory: Piece::block(CapAddress::NULL, 0, 0), slot: CapAddress::NULL, left: 0, needed: 0 }
     }
 
-    /// Notes that a frame is needed. Answers whether others should be made first.
+    /// Notes that a frame is needed. Returns whether a batch should be made first.
     #[inline]
     pub const fn need(&mut self) -> bool {
         if self.needed < FEW {
@@ -46,12 +46,12 @@ impl Ahead {
         self.left == 0
     }
 
-    /// Takes in frames that were made of `memory`, the first of them in `slot`. None are left of others.
+    /// Fills the cache with frames made from `memory`, the first of them in `slot`. The cache must be empty.
     pub const fn add(&mut self, memory: Piece, slot: CapAddress) {
         (self.memory, self.slot, self.left) = (memory, slot, AHEAD);
     }
 
-    /// Takes a frame: its capability and memory.
+    /// Takes a frame from the cache: its capability and memory.
     #[inline]
     pub fn take(&mut self) -> Option<(CapAddress, Piece)> {
         if self.left == 0 {

@@ -1,8 +1,8 @@
-//! Memory for the books of the address space.
+//! Memory for the metadata of the address space.
 //!
 //! It lies in a part of the address space that no other code uses, below an entry of its own of the table of level 0.
-//! So the tables that show it need no shadow, and the books never need themselves in order to grow. One table of level
-//! 2 shows all of it.
+//! So the page tables that map it need no shadow entries, and growing the metadata never needs more metadata. One table
+//! of level 2 maps all of it.
 
 use tench_abi::Kind;
 use tench_abi::layout::address::BOOKS_SIZE;
@@ -14,25 +14,26 @@ use super::Error;
 use super::resources::Resources;
 use crate::process;
 
-/// Log2 of the smallest piece.
+/// Log2 of the smallest part by which it grows, in bytes.
 const MIN_BITS: u32 = 14;
 
-/// How far it has grown, and the tables that show the end.
+/// Size of the metadata, and the page tables at its end.
 pub struct Books {
-    /// Bytes in use.
+    /// Number of bytes in use.
     used: u64,
     level2: Option<Cap<PageTable>>,
-    /// Which 2 MiB the last table of level 3 shows, and the table.
+    /// Index of the 2 MiB that the last table of level 3 maps, and the table.
     level3: Option<(u64, Cap<PageTable>)>,
 }
 
 impl Books {
-    /// As it lies in zeroed memory.
+    /// Returns the initial value, which is the same as zeroed memory.
     pub const fn new() -> Books {
         Books { used: 0, level2: None, level3: None }
     }
 
-    /// Maps at least `size` more bytes, and answers where. What fails midway is used by the next attempt.
+    /// Maps at least `size` more bytes, and returns their address. After a failure midway, the next attempt uses what
+    /// exists.
     pub fn grow(resources: &mut Resources, size: usize) -> Result<usize, Error> {
         let bits = size.next_power_of_two().ilog2().max(MIN_BITS);
         let start = resources.books().used.next_multiple_of(1 << bits);
@@ -52,13 +53,13 @@ impl Books {
                 Error::Kernel(error)
             })
         });
-        // What cannot be shown stays as it is: there is too little of everything then, and it is rare.
+        // Memory that cannot be mapped is left as it is: it happens rarely, when everything is short.
         mapped?;
         resources.books().used = start + (1 << bits);
         Ok(address as usize)
     }
 
-    /// The table that shows all of it.
+    /// Returns the table of level 2 that maps all of it.
     fn level2(resources: &mut Resources) -> Result<Cap<PageTable>, Error> {
         if let Some(table) = resources.books().level2 {
             return Ok(table);
@@ -69,7 +70,7 @@ impl Books {
         Ok(table)
     }
 
-    /// The table that shows the pages around an address.
+    /// Returns the table that maps the pages around an address.
     fn level3(resources: &mut Resources, address: u64) -> Result<Cap<PageTable>, Error> {
         let part = address >> entry_bits(2);
         match resources.books().level3 {
@@ -83,7 +84,7 @@ impl Books {
         }
     }
 
-    /// Makes a table and hangs it where it shows an address.
+    /// Makes a page table and installs it so that it maps an address.
     fn table(
         resources: &mut Resources,
         level: u32,
@@ -96,18 +97,18 @@ impl Books {
     }
 }
 
-/// Makes nodes of new memory.
+/// Makes nodes in new memory.
 ///
 /// # Safety
-/// `place` is a multiple of the page size; `count` times the size of a node from there on are mapped, readable and
-/// writable for ever, and nobody else knows of them.
+/// `place` must be a multiple of the page size; the memory of `count` nodes from there on must be mapped, readable and
+/// writable for ever, and nobody else may refer to it.
 pub unsafe fn nodes<T: Copy + Default + 'static>(place: usize, count: usize) -> &'static mut [T] {
     const { assert!(align_of::<T>() <= PAGE_SIZE) };
     let first = core::ptr::with_exposed_provenance_mut::<T>(place);
     for index in 0..count {
-        // SAFETY: it lies in the memory that the caller answers for.
+        // SAFETY: the node lies in the memory that the caller guarantees.
         unsafe { first.wrapping_add(index).write(T::default()) };
     }
-    // SAFETY: all of them were just written, and the caller answers for the rest.
+    // SAFETY: all of them were just written, and the caller guarantees the rest.
     unsafe { core::slice::from_raw_parts_mut(first, count) }
 }

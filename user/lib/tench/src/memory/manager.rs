@@ -1,7 +1,7 @@
-//! The manager behind the functions of [`memory`](super): the address space of this process, and what it is made of.
+//! The manager behind the functions of [`memory`](super): the address space of this process and its resources.
 //!
-//! It lies in zeroed static memory and uses no heap, because the heap grows with its help. What runs under its lock
-//! touches no memory that comes on demand, because that comes with its help too.
+//! It lies in zeroed static memory and uses no heap, because the heap grows with its help. Code that runs under its
+//! lock touches no memory that comes on demand, because the manager itself provides that memory.
 
 use tench_abi::fault::{Access, Report};
 use tench_abi::layout::{address, slot};
@@ -14,57 +14,57 @@ use super::Error;
 use super::resources::Resources;
 use crate::process;
 
-/// Log2 of the largest frame that is mapped whole.
+/// Log2 of the largest frame that is mapped as a whole, in bytes.
 pub const MAX_REGION_BITS: u8 = 30;
-/// Log2 of the bytes of a stack that are found at once, at least, because a stack is used without gaps. As many at its
-/// top are there from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
+/// Log2 of the fault-around size of a stack in bytes, because a stack is used without gaps. The same number of bytes at
+/// its top are populated from the start: a thread that calls the memory manager soon has them below it (`STACK_NEED`).
 const STACK_BITS: u8 = 14;
 const FIRST_STACK: u64 = 1 << STACK_BITS;
-/// Regions of memory that comes on demand are this large at least; a smaller one is one frame from the start.
+/// Minimum size of a region of memory that comes on demand; a smaller region is one frame from the start.
 pub const LAZY_SIZE: u64 = 128 * 1024;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
-/// All of it.
+/// The manager's state.
 pub struct Manager {
-    /// Slots and memory.
+    /// Slots and untyped memory.
     pub resources: Resources,
-    /// Addresses.
+    /// The address space.
     pub paging: Paging,
-    /// Whether memory comes on demand: the process handles its page faults.
+    /// Whether memory comes on demand, that is, whether the process handles its page faults.
     lazy: bool,
     ready: bool,
 }
 
-/// A range of addresses with memory.
+/// A mapped range of addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     /// First address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Bytes before it that are never mapped.
+    /// Size in bytes of the guard before it, which is never mapped.
     pub guard: u64,
 }
 
-/// What became of a page fault.
+/// Result of handling a page fault.
 pub enum Outcome {
-    /// There is memory now.
+    /// The memory is mapped now.
     Backed,
-    /// The access cannot be allowed.
+    /// The access is not allowed.
     Refused(Verdict),
-    /// There is no memory.
+    /// There is no memory for the region.
     NoMemory(Region),
 }
 
 impl Manager {
-    /// As it lies in zeroed memory.
+    /// Returns the initial value, which is the same as zeroed memory.
     pub const fn new() -> Manager {
         Manager { resources: Resources::new(), paging: Paging::new(), lazy: false, ready: false }
     }
 
-    /// Fills in what is free, once.
+    /// Enters the free resources, once.
     #[inline]
     pub fn initialise(&mut self) {
         if !self.ready {
@@ -86,28 +86,29 @@ impl Manager {
         self.reserve_foreign(info.message_area, PAGE, RW);
         let size = info.stack_top - info.stack_bottom;
         let stack = Request { flags: RW, guard: PAGE, ..Request::reserved(size, Kind::Foreign) };
-        // The books hold so few without growing.
+        // The metadata has room for these without growing.
         let _ = self.paging.alloc_fixed(&mut self.resources, info.stack_bottom, &stack);
     }
 
-    /// Notes what the loader made.
+    /// Enters a range that the loader mapped.
     fn reserve_foreign(&mut self, start: u64, size: u64, flags: MapFlags) {
         let request = Request { flags, ..Request::reserved(size, Kind::Foreign) };
-        // The books hold so few without growing.
+        // The metadata has room for these without growing.
         let _ = self.paging.alloc_fixed(&mut self.resources, start, &request);
     }
 
-    /// Whether memory comes on demand from now on.
+    /// Sets whether memory comes on demand.
     pub const fn set_lazy(&mut self, lazy: bool) {
         self.lazy = lazy;
     }
 
-    /// Whether page faults are handled.
+    /// Returns whether page faults are handled.
     pub const fn is_lazy(&self) -> bool {
         self.lazy
     }
 
-    /// Maps a whole frame of `1 << bits` bytes at a free place, with as much unmapped before it if `guarded`.
+    /// Maps a whole frame of `1 << bits` bytes at a free address, after an unmapped range of the same size if
+    /// `guarded`.
     pub fn map(
         &mut self,
         frame: Cap<Frame>,
@@ -132,14 +133,14 @@ impl Manager {
         Ok(mapped)
     }
 
-    /// Reserves at least `size` bytes of readable and writable memory, a page of which is found when it is first
-    /// touched. Without self-paging, and for a small range, all of it is found now.
+    /// Reserves at least `size` bytes of readable and writable memory, whose pages are populated when they are first
+    /// touched. Without self-paging, and for a small range, all of it is populated now.
     pub fn anonymous(&mut self, size: u64, kind: Kind, guard: u64) -> Result<Mapped, Error> {
         let size = size.max(1).checked_next_multiple_of(PAGE).ok_or(Error::BadSize)?;
         let is_stack = kind == Kind::Stack;
         let lazy = self.lazy && (size >= LAZY_SIZE || is_stack && size > FIRST_STACK);
         if lazy {
-            // So that its first and last pages can belong to whole runs.
+            // Aligned so that the fault-around ranges of its first and last pages lie inside it.
             let granule = if is_stack { STACK_BITS } else { PAGE_BITS as u8 };
             let request = Request { alignment: tench_paging::RUN_SIZE, granule, guard, ..Request::lazy(size, kind) };
             let address = self.paging.alloc(&mut self.resources, &request)?;
@@ -149,7 +150,7 @@ impl Manager {
             }
             return Ok(mapped);
         }
-        // One frame, if there is one so large.
+        // A single frame, if there is one so large.
         let size = size.checked_next_power_of_two().ok_or(Error::BadSize)?;
         if size > 1 << MAX_REGION_BITS {
             return Err(Error::BadSize);
@@ -162,7 +163,7 @@ impl Manager {
         Ok(mapped)
     }
 
-    /// Finds memory for a part of a new range, or gives the range back.
+    /// Populates a part of a new range, or frees the range on failure.
     fn back_now(&mut self, mapped: &Mapped, start: u64, size: u64) -> Result<(), Error> {
         if let Err(error) = self.paging.populate(&mut self.resources, start, size) {
             let _ = self.unmap(mapped);
@@ -171,11 +172,11 @@ impl Manager {
         Ok(())
     }
 
-    /// Gives a range back with its memory, if that was found for it.
+    /// Unmaps a range, and frees the memory that was allocated for it.
     pub fn unmap(&mut self, mapped: &Mapped) -> Result<(), Error> {
         let (start, size) = (mapped.address - mapped.guard, mapped.size + mapped.guard);
         self.paging.unmap(&mut self.resources, start, size)?;
-        // The block of these frames should go back with the others.
+        // The block of the cached frames should be returned with the others.
         if size >= LAZY_SIZE {
             self.resources.release_ahead();
         }
@@ -184,7 +185,7 @@ impl Manager {
 
     /// Handles a page fault.
     pub fn fault(&mut self, report: &Report) -> Outcome {
-        // Translation, access flag, permission; others, such as misalignment, have nothing to do with the mapping.
+        // Translation, access flag and permission faults; others, such as misalignment, do not depend on the mapping.
         if !(1..=3).contains(&(report.syndrome >> 2 & 0xf)) {
             return Outcome::Refused(Verdict::NotAllocated);
         }
@@ -203,7 +204,7 @@ impl Manager {
         }
     }
 
-    /// Sees to it that a range can be accessed without a fault.
+    /// Populates a range so that it can be accessed without a fault.
     pub fn make_present(&mut self, start: u64, size: u64) -> Result<(), Error> {
         let Some(last) = size.checked_sub(1).and_then(|size| start.checked_add(size)) else { return Ok(()) };
         for page in (start & !(PAGE - 1)..=last).step_by(PAGE_SIZE) {

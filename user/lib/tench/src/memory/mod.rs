@@ -8,11 +8,11 @@
 //!        in blocks from the memory server, objects         page tables, mappings
 //!                                                          books: memory for its nodes
 //! ```
-//! A process that handles its page faults (all that the process server starts) gets memory *on demand*: large heap
-//! regions, stacks and [`Anonymous`] memory are addresses at first, and a page of zeroed memory, or a run of pages, is
-//! mapped when it is first touched. The handler needs the manager, so what runs under the manager's lock must never
-//! fault: the books and the manager are always there, and before the lock is taken, so is the stack that will be
-//! needed.
+//! A process that handles its page faults (every process that the process server starts) gets memory *on demand*: large
+//! heap regions, stacks and [`Anonymous`] memory are only addresses at first, and a page of zeroed memory, or a run of
+//! pages, is mapped when it is first touched. The handler needs the manager, so code that runs under the manager's lock
+//! must never fault: the metadata and the manager are always mapped, and the stack that will be needed is populated
+//! before the lock is taken.
 
 mod ahead;
 mod books;
@@ -40,24 +40,24 @@ pub use window::Window;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Why memory, a slot or an address could not be had.
+/// Reason why memory, a slot or an address was not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The memory server gave none.
+    /// The memory server had none.
     Memory(Failure),
     /// The kernel refused.
     Kernel(KernelError),
-    /// No free slots, and no room for another node of them.
+    /// There are no free slots, and there is no room for another node.
     NoSlots,
     /// No free range of addresses is large enough.
     NoAddresses,
-    /// There is no memory to keep books of more.
+    /// There is no memory for more metadata.
     NoBooks,
-    /// Something is there already.
+    /// The range is in use already.
     Taken,
-    /// Nothing was reserved there.
+    /// Nothing was reserved at this address.
     NotAllocated,
-    /// Nothing can have this size, or this place, or these rights.
+    /// The size, the address or the rights are invalid.
     BadSize,
     /// The heap could not grow.
     NoHeap,
@@ -106,10 +106,10 @@ static MANAGER: Mutex<Manager> = Mutex::new(Manager::new());
 /// The block of the thread that holds the manager; null if none does, or the thread has no block.
 static HOLDER: AtomicPtr<ThreadBlock> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Stack, in bytes, that the manager may use while it is locked.
+/// Size in bytes of the stack that the manager may use while it is locked.
 const STACK_NEED: usize = if cfg!(unoptimised) { 6 } else { 2 } * PAGE_SIZE;
 
-/// The manager, locked.
+/// The locked manager.
 pub(crate) struct Locked(MutexGuard<'static, Manager>);
 
 impl Deref for Locked {
@@ -128,12 +128,12 @@ impl DerefMut for Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // While the lock is still held.
+        // This comes before the lock is released.
         HOLDER.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 }
 
-/// The running thread's block.
+/// Returns the running thread's block.
 fn own_block() -> *mut ThreadBlock {
     ThreadBlock::current().map_or(core::ptr::null_mut(), |block| core::ptr::from_ref(block).cast_mut())
 }
@@ -144,7 +144,7 @@ fn manager() -> Locked {
     lock(own_block())
 }
 
-/// Locks the manager, on a stack that is there, for the thread with this block.
+/// Locks the manager for the thread with this block, on a stack that is populated.
 #[inline]
 fn lock(block: *mut ThreadBlock) -> Locked {
     let mut manager = MANAGER.lock();
@@ -153,26 +153,26 @@ fn lock(block: *mut ThreadBlock) -> Locked {
     Locked(manager)
 }
 
-/// Sees to it that the stack below is there, as far as it goes.
+/// Populates the stack below the current frame, as far as the stack extends.
 fn touch_stack() {
     let Some(block) = ThreadBlock::current() else { return };
     let marker = 0u8;
     let here = core::ptr::from_ref(&marker).addr();
     let (bottom, top) = (block.stack_bottom.get(), block.stack_top.get());
     if !(bottom..top).contains(&here) {
-        // A handler's stack is there from the start.
+        // A handler's stack is populated from the start.
         return;
     }
     for below in (PAGE_SIZE..=STACK_NEED).step_by(PAGE_SIZE) {
         if here - bottom >= below {
             let place = core::ptr::with_exposed_provenance::<u8>(here - below);
-            // SAFETY: it lies in the running thread's stack, below everything in use, and is only read.
+            // SAFETY: the address lies in the running thread's stack, below everything in use, and is only read.
             unsafe { place.read_volatile() };
         }
     }
 }
 
-/// Handles a page fault of the running thread; `None` if it happened in the manager itself.
+/// Handles a page fault of the running thread; returns `None` if it happened in the manager itself.
 pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
     let block = own_block();
     if !block.is_null() && HOLDER.load(Ordering::Relaxed) == block {
@@ -181,25 +181,25 @@ pub(crate) fn handle_fault(report: &Report) -> Option<Outcome> {
     Some(lock(block).fault(report))
 }
 
-/// From now on page faults are handled, and memory comes on demand.
+/// Enables page-fault handling and memory on demand from now on.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub(crate) fn enable_demand() {
     manager().set_lazy(true);
 }
 
-/// Whether the process handles its page faults.
+/// Returns whether the process handles its page faults.
 pub fn comes_on_demand() -> bool {
     manager().is_lazy()
 }
 
-/// Sees to it that memory from `address` on can be accessed without a fault: for those who may not have one, as
+/// Populates memory from `address` on so that it can be accessed without a fault, for code that must not fault, such as
 /// handlers of upcalls.
 pub fn make_present(address: usize, size: usize) -> Result<(), Error> {
     manager().make_present(address as u64, size as u64)
 }
 
-/// For a server, which must not end for want of memory. From now on the heap's memory is there when it is promised,
-/// instead of coming on demand; so is the running thread's stack; and `heap` bytes of heap are kept in reserve.
+/// Prepares a server, which must not run out of memory. From now on the heap's memory is populated when it is committed
+/// instead of on demand; the running thread's stack is populated; and `heap` bytes of heap are reserved.
 pub fn serve_without_faults(heap: usize) -> Result<(), Error> {
     manager().set_lazy(false);
     if let Some(block) = ThreadBlock::current() {
@@ -209,52 +209,52 @@ pub fn serve_without_faults(heap: usize) -> Result<(), Error> {
     reserve_heap(heap)
 }
 
-/// Sees to it that `bytes` bytes of heap can be allocated in small pieces, whatever happens meanwhile to the system's
-/// memory: before a request that may need so much, so that it does not run out in the middle. The reserve stays until a
-/// larger one is asked for; what is allocated comes out of it.
+/// Reserves heap memory so that `bytes` bytes can be allocated in small parts, whatever happens meanwhile to the
+/// system's memory. A server calls it before a request that may need that much, so that it does not run out in the
+/// middle. The reserve stays until a larger one is requested; allocations use it.
 pub fn reserve_heap(bytes: usize) -> Result<(), Error> {
     if crate::heap::reserve(bytes) { Ok(()) } else { Err(Error::NoHeap) }
 }
 
-/// How often this process has asked the memory server for a block.
+/// Returns how often this process has asked the memory server for a block.
 pub fn requests() -> u64 {
     manager().resources.requests()
 }
 
-/// Runs a function on the books of the own address space, with what carries out its decisions. The manager is locked
-/// meanwhile: the function allocates nothing on the heap and touches no memory that comes on demand.
+/// Runs a function on the metadata of the own address space, and on the executor of its decisions. The manager is
+/// locked meanwhile: the function must not allocate on the heap or touch memory that comes on demand.
 pub fn with_paging<T>(function: impl FnOnce(&mut Paging, &mut Carrier) -> T) -> T {
     let mut manager = manager();
     let manager = &mut *manager;
     function(&mut manager.paging, &mut manager.resources)
 }
 
-/// What carries out decisions on address spaces: slots and memory of this process, and the kernel.
+/// The executor of decisions on address spaces: slots and memory of this process, and the kernel.
 pub use resources::Resources as Carrier;
 
-/// Takes an empty slot of the own capability space.
+/// Takes an empty slot of the own CSpace.
 pub fn take_slot() -> Result<CapAddress, Error> {
     manager().resources.slot()
 }
 
-/// Takes `count` (at most 256) empty slots side by side, and answers the first.
+/// Takes `count` (at most 256) adjacent empty slots, and returns the first.
 pub fn take_slots(count: usize) -> Result<CapAddress, Error> {
     manager().resources.slot_run(count)
 }
 
-/// Gives a slot back, which must be empty.
+/// Frees a slot, which must be empty.
 pub fn free_slot(slot: CapAddress) {
     manager().resources.free_slot(slot);
 }
 
-/// Gives untyped memory of `1 << bits` bytes to this process's own books. For the first processes, which have no
-/// memory server to ask.
+/// Gives untyped memory of `1 << bits` bytes to this process's allocator. For the first processes, which have no memory
+/// server to ask.
 pub fn donate(untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
     manager().resources.donate(untyped, bits)
 }
 
-/// A kernel object that this process made. Dropping it deletes it and every copy of the capability; its memory and slot
-/// are free again then, or as soon as no other core has it any more.
+/// A kernel object that this process made. Dropping it deletes the object and every copy of its capability; its memory
+/// and slot are freed then, or, if it was exported, as soon as no other core has a copy any more.
 #[derive(Debug)]
 pub struct Made<T> {
     cap: Cap<T>,
@@ -262,18 +262,18 @@ pub struct Made<T> {
 }
 
 impl<T> Made<T> {
-    /// The capability to it.
+    /// Returns the capability to the object.
     pub const fn cap(&self) -> Cap<T> {
         self.cap
     }
 
-    /// Somebody has deleted all capabilities to it: its slot and its memory are free again.
+    /// Frees the slot and the memory of an object whose capabilities somebody else has all deleted.
     pub fn deleted(self) {
         manager().resources.was_destroyed(self.cap.address(), self.piece);
         core::mem::forget(self);
     }
 
-    /// Lets it live as long as the process.
+    /// Keeps the object for the lifetime of the process.
     pub const fn leak(self) -> Cap<T> {
         let cap = self.cap;
         core::mem::forget(self);
@@ -283,7 +283,7 @@ impl<T> Made<T> {
 
 impl<T> Drop for Made<T> {
     fn drop(&mut self) {
-        // What the kernel does not let go stays; there is nobody to tell.
+        // A capability that the kernel cannot delete stays; there is nobody to tell.
         let _ = manager().resources.destroy(self.cap.address(), self.piece);
     }
 }
@@ -295,7 +295,7 @@ pub fn make<T: Object>(size: u64) -> Result<Made<T>, Error> {
     Ok(Made { cap: Cap::new(place), piece })
 }
 
-/// A frame of memory that is mapped at a free place. Dropping it unmaps and frees it.
+/// A frame of memory that is mapped at a free address. Dropping it unmaps and frees it.
 #[derive(Debug)]
 pub struct Pages {
     mapped: Mapped,
@@ -303,12 +303,12 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Readable and writable zeroed memory of at least `bytes` bytes: a power of two, 4 KiB to 1 GiB.
+    /// Returns readable and writable zeroed memory of at least `bytes` bytes: a power of two, 4 KiB to 1 GiB.
     pub fn new(bytes: usize) -> Result<Pages, Error> {
         Self::allocate(bytes, false)
     }
 
-    /// The same, with at least as much before it that is never mapped: an access below the memory is a fault.
+    /// As [`new`](Self::new), after an unmapped range of at least the same size: an access below the memory is a fault.
     pub fn with_guard(bytes: usize) -> Result<Pages, Error> {
         Self::allocate(bytes, true)
     }
@@ -320,22 +320,22 @@ impl Pages {
         Ok(Pages { mapped, frame })
     }
 
-    /// First address.
+    /// Returns the first address.
     pub const fn address(&self) -> usize {
         self.mapped.address as usize
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> usize {
         self.mapped.size as usize
     }
 
-    /// One past the last address.
+    /// Returns one past the last address.
     pub const fn end(&self) -> usize {
         self.address() + self.size()
     }
 
-    /// The frame.
+    /// Returns the frame.
     pub const fn frame(&self) -> Cap<Frame> {
         self.frame.cap()
     }
@@ -343,31 +343,30 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // What cannot be unmapped stays; there is nobody to tell.
+        // Memory that cannot be unmapped stays; there is nobody to tell.
         let _ = manager().unmap(&self.mapped);
     }
 }
 
-/// Log2 of the region that holds `bytes` bytes.
+/// Returns log2 of the size of the region that holds `bytes` bytes.
 fn region_bits(bytes: usize) -> Result<u8, Error> {
     let bits = bytes.max(1).checked_next_power_of_two().ok_or(Error::BadSize)?.ilog2().max(12) as u8;
     if bits > MAX_REGION_BITS { Err(Error::BadSize) } else { Ok(bits) }
 }
 
-/// Zeroed memory that comes on demand, a page or a run of pages at a time, where it is touched. Dropping it gives it
-/// back.
+/// Zeroed memory that comes on demand, a page or a run of pages at a time, where it is touched. Dropping it frees it.
 #[derive(Debug)]
 pub struct Anonymous {
     mapped: Mapped,
 }
 
 impl Anonymous {
-    /// Readable and writable memory of at least `bytes` bytes.
+    /// Returns readable and writable memory of at least `bytes` bytes.
     pub fn new(bytes: usize) -> Result<Anonymous, Error> {
         Self::allocate(bytes, Kind::Anonymous, 0)
     }
 
-    /// A stack, with a page before it that is never mapped; a part at the top is there from the start.
+    /// Returns a stack, with an unmapped page before it; a part at the top is populated from the start.
     pub(crate) fn stack(bytes: usize) -> Result<Anonymous, Error> {
         Self::allocate(bytes, Kind::Stack, PAGE_SIZE as u64)
     }
@@ -376,17 +375,17 @@ impl Anonymous {
         Ok(Anonymous { mapped: manager().anonymous(bytes as u64, kind, guard)? })
     }
 
-    /// First address.
+    /// Returns the first address.
     pub const fn address(&self) -> usize {
         self.mapped.address as usize
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> usize {
         self.mapped.size as usize
     }
 
-    /// One past the last address.
+    /// Returns one past the last address.
     pub const fn end(&self) -> usize {
         self.address() + self.size()
     }
@@ -394,27 +393,28 @@ impl Anonymous {
 
 impl Drop for Anonymous {
     fn drop(&mut self) {
-        // What cannot be unmapped stays; there is nobody to tell.
+        // Memory that cannot be unmapped stays; there is nobody to tell.
         let _ = manager().unmap(&self.mapped);
     }
 }
 
-/// Regions that the heap has asked for.
+/// Number of regions for which the heap has asked.
 static HEAP_REQUESTS: AtomicU64 = AtomicU64::new(0);
-/// Their bytes.
+/// Size of the heap's regions in bytes.
 static HEAP_SIZE: AtomicU64 = AtomicU64::new(0);
 
-/// How often the heap of this process has asked for addresses.
+/// Returns how often the heap of this process has asked for addresses.
 pub fn heap_requests() -> u64 {
     HEAP_REQUESTS.load(Ordering::Relaxed)
 }
 
-/// Bytes of addresses that the heap of this process has.
+/// Returns the size in bytes of the heap's addresses.
 pub fn heap_size() -> u64 {
     HEAP_SIZE.load(Ordering::Relaxed)
 }
 
-/// Memory for the heap, besides its `regions` (first address and bytes of each): first address and bytes.
+/// Takes memory for the heap, besides its `regions` (first address and size of each); returns first address and size in
+/// bytes.
 pub(crate) fn take_heap(
     bytes: usize,
     regions: impl Iterator<Item = (usize, usize)> + Clone,
@@ -428,11 +428,11 @@ pub(crate) fn take_heap(
     Ok((mapped.address as usize, mapped.size as usize))
 }
 
-/// Gives memory of the heap back.
+/// Frees memory of the heap.
 pub(crate) fn give_heap(address: usize, size: usize) {
     let mapped = Mapped { address: address as u64, size: size as u64, guard: 0 };
     HEAP_SIZE.fetch_sub(mapped.size, Ordering::Relaxed);
-    // What cannot be unmapped stays; there is nobody to tell.
+    // Memory that cannot be unmapped stays; there is nobody to tell.
     let _ = manager().unmap(&mapped);
 }
 

@@ -1,53 +1,53 @@
-//! Free pieces of the process's untyped memory: a buddy system over the blocks that the memory server gave.
+//! Free chunks of the process's untyped memory: a buddy allocator over the blocks that the memory server gave.
 //!
-//! A block is one untyped capability; a piece is an aligned power of two of bytes in it.
+//! A block is one untyped capability; a chunk is an aligned power of two of bytes in it.
 //!
 //! ```text
 //! by size:  12 ─▶ piece ⇄ piece        16 ─▶ piece        what is taken, the smallest that is large enough
 //!                   │       │                  │
 //! by place:      bucket  bucket             bucket         whether the other half is free, too
 //! ```
-//! Both are found without a search, however many pieces there are. Each free piece has a node. There are always as many
-//! unused nodes as pieces were given out, so that each of them can come back: [`take`](Pieces::take) refuses otherwise,
-//! and nothing is ever forgotten. Nodes come from the books ([`array`](Pieces::array)) before a piece is taken.
+//! Both lists are used without a search, however many chunks there are. Each free chunk has a node. There are always as
+//! many unused nodes as chunks in use, so that each of those can be freed: otherwise [`take`](Pieces::take) fails, so
+//! no chunk is ever lost. Nodes come from the metadata ([`array`](Pieces::array)) before a chunk is taken.
 //!
-//! A piece in which something lies still that other cores have, and that is wanted no more, waits in a queue until they
-//! do not have it.
+//! A chunk with an object that other cores still have, and that this process has released, waits in a queue until they
+//! no longer have it.
 
 use tench_abi::CapAddress;
 use tench_paging::pool::{Array, Node, Pool};
 
-/// Log2 of sizes that pieces can have: less than this.
+/// One more than the largest log2 of a chunk's size.
 const SIZES: usize = 48;
-/// Lists of pieces by place.
+/// Number of lists of chunks by position.
 const BUCKETS: usize = 128;
-/// Parts in which a piece can come back.
+/// Maximum number of parts in which a chunk can be freed.
 const PARTS: usize = 8;
-/// Nodes that taking a piece needs at most: for the other halves of what is split, and for its parts.
+/// Maximum number of nodes that taking a chunk needs: for the buddies of the chunks that are split, and for its parts.
 const SPLITS: usize = SIZES + PARTS;
 
-/// A piece of untyped memory.
+/// A chunk of untyped memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// The block.
     pub untyped: CapAddress,
-    /// Where in the block, in bytes.
+    /// Offset in the block in bytes.
     pub offset: u64,
-    /// Log2 of its size.
+    /// Log2 of its size in bytes.
     pub bits: u8,
-    /// Log2 of the block's size.
+    /// Log2 of the block's size in bytes.
     pub block_bits: u8,
-    /// What the memory server calls the block; 0 if it comes from somebody else.
+    /// The memory server's number of the block; 0 if it comes from elsewhere.
     pub number: u16,
 }
 
 impl Piece {
-    /// All of a block.
+    /// Returns the chunk that is a whole block.
     pub const fn block(untyped: CapAddress, number: u16, bits: u8) -> Piece {
         Piece { untyped, offset: 0, bits, block_bits: bits, number }
     }
 
-    /// The piece that it would form a larger one with, if it is not a whole block.
+    /// Returns the chunk's buddy, with which it would form a larger one, unless the chunk is a whole block.
     #[inline]
     const fn buddy(&self) -> Option<Piece> {
         if self.bits < self.block_bits {
@@ -57,24 +57,24 @@ impl Piece {
         }
     }
 
-    /// As two words, for whoever keeps it.
+    /// Returns the chunk as two words, for storing.
     pub const fn to_words(self) -> [u64; 2] {
         let [bits, block_bits, number] = [self.bits as u64, self.block_bits as u64, self.number as u64];
         [self.untyped.0 as u64 | bits << 32 | block_bits << 40 | number << 48, self.offset]
     }
 
-    /// Of two words that `to_words` made.
+    /// Returns the chunk from two words that `to_words` made.
     pub const fn from_words([word, offset]: [u64; 2]) -> Piece {
         let (bits, block_bits, number) = ((word >> 32) as u8, (word >> 40) as u8, (word >> 48) as u16);
         Piece { untyped: CapAddress(word as u32), offset, bits, block_bits, number }
     }
 
-    /// Whether it is a whole block.
+    /// Returns whether the chunk is a whole block.
     pub const fn is_block(&self) -> bool {
         self.bits == self.block_bits
     }
 
-    /// The list by place that it belongs to. Neighbours of one size belong to different ones.
+    /// Returns the bucket to which the chunk belongs. Neighbours of one size belong to different buckets.
     #[inline]
     const fn bucket(&self) -> usize {
         let number = (self.offset >> self.bits) + self.untyped.0 as u64 * 31 + self.bits as u64 * 7;
@@ -82,15 +82,15 @@ impl Piece {
     }
 }
 
-/// A node of a free piece. Links are one more than the place of a node, 0 for none.
+/// A node of a free chunk. Links are one more than the index of a node, 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Free {
     piece: Piece,
-    /// The next and the previous one of the same size.
+    /// The next and the previous node of the same size.
     next: u32,
     previous: u32,
-    /// The next one of the same bucket; in an unused node, the next unused one. In the queue, the slot of what lies
-    /// there still.
+    /// The next node of the same bucket; in an unused node, the next unused one. In the queue, the slot of the object
+    /// that is still there.
     chain: u32,
 }
 
@@ -104,23 +104,23 @@ impl Node for Free {
     }
 }
 
-/// The free pieces, `N` of which need no further memory.
+/// The free chunks, `N` of which need no further memory.
 pub struct Pieces<const N: usize> {
     nodes: Pool<Free, N>,
     sizes: [u32; SIZES],
     buckets: [u32; BUCKETS],
-    /// A bit for each size of which there are pieces.
+    /// A bit for each size of which there are chunks.
     present: u64,
-    /// Free pieces that are whole blocks.
+    /// Number of free chunks that are whole blocks.
     blocks: usize,
-    /// Pieces that were given out and may come back.
+    /// Number of chunks in use that may be freed.
     owed: usize,
-    /// The queue of those that cannot be used yet: how many, the first and the last.
+    /// The queue of chunks that cannot be reused yet: length, first and last node.
     kept: (usize, u32, u32),
 }
 
 impl<const N: usize> Pieces<N> {
-    /// None.
+    /// Returns an empty set.
     pub const fn new() -> Self {
         Pieces {
             nodes: Pool::new([Free::NONE; N]),
@@ -133,33 +133,33 @@ impl<const N: usize> Pieces<N> {
         }
     }
 
-    /// Whether nodes should come before a further piece is taken: there is room for one piece, and for that with which
-    /// the nodes come.
+    /// Returns whether nodes should be added before a further chunk is taken: there is room for one chunk, and for the
+    /// one from which the nodes are made.
     #[inline]
     pub const fn is_short(&self) -> bool {
         self.nodes.left() < self.owed + 2 * (1 + SPLITS)
     }
 
-    /// Whether a piece can be taken, or a block be added, such that all that were given out can come back.
+    /// Returns whether a chunk can be taken, or a block be added, such that all chunks in use can be freed.
     #[inline]
     pub const fn has_room(&self) -> bool {
         self.nodes.left() > self.owed + SPLITS
     }
 
-    /// The nodes, for growing.
+    /// Returns the nodes, for growing.
     pub const fn array(&mut self) -> &mut Array<Free, N> {
         self.nodes.array()
     }
 
-    /// Takes a piece of `1 << bits` bytes: out of the smallest that is large enough. `None` if there is none, or no
-    /// room.
+    /// Takes a chunk of `1 << bits` bytes out of the smallest that is large enough. Returns `None` if there is no such
+    /// chunk, or no room.
     pub fn take(&mut self, bits: u8) -> Option<Piece> {
         let piece = self.take_for_ever(bits)?;
         self.owed += 1;
         Some(piece)
     }
 
-    /// Takes a piece that will not come back, but perhaps through [`put_back`](Self::put_back) at once.
+    /// Takes a chunk that will not be freed, except perhaps at once through [`put_back`](Self::put_back).
     pub fn take_for_ever(&mut self, bits: u8) -> Option<Piece> {
         if usize::from(bits) >= SIZES || !self.has_room() {
             return None;
@@ -177,19 +177,18 @@ impl<const N: usize> Pieces<N> {
         Some(piece)
     }
 
-    /// Says that the piece taken last comes back in so many parts, at most 8.
+    /// Notes that the chunk taken last will be freed in this number of parts, at most 8.
     pub const fn divide(&mut self, parts: usize) {
         self.owed += parts - 1;
     }
 
-    /// Gives a piece back that was taken. If its whole block is free now, the block is answered, and no longer known
-    /// here.
+    /// Frees a chunk. If its whole block is free now, removes the block and returns it.
     pub fn free(&mut self, piece: Piece) -> Option<Piece> {
         self.owed = self.owed.saturating_sub(1);
         self.put_back(piece)
     }
 
-    /// Gives a piece back that was taken for ever, just now.
+    /// Frees a chunk that was just taken for ever.
     pub fn put_back(&mut self, mut piece: Piece) -> Option<Piece> {
         while let Some(buddy) = piece.buddy() {
             let Some(place) = self.find(&buddy) else {
@@ -202,7 +201,7 @@ impl<const N: usize> Pieces<N> {
         Some(piece)
     }
 
-    /// Keeps a piece that was taken, and in which something lies that a slot names, until that can be deleted.
+    /// Queues a chunk in use whose object, in `slot`, cannot be deleted yet.
     pub fn keep(&mut self, slot: CapAddress, piece: Piece) {
         self.owed = self.owed.saturating_sub(1);
         let link = self.nodes.take(Free { piece, chain: slot.0, ..Free::NONE }) as u32 + 1;
@@ -213,7 +212,7 @@ impl<const N: usize> Pieces<N> {
         self.kept = (count + 1, if count == 0 { link } else { first }, link);
     }
 
-    /// Takes the piece that was kept longest, with the slot, out of the queue. It is given out again.
+    /// Takes the oldest chunk out of the queue, with its slot. It counts as in use.
     pub fn take_kept(&mut self) -> Option<(CapAddress, Piece)> {
         let (count, first, last) = self.kept;
         let place = first.checked_sub(1)? as usize;
@@ -224,22 +223,22 @@ impl<const N: usize> Pieces<N> {
         Some((CapAddress(chain), piece))
     }
 
-    /// How many are kept.
+    /// Returns the length of the queue.
     pub const fn kept(&self) -> usize {
         self.kept.0
     }
 
-    /// Adds a block. There is room for it, or it was answered by [`free`](Self::free).
+    /// Adds a block. There must be room for it, or it must have been returned by [`free`](Self::free).
     pub fn push(&mut self, block: Piece) {
         self.insert(block);
     }
 
-    /// Whether a whole block is free.
+    /// Returns whether a whole block is free.
     pub const fn has_block(&self) -> bool {
         self.blocks > 0
     }
 
-    /// The node of a piece, if it is free.
+    /// Returns the node of a chunk, if it is free.
     #[inline]
     fn find(&self, piece: &Piece) -> Option<usize> {
         let mut next = self.buckets[piece.bucket()];
@@ -253,7 +252,8 @@ impl<const N: usize> Pieces<N> {
         None
     }
 
-    /// Enters a piece. A node is there: as many are unused as pieces were given out, and taking looks for more.
+    /// Inserts a free chunk. A node is available, because as many are unused as chunks are in use, which taking
+    /// ensures.
     fn insert(&mut self, piece: Piece) {
         let (size, bucket) = (usize::from(piece.bits), piece.bucket());
         let next = self.sizes[size];
@@ -267,7 +267,7 @@ impl<const N: usize> Pieces<N> {
         self.blocks += usize::from(piece.is_block());
     }
 
-    /// Takes out the piece of a node.
+    /// Removes the chunk of a node.
     fn remove(&mut self, place: usize) -> Piece {
         let Free { piece, next, previous, chain } = *self.nodes.get(place);
         let size = usize::from(piece.bits);
@@ -289,7 +289,7 @@ impl<const N: usize> Pieces<N> {
         piece
     }
 
-    /// Takes a node out of its bucket.
+    /// Removes a node from its bucket.
     fn unchain(&mut self, bucket: usize, link: u32, next: u32) {
         if self.buckets[bucket] == link {
             self.buckets[bucket] = next;
@@ -302,7 +302,7 @@ impl<const N: usize> Pieces<N> {
         self.nodes.get_mut(at).chain = next;
     }
 
-    /// Panics unless each free piece is in both of its lists, and is no half of a larger free one.
+    /// Panics unless each free chunk is in both of its lists and is no half of a larger free chunk.
     #[cfg(test)]
     fn check_invariants(&self) {
         extern crate std;
@@ -352,12 +352,12 @@ mod tests {
 
     const BLOCK: Piece = Piece::block(CapAddress(100), 7, 16);
 
-    /// Whether two pieces share a byte.
+    /// Returns whether two chunks share a byte.
     fn overlap(a: &Piece, b: &Piece) -> bool {
         a.untyped == b.untyped && a.offset < b.offset + (1 << b.bits) && b.offset < a.offset + (1 << a.bits)
     }
 
-    /// Lets the nodes grow.
+    /// Adds nodes until no more are needed.
     fn grow<const N: usize>(pieces: &mut Pieces<N>) {
         let count = pieces.array().next_chunk().unwrap();
         pieces.array().add(vec![Free::default(); count].leak());
@@ -419,7 +419,7 @@ mod tests {
         }
         pieces.check_invariants();
         assert_eq!(taken.len(), 256);
-        // Each second one first: not one joins another, and every one has its place.
+        // Every second chunk is freed first: none of them joins another, and each needs a node.
         let (even, odd): (Vec<_>, Vec<_>) = taken.into_iter().partition(|piece| piece.offset >> 12 & 1 == 0);
         assert!(even.iter().all(|piece| pieces.free(*piece).is_none()));
         pieces.check_invariants();
@@ -453,7 +453,7 @@ mod tests {
             pieces.check_invariants();
         }
         assert_eq!((pieces.kept(), pieces.owed, pieces.take(12)), (16, 0, None), "none of them is free");
-        // The first goes to the end, the second is free, and so on.
+        // The first goes to the end, the second is freed, and so on.
         for slot in 1..=8 {
             let (first, piece) = pieces.take_kept().unwrap();
             assert_eq!((first, piece), (CapAddress(2 * slot - 1), taken[2 * slot as usize - 2]));
@@ -480,7 +480,7 @@ mod tests {
             pieces.push(Piece::block(CapAddress(1 + block), 1 + block as u16, 16));
             for _ in 0..16 {
                 let piece = pieces.take_for_ever(12).unwrap();
-                // It may turn out that it is not needed.
+                // The chunk may turn out not to be needed.
                 if let Some(block) = pieces.put_back(piece) {
                     pieces.push(block);
                 }
@@ -501,7 +501,7 @@ mod tests {
         for step in 0..40_000_u64 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let number = seed >> 33;
-            // Many for a while, then few.
+            // Many chunks are in use for a while, then few.
             let takes = number % 16 < if step / 4000 % 2 == 0 { 11 } else { 5 };
             if takes {
                 let bits = [5, 6, 9, 12, 12, 12, 13, 16][(number >> 8) as usize % 8];

@@ -1,9 +1,9 @@
 //! Slots, untyped memory and kernel objects of this process.
 //!
-//! Nothing here nests: making an object takes a slot and a piece; a piece may need a block from the memory server,
-//! whose capability needs one more slot; a new node of slots needs a block and two slots. So the last few slots are
-//! kept back for that, and nodes for free pieces are kept back likewise. And nothing here touches memory that comes on
-//! demand, or leaves another message than before in the message area.
+//! Operations here do not recurse without bound: making an object takes a slot and a chunk; a chunk may need a block
+//! from the memory server, whose capability needs one more slot; a new node of slots needs a block and two slots. So
+//! the last few slots, and nodes for free chunks, are reserved for that. No operation here touches memory that comes on
+//! demand, or changes the message in the IPC buffer.
 
 use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_BITS};
@@ -19,38 +19,39 @@ use super::ahead::{AHEAD, Ahead, MEMORY_BITS};
 use super::books::Books;
 use super::pieces::{Piece, Pieces};
 
-/// Slots that only this module itself may use.
+/// Number of slots reserved for this module itself.
 const RESERVED_SLOTS: usize = 4;
-/// Log2 of the smallest block that the memory server is asked for: room for the first page tables and a small heap.
+/// Log2 of the smallest block, in bytes, requested from the memory server: room for the first page tables and a small
+/// heap.
 const BLOCK_BITS: u8 = 16;
-/// Log2 of the smallest block that is asked for after some requests.
+/// Log2 of the smallest block, in bytes, requested after the first [`FEW_REQUESTS`].
 const LARGE_BLOCK_BITS: u8 = 18;
-/// As many requests are for small blocks.
+/// Number of requests for small blocks.
 const FEW_REQUESTS: u64 = 4;
-/// Log2 of bytes of a second-level node.
+/// Log2 of the size of a second-level node in bytes.
 const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
 
-/// Free pieces whose nodes are there from the start: enough for a small program.
+/// Number of free chunks whose nodes exist from the start: enough for a small program.
 const PIECES: usize = 256;
-/// The same of pieces that do not come back. There is one of each size at most, because only a size of which there is
-/// none asks for a block.
+/// Number of free chunks for permanent objects whose nodes exist from the start. There is at most one of each size,
+/// because only a size of which there is none requests a block.
 const LASTING_PIECES: usize = 128;
 
-/// All of it.
+/// The resources of this process.
 pub struct Resources {
     slots: SlotMap,
     pieces: Pieces<PIECES>,
-    /// Blocks for what stays until the process ends, so that it does not keep others from going back.
+    /// Blocks for permanent objects, separate so that these do not keep other blocks from being returned.
     lasting: Pieces<LASTING_PIECES>,
     books: Books,
-    /// Frames for pages that will be needed.
+    /// The frame cache.
     ahead: Ahead,
-    /// Blocks that were asked for.
+    /// Number of blocks requested.
     requests: u64,
 }
 
 impl Resources {
-    /// As it lies in zeroed memory.
+    /// Returns the initial value, which is the same as zeroed memory.
     pub(super) const fn new() -> Resources {
         Resources {
             slots: SlotMap::new(),
@@ -62,13 +63,13 @@ impl Resources {
         }
     }
 
-    /// Fills in what is free. The slots of the first process from `BOOT_UNTYPED` on are not: the kernel filled them.
+    /// Enters the free slots. In the first process those from `BOOT_UNTYPED` on are not free: the kernel filled them.
     pub(super) fn initialise(&mut self, is_first_process: bool) {
         let end = if is_first_process { slot::BOOT_UNTYPED } else { CapAddress::new(1, 0) };
         self.slots.add_range(slot::FIRST_FREE, end);
     }
 
-    /// How often the memory server was asked for a block.
+    /// Returns how often the memory server was asked for a block.
     pub(super) const fn requests(&self) -> u64 {
         self.requests
     }
@@ -79,7 +80,7 @@ impl Resources {
         self.slots.take().ok_or(Error::NoSlots)
     }
 
-    /// Takes slots side by side in one node.
+    /// Takes adjacent slots in one node.
     pub(super) fn slot_run(&mut self, count: usize) -> Result<CapAddress, Error> {
         self.keep_reserve(count)?;
         if let Some(first) = self.slots.take_run(count) {
@@ -89,17 +90,17 @@ impl Resources {
         self.slots.take_run(count).ok_or(Error::NoSlots)
     }
 
-    /// Gives a slot back. It is empty.
+    /// Frees an empty slot.
     pub(super) fn free_slot(&mut self, slot: CapAddress) {
         self.slots.free(slot);
     }
 
-    /// Sees to it that `count` slots can be taken without touching those kept back.
+    /// Ensures that `count` slots can be taken without touching the reserved ones.
     fn keep_reserve(&mut self, count: usize) -> Result<(), Error> {
         if self.slots.count() < RESERVED_SLOTS + count { self.grow_slots() } else { Ok(()) }
     }
 
-    /// Hangs one more node into the root of the capability space.
+    /// Installs one more node in the root of the CSpace.
     fn grow_slots(&mut self) -> Result<(), Error> {
         let index = self.slots.next_node();
         let root = Cap::<CapNode>::new(slot::CSPACE);
@@ -118,7 +119,7 @@ impl Resources {
         let installed = retype(&piece, Kind::CapNode, u64::from(NODE_BITS), place)
             .and_then(|()| Ok(root.install_node(index, Cap::new(place))?));
         if installed.is_err() {
-            // Nothing was made, or it goes again; an empty slot is no harm either.
+            // The node was not made or is not needed; deleting from an empty slot does no harm.
             let _ = Cap::<CapNode>::new(place).delete();
             self.give_back_lasting(piece);
         }
@@ -127,7 +128,7 @@ impl Resources {
         self.slots.add_node().map(|_| ()).ok_or(Error::NoSlots)
     }
 
-    /// Takes untyped memory, from the memory server if need be.
+    /// Takes untyped memory, if needed from the memory server.
     fn piece(&mut self, bits: u8) -> Result<Piece, Error> {
         if self.pieces.is_short() {
             self.grow_pieces()?;
@@ -135,7 +136,7 @@ impl Resources {
         self.piece_at_hand(bits)
     }
 
-    /// The same without making room in the books for it, of which some is kept back.
+    /// As [`piece`](Self::piece), without growing the metadata, of which some is reserved.
     fn piece_at_hand(&mut self, bits: u8) -> Result<Piece, Error> {
         if let Some(piece) = self.pieces.take(bits) {
             return Ok(piece);
@@ -148,7 +149,7 @@ impl Resources {
         if !self.pieces.has_room() {
             return Err(Error::NoBooks);
         }
-        // A process that has much will want more; but what is needed will do.
+        // A process that has much will want more; but a block of the needed size suffices.
         let wanted = if self.requests < FEW_REQUESTS { BLOCK_BITS } else { LARGE_BLOCK_BITS };
         let mut refusal = Error::NoBooks;
         for bits in [bits.max(wanted), bits.max(BLOCK_BITS), bits] {
@@ -163,12 +164,12 @@ impl Resources {
         if let Some(piece) = self.pieces.take(bits) {
             return Ok(piece);
         }
-        // Perhaps it was only kept for pages.
+        // The memory may be held only by the frame cache.
         self.release_ahead();
         self.pieces.take(bits).ok_or(refusal)
     }
 
-    /// Makes room for more free pieces.
+    /// Makes room for more free chunks.
     fn grow_pieces(&mut self) -> Result<(), Error> {
         let count = self.pieces.array().next_chunk().ok_or(Error::NoBooks)?;
         match Backend::grow(self, count) {
@@ -179,8 +180,7 @@ impl Resources {
         Ok(())
     }
 
-    /// Takes untyped memory for what stays until the process ends. In the first process, all memory is what it was
-    /// given.
+    /// Takes untyped memory for a permanent object. In the first process, all memory is what it was given.
     fn lasting_piece(&mut self, bits: u8) -> Result<Piece, Error> {
         if let Some(piece) = self.lasting.take_for_ever(bits) {
             return Ok(piece);
@@ -191,14 +191,14 @@ impl Resources {
         self.lasting.take_for_ever(bits).map_or_else(|| self.piece_at_hand(bits), Ok)
     }
 
-    /// Gives back what was taken for something that stays.
+    /// Frees untyped memory that was taken for a permanent object.
     fn give_back_lasting(&mut self, piece: Piece) {
         if let Some(block) = self.lasting.put_back(piece) {
             self.lasting.push(block);
         }
     }
 
-    /// Makes an object that stays until the process ends. Otherwise as [`make`](Self::make).
+    /// Makes an object that stays until the process ends. All else as [`make`](Self::make).
     pub(super) fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Error> {
         let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
         let place = self.slot()?;
@@ -212,7 +212,7 @@ impl Resources {
         Ok(place)
     }
 
-    /// Adds untyped memory that the process got in another way.
+    /// Adds untyped memory that the process got from elsewhere.
     pub(super) fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
         if self.pieces.is_short() {
             self.grow_pieces()?;
@@ -221,20 +221,22 @@ impl Resources {
         Ok(())
     }
 
-    /// Gives untyped memory back. Nothing is made of it any more.
+    /// Frees untyped memory, from which nothing is made any more.
     fn give_back(&mut self, piece: Piece) {
         let Some(block) = self.pieces.free(piece) else { return };
-        // One free block stays, so that whoever makes and destroys in turn does not ask the server each time.
+        // One free block stays, so that a program that makes and destroys objects in turn does not call the server each
+        // time.
         if !self.pieces.has_block() || self.return_block(&block).is_err() {
             self.pieces.push(block);
         }
     }
 
-    /// Asks the memory server for a block.
+    /// Requests a block from the memory server.
     fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
         let place = self.slots.take().ok_or(Error::NoSlots)?;
-        // This may be a page fault, and the program about to send something, or to receive in slots that it offered.
-        // The request and its answer have few words, which travel in registers, and a capability comes but none goes.
+        // This may run in a page fault, while the program is about to send a message, or to receive in slots that it
+        // offered. The request and its reply have few words, which travel in registers; a capability comes but none
+        // goes.
         let offered = offered_slots();
         self.requests += 1;
         let block = Mem::STANDARD.allocate(u32::from(bits), place);
@@ -248,14 +250,14 @@ impl Resources {
         }
     }
 
-    /// Gives a block back to the memory server, which deletes the capability.
+    /// Returns a block to the memory server, which deletes the capability.
     fn return_block(&mut self, block: &Piece) -> Result<(), Error> {
         Mem::STANDARD.free(block.number).map_err(Error::Memory)?;
         self.slots.free(block.untyped);
         Ok(())
     }
 
-    /// Makes an object. `size` as `Retype` understands it.
+    /// Makes an object. `size` is that of `UntypedRetype`.
     pub(super) fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Piece), Error> {
         let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
         let place = self.slot()?;
@@ -274,10 +276,10 @@ impl Resources {
         Ok((place, piece))
     }
 
-    /// Makes a frame of one page, or takes one that was made ahead.
+    /// Makes a frame of one page, or takes one from the frame cache.
     fn make_page(&mut self) -> Result<(CapAddress, Piece), Error> {
         if self.ahead.need() {
-            // If they cannot be had, one may.
+            // If a batch cannot be made, a single frame perhaps can.
             let _ = self.make_ahead();
         }
         match self.ahead.take() {
@@ -286,7 +288,7 @@ impl Resources {
         }
     }
 
-    /// Makes frames ahead of need.
+    /// Fills the frame cache.
     fn make_ahead(&mut self) -> Result<(), Error> {
         self.keep_reserve(AHEAD as usize)?;
         let slot = self.slots.take_run_nearby(AHEAD as usize).ok_or(Error::NoSlots)?;
@@ -314,20 +316,21 @@ impl Resources {
         }
     }
 
-    /// Destroys the frames that were made ahead and are left.
+    /// Destroys the unused frames of the cache.
     pub(super) fn release_ahead(&mut self) {
         while let Some((slot, memory)) = self.ahead.take() {
-            // What the kernel does not let go stays; there is nobody to tell.
+            // A capability that the kernel cannot delete stays; there is nobody to tell.
             let _ = self.destroy(slot, memory);
         }
     }
 
-    /// Destroys an object that `make` made, and every capability to it. If other cores have it, they are asked for it
-    /// by that, and it is destroyed when they do not have it any more: until then its slot and memory are kept.
+    /// Destroys an object that `make` made, and every capability to it. If it was exported, this also requests its
+    /// revocation on other cores; it is destroyed when they no longer have it, and its slot and memory are kept until
+    /// then.
     pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
         match self.try_to_destroy(place, piece) {
             Err(tench_abi::Error::ForeignCopies) => {
-                // For each that comes, two may go: so there are no more of them than there have to be.
+                // For each that is queued, two may be destroyed: so the queue is no longer than necessary.
                 self.destroy_kept(2);
                 self.pieces.keep(place, piece);
                 Ok(())
@@ -343,7 +346,7 @@ impl Resources {
         Ok(())
     }
 
-    /// Tries to destroy so many of those that other cores had, or all. Answers whether any was.
+    /// Tries to destroy `most` of the queued objects, or all. Returns whether any was destroyed.
     fn destroy_kept(&mut self, most: usize) -> bool {
         let mut is_any = false;
         for _ in 0..self.pieces.kept().min(most) {
@@ -356,7 +359,7 @@ impl Resources {
         is_any
     }
 
-    /// An object is gone.
+    /// Frees the slot and memory of an object that was destroyed.
     pub(super) fn was_destroyed(&mut self, place: CapAddress, piece: Piece) {
         self.slots.free(place);
         self.give_back(piece);
@@ -378,7 +381,7 @@ impl Backend for Resources {
     }
 
     fn destroy(&mut self, object: Object) {
-        // What the kernel does not let go stays; there is nobody to tell.
+        // A capability that the kernel cannot delete stays; there is nobody to tell.
         let _ = Resources::destroy(self, object.cap, Piece::from_words(object.token));
     }
 
@@ -406,7 +409,7 @@ impl Backend for Resources {
     }
 
     fn unmap(&mut self, mapping: CapAddress) -> Result<(), Error> {
-        // The frame may have gone, and its mappings with it.
+        // The frame may have been deleted, and its mappings with it.
         match Cap::<Mapping>::new(mapping).delete() {
             Ok(_) | Err(tench_abi::Error::InvalidCapability) => Ok(()),
             Err(error) => Err(Error::Kernel(error)),
@@ -416,19 +419,19 @@ impl Backend for Resources {
     fn grow<T: Copy + Default + 'static>(&mut self, count: usize) -> Option<&'static mut [T]> {
         let place = Books::grow(self, size_of::<T>() * count).ok()?;
         // SAFETY: the memory is mapped, readable and writable, for ever, large enough, aligned to a page, and nobody
-        // else knows of it.
+        // else refers to it.
         Some(unsafe { super::books::nodes(place, count) })
     }
 }
 
 impl Resources {
-    /// Where the books grow.
+    /// Returns the memory in which the metadata grows.
     pub(super) const fn books(&mut self) -> &mut Books {
         &mut self.books
     }
 }
 
-/// Makes one object of a piece.
+/// Makes one object from a chunk.
 fn retype(piece: &Piece, kind: Kind, size: u64, place: CapAddress) -> Result<(), Error> {
     let untyped = Cap::<Untyped>::new(piece.untyped);
     untyped.retype_many(kind, size, 1, Place::At(piece.offset), OWN_SPACE, place)?;

@@ -1,4 +1,4 @@
-//! A window onto a frame that somebody else gave: shared memory, device registers, a program being loaded.
+//! A window onto a frame from elsewhere: shared memory, device registers, a program being loaded.
 
 use tench_abi::memory::PAGE_BITS;
 use tench_paging::Kind;
@@ -7,10 +7,10 @@ use tench_sys::{Cap, Frame, MapFlags};
 use super::manager::Mapped;
 use super::{Error, manager};
 
-/// Bytes that are zeroed or copied in one go.
+/// Number of bytes that are zeroed or copied at once.
 const LINE: usize = 64;
 
-/// The word at an address, for those who know that it is mapped.
+/// Returns the word at an address that the caller knows to be mapped.
 #[inline(always)]
 const fn place_of(address: usize) -> *mut u64 {
     core::ptr::with_exposed_provenance_mut(address)
@@ -19,22 +19,22 @@ const fn place_of(address: usize) -> *mut u64 {
 /// Copies bytes of memory of which one side may be shared with other processes.
 ///
 /// # Safety
-/// So many bytes are mapped at both places, which do not overlap, and no reference of this process's forbids the
+/// `length` bytes must be mapped at both addresses, must not overlap, and no reference of this process may forbid the
 /// accesses.
 #[inline(always)]
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the caller says so. What another process writes meanwhile is some bytes or others.
+    // SAFETY: the caller guarantees it. Concurrent writes of another process only change which bytes are copied.
     unsafe { to.copy_from_nonoverlapping(from, length) };
-    // The copy is what counts from now on: as this may have changed both places, nothing that was copied is looked up
-    // again where it came from, which somebody else may have changed.
+    // From now on only the copy counts: the compiler must assume that this changes both ranges, so it cannot read the
+    // source again, which another process may have changed.
     // SAFETY: there is no instruction.
     unsafe { core::arch::asm!("/* {0} {1} */", in(reg) from, in(reg) to, options(nostack, preserves_flags)) };
 }
 
-/// A frame mapped at a free place, read and written piece by piece. Dropping it unmaps the frame.
+/// A frame mapped at a free address, accessed value by value. Dropping it unmaps the frame.
 ///
-/// Others may see the same memory, or it may be a device's: so there are no references into it, only accesses that
-/// happen exactly as written. An access outside the window panics.
+/// Other processes may see the same memory, or it may be a device's: so there are no references into it, only accesses
+/// that happen exactly as written. An access outside the window panics.
 #[derive(Debug)]
 pub struct Window {
     mapped: Mapped,
@@ -47,37 +47,37 @@ impl Window {
         Ok(Window { mapped: manager().map(frame, bits, flags, Kind::Frame, false)? })
     }
 
-    /// First address, for those who may use pointers.
+    /// Returns the first address, for code that may use pointers.
     pub const fn address(&self) -> usize {
         self.mapped.address as usize
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> usize {
         self.mapped.size as usize
     }
 
-    /// Pages.
+    /// Returns the number of pages.
     pub const fn pages(&self) -> usize {
         self.size() >> PAGE_BITS
     }
 
-    /// The place of a `T`, checked.
+    /// Returns the checked address of a `T`.
     fn place<T>(&self, offset: usize) -> *mut T {
         let inside = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.size());
         assert!(inside && offset.is_multiple_of(align_of::<T>()), "offset {offset:#x} is not in the window");
         core::ptr::with_exposed_provenance_mut(self.address() + offset)
     }
 
-    /// Reads 32 bits, for instance of a device register.
+    /// Reads 32 bits, for instance a device register.
     pub fn read32(&self, offset: usize) -> u32 {
-        // SAFETY: the place is mapped and aligned; any bits are a number.
+        // SAFETY: the address is mapped and aligned; any bits are a number.
         unsafe { self.place::<u32>(offset).read_volatile() }
     }
 
     /// Writes 32 bits.
     pub fn write32(&self, offset: usize, value: u32) {
-        // SAFETY: the place is mapped and aligned, and no reference to it exists.
+        // SAFETY: the address is mapped and aligned, and no reference to it exists.
         unsafe { self.place::<u32>(offset).write_volatile(value) };
     }
 
@@ -93,15 +93,15 @@ impl Window {
         unsafe { self.place::<u64>(offset).write_volatile(value) };
     }
 
-    /// Copies bytes out of the window, which shows ordinary memory.
+    /// Copies bytes out of the window, which must map ordinary memory.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         self.check(offset, bytes.len());
         let from = core::ptr::with_exposed_provenance(self.address() + offset);
-        // SAFETY: `check` has found that so many bytes are mapped there; what is borrowed lies elsewhere.
+        // SAFETY: `check` has found that these bytes are mapped; the borrowed buffer lies elsewhere.
         unsafe { copy(from, bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    /// Copies bytes into the window, which shows ordinary memory.
+    /// Copies bytes into the window, which must map ordinary memory.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
         let to = core::ptr::with_exposed_provenance_mut(self.address() + offset);
@@ -109,17 +109,17 @@ impl Window {
         unsafe { copy(bytes.as_ptr(), to, bytes.len()) };
     }
 
-    /// Fills with zeros. Offset and length are multiples of 64.
+    /// Zeroes a part of the window. Offset and length must be multiples of 64.
     pub fn zero(&self, offset: usize, length: usize) {
         self.each_line(offset, length, |line| {
             for word in (0..LINE).step_by(8) {
-                // SAFETY: `each_line` answers lines of the window, which are mapped and aligned.
+                // SAFETY: `each_line` passes lines of the window, which are mapped and aligned.
                 unsafe { place_of(line + word).write_volatile(0) };
             }
         });
     }
 
-    /// Copies from one place of the window to another. Offsets and length are multiples of 64; the places do not
+    /// Copies from one part of the window to another. Offsets and length must be multiples of 64; the parts must not
     /// overlap.
     pub fn copy_within(&self, from: usize, to: usize, length: usize) {
         self.check(from, length);
@@ -130,7 +130,7 @@ impl Window {
             for word in (0..LINE).step_by(8) {
                 // SAFETY: `check` has found that the source lies in the window, which is mapped; it is aligned.
                 let value = unsafe { place_of(source + word).read_volatile() };
-                // SAFETY: `each_line` answers lines of the window, which are mapped and aligned.
+                // SAFETY: `each_line` passes lines of the window, which are mapped and aligned.
                 unsafe { place_of(line + word).write_volatile(value) };
             }
         });
@@ -156,7 +156,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // What cannot be unmapped stays; there is nobody to tell.
+        // Memory that cannot be unmapped stays; there is nobody to tell.
         let _ = manager().unmap(&self.mapped);
     }
 }

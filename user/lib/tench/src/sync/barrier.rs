@@ -4,19 +4,18 @@ use core::sync::atomic::AtomicUsize;
 
 use super::{RawBarrier, line};
 
-/// A point that threads pass together, again and again.
+/// A point that threads pass together, repeatedly.
 pub struct Barrier {
     raw: RawBarrier,
 }
 
 impl Barrier {
-    /// For `size` threads.
+    /// Returns a barrier for `size` threads.
     pub const fn new(size: usize) -> Barrier {
         Barrier { raw: RawBarrier::of(AtomicUsize::new(0), line(), size) }
     }
 
-    /// Waits until as many threads have arrived as it was made for. Answers true to one of them: the one that came
-    /// last.
+    /// Waits until as many threads have arrived as the barrier's size. Returns true to the thread that came last.
     pub fn wait(&self) -> bool {
         self.raw.wait()
     }

@@ -7,21 +7,21 @@ use tench_sys::Instant;
 use super::mutex::MutexGuard;
 use super::{RawCondition, line};
 
-/// Lets threads wait until others say that something has changed.
+/// A condition variable: threads wait until others notify them of a change.
 ///
-/// Waiters are woken in the order in which they came. There are no spurious wake-ups, but whoever is woken has to look
-/// again: somebody else may have been faster.
+/// Waiters are woken in the order in which they came. There are no spurious wake-ups, but a woken thread has to check
+/// the condition again: another thread may have been faster.
 pub struct Condvar {
     raw: RawCondition,
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// Returns a condition variable without waiters.
     pub const fn new() -> Condvar {
         Condvar { raw: RawCondition::of(AtomicUsize::new(0), line()) }
     }
 
-    /// Gives the lock up, waits to be notified, and takes the lock again.
+    /// Releases the lock, waits to be notified, and takes the lock again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         // SAFETY: the guard exists, so this thread holds the lock.
         guard.wait_with(|lock| unsafe { self.raw.wait(lock) }).0
@@ -39,7 +39,7 @@ impl Condvar {
         guard
     }
 
-    /// As [`wait`](Self::wait), until a time at most. Also answers whether it was notified.
+    /// As [`wait`](Self::wait), with a deadline. Also returns whether the thread was notified.
     pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, deadline: Instant) -> (MutexGuard<'a, T>, bool) {
         // SAFETY: the guard exists, so this thread holds the lock.
         guard.wait_with(|lock| unsafe { self.raw.wait_until(lock, deadline.ticks()) })
@@ -55,7 +55,7 @@ impl Condvar {
         self.raw.notify_all();
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         self.raw.check_invariants()
     }

@@ -1,12 +1,12 @@
-//! Mutex, condition variable, semaphore, read-write lock, barrier, once: without system calls as long as nobody has to
-//! wait.
+//! Mutex, condition variable, semaphore, read-write lock, barrier, once: without system calls as long as no thread has
+//! to wait.
 //!
-//! The algorithms are those of `tench-sync`: whoever asks first gets first, and nothing spins. A thread that has to
-//! wait puts itself in a queue of the lock, and waits for the notification in its thread block. Whoever lets it go on
-//! takes it out of the queue and signals that notification. Both are system calls on an object of this process: between
-//! threads of one process no other address space is ever switched to.
+//! The algorithms are those of `tench-sync`: locks are granted in the order of the requests, and nothing spins. A
+//! thread that has to wait puts itself in a queue of the lock, and waits for the notification in its thread block. The
+//! thread that grants the lock takes it out of the queue and signals that notification. Both are system calls on an
+//! object of this process: between threads of one process the address space is never switched.
 //!
-//! What threads of several processes share is in [`shared`].
+//! Locks between several processes are in [`shared`].
 
 mod barrier;
 mod condvar;
@@ -32,29 +32,29 @@ pub use tench_sync::Overflow;
 
 /// A fair lock without data.
 pub type RawLock = tench_sync::FairLock<Threads>;
-/// A condition without a lock of its own.
+/// A condition variable without a lock of its own.
 pub type RawCondition = tench_sync::Condition<Threads>;
 /// A read-write lock without data.
 pub type RawReadWrite = tench_sync::ReadWrite<Threads>;
-/// A semaphore with everything that it can do.
+/// A semaphore with all operations.
 pub type RawPermits = tench_sync::Permits<Threads>;
 /// A barrier.
 pub type RawBarrier = tench_sync::Barrier<Threads>;
-/// A thread that waits.
+/// A waiting thread.
 pub(crate) type Waiter = tench_sync::Waiter<Threads>;
 type Line = tench_sync::Line<Threads>;
 
-/// A free lock.
+/// Returns a free lock.
 pub const fn raw_lock() -> RawLock {
     RawLock::of(AtomicUsize::new(0), AtomicUsize::new(0))
 }
 
-/// An empty line.
+/// Returns an empty line.
 const fn line() -> Line {
     Line::of(raw_lock(), AtomicUsize::new(0), AtomicUsize::new(0))
 }
 
-/// The threads of this process: they sleep on the notification in their thread block.
+/// The threads of this process, which sleep on the notification in their thread block.
 pub enum Threads {}
 
 impl Platform for Threads {
@@ -88,14 +88,14 @@ impl Platform for Threads {
 
     fn unpark(parker: &CapAddress) {
         if *parker != CapAddress::NULL {
-            // A notification that is gone belonged to a thread that is gone.
+            // If the notification was deleted, so was its thread.
             let _ = Cap::<Notification>::new(*parker).signal();
         }
     }
 }
 
-/// Lets others run, where there is no notification to wait for: only in a single-threaded program (that waits for
-/// ever) and in tests on the host.
+/// Yields to other threads, where there is no notification to wait for: only in a single-threaded program (which waits
+/// for ever) and in tests on the host.
 fn pause() {
     #[cfg(test)]
     std::thread::yield_now();

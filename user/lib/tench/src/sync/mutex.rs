@@ -1,4 +1,4 @@
-//! Data behind a lock.
+//! A mutex with data.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 
 use super::{RawLock, raw_lock};
 
-/// Data that one thread at a time can reach, in the order in which they ask for it.
+/// Data that one thread at a time can access, in the order of their requests.
 ///
 /// A thread that panics while it holds the lock ends the process, so there is no poisoning.
 pub struct Mutex<T: ?Sized> {
@@ -15,25 +15,25 @@ pub struct Mutex<T: ?Sized> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the lock lets one thread at a time reach the data.
+// SAFETY: the lock lets one thread at a time access the data.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// The data, with the lock free.
+    /// Returns a free mutex with this data.
     pub const fn new(data: T) -> Mutex<T> {
         Mutex { raw: raw_lock(), data: UnsafeCell::new(data) }
     }
 
-    /// The data, whose lock nobody can hold.
+    /// Returns the data; nobody can hold the lock.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Takes the lock, and waits for it if need be. A thread that holds it already waits for ever.
+    /// Takes the lock, after waiting if necessary. A thread that already holds it waits for ever.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.raw.lock();
@@ -46,7 +46,7 @@ impl<T: ?Sized> Mutex<T> {
         self.raw.try_lock().then(|| MutexGuard { mutex: self, not_send: PhantomData })
     }
 
-    /// The data, whose lock nobody can hold.
+    /// Returns the data; nobody can hold the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
@@ -67,7 +67,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-/// The data of a mutex, as long as the lock is held.
+/// Access to the data of a mutex, as long as the lock is held.
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
     not_send: PhantomData<*const ()>,
@@ -77,7 +77,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// Runs `wait`, which gives the lock up meanwhile and takes it again; afterwards the data may be different.
+    /// Runs `wait`, which releases the lock and takes it again; afterwards the data may be different.
     pub(super) fn wait_with<R>(self, wait: impl FnOnce(&RawLock) -> R) -> (Self, R) {
         let result = wait(&self.mutex.raw);
         (self, result)

@@ -1,29 +1,29 @@
-//! What happens once.
+//! One-time initialisation.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::mutex::Mutex;
 
-/// Runs something once, whoever comes first; the others wait until it is done.
+/// An action that runs once, in the first thread that comes; the others wait until it is done.
 pub struct Once {
     done: AtomicBool,
     running: Mutex<()>,
 }
 
 impl Once {
-    /// Not yet.
+    /// Returns an action that has not run.
     pub const fn new() -> Once {
         Once { done: AtomicBool::new(false), running: Mutex::new(()) }
     }
 
-    /// Whether it has happened.
+    /// Returns whether the action has run.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Runs `action` unless that has happened. When this returns, it has. `action` must not come back here.
+    /// Runs `action` unless an action has run. When this returns, one has. `action` must not use this object.
     #[inline]
     pub fn call_once(&self, action: impl FnOnce()) {
         if !self.is_done() {
@@ -53,27 +53,27 @@ pub struct OnceLock<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: the value is written once, before anybody sees that it is there.
+// SAFETY: the value is written once, before any thread sees that it exists.
 unsafe impl<T: Send> Send for OnceLock<T> {}
 // SAFETY: as above; any thread may make the value, and all see it.
 unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
 
 impl<T> OnceLock<T> {
-    /// No value yet.
+    /// Returns a cell without a value.
     pub const fn new() -> OnceLock<T> {
         OnceLock { once: Once::new(), value: UnsafeCell::new(None) }
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if there is one.
     pub fn get(&self) -> Option<&T> {
         if !self.once.is_done() {
             return None;
         }
-        // SAFETY: it was written before `once` was done, and is not written any more.
+        // SAFETY: the value was written before `once` was done, and is not written any more.
         unsafe { &*self.value.get() }.as_ref()
     }
 
-    /// The value, made by `make` if there is none. `make` must not come back here.
+    /// Returns the value, made by `make` if there is none. `make` must not use this object.
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.once.call_once(|| {
             let value = make();

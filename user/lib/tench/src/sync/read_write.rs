@@ -1,4 +1,4 @@
-//! Data that many read at a time, or one changes.
+//! A read-write lock with data.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -9,74 +9,75 @@ use tench_sys::Instant;
 
 use super::{RawReadWrite, line};
 
-/// Data that many threads read at a time, or one changes. Readers and writers wait in one line, so neither starve: who
-/// comes while a writer waits, waits behind it. A thread that reads must therefore not ask to read once more.
+/// Data that many threads read at a time, or one changes. Readers and writers wait in one queue, so neither starve: a
+/// thread that comes while a writer waits queues behind it. A thread that reads must therefore not lock for reading
+/// again.
 pub struct RwLock<T: ?Sized> {
     raw: RawReadWrite,
     data: UnsafeCell<T>,
 }
 
-// SAFETY: whoever has the lock has the data.
+// SAFETY: the lock owns the data.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
-// SAFETY: many threads read at a time, or one changes; the lock may be passed through any of them.
+// SAFETY: many threads read at a time, or one changes; the data may be sent through any of them.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
 
 impl<T> RwLock<T> {
-    /// The data, with the lock free.
+    /// Returns a free lock with this data.
     pub const fn new(data: T) -> RwLock<T> {
         RwLock { raw: RawReadWrite::of(AtomicUsize::new(0), line()), data: UnsafeCell::new(data) }
     }
 
-    /// The data, whose lock nobody can hold.
+    /// Returns the data; nobody can hold the lock.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Takes the lock to read, and waits for it if need be.
+    /// Takes the lock for reading, after waiting if necessary.
     #[inline]
     pub fn read(&self) -> ReadGuard<'_, T> {
         self.raw.read(None);
         ReadGuard { lock: self, not_send: PhantomData }
     }
 
-    /// Takes the lock to write, and waits for it if need be. A thread that holds it already waits for ever.
+    /// Takes the lock for writing, after waiting if necessary. A thread that already holds it waits for ever.
     #[inline]
     pub fn write(&self) -> WriteGuard<'_, T> {
         self.raw.write(None);
         WriteGuard { lock: self, not_send: PhantomData }
     }
 
-    /// Takes the lock to read, if no writer holds it or waits for it.
+    /// Takes the lock for reading, if no writer holds it or waits for it.
     #[inline]
     pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
         self.raw.try_read().then(|| ReadGuard { lock: self, not_send: PhantomData })
     }
 
-    /// Takes the lock to write, if nobody holds it.
+    /// Takes the lock for writing, if nobody holds it.
     #[inline]
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         self.raw.try_write().then(|| WriteGuard { lock: self, not_send: PhantomData })
     }
 
-    /// Takes the lock to read, and waits for it until a time at most.
+    /// Takes the lock for reading, waiting at most until a deadline.
     pub fn read_until(&self, deadline: Instant) -> Option<ReadGuard<'_, T>> {
         self.raw.read(Some(deadline.ticks())).then(|| ReadGuard { lock: self, not_send: PhantomData })
     }
 
-    /// Takes the lock to write, and waits for it until a time at most.
+    /// Takes the lock for writing, waiting at most until a deadline.
     pub fn write_until(&self, deadline: Instant) -> Option<WriteGuard<'_, T>> {
         self.raw.write(Some(deadline.ticks())).then(|| WriteGuard { lock: self, not_send: PhantomData })
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         self.raw.check_invariants()
     }
 }
 
-/// The data of a read-write lock, to read.
+/// Read access to the data of a read-write lock.
 pub struct ReadGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
     not_send: PhantomData<*const ()>,
@@ -103,7 +104,7 @@ impl<T: ?Sized> Drop for ReadGuard<'_, T> {
     }
 }
 
-/// The data of a read-write lock, to change.
+/// Write access to the data of a read-write lock.
 pub struct WriteGuard<'a, T: ?Sized> {
     lock: &'a RwLock<T>,
     not_send: PhantomData<*const ()>,

@@ -7,18 +7,18 @@ use tench_sys::Instant;
 
 use super::{RawPermits, line};
 
-/// Permits that are taken and given back. They go to threads in the order in which these ask.
+/// A semaphore. Its permits go to threads in the order of their requests.
 pub struct Semaphore {
     raw: RawPermits,
 }
 
 impl Semaphore {
-    /// With this many permits.
+    /// Returns a semaphore with this many permits.
     pub const fn new(permits: usize) -> Semaphore {
         Semaphore { raw: RawPermits::of(AtomicUsize::new(RawPermits::word(permits)), line()) }
     }
 
-    /// Takes a permit, and waits for it if need be.
+    /// Takes a permit, after waiting if necessary.
     #[inline]
     pub fn acquire(&self) {
         self.raw.acquire();
@@ -30,24 +30,24 @@ impl Semaphore {
         self.raw.try_acquire()
     }
 
-    /// Takes a permit, and waits for it until a time at most. Answers whether it has one.
+    /// Takes a permit, waiting at most until a deadline. Returns whether a permit was taken.
     #[inline]
     pub fn acquire_until(&self, deadline: Instant) -> bool {
         self.raw.acquire_until(deadline.ticks())
     }
 
-    /// Gives a permit back, or one more. Fails if there are as many as can be counted.
+    /// Returns a permit, or adds one. Fails with [`Overflow`] if the count is at its maximum.
     #[inline]
     pub fn release(&self) -> Result<(), Overflow> {
         self.raw.release()
     }
 
-    /// Permits that nobody has.
+    /// Returns the number of free permits.
     pub fn available(&self) -> usize {
         self.raw.available()
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         self.raw.check_invariants()
     }

@@ -1,7 +1,7 @@
-//! Data of which each thread has its own.
+//! Thread-local data.
 //!
-//! A [`LocalKey`] is a number that is given out when it is first needed; a thread's data lie in a table under these
-//! numbers. Finding them takes no lock and no system call. They are made when the thread first asks for them, and
+//! A [`LocalKey`] has a number that is assigned when it is first used; each thread has a table of its data indexed by
+//! these numbers. A look-up takes no lock and no system call. The data are made when the thread first uses them, and
 //! dropped when it ends, the newest first. The main thread's are not dropped: the process ends with it.
 
 use alloc::boxed::Box;
@@ -11,26 +11,26 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::own::Own;
 
-/// Rounds of dropping, in case that data of one kind make others anew while they are dropped. What is made in the last
-/// round stays.
+/// Number of rounds of dropping, in case dropping data creates other data. Data created in the last round are not
+/// dropped.
 const ROUNDS: usize = 4;
 
-/// The next number.
+/// The next number to assign.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whose numbers have not been given out.
+/// Number of a key that has none assigned.
 const NO_NUMBER: usize = usize::MAX;
 
-/// A number for something of which each thread has its own.
+/// The number of a thread-local key.
 pub struct Number(AtomicUsize);
 
 impl Number {
-    /// Not given out yet.
+    /// Returns an unassigned number.
     pub const fn new() -> Number {
         Number(AtomicUsize::new(NO_NUMBER))
     }
 
-    /// The number, given out now if it was not before.
+    /// Returns the number, and assigns it if it is unassigned.
     #[inline]
     pub fn get(&self) -> usize {
         match self.0.load(Ordering::Relaxed) {
@@ -44,7 +44,7 @@ impl Number {
         let new = NEXT.fetch_add(1, Ordering::Relaxed);
         match self.0.compare_exchange(NO_NUMBER, new, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => new,
-            // Another thread was faster; a number that nobody uses costs a pointer.
+            // Another thread was faster; an unused number costs a pointer.
             Err(given) => given,
         }
     }
@@ -56,14 +56,14 @@ impl Default for Number {
     }
 }
 
-/// One thing of one thread.
+/// One value of one thread.
 #[derive(Clone, Copy)]
 struct Entry {
     value: NonNull<u8>,
     drop: unsafe fn(NonNull<u8>),
 }
 
-/// The data of one thread.
+/// The thread-local data of one thread.
 pub struct Locals {
     entries: Vec<Option<Entry>>,
     /// Numbers in the order in which the data were made.
@@ -71,19 +71,19 @@ pub struct Locals {
 }
 
 impl Locals {
-    /// No data.
+    /// An empty table.
     pub const NONE: Locals = Locals { entries: Vec::new(), order: Vec::new() };
 
-    /// What lies under a number.
+    /// Returns the value with a number.
     #[inline]
     pub fn get(&self, number: usize) -> Option<NonNull<u8>> {
         self.entries.get(number).copied().flatten().map(|entry| entry.value)
     }
 
-    /// Puts something under a number that is free.
+    /// Stores a value under an unused number.
     ///
     /// # Safety
-    /// `drop` may be called once with `value`, by the thread whose data these are.
+    /// The thread that owns these data must be allowed to call `drop` once with `value`.
     pub unsafe fn put(&mut self, number: usize, value: NonNull<u8>, drop: unsafe fn(NonNull<u8>)) {
         if self.entries.len() <= number {
             self.entries.resize(number + 1, None);
@@ -92,79 +92,79 @@ impl Locals {
         self.order.push(number);
     }
 
-    /// Takes out what was made last.
+    /// Removes the value that was made last, and returns it.
     fn take_last(&mut self) -> Option<Entry> {
         self.order.pop().and_then(|number| self.entries[number].take())
     }
 }
 
-/// The running thread's data; null in a thread without any. Whoever follows the pointer makes no reference that lasts
-/// while functions of others are called, because those may come here, too.
+/// Returns the running thread's table; null in a thread without one. The caller must not hold a reference to it while
+/// it calls other code, because that code may call this function, too.
 #[inline]
 fn locals() -> *mut Locals {
     Own::current().map_or(core::ptr::null_mut(), |own| own.locals.get())
 }
 
-/// What the running thread has under a number.
+/// Returns the running thread's value with a number.
 #[inline]
 pub fn find(number: usize) -> Option<NonNull<u8>> {
-    // SAFETY: the data are this thread's, and this reference ends here.
+    // SAFETY: the table is this thread's, and this reference ends here.
     unsafe { locals().as_ref() }?.get(number)
 }
 
-/// Puts something under a number of the running thread. Answers false in a thread without data.
+/// Stores a value under a number of the running thread. Returns false in a thread without a table.
 ///
 /// # Safety
-/// `drop` may be called once with `value`, by this thread when it ends. Nothing lies under the number.
+/// This thread must be allowed to call `drop` once with `value` when it ends. The number must be unused.
 pub unsafe fn put(number: usize, value: NonNull<u8>, drop: unsafe fn(NonNull<u8>)) -> bool {
     // SAFETY: as in `find`.
     let Some(locals) = (unsafe { locals().as_mut() }) else { return false };
-    // SAFETY: the caller answers for `drop`.
+    // SAFETY: the caller guarantees that `drop` may be called.
     unsafe { locals.put(number, value, drop) };
     true
 }
 
-/// Drops everything that the running thread has.
+/// Drops all data of the running thread.
 pub(super) fn drop_all() {
     let place = locals();
     if place.is_null() {
         return;
     }
     for _ in 0..ROUNDS {
-        // SAFETY: the data are this thread's, and the reference ends at once.
+        // SAFETY: the table is this thread's, and the reference ends at once.
         let count = unsafe { &*place }.order.len();
         for _ in 0..count {
             // SAFETY: as above; the reference ends before anything is dropped.
             let Some(entry) = unsafe { &mut *place }.take_last() else { break };
-            // SAFETY: `put` was told that it may be called once, and the entry has left the table.
+            // SAFETY: the caller of `put` guarantees that `drop` may be called once, and the entry has left the table.
             unsafe { (entry.drop)(entry.value) };
         }
     }
-    // SAFETY: as above; the tables are all that is left, or all that is to be freed.
+    // SAFETY: as above; only the empty tables are left, or all is to be freed.
     unsafe { *place = Locals::NONE };
 }
 
-/// Something of which each thread has its own; [`thread_local!`](crate::thread_local) makes one.
+/// A key of thread-local data; [`thread_local!`](crate::thread_local) makes one.
 pub struct LocalKey<T: 'static> {
     number: Number,
     make: fn() -> T,
 }
 
 impl<T: 'static> LocalKey<T> {
-    /// Of which each thread's is made by `make`.
+    /// Returns a key whose values are made by `make`.
     pub const fn new(make: fn() -> T) -> LocalKey<T> {
         LocalKey { number: Number::new(), make }
     }
 
-    /// Runs a function on the running thread's. Panics in a thread that this library did not start, and if it is made
-    /// while it is being made.
+    /// Runs a function on the running thread's value. Panics in a thread that this library did not start, and if the
+    /// value is requested while it is being made.
     #[inline]
     pub fn with<R>(&'static self, function: impl FnOnce(&T) -> R) -> R {
         let place = match find(self.number.get()) {
             Some(place) => place,
             None => self.make(),
         };
-        // SAFETY: under this number lies a `T` of this thread, which stays until the thread ends.
+        // SAFETY: the value with this number is a `T` of this thread, which stays until the thread ends.
         function(unsafe { place.cast::<T>().as_ref() })
     }
 
@@ -173,7 +173,7 @@ impl<T: 'static> LocalKey<T> {
         let value = Box::new((self.make)());
         assert!(find(self.number.get()).is_none(), "data of a thread are made while they are being made");
         let place = NonNull::from(Box::leak(value)).cast::<u8>();
-        // SAFETY: the place is a box of this type, which from now on belongs to the table.
+        // SAFETY: the pointer is to a box of this type, which from now on belongs to the table.
         let put = unsafe { put(self.number.get(), place, drop_box::<T>) };
         assert!(put, "a thread that did not begin in this library has no data of its own");
         place
@@ -183,13 +183,13 @@ impl<T: 'static> LocalKey<T> {
 /// Drops a box of a `T`.
 ///
 /// # Safety
-/// `place` came from such a box, which nobody else has.
+/// `place` must come from such a box, to which nobody else refers.
 unsafe fn drop_box<T>(place: NonNull<u8>) {
-    // SAFETY: the caller says what it is.
+    // SAFETY: the caller guarantees that it is such a box.
     drop(unsafe { Box::from_raw(place.cast::<T>().as_ptr()) });
 }
 
-/// Declares data of which each thread has its own, made when the thread first asks for them.
+/// Declares thread-local data, which are made when a thread first uses them.
 ///
 /// ```
 /// use core::cell::Cell;
@@ -234,12 +234,12 @@ mod tests {
         let mut locals = Locals::NONE;
         for number in [3, 0, 7] {
             let place = NonNull::from(Box::leak(Box::new(Noisy(number, Rc::clone(&log))))).cast();
-            // SAFETY: it is such a box.
+            // SAFETY: the pointer is to such a box.
             unsafe { locals.put(number as usize, place, drop_box::<Noisy>) };
         }
         assert!(locals.get(3).is_some() && locals.get(1).is_none() && locals.get(99).is_none());
         while let Some(entry) = locals.take_last() {
-            // SAFETY: it has left the table.
+            // SAFETY: the entry has left the table.
             unsafe { (entry.drop)(entry.value) };
         }
         assert_eq!(*log.borrow(), [7, 0, 3]);

@@ -1,4 +1,4 @@
-//! What the runtime keeps for each thread, beside its block.
+//! The runtime's record of a thread, beside its block.
 
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
@@ -8,7 +8,7 @@ use tench_sys::ThreadBlock;
 
 use super::local::Locals;
 
-/// Bytes of the longest name of a thread.
+/// Maximum length of a thread's name in bytes.
 pub const MAX_NAME: usize = 31;
 
 /// A thread's name.
@@ -19,10 +19,10 @@ pub struct Name {
 }
 
 impl Name {
-    /// No name.
+    /// The empty name.
     pub const NONE: Name = Name { length: 0, bytes: [0; MAX_NAME] };
 
-    /// As much of a text as fits.
+    /// Returns a name from a text, cut to the maximum length.
     pub fn new(text: &str) -> Name {
         let mut length = text.len().min(MAX_NAME);
         while !text.is_char_boundary(length) {
@@ -55,25 +55,25 @@ impl fmt::Display for Name {
     }
 }
 
-/// What the runtime keeps for a thread. The thread block's `runtime` holds its address, or 0 in threads that did not
-/// begin in this library; those have no data of their own.
+/// The runtime's record of a thread. The thread block's `runtime` holds its address, or 0 in threads that did not begin
+/// in this library; those have no thread-local data.
 ///
 /// Only its own thread reads and writes it while that thread runs.
 #[repr(C)]
 pub struct Own {
-    /// 0 for the main thread, then in the order in which they were started.
+    /// Number of the thread: 0 for the main thread, then in the order in which they were started.
     pub number: Cell<usize>,
-    /// Its data.
+    /// The thread-local data.
     pub locals: UnsafeCell<Locals>,
-    /// Its name.
+    /// The thread's name.
     pub name: Cell<Name>,
-    /// The error number that programs in C see. It is here and not among the data, because those take memory, and what
-    /// it says may be that there is none.
+    /// The error number that C programs see. It is not among the thread-local data, because those need memory, and the
+    /// error may be that there is none.
     pub error: Cell<i32>,
 }
 
 impl Own {
-    /// Of the thread with this number and name.
+    /// Returns the record of a thread with this number and name.
     pub const fn new(number: usize, name: Name) -> Own {
         Own {
             number: Cell::new(number),
@@ -83,17 +83,18 @@ impl Own {
         }
     }
 
-    /// The running thread's.
+    /// Returns the running thread's record.
     #[inline]
     pub fn current() -> Option<&'static Own> {
         let block = ThreadBlock::current()?;
         let own = core::ptr::with_exposed_provenance::<Own>(block.runtime.get());
-        // SAFETY: it is 0, or the address of a record that this library made and that stays as long as the thread runs.
+        // SAFETY: the address is 0, or that of a record that this library made and that stays as long as the thread
+        // runs.
         unsafe { own.as_ref() }
     }
 }
 
-/// The main thread's. Only that thread uses it.
+/// The main thread's record. Only that thread uses it.
 pub struct MainOwn(Own);
 
 // SAFETY: only the main thread reaches it, through its block.
@@ -101,7 +102,7 @@ unsafe impl Sync for MainOwn {}
 
 static MAIN: MainOwn = MainOwn(Own::new(0, Name::NONE));
 
-/// Address of the main thread's record, for its block.
+/// Returns the address of the main thread's record, for its block.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 pub fn main_record() -> usize {
     core::ptr::from_ref(&MAIN.0).expose_provenance()
