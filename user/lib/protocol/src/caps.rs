@@ -1,4 +1,4 @@
-//! Capabilities in messages: what is expected, what arrives, and what is sent.
+//! Capabilities in messages: expected, received and sent.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -8,21 +8,21 @@ use tench_sys::{Cap, CapAddress, Kind, OWN_SPACE};
 
 use crate::wire::{Decode, Encode, Sink, Source};
 
-/// What a capability in a slot is for; `None` if the slot is empty.
+/// Function that returns the kind of the capability in a slot; `None` if the slot is empty.
 pub type KindOf = fn(CapAddress) -> Option<Kind>;
 
-/// What a capability of this process is for.
+/// Returns the kind of a capability of this process.
 pub fn own_kind_of(cap: CapAddress) -> Option<Kind> {
     OWN_SPACE.identify_at(cap).ok().map(|found| found.kind)
 }
 
-/// In a request: a copy of the client's capability. In an answer: a copy of the server's.
+/// Transfer mode: in a request, a copy of the client's capability; in a reply, a copy of the server's.
 pub enum Lent {}
 
-/// In a request or an answer: a capability that leaves its slot.
+/// Transfer mode: a capability that leaves its slot, in a request or a reply.
 pub enum Given {}
 
-/// A capability that came with a request. The server has it until the request is answered, or [keeps](Self::keep) it.
+/// A capability received with a request. The server has it until it replies to the request, or [keeps](Self::keep) it.
 #[derive(Debug)]
 pub struct Arrived<'a, T, How = Lent> {
     cap: Cap<T>,
@@ -32,12 +32,12 @@ pub struct Arrived<'a, T, How = Lent> {
 }
 
 impl<T, How> Arrived<'_, T, How> {
-    /// The capability.
+    /// Returns the capability.
     pub const fn cap(&self) -> Cap<T> {
         self.cap
     }
 
-    /// Keeps it; its slot is the server's to free.
+    /// Keeps the capability; the server has to free its slot.
     pub fn keep(self) -> Cap<T> {
         self.kept.set(self.kept.get() | 1 << self.index);
         self.cap
@@ -48,9 +48,9 @@ impl<T, How> Arrived<'_, T, How> {
 #[derive(Debug)]
 pub enum Any {}
 
-/// What a capability in an interface may be for.
+/// Kind of capability that an interface expects.
 pub trait Expected {
-    /// Whether a capability is for that, when `kind_of` knows what it is for.
+    /// Returns whether a capability is of this kind, according to `kind_of`.
     fn is_at(cap: CapAddress, kind_of: KindOf) -> bool;
 }
 
@@ -73,7 +73,7 @@ impl<'a, T: Expected, How> Decode<'a> for Arrived<'a, T, How> {
     }
 }
 
-/// A capability that is sent: [`Lent`] or [`Given`].
+/// A capability to send: [`Lent`] or [`Given`].
 #[derive(Debug)]
 pub struct Sent<T, How = Lent> {
     cap: Cap<T>,
@@ -81,12 +81,12 @@ pub struct Sent<T, How = Lent> {
 }
 
 impl<T, How> Sent<T, How> {
-    /// Sends this one.
+    /// Returns the capability to send.
     pub const fn new(cap: Cap<T>) -> Sent<T, How> {
         Sent { cap, how: PhantomData }
     }
 
-    /// The capability, with whom it arrived at.
+    /// Returns the capability, at its receiver.
     pub const fn cap(self) -> Cap<T> {
         self.cap
     }
@@ -110,7 +110,7 @@ impl<T> Encode for Sent<T, Given> {
     }
 }
 
-/// Who asks trusts the server as to what its capability is for; using it as something else is refused by the kernel.
+/// A client trusts the server about the kind of its capability; the kernel refuses to use it as another kind.
 impl<T, How> Decode<'_> for Sent<T, How> {
     fn decode(from: &mut Source<'_>) -> Option<Self> {
         from.cap().map(|(cap, _)| Sent::new(Cap::new(cap)))

@@ -1,16 +1,16 @@
-//! What the protocols of all servers have in common.
+//! Common parts of all servers' protocols.
 //!
-//! A request's label says what is asked, its words are the arguments. A reply's label is 0 for success, otherwise the
-//! code of an error; its words are the results. An interface is a trait with the attribute [`interface`], which writes
-//! client, checks and dispatch. [`codes!`] defines enumerations, [`Words`](derive@Words) makes a structure travel.
+//! A request's label names the method, its words are the arguments. A reply's label is 0 for success, otherwise an
+//! error's code; its words are the results. An interface is a trait with the attribute [`interface`], which generates
+//! client, checks and dispatch. [`codes!`] defines enumerations; [`Words`](derive@Words) makes a structure encodable.
 //!
 //! ```text
 //! client ── Transport ──────────────────────────────▶ Port ── dispatch ──▶ the server's methods
 //!   values ▶ words, capabilities   (wire)   words, capabilities ▶ values, checked
 //! ```
 //! The label of a request has the interface's number in bits 32 to 47, its version in bits 16 to 31 and the method's
-//! number in bits 0 to 15. So a server refuses clients of other versions and of other servers by name, and a request
-//! that is known costs no more than one comparison.
+//! number in bits 0 to 15. So a server can tell a client of another version or of another server what is wrong, and
+//! recognising a valid request costs one comparison.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -37,10 +37,10 @@ use tench_sys::{Cap, Endpoint, Error, Message, Received, Tag};
 pub use transport::{Transport, again};
 pub use wire::{Any, Arrived, Bytes, Decode, Encode, Given, Lent, List, Sent, Text};
 
-/// Label of a reply that says that all went well.
+/// Label of a reply that reports success.
 pub const DONE: u64 = 0;
 
-/// Defines enumerations whose values travel in messages: numbers, and where there are texts also texts.
+/// Defines enumerations whose values travel in messages as numbers, optionally with texts.
 ///
 /// ```
 /// tench_protocol::codes! {
@@ -76,7 +76,7 @@ macro_rules! codes {
         $crate::codes! { @enum $(#[$outer])* $type { $($(#[$doc])* $name = $code;)+ } }
 
         impl $type {
-            /// It in words.
+            /// Returns the value's text.
             pub const fn text(self) -> &'static str {
                 match self { $($type::$name => $text,)+ }
             }
@@ -99,10 +99,10 @@ macro_rules! codes {
         pub enum $type { $($(#[$doc])* $name = $code,)+ }
 
         impl $type {
-            /// All of them, in order of their numbers.
+            /// All values, in order of their numbers.
             pub const ALL: &'static [$type] = &[$($type::$name,)+];
 
-            /// The one with this number.
+            /// Returns the value with this number.
             pub const fn from_code(code: u64) -> Option<$type> {
                 match code { $($code => Some($type::$name),)+ _ => None }
             }
@@ -138,14 +138,14 @@ macro_rules! codes {
 
 /// An enumeration made by [`codes!`].
 pub trait Code: Copy {
-    /// Its number.
+    /// Returns the value's number.
     fn code(self) -> u64;
 
-    /// The value with this number.
+    /// Returns the value with this number.
     fn from_code(code: u64) -> Option<Self>;
 }
 
-/// Why a request was refused before the server's own code saw it. These codes are the same for all servers.
+/// Reason why a request was refused before the server's own code saw it. These codes are the same for all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// The arguments are not those of the method: too few, too many, out of their range, or a capability of another
@@ -153,34 +153,34 @@ pub enum Rejection {
     BadArguments,
     /// The interface has no such method.
     NoSuchMethod,
-    /// The server speaks another version of the interface: this one.
+    /// The server implements the given other version of the interface.
     OtherVersion(u16),
-    /// The server has another interface: the one with this number.
+    /// The server implements another interface, with the given number.
     OtherInterface(u16),
-    /// The method is for those with the capability without a badge, or with a power that this one does not carry; or
-    /// the process whose capability it is has ended.
+    /// The method requires the unbadged capability or a power that this capability lacks; or the process to which the
+    /// capability belongs has ended.
     NotAllowed,
-    /// The server cannot remember one more request that it would answer later.
+    /// The server cannot store one more pending request.
     Busy,
-    /// The method's arguments lie in memory that is shared, and this client shares none with the server.
+    /// The method's arguments lie in shared memory, and this client shares none with the server.
     NotAttached,
-    /// The server gives no such buffer: it is too large, or the server has no memory or too many clients.
+    /// The server refuses this buffer: it is too large, or the server has no memory or too many clients.
     NoBuffer,
-    /// The server runs on another core, and capabilities of this kind do not travel there.
+    /// The server runs on another core, to which capabilities of this kind cannot be sent.
     OtherCore,
-    /// The server runs on another core, which does not answer.
+    /// The server runs on another core, which does not reply.
     Unreachable,
 }
 
-/// Code of an answer that says that the server was started again: whoever answers in its place on another core says it
-/// so, because the capability to itself is not gone.
+/// Code of a reply that says that the server was restarted. The process that replies in its place on another core sends
+/// it, because there the capability to that process itself has not gone.
 pub const RESTARTED: u64 = Rejection::FIRST + 10;
 
 impl Rejection {
-    /// The lowest code. Codes of a server's own errors lie below.
+    /// Lowest code of a rejection. Codes of a server's own errors lie below.
     pub const FIRST: u64 = 1 << 16;
 
-    /// Code and word of an answer that says so.
+    /// Returns the code and the word of a reply with this rejection.
     const fn parts(self) -> (u64, u64) {
         match self {
             Rejection::BadArguments => (Self::FIRST, 0),
@@ -196,7 +196,7 @@ impl Rejection {
         }
     }
 
-    /// What the label and the first word of an answer say.
+    /// Returns the rejection in the label and the first word of a reply, if any.
     pub fn from_code(code: u64, word: u64) -> Option<Rejection> {
         let rejections = [
             Rejection::BadArguments,
@@ -213,12 +213,12 @@ impl Rejection {
         rejections.into_iter().find(|rejection| rejection.parts().0 == code)
     }
 
-    /// Whether an answer says so.
+    /// Returns whether a reply has this rejection.
     pub fn is(self, message: &Message) -> bool {
         message.label() == self.parts().0
     }
 
-    /// Writes the answer that says so.
+    /// Writes the reply with this rejection.
     #[cold]
     pub fn write(self, message: &mut Message) -> Flow {
         let (code, word) = self.parts();
@@ -227,7 +227,7 @@ impl Rejection {
         Flow::Answer
     }
 
-    /// Why a request is refused whose label is none of the interface's.
+    /// Returns the rejection of a request whose label is not one of the interface's.
     #[cold]
     pub fn of_label(label: u64, interface: u16, version: u16) -> Rejection {
         if (label >> 32) as u16 != interface {
@@ -265,26 +265,26 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Why a request had no success.
+/// Reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure<E> {
-    /// The server refused it.
+    /// The server refused the request.
     Refused(E),
-    /// It was refused before the server's own code saw it.
+    /// The request was refused before the server's own code saw it.
     Rejected(Rejection),
     /// A text or list is longer than the interface allows; nothing was sent.
     TooLong,
-    /// The kernel could not deliver it, or the server is gone.
+    /// The kernel could not deliver the request, or the server is gone.
     Lost(Error),
-    /// The server was started again. It has forgotten what it does not promise to keep, and may or may not have done
-    /// what was asked; it can be asked again.
+    /// The server was restarted. It has lost its non-persistent state, and may or may not have carried out the request,
+    /// which can be repeated.
     Restarted,
-    /// The answer is not one of this protocol.
+    /// The reply is not one of this protocol.
     Malformed,
 }
 
 impl<E> Failure<E> {
-    /// The same with what `of` makes of the server's error.
+    /// Returns the failure with the server's error converted by `of`.
     pub fn map<F>(self, of: impl FnOnce(E) -> F) -> Failure<F> {
         match self {
             Failure::Refused(error) => Failure::Refused(of(error)),
@@ -312,14 +312,14 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
 
 impl<E: fmt::Debug + fmt::Display> core::error::Error for Failure<E> {}
 
-/// Makes a request.
+/// Makes a request, and returns the reply.
 pub fn call<E: Code>(endpoint: Cap<Endpoint>, message: &Message) -> Result<Received, Failure<E>> {
     let reply = endpoint.call(message).map_err(Failure::Lost)?;
     check(reply.tag())?;
     Ok(reply)
 }
 
-/// What a reply's tag says.
+/// Returns the result that a reply's tag reports.
 fn check<E: Code>(tag: Tag) -> Result<(), Failure<E>> {
     match tag.label() {
         DONE => Ok(()),
@@ -327,7 +327,7 @@ fn check<E: Code>(tag: Tag) -> Result<(), Failure<E>> {
     }
 }
 
-/// Label of a method.
+/// Returns the label of a method.
 pub const fn label(interface: u16, version: u16, method: u16) -> u64 {
     (interface as u64) << 32 | (version as u64) << 16 | method as u64
 }

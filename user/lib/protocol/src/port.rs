@@ -1,7 +1,7 @@
-//! Where a server receives: answering the last request and waiting for the next, and slots for what arrives.
+//! Port of a server: replying to the last request, waiting for the next, and slots for received capabilities.
 //!
-//! A message is received into the port and stays there until the next, because it is large: moving it from hand to hand
-//! costs more than everything else that is done for a request.
+//! A message is received into the port and stays there until the next, because it is large: copying it costs more than
+//! everything else that is done for a request.
 //!
 //! ```text
 //! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
@@ -25,54 +25,54 @@ use crate::shared::Attachments;
 use crate::wire::{Encode, KindOf, own_kind_of};
 use crate::{Code, DONE, Rejection};
 
-/// Who asks: the process of the badge of the capability that was used, and its family. The process server gives each
-/// process capabilities that say both.
+/// The client of a request: the process in the badge of the capability that was used, and its family. The process
+/// server gives each process capabilities with both in their badges.
 pub use tench_abi::power::Client as Caller;
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Flow {
-    /// It is answered now.
+    /// The server replies now.
     Answer,
-    /// It is answered later, or never.
+    /// The server replies later, or never.
     Later,
 }
 
-/// What a method can use besides its arguments.
+/// Additional arguments of a method.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// Who asks.
+    /// The client of the request.
     pub caller: Caller,
-    /// What the capability permits that was used, besides what everybody's does.
+    /// Powers of the capability that was used, beyond what every client may do.
     pub powers: Powers,
-    /// Capabilities that the server keeps, a bit for each.
+    /// Bit set of the received capabilities that the server keeps.
     pub kept: Cell<u8>,
-    /// Reply objects.
+    /// The server's reply objects.
     pub replies: &'a mut Replies,
-    /// What capabilities that come along are for.
+    /// Function that returns the kinds of received capabilities.
     pub kind_of: KindOf,
     /// The memory that the server shares with its callers, if it does.
     pub attachments: Option<&'a mut dyn Attachments>,
 }
 
 impl<'a> Context<'a> {
-    /// Of a request with this badge.
+    /// Returns the context of a request with this badge.
     pub const fn new(badge: u64, replies: &'a mut Replies) -> Context<'a> {
         let (caller, powers) = (Caller::of_badge(badge), Powers::of_badge(badge));
         Context { caller, powers, kept: Cell::new(0), replies, kind_of: own_kind_of, attachments: None }
     }
 }
 
-/// What has happened.
+/// Event that a port returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Event {
-    /// A request has arrived: the port [carries it out](Port::carry_out).
+    /// A request has arrived; the server passes it to [`carry_out`](Port::carry_out).
     Request,
-    /// Bits of the bound notification.
+    /// Bits of the bound notification were signalled.
     Signal(u64),
-    /// The time is up, or who asked has gone.
+    /// The deadline passed, or the caller has gone.
     Nothing,
 }
 
@@ -81,50 +81,49 @@ pub enum Event {
 pub struct Slots {
     /// Takes an empty slot.
     pub take: fn() -> Option<CapAddress>,
-    /// Deletes what lies in a slot, in parts, and gives the slot back.
+    /// Deletes the capability in a slot, in parts, and frees the slot.
     pub delete: fn(CapAddress),
-    /// Deletes a part of what could not be deleted at once.
+    /// Deletes a part of the capabilities that could not be deleted at once.
     pub delete_more: fn(),
-    /// How many capabilities a request may carry.
+    /// Maximum number of capabilities in a request.
     pub count: usize,
 }
 
 impl Slots {
-    /// Of a server that receives none.
+    /// Slots of a server that receives no capabilities.
     pub const NONE: Slots = Slots { take: || None, delete: |_| {}, delete_more: || {}, count: 0 };
 }
 
-/// Where a server receives.
+/// A server's endpoint with everything needed to receive there.
 #[derive(Debug)]
 pub struct Port {
     endpoint: Cap<Endpoint>,
-    /// Reply objects.
+    /// The server's reply objects.
     pub replies: Replies,
     slots: Slots,
     incoming: [Option<CapAddress>; MAX_CAPS],
-    /// Fewer slots are on offer than capabilities may come along.
+    /// Whether fewer slots are on offer than a request may have capabilities.
     is_short: bool,
-    /// The first of the slots that were offered last.
+    /// The first of the slots offered last.
     offered: CapAddress,
-    /// What was received last.
+    /// The message received last.
     received: Received,
-    /// It is a request, and was not carried out yet.
+    /// Whether that message is a request that has not been carried out yet.
     is_request: bool,
     answer: Message,
     flow: Flow,
-    /// Answers that went with another reply object than the bound one, though that was free.
+    /// Number of replies sent with another reply object than the bound one although that was free.
     detours: u32,
 }
 
-/// Windows that the kernel passes to delete one capability that came along with a request, before the rest is left for
-/// later.
+/// Number of preemption points for deleting one capability received with a request, before the rest is left for later.
 const PART: u64 = 4;
 
-/// So many answers are sent with another reply object before it is worth a system call to return to the bound one.
+/// Number of replies with another reply object after which a system call to return to the bound one is worth its cost.
 const DETOURS: u32 = 4;
 
 impl Port {
-    /// A server that receives here.
+    /// Returns the port of a server that receives at this endpoint.
     pub const fn new(endpoint: Cap<Endpoint>, replies: Replies, slots: Slots) -> Port {
         Port {
             endpoint,
@@ -141,7 +140,7 @@ impl Port {
         }
     }
 
-    /// Answers the last request, if it is to be answered now, and waits for the next.
+    /// Replies to the last request, if a reply is due, and waits for the next.
     #[inline(always)]
     pub fn next(&mut self, wait: Wait) -> Event {
         // An offer stands until capabilities arrive.
@@ -163,7 +162,7 @@ impl Port {
         event
     }
 
-    /// Answers and receives where anything is other than usual.
+    /// Replies and receives in the less common cases.
     #[inline(never)]
     fn receive(&mut self, wait: Wait) -> Result<(), Error> {
         if self.replies.can_use_bound() {
@@ -176,8 +175,8 @@ impl Port {
         }
     }
 
-    /// Receives with the bound reply object again: at once if nothing is to be answered, otherwise when it has turned
-    /// out that requests are answered in the object in which they arrive.
+    /// Receives with the bound reply object again: at once if no reply is due, otherwise as soon as it is clear that
+    /// the server replies with the object with which it received.
     #[cold]
     fn return_to_bound(&mut self) {
         if self.flow == Flow::Answer {
@@ -186,26 +185,26 @@ impl Port {
                 return;
             }
             self.flow = Flow::Later;
-            // Who asked may have given up.
+            // The caller may have given up.
             let _ = self.replies.current().reply(&self.answer);
         }
         self.detours = 0;
         self.replies.use_bound();
     }
 
-    /// The request that has arrived and was not carried out yet.
+    /// Returns the request that has arrived and was not carried out yet.
     pub fn request(&self) -> Option<&Received> {
         self.is_request.then_some(&self.received)
     }
 
-    /// Carries out the request that has arrived: `dispatch` writes its answer. What came along and is not kept is
-    /// deleted. Where no request has arrived, nothing happens.
+    /// Carries out the request that has arrived: `dispatch` writes its reply. Received capabilities that are not kept
+    /// are deleted. Does nothing if no request has arrived.
     #[inline]
     pub fn carry_out(&mut self, dispatch: impl FnOnce(&Received, &mut Context<'_>, &mut Message) -> Flow) {
         self.carry_out_with(None, dispatch);
     }
 
-    /// The same for a server that shares memory with its callers.
+    /// As [`carry_out`](Self::carry_out), for a server that shares memory with its callers.
     #[inline]
     pub fn carry_out_sharing(
         &mut self,
@@ -231,7 +230,7 @@ impl Port {
         }
         self.flow = dispatch(request, &mut context, &mut self.answer);
         if self.is_short && self.flow == Flow::Answer && Rejection::BadArguments.is(&self.answer) {
-            // Perhaps something was missing for which there was no slot: that is no fault of the caller's.
+            // A capability may be missing because there was no slot for it, which is not the client's fault.
             self.flow = Rejection::Busy.write(&mut self.answer);
         }
         let kept = context.kept.get();
@@ -241,7 +240,7 @@ impl Port {
         (self.slots.delete_more)();
         for (index, cap) in request.caps().iter().enumerate() {
             let is_kept = kept >> index & 1 != 0;
-            // It is there, and the server's own. It may be the last to something large.
+            // The capability is there and belongs to the server. It may be the last one to a large object.
             let is_left = !is_kept && OWN_SPACE.delete_part_at(*cap, PART) == Err(Error::Unfinished);
             if is_kept || is_left {
                 self.incoming.iter_mut().filter(|slot| **slot == Some(*cap)).for_each(|slot| *slot = None);
@@ -252,8 +251,8 @@ impl Port {
         }
     }
 
-    /// Answers a request that was kept: together with the next receive, unless another answer is to go then. Whoever
-    /// has gone is answered nothing.
+    /// Replies to a pending request: together with the next receive, unless another reply is due then. A caller that
+    /// has gone gets no reply.
     pub fn finish<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) {
         match self.flow {
             Flow::Answer => drop(self.replies.answer(pending, answer)),
@@ -265,34 +264,34 @@ impl Port {
         }
     }
 
-    /// Receives no more: answers the last request, if it is to be answered, and gives the slots back.
+    /// Closes the port: replies to the last request, if a reply is due, and returns the slots.
     pub fn close(&mut self) -> impl IntoIterator<Item = CapAddress> + use<> {
         if core::mem::replace(&mut self.flow, Flow::Later) == Flow::Answer {
-            // Who asked may have given up.
+            // The caller may have given up.
             let _ = self.replies.current().reply(&self.answer);
         }
         offer_slots(&[]);
         core::mem::take(&mut self.incoming).into_iter().flatten()
     }
 
-    /// Serves for ever, where no method answers later.
+    /// Serves for ever, for a server none of whose methods reply later.
     pub fn serve<S>(
         &mut self,
         server: &mut S,
         dispatch: fn(&mut S, &Received, &mut Context<'_>, &mut Message) -> Flow,
     ) -> ! {
         loop {
-            // An interrupt or a deadline is none of such a server's.
+            // Such a server ignores interrupts and deadlines.
             let _ = self.next(Wait::FOREVER);
             self.carry_out(|request, context, answer| dispatch(server, request, context, answer));
         }
     }
 
-    /// Offers slots for what may come along. With fewer slots, fewer capabilities arrive.
+    /// Offers slots for capabilities of the next message. With fewer slots, fewer capabilities arrive.
     #[inline(never)]
     fn offer(&mut self) {
         if self.is_short {
-            // Perhaps what is being deleted has the slots.
+            // Perhaps the capabilities that are being deleted occupy the slots.
             (self.slots.delete_more)();
         }
         let mut offered = [CapAddress::NULL; MAX_CAPS];

@@ -1,7 +1,7 @@
-//! Reply objects of a server that answers some requests later.
+//! Reply objects of a server that replies to some requests later.
 //!
-//! A server receives with one reply object, its *current* one. To answer later it keeps that one, with the caller in
-//! it, and receives with another. Objects that are done with are used again.
+//! A server receives with one reply object, its *current* one. To reply later it keeps that object, which holds the
+//! caller, and receives with another. Released objects are reused.
 
 use core::marker::PhantomData;
 
@@ -11,39 +11,39 @@ use tench_sys::{Cap, Error, Message, Reply, Wait};
 use crate::wire::Encode;
 use crate::{Code, DONE};
 
-/// Spare objects that are kept.
+/// Maximum number of spare objects.
 const MAX_SPARE: usize = 64;
 
-/// Makes and deletes reply objects.
+/// Functions that make and delete reply objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Factory {
-    /// Makes an empty one.
+    /// Makes an empty reply object.
     pub make: fn() -> Result<Cap<Reply>, Error>,
-    /// Deletes one that is done with.
+    /// Deletes a released reply object.
     pub delete: fn(Cap<Reply>),
-    /// Refuses whoever waits in one, should anybody.
+    /// Refuses the caller held in a reply object, if any.
     pub refuse: fn(Cap<Reply>),
 }
 
 impl Factory {
-    /// Of a server that answers everything at once.
+    /// Factory of a server that replies to everything at once.
     pub const NONE: Factory = Factory { make: || Err(Error::NoReplyObject), delete: |_| {}, refuse: |_| {} };
 }
 
 /// The reply objects of one server.
 #[derive(Debug)]
 pub struct Replies {
-    /// The object that is bound to the thread.
+    /// The reply object bound to the thread.
     bound: Cap<Reply>,
-    /// It is empty and not the current one. So it is among the spare ones, though not in their list.
+    /// Whether the bound object is empty and not current. It is then a spare object, though not in their list.
     is_bound_spare: bool,
     current: Cap<Reply>,
     spare: ArrayVec<Cap<Reply>, MAX_SPARE>,
     factory: Factory,
 }
 
-/// The right to answer a request later. Dropping it leaves whoever asked waiting until the server ends: the server
-/// keeps it, [answers](Replies::answer) it, or [forgets](Replies::forget) it when the caller has gone.
+/// A pending request: the right to reply to it later. Dropping it leaves the caller waiting until the server ends; a
+/// server keeps it, [replies](Replies::answer), or [forgets](Replies::forget) it when the caller has gone.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "somebody waits for an answer"]
 pub struct Pending<T, E> {
@@ -52,18 +52,18 @@ pub struct Pending<T, E> {
 }
 
 impl<T, E> Pending<T, E> {
-    /// Whoever waits in this reply object. (Tests make such rights out of nothing.)
+    /// Returns the pending request of the caller held in this reply object. (Tests make such requests out of nothing.)
     pub const fn new(reply: Cap<Reply>) -> Pending<T, E> {
         Pending { reply, answer: PhantomData }
     }
 
-    /// The object that whoever asked waits in.
+    /// Returns the reply object that holds the caller.
     pub const fn reply(&self) -> Cap<Reply> {
         self.reply
     }
 }
 
-/// An answer as a message. Whatever the message was before is forgotten.
+/// Replaces the message by a reply.
 #[inline]
 pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
     match answer {
@@ -76,25 +76,25 @@ pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
 }
 
 impl Replies {
-    /// Begins with the object that is bound to the server's thread, which must be empty.
+    /// Returns the reply objects of a server to whose thread `bound` is bound; it must be empty.
     pub const fn new(bound: Cap<Reply>, factory: Factory) -> Replies {
         Replies { bound, is_bound_spare: false, current: bound, spare: ArrayVec::new_const(), factory }
     }
 
-    /// The object to receive with.
+    /// Returns the object with which to receive.
     pub const fn current(&self) -> Cap<Reply> {
         self.current
     }
 
-    /// How to receive the next message: with the current object. The bound one is not named, because only messages that
-    /// name none take the kernel's fast path.
+    /// Returns the options for receiving the next message with the current object. The bound object is not named,
+    /// because only messages that name none take the kernel's fast path.
     #[inline]
     pub fn wait(&self, wait: Wait) -> Wait {
         if self.current == self.bound { wait } else { wait.with_reply(self.current) }
     }
 
-    /// Keeps the current object, with the caller in it, to answer later. If there is no spare object and none can be
-    /// made, nothing changes.
+    /// Keeps the current object, with its caller, for a later reply. Changes nothing if there is no spare object and
+    /// none can be made.
     pub fn keep<T, E>(&mut self) -> Result<Pending<T, E>, Error> {
         let next = if core::mem::take(&mut self.is_bound_spare) {
             self.bound
@@ -106,20 +106,20 @@ impl Replies {
         Ok(Pending::new(core::mem::replace(&mut self.current, next)))
     }
 
-    /// Whether the bound object is the current one.
+    /// Returns whether the bound object is the current one.
     #[inline(always)]
     pub(crate) fn is_bound_current(&self) -> bool {
         self.current == self.bound
     }
 
-    /// Whether the bound object could be the current one, and is not.
+    /// Returns whether the bound object could be the current one, and is not.
     #[inline]
     pub(crate) const fn can_use_bound(&self) -> bool {
         self.is_bound_spare
     }
 
-    /// Makes the bound object current in the place of an empty one, if it is empty itself: requests are cheaper with
-    /// it.
+    /// Makes the bound object current in place of an empty one, if it is empty itself, because requests are cheaper
+    /// with it.
     pub(crate) fn use_bound(&mut self) {
         if core::mem::take(&mut self.is_bound_spare) {
             let idle = core::mem::replace(&mut self.current, self.bound);
@@ -127,7 +127,7 @@ impl Replies {
         }
     }
 
-    /// Answers a request that was kept. `NoCaller` says that whoever asked has gone.
+    /// Replies to a pending request. Fails with `NoCaller` if the caller has gone.
     pub fn answer<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) -> Result<(), Error> {
         let mut message = Message::new(DONE);
         write(answer, &mut message);
@@ -136,21 +136,22 @@ impl Replies {
         told
     }
 
-    /// Takes back the right to answer, because the caller has gone, or the process in whose name he asked has ended. A
-    /// thread of another process may have asked in its name, and still wait: it is refused. Otherwise the object would
-    /// not be empty, and a server that receives with it receives nothing.
+    /// Gives up the reply to a pending request whose caller has gone, or whose process has ended. A thread of another
+    /// process may have made the request with that process's capability and still wait: it is refused. Otherwise the
+    /// object would not be empty, and a server that receives with it would receive nothing.
     pub fn forget<T, E>(&mut self, pending: Pending<T, E>) {
         (self.factory.refuse)(pending.reply);
         self.release(pending.reply);
     }
 
-    /// Makes what was kept current again: its caller is answered by the next answer, and not by another system call.
+    /// Makes a pending request current again: its reply goes with the next reply and receive, without another system
+    /// call.
     pub fn make_current<T, E>(&mut self, pending: Pending<T, E>) {
         let idle = core::mem::replace(&mut self.current, pending.reply);
         self.release(idle);
     }
 
-    /// An object is empty.
+    /// Takes back an empty object.
     fn release(&mut self, reply: Cap<Reply>) {
         if reply == self.bound {
             self.is_bound_spare = true;
@@ -160,7 +161,7 @@ impl Replies {
     }
 }
 
-/// In a method that may answer later: how.
+/// Argument of a method that may reply later.
 #[derive(Debug)]
 pub struct Later<'a, T, E> {
     replies: &'a mut Replies,
@@ -168,23 +169,23 @@ pub struct Later<'a, T, E> {
 }
 
 impl<'a, T, E> Later<'a, T, E> {
-    /// The answer to the request at hand.
+    /// Returns the argument for the request at hand.
     #[inline(always)]
     pub const fn new(replies: &'a mut Replies) -> Later<'a, T, E> {
         Later { replies, answer: PhantomData }
     }
 
-    /// Keeps the request, to answer it later. If that is impossible for lack of memory, nothing changes.
+    /// Keeps the request for a later reply. Changes nothing if there is not enough memory for that.
     pub fn keep(self) -> Result<Pending<T, E>, Error> {
         self.replies.keep()
     }
 
-    /// The server's reply objects.
+    /// Returns the server's reply objects.
     pub fn replies(self) -> &'a mut Replies {
         self.replies
     }
 
-    /// The server's reply objects, to answer or forget others.
+    /// Returns the server's reply objects, to reply to or forget other requests.
     pub const fn others(&mut self) -> &mut Replies {
         self.replies
     }
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(REFUSED.load(Ordering::Relaxed), 1);
     }
 
-    /// Each object is the current one, or spare, or somebody waits in it, and only one of these.
+    /// Checks that each object is either current, or spare, or holds a caller, and only one of these.
     fn check_invariants(replies: &Replies, pending: &[Pending<(), Never>], made: u32) {
         let bound = replies.is_bound_spare.then_some(replies.bound);
         let waiting = pending.iter().map(|pending| pending.reply);
@@ -299,6 +300,6 @@ mod tests {
         assert!(MADE.load(Ordering::Relaxed) > 20, "many waited at a time");
     }
 
-    /// An error that does not happen.
+    /// An error that cannot happen.
     type Never = ();
 }

@@ -1,4 +1,4 @@
-//! Memory that a client shares with its server, for what exceeds a message.
+//! Memory that a client shares with its server, for data that exceeds a message.
 //!
 //! ```text
 //! client                                       server
@@ -6,10 +6,10 @@
 //! write(&[u8])  ─ copies into the buffer ─▶ message: offset, length ─▶ Shared:    copies out of it, checked
 //! read(&mut [u8]) ◀─ copies out of it ───── answer ◀──────────────── SharedMut: copies into it, checked
 //! ```
-//! The frame is the server's: a client that takes its memory back, or dies, cannot take away what the server reads. The
-//! other side may change the memory at any time, so nobody has references into it: bytes are copied, and what was
-//! checked is the copy. Buffers belong to callers, so a server that shares memory gives each client a capability with a
-//! badge of its own.
+//! The frame is the server's: a client that takes its memory back, or ends, cannot take away what the server reads. The
+//! other side may change the memory at any time, so there are no references into it: bytes are copied, and checks apply
+//! to the copy. Buffers belong to callers, so a server that shares memory gives each client a capability with a badge
+//! of its own.
 
 use core::fmt::Debug;
 use core::marker::PhantomData;
@@ -20,40 +20,40 @@ use crate::port::Caller;
 use crate::transport::Transport;
 use crate::wire::{Decode, Encode, Sink, Source};
 
-/// Memory that somebody else sees, too. Offsets and lengths are inside it.
+/// Memory shared with another process. Offsets and lengths must be inside it.
 pub trait Memory {
-    /// Bytes.
+    /// Returns the size in bytes.
     fn size(&self) -> usize;
-    /// Copies bytes out of it.
+    /// Copies bytes out of the memory.
     fn read(&self, offset: usize, to: &mut [u8]);
-    /// Copies bytes into it.
+    /// Copies bytes into the memory.
     fn write(&self, offset: usize, from: &[u8]);
 }
 
 /// The memory that a server shares with its callers, one buffer each.
 pub trait Attachments: Debug {
-    /// Makes a buffer of at least so many bytes for a caller, in the place of the one that it had. Answers the frame
-    /// and log2 of its size.
+    /// Makes a buffer of at least `bytes` bytes for a caller, in place of its old one. Returns the frame and log2 of
+    /// its size.
     ///
     /// # Errors
-    /// There is no memory, or the server gives no such buffer: too large, or one too many.
+    /// Fails if there is no memory, or if the server refuses the buffer: too large, or one too many.
     fn attach(&mut self, caller: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Error>;
 
-    /// The buffer of a caller.
+    /// Returns the buffer of a caller.
     fn memory(&self, caller: Caller) -> Option<&dyn Memory>;
 }
 
-/// The buffer of a caller, where there are any.
+/// Returns the buffer of a caller, if the server has buffers.
 pub fn memory_of<'a>(attachments: &'a Option<&mut dyn Attachments>, caller: Caller) -> Option<&'a dyn Memory> {
     attachments.as_ref().and_then(|attachments| attachments.memory(caller))
 }
 
-/// A part of a buffer, as it travels.
+/// A part of a buffer, as encoded in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Its first byte.
+    /// Offset of its first byte.
     pub offset: usize,
-    /// Bytes.
+    /// Length in bytes.
     pub length: usize,
 }
 
@@ -75,34 +75,34 @@ impl Decode<'_> for Region {
 }
 
 impl Region {
-    /// Reads one that lies inside a memory.
+    /// Reads a region, which must lie inside a memory.
     fn inside(from: &mut Source<'_>, memory: &dyn Memory) -> Option<Region> {
         let region = Region::decode(from)?;
         let end = region.offset.checked_add(region.length)?;
         (end <= memory.size()).then_some(region)
     }
 
-    /// Of so many bytes from `at` on, as many as are there.
+    /// Returns the part of the region from `at` on, of at most `bytes` bytes.
     fn part(self, at: usize, bytes: usize) -> Region {
         let at = at.min(self.length);
         Region { offset: self.offset + at, length: bytes.min(self.length - at) }
     }
 }
 
-/// Bytes in shared memory that a request names: [`Shared`] or [`SharedMut`].
+/// Bytes in shared memory that a request refers to: [`Shared`] or [`SharedMut`].
 pub struct Piece<'a, Access> {
     memory: &'a dyn Memory,
     region: Region,
     access: PhantomData<Access>,
 }
 
-/// What is done with the bytes that the client wrote.
+/// Access to bytes that the client wrote.
 pub enum Read {}
 
-/// What is done with the room that the client has left.
+/// Access to room that the client provides.
 pub enum Write {}
 
-/// Bytes of the client's in shared memory. They may change until they are copied.
+/// Bytes of the client in shared memory. They may change until they are copied.
 pub type Shared<'a> = Piece<'a, Read>;
 
 /// Room for bytes for the client, in shared memory.
@@ -117,29 +117,29 @@ impl<Access> Clone for Piece<'_, Access> {
 impl<Access> Copy for Piece<'_, Access> {}
 
 impl<'a, Access> Piece<'a, Access> {
-    /// Reads which bytes, and checks that they are inside the memory.
+    /// Reads the region, and checks that it is inside the memory.
     pub fn decode(from: &mut Source<'_>, memory: &'a dyn Memory) -> Option<Self> {
         Some(Piece { memory, region: Region::inside(from, memory)?, access: PhantomData })
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     pub const fn len(&self) -> usize {
         self.region.length
     }
 
-    /// Whether there are none.
+    /// Returns whether the length is 0.
     pub const fn is_empty(&self) -> bool {
         self.region.length == 0
     }
 
-    /// Where they are.
+    /// Returns the region.
     pub const fn region(&self) -> Region {
         self.region
     }
 }
 
 impl Shared<'_> {
-    /// Copies what there is from byte `at` on, as much as there is room for. Answers how many bytes.
+    /// Copies the bytes from `at` on into `to`, as many as fit. Returns their number.
     pub fn read(&self, at: usize, to: &mut [u8]) -> usize {
         let part = self.region.part(at, to.len());
         self.memory.read(part.offset, &mut to[..part.length]);
@@ -148,7 +148,7 @@ impl Shared<'_> {
 }
 
 impl SharedMut<'_> {
-    /// Copies bytes there from byte `at` on, as many as there is room for. Answers how many.
+    /// Copies bytes to the region from byte `at` on, as many as fit. Returns their number.
     pub fn write(&self, at: usize, from: &[u8]) -> usize {
         let part = self.region.part(at, from.len());
         self.memory.write(part.offset, &from[..part.length]);
@@ -156,25 +156,25 @@ impl SharedMut<'_> {
     }
 }
 
-/// A way to a server that shares memory with it.
+/// A connection to a server with which it shares memory.
 pub trait Shares: Transport {
-    /// Uses the memory, of which nobody else on this side uses anything meanwhile.
+    /// Calls `with` on the memory, which nothing else on this side uses meanwhile.
     fn share<T>(self, with: impl FnOnce(&dyn Memory) -> T) -> T;
 }
 
-/// The client's side of one request: what of the memory is in use.
+/// The client's side of one request: the used part of the memory.
 pub struct Room<'a> {
     memory: &'a dyn Memory,
     used: usize,
 }
 
 impl<'a> Room<'a> {
-    /// All of it is free.
+    /// Returns the memory with all of it free.
     pub const fn new(memory: &'a dyn Memory) -> Room<'a> {
         Room { memory, used: 0 }
     }
 
-    /// Room for so many bytes, if there is.
+    /// Reserves room for `length` bytes, if there is enough.
     pub fn reserve(&mut self, length: usize) -> Option<Region> {
         let end = self.used.checked_add(length).filter(|end| *end <= self.memory.size())?;
         let region = Region { offset: self.used, length };
@@ -182,14 +182,14 @@ impl<'a> Room<'a> {
         Some(region)
     }
 
-    /// Puts bytes there, if there is room.
+    /// Copies bytes into free room, if there is enough.
     pub fn put(&mut self, bytes: &[u8]) -> Option<Region> {
         let region = self.reserve(bytes.len())?;
         self.memory.write(region.offset, bytes);
         Some(region)
     }
 
-    /// Takes bytes from where there was room for as many.
+    /// Copies bytes out of a region, which must have the length of `to`.
     pub fn take(&self, region: Region, to: &mut [u8]) {
         self.memory.read(region.offset, to);
     }

@@ -6,7 +6,7 @@ use arrayvec::{ArrayString, ArrayVec};
 
 use crate::wire::{Decode, Encode, Sink, Source};
 
-/// Words of a text of so many bytes: its length and its bytes.
+/// Returns the number of words of a text of `bytes` bytes: its length and its bytes.
 const fn text_words(bytes: usize) -> usize {
     1 + bytes.div_ceil(8)
 }
@@ -16,21 +16,21 @@ const fn text_words(bytes: usize) -> usize {
 pub struct Text<'a, const MAX: usize>(&'a str);
 
 impl<'a, const MAX: usize> Text<'a, MAX> {
-    /// Text that is short enough, or `None`.
+    /// Returns the text if it is short enough, or `None`.
     #[inline]
     pub const fn new(text: &'a str) -> Option<Text<'a, MAX>> {
         if text.len() <= MAX { Some(Text(text)) } else { None }
     }
 
-    /// The text.
+    /// Returns the text as a string slice.
     #[inline]
     pub const fn as_str(self) -> &'a str {
         self.0
     }
 
-    /// A copy that stays.
+    /// Returns an owned copy.
     pub fn to_owned(self) -> ArrayString<MAX> {
-        // It is at most `MAX` bytes long.
+        // The text is at most `MAX` bytes long.
         ArrayString::from(self.0).unwrap_or_default()
     }
 }
@@ -74,31 +74,31 @@ impl<const MAX: usize> Decode<'_> for ArrayString<MAX> {
     }
 }
 
-/// At most `MAX` bytes.
+/// Byte string of at most `MAX` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes<'a, const MAX: usize>(&'a [u8]);
 
 impl<'a, const MAX: usize> Bytes<'a, MAX> {
-    /// Bytes that are few enough, or `None`.
+    /// Returns the bytes if they are few enough, or `None`.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Option<Bytes<'a, MAX>> {
         if bytes.len() <= MAX { Some(Bytes(bytes)) } else { None }
     }
 
-    /// As many of the bytes as can be sent.
+    /// Returns as many of the bytes as can be sent.
     pub fn first_of(bytes: &'a [u8]) -> Bytes<'a, MAX> {
         Bytes(&bytes[..bytes.len().min(MAX)])
     }
 
-    /// The bytes.
+    /// Returns the bytes as a slice.
     #[inline]
     pub const fn as_slice(self) -> &'a [u8] {
         self.0
     }
 
-    /// A copy that stays.
+    /// Returns an owned copy.
     pub fn to_owned(self) -> ArrayVec<u8, MAX> {
-        // They are at most `MAX`.
+        // There are at most `MAX` bytes.
         ArrayVec::try_from(self.0).unwrap_or_default()
     }
 }
@@ -127,7 +127,7 @@ impl<'a, const MAX: usize> Decode<'a> for Bytes<'a, MAX> {
     }
 }
 
-/// At most `MAX` values of one type.
+/// List of at most `MAX` values of one type.
 pub type List<T, const MAX: usize> = ArrayVec<T, MAX>;
 
 impl<T: Encode, const MAX: usize> Encode for List<T, MAX> {

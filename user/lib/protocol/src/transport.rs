@@ -1,4 +1,4 @@
-//! How a client reaches its server.
+//! Transports: how a client reaches its server.
 
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error, Instant, Message, Received, Tag, Wait, Words, offer_slots, offered_slots,
@@ -7,23 +7,23 @@ use tench_sys::{
 use crate::wire::{Encode, Registers};
 use crate::{Code, DONE, Failure, RESTARTED, Rejection};
 
-/// The way to a server and back. Clients are written for any of them; a client of a process on the same core has an
+/// A connection to a server. Generated clients work with any transport; a client of a process on the same core uses an
 /// endpoint.
 pub trait Transport: Copy {
-    /// A message that travels in registers; at most as many words come back. A longer answer is cut.
+    /// Sends a message that travels in registers; the reply has at most as many words. A longer reply is cut.
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
         self.call_short(label, words, 0, &[]).map(|answer| answer.words)
     }
 
-    /// What it means that a call ended with an error of the kernel's.
+    /// Returns the failure that an error of the kernel in a call means.
     #[cold]
     fn failed<E>(self, error: Error) -> Failure<E> {
         Failure::Lost(error)
     }
 
-    /// A message of which nobody knows beforehand how many of at most eight words it has, and with the `caps`
-    /// capabilities that it carries; at most as many words come back. Capabilities that come back go to the offered
-    /// slots, which are empty.
+    /// Sends a message whose number of words, at most eight, is known only at run time, with `caps` attached
+    /// capabilities; the reply has at most as many words. Capabilities of the reply go to the offered slots, which are
+    /// empty.
     fn call_short(self, label: u64, request: &Registers, caps: usize, offered: &[CapAddress]) -> Result<Short, Error> {
         let words = request.words.get(..request.length()).ok_or(Error::MessageTooLong)?;
         let mut message = Message::with_words(label, words);
@@ -37,12 +37,12 @@ pub trait Transport: Copy {
         Ok(Short { words, caps })
     }
 
-    /// A message of any length. Capabilities that come back go to the offered slots, which are empty. The answer goes
-    /// where the caller wants it, because it is large.
+    /// Sends a message of any length. Capabilities of the reply go to the offered slots, which are empty. The reply
+    /// goes to `answer`, because it is large.
     fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error>;
 
-    /// Makes such a call, which ends at a deadline with `TimedOut`. Where the way does not end in an endpoint, it goes
-    /// on until there is an answer.
+    /// Makes a [`call`](Self::call) that fails with `TimedOut` at a deadline. A transport that does
+    /// not end in an endpoint waits until there is a reply.
     fn call_until(
         self,
         _deadline: Instant,
@@ -54,17 +54,17 @@ pub trait Transport: Copy {
     }
 }
 
-/// A way to a server that is waited for until a deadline, and no longer. What it says after that is lost.
+/// A transport that waits until a deadline, and no longer. A later reply is lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Until<T>(pub T, pub Instant);
 
-/// Ticks after a server's deadline at which its client gives up: 67 ms at 62.5 MHz, 4.2 at 1 GHz. A server without an
-/// alarm may be late. An answer that comes later still is lost.
+/// Number of ticks after a server's deadline at which its client gives up: 67 ms at 62.5 MHz, 4.2 at 1 GHz. A server
+/// without an alarm may be late. A later reply is lost.
 const GRACE: u64 = 1 << 22;
 
 impl<T> Until<T> {
-    /// A way to a server that ends a wait at `deadline` by itself, and may be a little late. A time that has passed
-    /// means now.
+    /// Returns a transport to a server that itself ends a wait at `deadline`, and may be a little late. A deadline in
+    /// the past means now.
     pub fn with_grace(way: T, deadline: Instant) -> Until<T> {
         Until(way, deadline.max(Instant::now()).after(GRACE))
     }
@@ -91,23 +91,23 @@ impl<T: Transport> Transport for Until<T> {
     }
 }
 
-/// An answer of at most eight words.
+/// A reply of at most eight words.
 #[derive(Clone, Copy, Debug)]
 pub struct Short {
-    /// Its words, and what describes them.
+    /// Its words and tag.
     pub words: Words,
-    /// Where its capabilities lie.
+    /// Slots of its capabilities.
     pub caps: [CapAddress; CAPS],
 }
 
 impl Short {
-    /// Its words, without those that are none; `None` if it was cut.
+    /// Returns the words within the reply's length; `None` if the reply was cut.
     #[inline(always)]
     pub fn words(&self) -> Option<&[u64]> {
         self.words.words.get(..self.words.tag.length())
     }
 
-    /// Its capabilities.
+    /// Returns the slots of its capabilities.
     #[inline(always)]
     pub fn caps(&self) -> &[CapAddress] {
         &self.caps[..self.words.tag.caps().min(CAPS)]
@@ -118,7 +118,7 @@ impl Transport for Cap<Endpoint> {
     #[inline(always)]
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
         let [a, b, c, d, e, f, g, h] = words.words;
-        // The length is known where this is inlined, so one of these remains.
+        // The length is known where this is inlined, so only one of these is generated.
         match words.length() {
             0 => self.call0(label),
             1 => self.call1(label, a),
@@ -143,7 +143,7 @@ impl Transport for Cap<Endpoint> {
             }
             return Ok(Short { words, caps: [CapAddress::NULL; CAPS] });
         }
-        // The program may be about to receive something else in slots that it offered.
+        // The program may be about to receive another message in slots that it offered.
         let others = offered_slots();
         offer_slots(offered);
         let answer = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, request.caps(caps));
@@ -167,13 +167,13 @@ impl Transport for Cap<Endpoint> {
     }
 }
 
-/// A call in which capabilities go to these slots.
+/// Makes a call in which received capabilities go to these slots.
 #[inline(always)]
 fn with_offered<T>(offered: &[CapAddress], call: impl FnOnce() -> T) -> T {
     if offered.is_empty() {
         return call();
     }
-    // The program may be about to receive something else in slots that it offered.
+    // The program may be about to receive another message in slots that it offered.
     let others = offered_slots();
     offer_slots(offered);
     let outcome = call();
@@ -181,8 +181,8 @@ fn with_offered<T>(offered: &[CapAddress], call: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// An answer with capabilities that nobody waited for: they lie where the program wanted others, which are offered no
-/// more. Only that they came is answered, so that whoever reads the answer finds it malformed.
+/// Handles a reply with unexpected capabilities. They occupy slots that the program offered for others, which are no
+/// longer on offer. The returned tag only says that capabilities came, so that the decoder finds the reply malformed.
 #[cold]
 #[inline(never)]
 fn unwanted(tag: Tag) -> Tag {
@@ -191,18 +191,18 @@ fn unwanted(tag: Tag) -> Tag {
     tag
 }
 
-/// Whether values of this type travel in registers alone.
+/// Returns whether values of this type travel in registers alone.
 pub const fn is_short<T: Encode>() -> bool {
     T::WORDS <= tench_abi::message::REGISTER_WORDS && T::CAPS == 0
 }
 
-/// Whether an answer says that all went well; otherwise why not.
+/// Returns success, or the failure that a reply reports.
 #[inline(always)]
 pub fn check<E: Code>(tag: Tag, word: impl FnOnce() -> u64) -> Result<(), Failure<E>> {
     if tag.label() == DONE { Ok(()) } else { Err(failure(tag.label(), word())) }
 }
 
-/// What an answer that refuses says.
+/// Returns the failure that a reply with this code reports.
 #[cold]
 fn failure<E: Code>(code: u64, word: u64) -> Failure<E> {
     if let Some(error) = E::from_code(code) {
@@ -214,7 +214,7 @@ fn failure<E: Code>(code: u64, word: u64) -> Failure<E> {
     Rejection::from_code(code, word).map_or(Failure::Malformed, Failure::Rejected)
 }
 
-/// Makes a request that may be made twice, and makes it again as often as the server is started again.
+/// Makes an idempotent request, and repeats it whenever the server was restarted.
 pub fn again<T, E>(mut request: impl FnMut() -> Result<T, Failure<E>>) -> Result<T, Failure<E>> {
     loop {
         match request() {
@@ -224,9 +224,9 @@ pub fn again<T, E>(mut request: impl FnMut() -> Result<T, Failure<E>>) -> Result
     }
 }
 
-/// Words that travel in registers.
+/// Number of words that travel in registers.
 pub const SHORT: usize = tench_abi::message::REGISTER_WORDS;
-/// Words of the longest message.
+/// Number of words of the longest message.
 pub const LONG: usize = tench_abi::message::MAX_WORDS;
-/// Capabilities of a message.
+/// Maximum number of capabilities of a message.
 pub const CAPS: usize = tench_abi::message::MAX_CAPS;

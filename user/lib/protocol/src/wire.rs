@@ -1,8 +1,8 @@
-//! How values travel in messages.
+//! Encoding of values in messages.
 //!
 //! A value is some words, in the order of its fields; text is its length in bytes and then its bytes, eight to a word,
 //! the first in the lowest bits; a list is its length and then its elements. Capabilities travel beside the words.
-//! Whatever arrives is checked while it is read: what is not a value of its type is refused.
+//! Received values are checked while they are read: words that are no value of the type are refused.
 
 use core::cell::Cell;
 
@@ -12,15 +12,15 @@ use tench_sys::{CapAddress, Carried, Instant, Kind, Message, Reader, Rights, SHO
 pub use crate::caps::{Any, Arrived, Expected, Given, KindOf, Lent, Sent, own_kind_of};
 pub use crate::text::{Bytes, List, Text};
 
-/// Where the words of a message go.
+/// Destination of the words of a message.
 pub trait Sink {
     /// Appends a word.
     fn word(&mut self, word: u64);
     /// Appends text, which is at most `max` bytes long.
     fn text(&mut self, bytes: &[u8], max: usize);
-    /// Sends a copy of a capability along.
+    /// Attaches a copy of a capability.
     fn lend(&mut self, cap: CapAddress);
-    /// Sends a capability away.
+    /// Attaches a capability, which leaves its slot.
     fn give(&mut self, cap: CapAddress);
 }
 
@@ -52,7 +52,7 @@ impl Sink for Message {
 pub struct Registers {
     /// The words; those beyond the length are 0.
     pub words: [u64; REGISTER_WORDS],
-    /// How many there is room for. (Were they counted from 0, the structure would begin as nothing but zeros, and be
+    /// Number of free words. (If used words were counted from 0, the initial structure would be all zeros and be
     /// cleared by a call of `memset`, which costs more than a message of one word.)
     free: usize,
     caps: [Carried; MAX_CAPS],
@@ -68,14 +68,14 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// How many words. More than there are say that the message is too long.
+    /// Returns the number of words. More words than fit mean that the message is too long.
     #[inline(always)]
     pub const fn length(&self) -> usize {
         REGISTER_WORDS.wrapping_sub(self.free)
     }
 
-    /// The first `count` capabilities that go along. Who knows the count at compile time says it, so that nothing is
-    /// done for capabilities that never come.
+    /// Returns the first `count` attached capabilities. A caller that knows the count at compile time passes it, so
+    /// that no code is generated for capabilities that never come.
     #[inline(always)]
     pub fn caps(&self, count: usize) -> &[Carried] {
         &self.caps[..count.min(MAX_CAPS)]
@@ -83,7 +83,7 @@ impl Registers {
 
     #[inline(always)]
     fn carry(&mut self, cap: Carried) {
-        // Stubs use this only for values whose capabilities fit.
+        // Client stubs use this only for values whose capabilities fit.
         if let Some(place) = self.caps.get_mut(self.cap_count) {
             *place = cap;
         }
@@ -94,7 +94,7 @@ impl Registers {
 impl Sink for Registers {
     #[inline(always)]
     fn word(&mut self, word: u64) {
-        // Stubs use this only for values whose words fit.
+        // Client stubs use this only for values whose words fit.
         let length = self.length();
         if let Some(place) = self.words.get_mut(length) {
             *place = word;
@@ -107,7 +107,7 @@ impl Sink for Registers {
         self.word(bytes.len() as u64);
         let length = self.length();
         let room = self.words.get_mut(length..).unwrap_or_default();
-        // The limit is known at compile time, so one of these remains.
+        // The limit is known at compile time, so only one of the two calls is generated.
         let count = if max <= SHORT_BYTES { put_short(room, bytes, max) } else { put_bytes(room, bytes) };
         self.free = self.free.wrapping_sub(count);
     }
@@ -123,7 +123,7 @@ impl Sink for Registers {
     }
 }
 
-/// What a message is read from: its words and the capabilities that came along.
+/// The words and capabilities of a message that is being decoded.
 pub struct Source<'a> {
     words: Reader<'a>,
     caps: &'a [CapAddress],
@@ -133,44 +133,45 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Reads these words and capabilities; of capabilities that are kept, the bit of their index is set in `kept`.
+    /// Returns a source of these words and capabilities. If a capability is kept, the bit of its index is set in
+    /// `kept`.
     #[inline]
     pub const fn new(words: &'a [u64], caps: &'a [CapAddress], kept: &'a Cell<u8>) -> Source<'a> {
         Source { words: Reader::new(words), caps, next_cap: 0, kept, kind_of: own_kind_of }
     }
 
-    /// The same with something else than the kernel that knows what capabilities are for.
+    /// Returns this source with another way than the kernel to find out the kinds of capabilities.
     #[inline]
     pub const fn with_kinds(self, kind_of: KindOf) -> Source<'a> {
         Source { kind_of, ..self }
     }
 
-    /// The next word.
+    /// Returns the next word.
     #[inline]
     pub fn word(&mut self) -> Option<u64> {
         self.words.word()
     }
 
-    /// The next bytes, at most `max`.
+    /// Returns the next bytes, at most `max`.
     #[inline(always)]
     pub fn bytes(&mut self, max: usize) -> Option<&'a [u8]> {
         self.words.text().filter(|text| text.len() <= max)
     }
 
-    /// The next text, of at most `max` bytes.
+    /// Returns the next text, of at most `max` bytes.
     #[inline(always)]
     pub fn text(&mut self, max: usize) -> Option<&'a str> {
         self.words.str(max)
     }
 
-    /// The next capability and its index.
+    /// Returns the next capability and its index.
     pub(crate) fn cap(&mut self) -> Option<(CapAddress, usize)> {
         let index = self.next_cap;
         self.next_cap += 1;
         self.caps.get(index).map(|cap| (*cap, index))
     }
 
-    /// Whether everything has been read.
+    /// Returns whether everything has been read.
     #[inline]
     pub const fn is_done(&self) -> bool {
         self.words.rest().is_empty() && self.next_cap == self.caps.len()
@@ -179,21 +180,21 @@ impl<'a> Source<'a> {
 
 /// A value that can be sent.
 pub trait Encode {
-    /// Words, at most.
+    /// Maximum number of words.
     const WORDS: usize;
-    /// Capabilities, at most.
+    /// Maximum number of capabilities.
     const CAPS: usize = 0;
-    /// Appends it to a message.
+    /// Appends the value to a message.
     fn encode(&self, to: &mut impl Sink);
 }
 
 /// A value that can be received.
 pub trait Decode<'a>: Sized {
-    /// Reads it; `None` if what is there is no such value.
+    /// Reads a value; returns `None` if the next words are no such value.
     fn decode(from: &mut Source<'a>) -> Option<Self>;
 }
 
-/// Integers: one word each. What does not fit is refused.
+/// Integers: one word each. A word out of the type's range is refused.
 macro_rules! integers {
     ($($type:ty)*) => { $(
         impl Encode for $type {
@@ -209,7 +210,7 @@ macro_rules! integers {
             #[inline(always)]
             fn decode(from: &mut Source<'_>) -> Option<$type> {
                 let word = from.word()?;
-                // Signed numbers travel extended by their sign.
+                // Signed numbers are sent sign-extended.
                 (word as $type as u64 == word).then_some(word as $type)
             }
         }
@@ -312,7 +313,7 @@ impl Decode<'_> for Rights {
     }
 }
 
-/// An optional value: whether it is there, and its words or as many zeros.
+/// An optional value: whether it exists, and its words or as many zeros.
 impl<T: Encode> Encode for Option<T> {
     const WORDS: usize = 1 + T::WORDS;
 
@@ -388,7 +389,7 @@ tuples! { (A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) }
 mod tests {
     use super::*;
 
-    /// What arrives of a value that was sent.
+    /// Returns a sent value as it is received.
     fn through<T: Encode + for<'a> Decode<'a>>(value: &T) -> Option<T> {
         let mut registers = Registers::default();
         value.encode(&mut registers);

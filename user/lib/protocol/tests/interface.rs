@@ -1,4 +1,4 @@
-//! An interface with everything that an interface can have, from the client through a message to the server and back.
+//! An interface with every feature of interfaces, tested from the client through a message to the server and back.
 
 #![allow(clippy::type_complexity, reason = "a method answers what it answers")]
 
@@ -143,7 +143,7 @@ struct Here {
     replies: Replies,
     caller: u64,
     kept: u8,
-    /// Done to the request on its way.
+    /// Change made to the request on its way.
     disturb: fn(&mut Message),
 }
 
@@ -167,7 +167,7 @@ impl Here {
     }
 }
 
-/// The way to it.
+/// The transport to the server.
 #[derive(Clone, Copy)]
 struct Way<'a>(&'a RefCell<Here>);
 

@@ -1,4 +1,4 @@
-//! The macros of `tench_protocol`, which documents them. The work is done by the interface compiler, `tench_interface`.
+//! The macros of `tench_protocol`, which documents them. The interface compiler, `tench_interface`, implements them.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -8,7 +8,7 @@ use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use tench_interface::{Interface, probe, rust, words};
 
-/// Makes an interface of a trait: writes its client and the dispatch of its server. See `docs/manual/interfaces.md`.
+/// Makes an interface of a trait: generates its client and the dispatch of its server. See `docs/manual/interfaces.md`.
 #[proc_macro_attribute]
 pub fn interface(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match Interface::parse(attribute.into(), item.into()) {
@@ -17,19 +17,18 @@ pub fn interface(attribute: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// Lets a structure travel as the words of its fields.
+/// Derives encoding and decoding of a structure as the words of its fields.
 #[proc_macro_derive(Words)]
 pub fn words(item: TokenStream) -> TokenStream {
     words::derive(item.into()).unwrap_or_else(syn_error).into()
 }
 
-/// An error where the structure stands.
+/// Returns the compiler error at the place of the faulty structure.
 fn syn_error(error: tench_interface::Error) -> tench_interface::Tokens {
     error.into_compile_error()
 }
 
-/// What stands in `probe!`: `names of tench_names_client::protocol in
-/// "../../user/servers/names/client/src/protocol.rs"`.
+/// Arguments of `probe!`: `names of tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs"`.
 struct Probed {
     name: syn::Ident,
     of: syn::Path,
@@ -46,9 +45,9 @@ impl Parse for Probed {
     }
 }
 
-/// For tests of messages: `probe!(NAME as MODULE in "FILE")` makes a module with a server that records what reaches it
-/// and a client that asks for random things, of the interface in a file, by its path from the crate that says this.
-/// What the module uses is in the crate `tench_hostile`.
+/// Macro for tests of messages: `probe!(NAME as MODULE in "FILE")` makes a module with a server that records the
+/// requests that reach it, and a client that makes random requests, for the interface in a file, whose path is relative
+/// to the calling crate. The module uses the crate `tench_hostile`.
 #[proc_macro]
 pub fn probe(arguments: TokenStream) -> TokenStream {
     let written = || -> syn::Result<proc_macro2::TokenStream> {
@@ -58,7 +57,7 @@ pub fn probe(arguments: TokenStream) -> TokenStream {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| syn::Error::new(file.span(), format!("{}: {error}", path.display())))?;
         let module = probe::module(&name, &of, &text)?;
-        // So that a change of the file is seen.
+        // Makes the compiler notice changes of the file.
         let path = path.to_string_lossy();
         Ok(quote! {
             #module
