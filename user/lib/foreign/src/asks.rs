@@ -1,7 +1,7 @@
-//! How many copies the owner has sent on for each other core, and to which, that have not been confirmed.
+//! Number of unconfirmed copies that the owner has sent on for each requesting core, by receiver.
 //!
-//! A core has no more requests under way than its table has places. One that does would fill the channels of third
-//! cores.
+//! A core has no more requests under way than its table has entries. A core that exceeded that would fill the channels
+//! of third cores.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,13 +12,13 @@ use crate::object::Core;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Asks {
     cores: usize,
-    /// For each asking core, for each receiver.
+    /// The numbers, by requester and receiver.
     counts: Vec<u32>,
     limit: usize,
 }
 
 impl Asks {
-    /// None yet. Each of `cores` may ask for `limit` copies at a time.
+    /// Returns an empty table. Each of `cores` may request `limit` copies at a time.
     pub fn new(cores: u8, limit: usize) -> Asks {
         let cores = cores as usize;
         Asks { cores, counts: vec![0; cores * cores], limit }
@@ -34,14 +34,14 @@ impl Asks {
         if sum.is_some_and(|sum| sum < self.limit) { Ok(()) } else { Err(Error::TooManyRequests) }
     }
 
-    /// One more.
+    /// Counts one more copy.
     pub fn add(&mut self, asker: Core, to: Core) {
         if let Some(count) = self.count(asker, to) {
             *count = count.saturating_add(1);
         }
     }
 
-    /// One less. Whether there was one.
+    /// Counts one copy less. Returns whether there was one.
     pub fn remove(&mut self, asker: Core, to: Core) -> bool {
         self.count(asker, to).is_some_and(|count| match count.checked_sub(1) {
             Some(less) => {
@@ -52,7 +52,7 @@ impl Asks {
         })
     }
 
-    /// What went to `lost` is not confirmed any more, and what it asked for is not answered.
+    /// Forgets copies sent to `lost`, which will not be confirmed, and requests of `lost`, which will get no reply.
     pub fn forget(&mut self, lost: Core) {
         for other in 0..self.cores {
             for place in [other * self.cores + lost.index(), lost.index() * self.cores + other] {

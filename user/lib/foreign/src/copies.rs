@@ -1,4 +1,4 @@
-//! The holder's books: which objects of other cores have copies here.
+//! The holder's table: objects of other cores that have copies here.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -6,29 +6,29 @@ use core::cmp::Reverse;
 use crate::error::Error;
 use crate::object::{Core, Cores, Kind, ObjectId, Shape};
 
-/// How far a foreign object is on its way out.
+/// Stage of the withdrawal of a remote object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// It is not.
+    /// The object is not being withdrawn.
     Held,
-    /// What was made of it and sent on is being withdrawn.
+    /// Objects that were made from it and sent on are being withdrawn.
     Withdrawing,
-    /// The kernel is deleting all copies and all that was made of them.
+    /// The kernel is deleting all copies and everything made from them.
     Deleting,
 }
 
-/// A foreign object of which there are copies on this core.
+/// A remote object of which there are copies on this core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Copy {
-    /// Its name.
+    /// Name of the object.
     pub object: ObjectId,
-    /// What it is.
+    /// Shape of the object.
     pub shape: Shape,
-    /// How many copies have come.
+    /// Number of copies received.
     pub count: u64,
-    /// Of untyped memory: how much had been borrowed before.
+    /// For untyped memory: a number that says in which order memory was borrowed.
     order: u64,
-    /// How far it is on its way out.
+    /// Stage of its withdrawal.
     pub stage: Stage,
     /// Lost cores to which parts of it were lent.
     pub tainted: Cores,
@@ -36,7 +36,7 @@ pub struct Copy {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Copies {
-    /// In order of name.
+    /// Copies in order of their names.
     copies: Vec<Copy>,
     limit: usize,
     borrowed: u64,
@@ -77,8 +77,8 @@ impl Copies {
         Some(self.copies.remove(place))
     }
 
-    /// The borrowed memory that an object of this shape was made of: the smallest around it. Of two with the same
-    /// extent the later was made of the earlier, all of which had been lent on.
+    /// Returns the borrowed memory from which an object of this shape was made: the smallest that contains it. Of two
+    /// with the same extent, the later one was made from the earlier one, all of which had been lent on.
     pub fn innermost(&self, shape: &Shape) -> Option<&Copy> {
         self.copies
             .iter()
@@ -90,7 +90,7 @@ impl Copies {
         self.copies.iter()
     }
 
-    /// Whether any object of `owner` is left.
+    /// Returns whether any object of `owner` is left.
     pub fn has_any_of(&self, owner: Core) -> bool {
         self.copies.iter().any(|copy| copy.object.owner == owner)
     }

@@ -1,10 +1,10 @@
-//! Why a request had no success, and why a message was not believed.
+//! Reasons for refusing requests, and faults of messages.
 
 use crate::object::Core;
 
 macro_rules! errors {
     ($($(#[doc = $doc:literal])* $name:ident = $code:literal $text:literal,)*) => {
-        /// Why a request was refused. None changes anything, but where it says so.
+        /// Reason why a request was refused. A refused request has changed nothing, except as the error says.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Error {
@@ -12,7 +12,7 @@ macro_rules! errors {
         }
 
         impl Error {
-            /// The error of this number.
+            /// Returns the error with this number.
             pub const fn new(code: u8) -> Option<Error> {
                 match code {
                     $($code => Some(Error::$name),)*
@@ -34,78 +34,79 @@ errors! {
     UnknownObject = 1 "no such object",
     /// There is no core of this number.
     UnknownCore = 2 "no such core",
-    /// The object belongs to another core, and only there can this be asked.
+    /// The object belongs to another core, and the request is possible only there.
     NotOwner = 3 "another core owns the object",
-    /// Whoever asks has no copy of the object.
+    /// The requester has no copy of the object.
     NotHolder = 4 "no copy of the object is there",
     /// The copy would arrive where it is sent from.
     ToSelf = 5 "the object is there already",
-    /// The object, or the memory that it was made of, is being withdrawn from the other cores.
+    /// The object, or the memory from which it was made, is being withdrawn from the other cores.
     BeingRevoked = 6 "the object is being revoked",
-    /// The memory is lent to a core already.
+    /// The memory is already lent to a core.
     Lent = 7 "the memory is lent",
-    /// The memory was borrowed: it can be given back, and what is made of it can be sent; it itself cannot be sent on.
+    /// The memory was borrowed: it can be given back, and objects made from it can be sent, but it cannot be sent on
+    /// itself.
     Borrowed = 8 "borrowed memory cannot be sent on",
     /// Only borrowed memory can be given back.
     NotBorrowed = 9 "the object is no borrowed memory",
-    /// Something was made of the memory, or sent on that was made of it.
+    /// Something was made from the memory, or an object made from it was sent on.
     InUse = 10 "something was made of the memory",
-    /// The copy that is sent would have more rights than the sender's.
+    /// The sent copy would have more rights than the sender's.
     TooManyRights = 11 "more rights than the sender has",
     /// The owner's table of objects is full.
     TooManyExports = 12 "too many objects on other cores",
-    /// The owner's table of who has copies is full.
+    /// The owner's table of holders is full.
     TooManyHolders = 13 "too many copies on other cores",
-    /// The table of foreign objects of the core that was sent to is full.
+    /// The receiving core's table of remote objects is full.
     TooManyCopies = 14 "too many foreign objects",
     /// This core's table of requests is full.
     TooManyRequests = 15 "too many requests are under way",
-    /// The core that was to receive the object has stopped. Whether it had received it is unknown, and no longer
-    /// matters.
+    /// The receiving core has stopped. Whether it had received the object is unknown, and no longer matters.
     CoreLost = 16 "the core has stopped",
-    /// The core that owns the object has stopped; copies are on their way out.
+    /// The core that owns the object has stopped; its copies are being deleted.
     OwnerLost = 17 "the owner of the object has stopped",
-    /// The kernel of the sender's, the owner's or the receiver's core refused (no room for the capability, say).
+    /// The kernel of the sender's, the owner's or the receiver's core refused (for lack of room for the capability, for
+    /// instance).
     Kernel = 18 "the kernel refused",
-    /// Withdrawn from the cores that are alive. The memory around it is being withdrawn as well, and what a lost core
-    /// made of it goes with that.
+    /// The object is withdrawn from the cores that are alive. The memory around it is being withdrawn as well, and
+    /// objects that a lost core made from it go with that memory.
     MemoryWithdrawn = 19 "the memory around the object is being withdrawn",
-    /// Nobody on the core that was sent to expects the copy, or too many have arrived there that nobody expects.
+    /// No receiver on the destination core expects the copy, or too many unexpected ones have arrived there.
     NoReceiver = 20 "nobody expects the copy",
 }
 
 impl core::error::Error for Error {}
 
-/// A message that no monitor in its right mind sends. It was ignored, or answered with an error; nothing was changed
-/// but what is between this core and the sender.
+/// A message that no correct monitor sends. It was ignored, or refused with an error; only state between this core and
+/// the sender has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// Who sent it, or this core itself for a senseless input.
+    /// The sender, or this core itself for an invalid input.
     pub from: Core,
-    /// What is wrong with it.
+    /// Kind of the fault.
     pub why: Why,
 }
 
-/// What is wrong with a message.
+/// Kind of a message's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Such a message comes from the owner of the object, or goes to it: this pair is neither.
+    /// Such a message is exchanged between the owner of the object and a holder, but neither end is the owner.
     NotOwner,
-    /// It names a core that there is not.
+    /// The message names a core that does not exist.
     UnknownCore,
-    /// It names an object or a generation that was never given, or is over.
+    /// The message names an object or a generation that was never assigned, or is over.
     UnknownObject,
-    /// Its sender has no copy.
+    /// The sender has no copy.
     NotHolder,
-    /// It counts what was not sent, or counts it again.
+    /// The message counts copies that were not sent, or counts them again.
     WrongCount,
-    /// It answers a request that was not made.
+    /// The message replies to a request that was not made.
     UnknownRequest,
-    /// What it says about memory cannot be.
+    /// The message describes impossible memory.
     WrongShape,
-    /// It comes at a time at which it means nothing.
+    /// The message comes at a time at which it has no meaning.
     OutOfTurn,
-    /// It asks for more than its sender has.
+    /// The message requests more rights than its sender has.
     TooManyRights,
 }
 

@@ -1,4 +1,4 @@
-//! The owner's books: which objects of this core have copies elsewhere, and on which cores.
+//! The owner's table: objects of this core that have copies elsewhere, and the cores that have them.
 
 use alloc::vec::Vec;
 
@@ -7,19 +7,19 @@ use tench_abi::Rights;
 use crate::error::Error;
 use crate::object::{Core, Cores, ObjectId, Shape};
 
-/// An object of this core that has left it.
+/// An object of this core that was exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Export {
-    /// What it is.
+    /// Shape of the object.
     pub shape: Shape,
-    /// The borrowed memory that it was made of, if it was.
+    /// The borrowed memory from which it was made, if any.
     pub within: Option<ObjectId>,
-    /// Its copies are being withdrawn; no new ones are sent.
+    /// Whether its copies are being withdrawn; then no new ones are sent.
     pub withdrawing: bool,
-    /// Lost cores that may have spread what was made of it.
+    /// Lost cores that may have spread objects made from it.
     pub tainted: Cores,
-    /// What a lost core may have spread of it is left to whoever takes back the memory around it, and the stand-in goes
-    /// with that memory.
+    /// Whether objects that a lost core may have spread are left to the withdrawal of the memory around this one; the
+    /// exported capability goes with that memory.
     pub given_up: bool,
 }
 
@@ -27,13 +27,13 @@ pub struct Export {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     number: u32,
-    /// Which core.
+    /// The holder's core.
     pub core: Core,
-    /// Copies sent there since it was not in this table.
+    /// Number of copies sent there since it was last added to this table.
     pub sent: u64,
-    /// How many of them it has confirmed or refused.
+    /// Number of those that it has confirmed or refused.
     pub taken: u64,
-    /// What any of its copies may.
+    /// Union of the rights of its copies.
     pub rights: Rights,
 }
 
@@ -47,16 +47,16 @@ struct Place {
 pub(crate) struct Exports {
     core: Core,
     places: Vec<Place>,
-    /// In order of (object, core).
+    /// Holders in order of (object, core).
     holders: Vec<Holder>,
     most_holders: usize,
 }
 
-/// Why a name names nothing.
+/// Reason why a name refers to no object.
 pub(crate) enum Missing {
-    /// It named an object that has no copies any more.
+    /// The name referred to an object that has no copies any more.
     Over,
-    /// It was never given.
+    /// The name was never assigned.
     Never,
 }
 
@@ -84,7 +84,7 @@ impl Exports {
         place.export.as_mut().filter(|_| object.owner == self.core && place.generation == object.generation)
     }
 
-    /// The object of this shape.
+    /// Returns the name of the object of this shape.
     pub fn find(&self, shape: &Shape) -> Option<ObjectId> {
         self.iter().find(|(_, export)| export.shape == *shape).map(|(object, _)| object)
     }
@@ -96,9 +96,9 @@ impl Exports {
         })
     }
 
-    /// The name that the next new object will have.
+    /// Returns the name that the next new object will have.
     pub fn free(&self) -> Result<ObjectId, Error> {
-        // A place whose generations are used up is not used again.
+        // An entry whose generations are used up is not reused.
         let is_free = |place: &Place| place.export.is_none() && place.generation < u32::MAX;
         let (number, place) = (0..).zip(&self.places).find(|(_, place)| is_free(place)).ok_or(Error::TooManyExports)?;
         Ok(ObjectId { owner: self.core, number, generation: place.generation })
@@ -132,14 +132,14 @@ impl Exports {
         self.holders.get_mut(place)
     }
 
-    /// All cores that may have copies of the object.
+    /// Returns all cores that may have copies of the object.
     pub fn holders(&self, object: ObjectId) -> &[Holder] {
         let first = self.holders.partition_point(|holder| holder.number < object.number);
         let end = self.holders.partition_point(|holder| holder.number <= object.number);
         self.holders.get(first..end).unwrap_or_default()
     }
 
-    /// Whether one more copy can be sent to `core`.
+    /// Fails unless one more copy can be sent to `core`.
     pub fn has_room(&self, object: ObjectId, core: Core) -> Result<(), Error> {
         if self.holder(object, core).is_some() || self.holders.len() < self.most_holders {
             Ok(())
@@ -148,7 +148,7 @@ impl Exports {
         }
     }
 
-    /// Counts one more copy as sent to `core`; answers how many that makes.
+    /// Counts one more copy as sent to `core`, and returns the new count.
     pub fn count(&mut self, object: ObjectId, core: Core, rights: Rights) -> u64 {
         let place = match self.place(object, core) {
             Ok(place) => place,

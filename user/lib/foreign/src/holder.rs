@@ -1,4 +1,4 @@
-//! What a core does for the objects of others of which it has copies.
+//! The holder's side: what a core does for other cores' objects of which it has copies.
 
 use tench_abi::Rights;
 
@@ -10,7 +10,7 @@ use crate::object::{Core, Cores, Kind, ObjectId, RequestId, Shape, Token};
 use crate::requests::{Purpose, Request};
 
 impl Machine {
-    /// A local client sends a foreign object on: that is the owner's business.
+    /// Handles a local client's request to send a remote object on, which the owner has to do.
     pub(crate) fn send_foreign(
         &mut self,
         token: Token,
@@ -31,7 +31,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The owner says what became of that.
+    /// Handles the owner's reply to that request.
     pub(crate) fn answered(
         &mut self,
         from: Core,
@@ -47,7 +47,7 @@ impl Machine {
         self.finish_send(request, object, to, result, effects)
     }
 
-    /// A copy comes.
+    /// Handles a grant: a copy has arrived.
     #[expect(clippy::too_many_arguments, reason = "the parts of one message")]
     pub(crate) fn granted(
         &mut self,
@@ -114,17 +114,17 @@ impl Machine {
         Ok(())
     }
 
-    /// The kernel found a root without copies.
+    /// Handles the kernel's notice that a root has no copies.
     pub(crate) fn unused(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), Why> {
         let copy = self.copies.get(object).ok_or(Why::UnknownObject)?;
-        // In use again, or on its way out: then this is late, and no mistake.
+        // If it is in use again or being withdrawn, the notice is late, which is no mistake.
         if copy.stage == Stage::Held && !self.has_sent_on(object) && effects.close(object).is_ok() {
             self.release(object, effects);
         }
         Ok(())
     }
 
-    /// A client gives memory back.
+    /// Gives memory back for a client.
     pub(crate) fn give_back(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), Error> {
         let copy = self.copies.get(object).ok_or(Error::UnknownObject)?;
         if copy.shape.kind != Kind::Untyped {
@@ -141,7 +141,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether something that was made of this is on other cores.
+    /// Returns whether an object made from this one is on other cores.
     fn has_sent_on(&self, object: ObjectId) -> bool {
         self.exports.iter().any(|(_, export)| export.within == Some(object) && !export.given_up)
     }
@@ -152,7 +152,7 @@ impl Machine {
         }
     }
 
-    /// The owner takes the object back.
+    /// Handles the owner's withdrawal of the object.
     pub(crate) fn withdraw(
         &mut self,
         from: Core,
@@ -164,7 +164,7 @@ impl Machine {
             return Err(Why::NotOwner);
         }
         let Some(copy) = self.copies.get(object) else {
-            // A release is on its way there.
+            // A release is on its way to the owner.
             let tainted = Cores::NONE;
             self.tell(from, Message::Withdrawn { object, count, tainted }, effects);
             return Ok(());
@@ -179,7 +179,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Withdraws what was made of a foreign object and sent on; the object itself follows.
+    /// Withdraws objects that were made from a remote object and sent on; the object itself follows.
     pub(crate) fn start_deleting(&mut self, object: ObjectId, effects: &mut impl Effects) {
         if let Some(copy) = self.copies.get_mut(object) {
             copy.stage = Stage::Withdrawing;
@@ -192,13 +192,13 @@ impl Machine {
         self.try_delete(object, effects);
     }
 
-    /// The first object from this place of the table on that was made of `object`.
+    /// Returns the first object, from this index of the table on, that was made from `object`.
     fn next_sent_on(&self, object: ObjectId, place: u32) -> Option<(ObjectId, u32)> {
         let mut made = self.exports.iter().filter(|(_, export)| export.within == Some(object));
         made.find(|(export, _)| export.number >= place).map(|(export, _)| (export, export.number))
     }
 
-    /// Tells the kernel to delete a foreign object, once nothing that was made of it is on other cores.
+    /// Tells the kernel to delete a remote object, once no object made from it is on other cores.
     pub(crate) fn try_delete(&mut self, object: ObjectId, effects: &mut impl Effects) {
         if self.has_sent_on(object) {
             return;
@@ -211,7 +211,7 @@ impl Machine {
         }
     }
 
-    /// The kernel has done so.
+    /// Handles the kernel's notice that the deletion is done.
     pub(crate) fn deleted(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), Why> {
         let copy = self.copies.get(object).ok_or(Why::UnknownObject)?;
         if copy.stage != Stage::Deleting {

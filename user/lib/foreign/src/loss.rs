@@ -1,4 +1,4 @@
-//! What a core does when another has stopped.
+//! Handling of another core's loss.
 
 use crate::copies::Stage;
 use crate::error::{Error, Why};
@@ -8,7 +8,7 @@ use crate::object::{Core, Cores, Kind, ObjectId};
 use crate::requests::Purpose;
 
 impl Machine {
-    /// `core` has stopped.
+    /// Handles the news that `core` has stopped.
     pub(crate) fn lose(&mut self, core: Core, effects: &mut impl Effects) -> Result<(), Why> {
         if !self.cores.has(core) || core == self.core {
             return Err(Why::UnknownCore);
@@ -30,7 +30,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Answers the requests that need a core.
+    /// Replies to the requests that need a core.
     fn answer_lost(&mut self, core: Core, effects: &mut impl Effects) {
         while let Some(token) = self.requests.take(|purpose| matches!(*purpose, Purpose::Send { to, .. } if to == core))
         {
@@ -42,7 +42,8 @@ impl Machine {
         }
     }
 
-    /// Its copies count as withdrawn. What it made of memory that was lent to it, and sent on, does not.
+    /// Counts the copies of a core as withdrawn. Objects that it made from memory lent to it, and sent on, do not count
+    /// as withdrawn.
     fn forget_holder(&mut self, core: Core, effects: &mut impl Effects) {
         let mut place = 0;
         while let Some(object) = self.next_export(place) {
@@ -65,13 +66,13 @@ impl Machine {
         self.exports.iter().map(|(object, _)| object).find(|object| object.number >= place)
     }
 
-    /// The first object of `owner` behind `last` that is not on its way out.
+    /// Returns the first object of `owner` after `last` that is not being withdrawn.
     fn held_of(&self, owner: Core, last: Option<ObjectId>) -> Option<ObjectId> {
         let mut held = self.copies.iter().filter(|copy| copy.object.owner == owner && copy.stage == Stage::Held);
         held.find(|copy| Some(copy.object) > last).map(|copy| copy.object)
     }
 
-    /// Tells all that nothing of a lost core's is left here, once that is so.
+    /// Tells all cores that nothing of a lost core is left here, once that is so.
     pub(crate) fn announce(&mut self, core: Core, effects: &mut impl Effects) {
         if !self.losses.has(core) || self.losses.is_clean(core, self.core) || self.copies.has_any_of(core) {
             return;
@@ -84,7 +85,7 @@ impl Machine {
         self.finish_settled(effects);
     }
 
-    /// Another core says that.
+    /// Handles that message from another core.
     pub(crate) fn gone(
         &mut self,
         from: Core,
@@ -103,7 +104,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Goes on with objects that waited only for what lost cores may have spread.
+    /// Continues with objects that waited only for what lost cores may have spread.
     fn finish_settled(&mut self, effects: &mut impl Effects) {
         let mut place = 0;
         while let Some(object) = self.next_export(place) {

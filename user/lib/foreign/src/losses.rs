@@ -1,4 +1,4 @@
-//! Which cores have stopped, and who has nothing left of theirs.
+//! Table of the cores that have stopped, and of the cores that have nothing left of theirs.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use crate::object::{Core, Cores};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Loss {
-    /// Those that said that they have nothing of this core's objects; never again will they.
+    /// Cores that have announced that they have nothing of this core's objects; they never will again.
     clean: Cores,
     /// Lost cores to which parts of this core's objects were lent.
     tainted: Cores,
@@ -32,12 +32,12 @@ impl Losses {
         self.lost = self.lost.with(core);
     }
 
-    /// The cores that are there and have not stopped, as far as is known here.
+    /// Returns the existing cores that have not stopped, as far as this core knows.
     pub fn alive(&self) -> Cores {
         self.all.without(self.lost)
     }
 
-    /// `holder` has nothing left of `core`'s; parts of it had been lent to the lost cores `tainted`.
+    /// Notes that `holder` has nothing left of `core`; parts of that had been lent to the lost cores `tainted`.
     pub fn clean(&mut self, core: Core, holder: Core, tainted: Cores) {
         if let Some(loss) = self.losses.get_mut(core.index()) {
             loss.clean = loss.clean.with(holder);
@@ -59,13 +59,13 @@ impl Losses {
         self.losses.get(core.index()).map_or(Cores::NONE, |loss| loss.tainted)
     }
 
-    /// Whether nothing is left of what the lost cores `tainted` may have spread: no core that is alive has anything of
-    /// theirs, nor of those to which parts of that were lent, and so on.
+    /// Returns whether nothing is left of what the lost cores `tainted` may have spread: no live core has any object of
+    /// theirs, nor of cores to which parts of those were lent, and so on.
     pub fn is_settled(&self, tainted: Cores) -> bool {
         self.unsettled(tainted) == Cores::NONE
     }
 
-    /// The cores that have not said so yet.
+    /// Returns the cores that have not announced that yet.
     pub fn unsettled(&self, tainted: Cores) -> Cores {
         let mut all = tainted;
         loop {

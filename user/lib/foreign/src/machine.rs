@@ -1,4 +1,4 @@
-//! The state of one core's monitor, and its step: an input in, effects out.
+//! The state of one core's monitor, and its step function: an input in, effects out.
 
 use tench_abi::Rights;
 
@@ -11,24 +11,24 @@ use crate::message::Message;
 use crate::object::{Core, Cores, MAX_CORES, ObjectId, RequestId, Send, Sent, Shape, Token};
 use crate::requests::{Purpose, Requests};
 
-/// How much a monitor keeps books of. All memory is allocated at the start. Objects are found by name in constant or
-/// logarithmic time; sending one's own object looks through the exports for its shape, and a withdrawal for what was
-/// made of the object.
+/// Sizes of a monitor's tables. All memory is allocated at the start. Objects are found by name in constant or
+/// logarithmic time; sending an own object searches the exports for its shape, and a withdrawal searches for objects
+/// made from the withdrawn one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Objects of this core of which there are copies elsewhere, at most 2²⁴.
+    /// Maximum number of objects of this core with copies elsewhere, at most 2²⁴.
     pub exports: usize,
-    /// Pairs of such an object and a core with copies of it.
+    /// Maximum number of pairs of such an object and a core with copies of it.
     pub holders: usize,
-    /// Objects of other cores with copies here.
+    /// Maximum number of objects of other cores with copies here.
     pub copies: usize,
-    /// Requests of clients that are not answered.
+    /// Maximum number of pending requests of clients.
     pub requests: usize,
 }
 
 impl Limits {
-    /// How many messages there can be at most on the way from one core to another, if all have these limits and there
-    /// are `cores` of them: as long a queue the monitor keeps for what does not fit into a channel.
+    /// Returns the maximum number of messages on the way from one core to another, if all `cores` cores have these
+    /// limits. The monitor's queue for messages that do not fit into a channel has this length.
     ///
     /// Each request has at most one `Ask`, `Grant`, `Taken` or `Answer` under way, and each grant at most one `Release`
     /// that was not read when it was sent. The rest is one per entry of a table.
@@ -39,82 +39,84 @@ impl Limits {
     }
 }
 
-/// What happens to a monitor.
+/// Input of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
-    /// A client wants a capability to be sent to another core. Answered when it has arrived.
+    /// A client wants a capability to be sent to another core. The reply is due when it has arrived.
     Send {
-        /// What to call the request.
+        /// Name of the request.
         token: Token,
-        /// What is asked for.
+        /// The transfer request.
         send: Send,
     },
-    /// A client whose kernel answered `ForeignCopies` wants an object of this core to disappear from all others.
-    /// Answered when no core has a copy, nor anything that was made of one.
+    /// A client whose revocation failed with `ForeignCopies` wants an object of this core to be withdrawn from all
+    /// others. The reply is due when no core has a copy, or an object made from one.
     Revoke {
-        /// What to call the request.
+        /// Name of the request.
         token: Token,
-        /// Which object: the stand-in capability that the kernel met names it.
+        /// The object, which is named by the exported capability that the kernel met.
         object: ObjectId,
     },
-    /// A client gives borrowed memory back before it is revoked. Answered at once.
+    /// A client gives borrowed memory back before it is revoked. The reply is immediate.
     GiveBack {
-        /// What to call the request.
+        /// Name of the request.
         token: Token,
-        /// Which memory.
+        /// The memory.
         object: ObjectId,
     },
-    /// The kernel says that a foreign object has no copies left but the monitor's own.
+    /// The kernel reports that a remote object has no copies left but the monitor's own.
     Unused {
-        /// Which object.
+        /// The object.
         object: ObjectId,
     },
-    /// The kernel has done what [`Effects::delete`] told it to.
+    /// The kernel has completed [`Effects::delete`].
     Deleted {
-        /// Which object.
+        /// The object.
         object: ObjectId,
     },
-    /// A message came.
+    /// A message has arrived.
     Message {
-        /// From whom: the channel says so, not the message.
+        /// The sender, as known from the channel, not from the message.
         from: Core,
-        /// What it says.
+        /// The message.
         message: Message,
     },
-    /// A core has stopped for good. Each core that is alive hears it at some time.
+    /// A core has stopped for good. Each live core gets this input eventually.
     Lost {
-        /// Which.
+        /// The lost core.
         core: Core,
     },
 }
 
-/// What a monitor does in a step. All are done in order and at once, but [`delete`](Effects::delete), which takes its
-/// time.
+/// Executor of a monitor's effects in a step. All take place in order and at once, except [`delete`](Effects::delete),
+/// which takes time.
 pub trait Effects {
-    /// Sends `message` to `to`, behind all that was sent there before. There is room: [`Limits::messages`].
+    /// Sends `message` to `to`, after all messages sent there before. There is room: [`Limits::messages`].
     fn send(&mut self, to: Core, message: Message);
 
-    /// Answers a client.
+    /// Replies to a client.
     fn answer(&mut self, token: Token, result: Result<(), Error>);
 
-    /// Has the kernel make a stand-in of the capability that came with the request `token`. While that exists the
-    /// object lives, its memory is not reused, and a revocation that meets it is refused.
+    /// Makes the kernel export the capability that came with the request `token`. While it is exported, the object
+    /// lives, its memory is not reused, and a revocation that meets it fails.
     ///
     /// # Errors
     ///
-    /// [`Error::Lent`] for untyped memory that has a stand-in already, [`Error::InUse`] for untyped memory of which
-    /// something was made, [`Error::Kernel`] if the kernel refuses for another reason.
+    /// Fails with [`Error::Lent`] if untyped memory is already exported, with [`Error::InUse`] if something was made
+    /// from untyped memory, and with [`Error::Kernel`] if the kernel refuses for another reason.
     fn export(&mut self, object: ObjectId, shape: &Shape, token: Token) -> Result<(), Error>;
 
-    /// Has the kernel delete the stand-in. If it was the last capability to the object, its memory is free.
+    /// Makes the kernel delete the exported capability. If it was the last capability to the object, its memory is
+    /// free.
     fn unexport(&mut self, object: ObjectId);
 
-    /// Has the kernel make a foreign copy, under the root for this object, which it makes if there is none; and hands
-    /// it to whom `request` of the core `asker` is meant for.
+    /// Makes the kernel create a remote copy, under the root for this object, which it creates if there is none; and
+    /// delivers it to the receiver for which `request` of the core `asker` is meant.
     ///
     /// # Errors
     ///
-    /// [`Error::Kernel`] if the kernel refuses, [`Error::NoReceiver`] if nobody can have it; then nothing has changed.
+    /// Fails with [`Error::Kernel`] if the kernel refuses, and with [`Error::NoReceiver`] if nobody can receive it;
+    /// then nothing has changed.
     fn import(
         &mut self,
         object: ObjectId,
@@ -123,35 +125,35 @@ pub trait Effects {
         asker: (Core, RequestId),
     ) -> Result<(), Error>;
 
-    /// Makes a copy of the stand-in on the owner's own core, and hands it to whom `request` of the core `asker` is
-    /// meant for.
+    /// Makes a copy of the exported capability on the owner's own core, and delivers it to the receiver for which
+    /// `request` of the core `asker` is meant.
     ///
     /// # Errors
     ///
-    /// As [`import`](Self::import).
+    /// Fails as [`import`](Self::import).
     fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error>;
 
-    /// Has the kernel delete the root, all copies below it and all that was made of them, also what is made while it
-    /// does so, and stand-ins that it meets (of objects that are [given up](Export::given_up)). [`Input::Deleted`]
-    /// follows.
+    /// Makes the kernel delete the root, all copies below it and everything made from them, including objects made
+    /// meanwhile and exported capabilities that it meets (of objects that are [given up](Export::given_up)).
+    /// [`Input::Deleted`] follows.
     fn delete(&mut self, object: ObjectId);
 
-    /// Has the kernel delete the root if nothing lies below it.
+    /// Makes the kernel delete the root if nothing lies below it.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] if something does.
+    /// Fails with [`Error::InUse`] if something does.
     fn close(&mut self, object: ObjectId) -> Result<(), Error>;
 
-    /// Has the kernel delete borrowed memory and its root if nothing was made of it.
+    /// Makes the kernel delete borrowed memory and its root if nothing was made from it.
     ///
     /// # Errors
     ///
-    /// [`Error::InUse`] if something was.
+    /// Fails with [`Error::InUse`] if something was.
     fn give_back(&mut self, object: ObjectId) -> Result<(), Error>;
 }
 
-/// The books of one core's monitor.
+/// The state of one core's monitor.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     pub(crate) core: Core,
@@ -165,7 +167,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The monitor of `core`, one of `cores`, with empty books. `None` if there is no such core.
+    /// Returns the monitor of `core`, one of `cores`, with empty tables; `None` if there is no such core.
     pub fn new(core: Core, cores: u8, limits: &Limits) -> Option<Machine> {
         if cores as usize > MAX_CORES || core.number() >= cores {
             return None;
@@ -182,12 +184,12 @@ impl Machine {
         })
     }
 
-    /// Takes in `input`.
+    /// Processes `input`.
     ///
     /// # Errors
     ///
-    /// A [`Fault`] if the input is nothing that a monitor or kernel in its right mind would say. It was counted, and is
-    /// over.
+    /// Returns a [`Fault`] if the input is one that no correct monitor or kernel would send. It was counted, and is
+    /// done with.
     pub fn step(&mut self, input: Input, effects: &mut impl Effects) -> Result<(), Fault> {
         let done = match input {
             Input::Send { token, send } => {
@@ -222,7 +224,7 @@ impl Machine {
             return Err(Why::UnknownCore);
         }
         if self.losses.has(from) {
-            // It was on its way when its sender stopped. What was between the two has been cleared up.
+            // The message was on its way when its sender stopped. The state between the two cores has been cleaned up.
             return Ok(());
         }
         match message {
@@ -250,7 +252,7 @@ impl Machine {
         }
     }
 
-    /// Whether a copy can go to `to` from here.
+    /// Fails unless a copy can go from here to `to`.
     pub(crate) fn check_receiver(&self, to: Core) -> Result<(), Error> {
         if !self.cores.has(to) {
             Err(Error::UnknownCore)
@@ -272,43 +274,43 @@ impl Machine {
         }
     }
 
-    /// The core that these books are of.
+    /// Returns the core of this monitor.
     pub fn core(&self) -> Core {
         self.core
     }
 
-    /// How many inputs were senseless.
+    /// Returns the number of invalid inputs.
     pub fn faults(&self) -> u64 {
         self.faults
     }
 
-    /// The objects of this core that have left it.
+    /// Returns the exported objects of this core.
     pub fn exports(&self) -> impl Iterator<Item = (ObjectId, &Export)> {
         self.exports.iter()
     }
 
-    /// The cores that may have copies of an object of this core.
+    /// Returns the cores that may have copies of an object of this core.
     pub fn holders(&self, object: ObjectId) -> &[Holder] {
         self.exports.holders(object)
     }
 
-    /// The foreign objects of which there are copies here.
+    /// Returns the remote objects of which there are copies here.
     pub fn copies(&self) -> impl Iterator<Item = &Copy> {
         self.copies.iter()
     }
 
-    /// How many requests of clients are not answered.
+    /// Returns the number of pending requests of clients.
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// The other cores that have to say something, or to stop, before what is under way here goes on: what a client of
-    /// this core waits for, and what this core takes back because another one does. Who may have stopped is to be
-    /// looked for among these.
+    /// Returns the other cores that have to send a message, or to stop, before the operations under way here continue:
+    /// those for which a client of this core waits, and those that this core withdraws because another one does. The
+    /// monitor looks among these for cores that may have stopped.
     pub fn awaited(&self) -> Cores {
         let sent = self.requests.purposes().fold(Cores::NONE, |sum, purpose| match purpose {
             Purpose::Send { object, to } => sum.with(to).with(object.owner),
-            // These are among the objects that are being withdrawn.
+            // These objects are among those that are being withdrawn.
             Purpose::Revoke { .. } => sum,
         });
         let withdrawn = self.exports.iter().filter(|(_, export)| export.withdrawing && !export.given_up);
@@ -319,7 +321,7 @@ impl Machine {
         all.without(Cores::NONE.with(self.core))
     }
 
-    /// Answers all who wait for the end of a withdrawal.
+    /// Replies to all clients that wait for the end of a withdrawal.
     pub(crate) fn answer_revokes(&mut self, ended: ObjectId, result: Result<(), Error>, effects: &mut impl Effects) {
         let waits = |purpose: &Purpose| matches!(*purpose, Purpose::Revoke { object } if object == ended);
         while let Some(token) = self.requests.take(waits) {

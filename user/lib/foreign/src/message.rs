@@ -1,4 +1,4 @@
-//! What monitors say to each other, and how it lies in the seven words of a channel's line.
+//! Messages between monitors, and their encoding in the seven words of a channel's line.
 //!
 //! ```text
 //!             word 0, from bit 0                1        2         3       4         5       6
@@ -11,90 +11,91 @@
 //! Withdrawn   7                                 object             count   tainted
 //! Gone        8 · core                                                     tainted
 //! ```
-//! Each part of word 0 has eight bits; a result is 0 or the number of an error. What is not used is 0.
+//! Each part of word 0 has eight bits; a result is 0 or the number of an error. Unused parts are 0. In `Grant` and
+//! `Taken`, `asker` is the requester.
 
 use tench_abi::Rights;
 
 use crate::error::Error;
 use crate::object::{Core, Cores, Kind, ObjectId, RequestId, Shape};
 
-/// Words of a message.
+/// Number of words of a message.
 pub const WORDS: usize = 7;
 
-/// What one monitor says to another.
+/// A message from one monitor to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
-    /// To the owner: send the object to another core.
+    /// To the owner: request to send the object to another core.
     Ask {
-        /// Of which the sender has a copy.
+        /// The object, of which the sender has a copy.
         object: ObjectId,
-        /// To which core.
+        /// The receiving core.
         to: Core,
-        /// With which rights.
+        /// Rights of the copy to send.
         rights: Rights,
-        /// What the sender calls this.
+        /// The sender's name of the request.
         request: RequestId,
     },
-    /// From the owner: what became of an [`Ask`](Message::Ask).
+    /// From the owner: reply to an [`Ask`](Message::Ask).
     Answer {
-        /// Of this object,
+        /// The object.
         object: ObjectId,
-        /// to this core,
+        /// The receiving core.
         to: Core,
-        /// under this name.
+        /// The requester's name of the request.
         request: RequestId,
-        /// Whether the copy has arrived.
+        /// Success if the copy has arrived.
         result: Result<(), Error>,
     },
-    /// From the owner: have a copy.
+    /// From the owner: transfer of a copy.
     Grant {
-        /// Of this object,
+        /// The object.
         object: ObjectId,
-        /// which is this,
+        /// Shape of the object.
         shape: Shape,
-        /// with these rights.
+        /// Rights of the copy.
         rights: Rights,
-        /// How many copies of the object the owner has sent there, with this one, since there was none.
+        /// Number of copies of the object that the owner has sent there, including this one, since there was none.
         count: u64,
-        /// Who asked for it,
+        /// The requester.
         asker: Core,
-        /// and under which name.
+        /// The requester's name of the request.
         request: RequestId,
     },
-    /// To the owner: a [`Grant`](Message::Grant) came.
+    /// To the owner: a [`Grant`](Message::Grant) has arrived.
     Taken {
-        /// Of this object.
+        /// The object.
         object: ObjectId,
-        /// Its count.
+        /// Count of the grant.
         count: u64,
-        /// Who asked for it,
+        /// The requester.
         asker: Core,
-        /// and under which name.
+        /// The requester's name of the request.
         request: RequestId,
-        /// Whether there is a copy now.
+        /// Success if there is a copy now.
         result: Result<(), Error>,
     },
     /// To the owner: nothing is left of the copies up to `count`.
     Release {
-        /// Of this object.
+        /// The object.
         object: ObjectId,
-        /// How many had come.
+        /// Number of copies that had arrived.
         count: u64,
     },
-    /// From the owner: delete all copies, and all that was made of them.
+    /// From the owner: request to delete all copies, and everything made from them.
     Withdraw {
-        /// Of this object.
+        /// The object.
         object: ObjectId,
-        /// How many were sent.
+        /// Number of copies that were sent.
         count: u64,
     },
-    /// To the owner: that is done.
+    /// To the owner: the deletion is done.
     Withdrawn {
-        /// Of this object.
+        /// The object.
         object: ObjectId,
-        /// As in the [`Withdraw`](Message::Withdraw).
+        /// Count of the [`Withdraw`](Message::Withdraw).
         count: u64,
-        /// Lost cores to which parts of the memory were lent, so that more may be left of it.
+        /// Lost cores to which parts of the memory were lent, so that more of it may be left.
         tainted: Cores,
     },
     /// To all: the sender knows that `core` is lost and has nothing of that core's objects.
@@ -106,7 +107,7 @@ pub enum Message {
     },
 }
 
-/// Words that are no message.
+/// Error for words that are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -139,7 +140,7 @@ fn core(number: u8) -> Result<Core, Malformed> {
 }
 
 impl Message {
-    /// The words of this message.
+    /// Returns the words of this message.
     pub fn encode(&self) -> [u64; WORDS] {
         match *self {
             Message::Ask { object, to, rights, request } => {
@@ -164,14 +165,14 @@ impl Message {
         }
     }
 
-    /// The message that `words` are.
+    /// Returns the message that `words` encode.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] if some part of it means nothing, or some word that is not used is not 0.
+    /// Fails with [`Malformed`] if some part has no meaning, or some unused word is not 0.
     pub fn decode(words: &[u64; WORDS]) -> Result<Message, Malformed> {
         let message = Message::parse(words)?;
-        // One message has one form, so whatever was not looked at shows here.
+        // One message has one form, so any part that was not decoded shows here.
         if message.encode() == *words { Ok(message) } else { Err(Malformed) }
     }
 

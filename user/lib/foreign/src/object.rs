@@ -4,20 +4,20 @@ use core::num::NonZeroU64;
 
 use tench_abi::Rights;
 
-/// Most cores that there can be.
+/// Maximum number of cores.
 pub const MAX_CORES: usize = 64;
 
-/// A core, by its number: below [`MAX_CORES`].
+/// A core, identified by its number, below [`MAX_CORES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Core(u8);
 
 impl Core {
-    /// The core of this number, if there can be one.
+    /// Returns the core with this number, if it is in range.
     pub const fn new(number: u8) -> Option<Core> {
         if (number as usize) < MAX_CORES { Some(Core(number)) } else { None }
     }
 
-    /// Its number, as a place in an array.
+    /// Returns the core's number, as an array index.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,43 +32,43 @@ impl Core {
 pub struct Cores(pub u64);
 
 impl Cores {
-    /// No core.
+    /// The empty set.
     pub const NONE: Cores = Cores(0);
 
-    /// The first `count` cores.
+    /// Returns the set of the first `count` cores.
     pub const fn first(count: u8) -> Cores {
         if count as usize >= MAX_CORES { Cores(u64::MAX) } else { Cores((1 << count) - 1) }
     }
 
-    /// Whether `core` is among them.
+    /// Returns whether `core` is in the set.
     pub const fn has(self, core: Core) -> bool {
         self.0 & 1 << core.0 != 0
     }
 
-    /// Whether all of `others` are among them.
+    /// Returns whether all of `others` are in the set.
     pub const fn covers(self, others: Cores) -> bool {
         others.0 & !self.0 == 0
     }
 
-    /// These and `core`.
+    /// Returns the set with `core` added.
     #[must_use]
     pub const fn with(self, core: Core) -> Cores {
         Cores(self.0 | 1 << core.0)
     }
 
-    /// These and `others`.
+    /// Returns the union with `others`.
     #[must_use]
     pub const fn and(self, others: Cores) -> Cores {
         Cores(self.0 | others.0)
     }
 
-    /// These but `others`.
+    /// Returns the set without `others`.
     #[must_use]
     pub const fn without(self, others: Cores) -> Cores {
         Cores(self.0 & !others.0)
     }
 
-    /// One after the other, by number.
+    /// Returns an iterator over the cores, by number.
     pub fn iter(self) -> impl Iterator<Item = Core> {
         let mut left = self.0;
         core::iter::from_fn(move || {
@@ -79,25 +79,25 @@ impl Cores {
     }
 }
 
-/// Names an object that left its core. The owner gives the name when it sends the object for the first time, and never
-/// gives it again: a place in its table is used anew under the next generation.
+/// Name of an exported object. The owner assigns the name when it first sends the object, and never reuses it: an entry
+/// in its table is reused under the next generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId {
-    /// The core in whose derivation tree the original lies. It orders everything about the object.
+    /// The core in whose derivation tree the original lies. It serialises all operations on the object.
     pub owner: Core,
-    /// The place in the owner's table: below 2²⁴.
+    /// Index in the owner's table: below 2²⁴.
     pub number: u32,
-    /// How often that place was used before.
+    /// Number of earlier uses of that entry.
     pub generation: u32,
 }
 
 impl ObjectId {
-    /// As one word: generation, number (24 bits), owner (8 bits).
+    /// Returns the name as one word: generation, number (24 bits), owner (8 bits).
     pub const fn to_word(self) -> u64 {
         (self.generation as u64) << 32 | ((self.number & 0xff_ffff) as u64) << 8 | self.owner.0 as u64
     }
 
-    /// The name that `word` is, if its owner can be a core.
+    /// Returns the name that `word` encodes, if its owner can be a core.
     pub const fn from_word(word: u64) -> Option<ObjectId> {
         match Core::new(word as u8) {
             Some(owner) => {
@@ -108,11 +108,11 @@ impl ObjectId {
     }
 }
 
-/// What can leave its core. The numbers are those of [`tench_abi::Kind`].
+/// Kind of an object that can be exported. The numbers are those of [`tench_abi::Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// Memory that can be retyped. It is lent, to one core at a time.
+    /// Memory that can be retyped. It is lent to one core at a time.
     Untyped = tench_abi::Kind::Untyped as u8,
     /// Memory that can be mapped. Copies may be on all cores.
     Frame = tench_abi::Kind::Frame as u8,
@@ -121,7 +121,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of this number, if it can leave its core.
+    /// Returns the kind with this number, if it can be exported.
     pub const fn new(number: u8) -> Option<Kind> {
         match number {
             n if n == Kind::Untyped as u8 => Some(Kind::Untyped),
@@ -132,7 +132,7 @@ impl Kind {
     }
 }
 
-/// What an object is: all that its owner's kernel knows it by.
+/// Shape of an object: everything that identifies it to its owner's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     /// Its type.
@@ -141,18 +141,18 @@ pub struct Shape {
     pub base: u64,
     /// Its size in bytes, not 0.
     pub bytes: u64,
-    /// Of an endpoint, the badge of the capability that was sent: each badge is an object of its own, because each can
-    /// be revoked alone. Otherwise 0.
+    /// For an endpoint, the badge of the capability that was sent: each badge is a separate object, because each can be
+    /// revoked alone. Otherwise 0.
     pub badge: u64,
 }
 
 impl Shape {
-    /// Whether it is a piece of memory at all.
+    /// Returns whether this is a valid range of memory.
     pub const fn is_valid(&self) -> bool {
         self.bytes != 0 && self.base.checked_add(self.bytes).is_some()
     }
 
-    /// Whether `other` may have been made of this: this is untyped memory, and all of `other` lies in it.
+    /// Returns whether `other` may have been made from this: this is untyped memory that contains all of `other`.
     pub const fn contains(&self, other: &Shape) -> bool {
         matches!(self.kind, Kind::Untyped)
             && self.base <= other.base
@@ -160,30 +160,30 @@ impl Shape {
     }
 }
 
-/// What a monitor calls a request of a local client. Each is answered once.
+/// A monitor's name of a request of a local client. Each gets one reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
-/// What a core calls a request of its own in messages to others: place in its table and generation of that place.
+/// A core's name of its own request in messages to others: index in its table and generation of that entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// A capability that a client wants to have sent.
+/// A capability that a client wants to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sent {
-    /// To an object of this core.
+    /// A capability to an object of this core.
     Own(Shape),
-    /// To a foreign object.
+    /// A capability to a remote object.
     Foreign(ObjectId),
 }
 
-/// What a request to send says.
+/// A transfer request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Send {
-    /// Which capability.
+    /// The capability.
     pub what: Sent,
-    /// To which core.
+    /// The receiving core.
     pub to: Core,
-    /// With which rights. The kernel has seen that the client's own capability has them. Untyped memory has none.
+    /// Rights of the copy. The kernel has checked that the client's own capability has them. Untyped memory has none.
     pub rights: Rights,
 }

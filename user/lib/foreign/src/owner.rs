@@ -1,4 +1,4 @@
-//! What a core does for the objects that it owns: hands out copies, counts them, takes them back.
+//! The owner's side: granting copies of objects, counting them, and taking them back.
 
 use tench_abi::Rights;
 
@@ -11,7 +11,7 @@ use crate::object::{Core, Cores, Kind, ObjectId, RequestId, Shape, Token};
 use crate::requests::{Purpose, Request};
 
 impl Machine {
-    /// A local client sends an object of this core.
+    /// Handles a local client's request to send an object of this core.
     pub(crate) fn send_own(
         &mut self,
         token: Token,
@@ -28,8 +28,8 @@ impl Machine {
             return Err(Error::BeingRevoked);
         }
         let within = around.map(|copy| copy.object);
-        // Two capabilities to untyped memory of the same extent can differ in what was made of what, so the kernel
-        // tells them apart.
+        // Two capabilities to untyped memory of the same extent can differ in their derivation, so the kernel
+        // distinguishes them.
         let known = if shape.kind == Kind::Untyped { None } else { self.exports.find(&shape) };
         let object = match known {
             Some(object) => object,
@@ -46,13 +46,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether a copy of `object` (or of a new object with this name) can be sent to `to`.
+    /// Fails unless a copy of `object` (or of a new object with this name) can be sent to `to`.
     fn check_grant(&self, object: ObjectId, to: Core) -> Result<(), Error> {
         if let Ok(export) = self.exports.get(object) {
             if export.withdrawing {
                 return Err(Error::BeingRevoked);
             }
-            // It is in the table because it is lent.
+            // The memory is in the table because it is lent.
             if export.shape.kind == Kind::Untyped {
                 return Err(Error::Lent);
             }
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// A holder wants its copy to be sent on.
+    /// Handles a holder's request to send its copy on.
     pub(crate) fn asked(
         &mut self,
         from: Core,
@@ -102,7 +102,7 @@ impl Machine {
         why.map_or(Ok(()), Err)
     }
 
-    /// Why a holder's wish is refused, and what is wrong with it, if something is.
+    /// Fails if a holder's request is to be refused, also with the fault of the request, if it has one.
     fn check_ask(&self, from: Core, object: ObjectId, to: Core, rights: Rights) -> Result<(), (Error, Option<Why>)> {
         if object.owner != self.core {
             return Err((Error::NotOwner, Some(Why::NotOwner)));
@@ -130,7 +130,7 @@ impl Machine {
         self.check_grant(object, to).and_then(|()| self.asks.has_room(from)).map_err(|error| (error, None))
     }
 
-    /// A copy arrived, or was refused there.
+    /// Handles the receiver's confirmation or refusal of a copy.
     pub(crate) fn taken(
         &mut self,
         from: Core,
@@ -147,7 +147,7 @@ impl Machine {
         }
         holder.taken = count;
         if asker != self.core {
-            // What a lost core had asked for is forgotten.
+            // Requests of a lost core are forgotten.
             if !self.losses.has(asker) && !self.asks.remove(asker, from) {
                 return Err(Why::UnknownRequest);
             }
@@ -157,7 +157,7 @@ impl Machine {
         self.finish_send(request, object, from, result, effects)
     }
 
-    /// Answers a client's request to send `object` to `to`.
+    /// Replies to a client's request to send `object` to `to`.
     pub(crate) fn finish_send(
         &mut self,
         request: RequestId,
@@ -173,12 +173,12 @@ impl Machine {
                 Ok(())
             }
             Some(_) => Err(Why::UnknownRequest),
-            // It was answered when a core that it needed was lost.
+            // The request got its reply when a core that it needed was lost.
             None => Ok(()),
         }
     }
 
-    /// That `from` has copies of `object`, as far as the books say.
+    /// Fails unless `from` has copies of `object` according to the table.
     fn check_holder(&self, from: Core, object: ObjectId) -> Result<(), Why> {
         if object.owner != self.core {
             return Err(Why::NotOwner);
@@ -187,7 +187,7 @@ impl Machine {
         self.exports.holder(object, from).map(|_| ()).ok_or(Why::NotHolder)
     }
 
-    /// A holder has nothing left.
+    /// Handles a holder's message that it has nothing left.
     pub(crate) fn released(
         &mut self,
         from: Core,
@@ -200,7 +200,7 @@ impl Machine {
         if count == 0 || count > holder.taken {
             return Err(Why::WrongCount);
         }
-        // A copy that was sent since then is there, or will be. And whoever is being asked to withdraw answers that.
+        // A copy sent since then is there, or will be. A holder that is asked to withdraw replies to that instead.
         let is_all = count == holder.sent;
         if is_all && !self.exports.get(object).is_ok_and(|export| export.withdrawing) {
             self.exports.forget(object, from);
@@ -209,14 +209,14 @@ impl Machine {
         Ok(())
     }
 
-    /// A client revokes an object of this core.
+    /// Handles a client's revocation of an object of this core.
     pub(crate) fn revoke(&mut self, token: Token, object: ObjectId, effects: &mut impl Effects) {
         let refused = if object.owner != self.core {
             Err(Error::NotOwner)
         } else {
             match self.exports.get(object) {
                 Err(Missing::Never) => Err(Error::UnknownObject),
-                // The last copy went before the request came.
+                // The last copy was released before the request came.
                 Err(Missing::Over) => Ok(()),
                 Ok(_) => match self.requests.add(Request { token, purpose: Purpose::Revoke { object } }) {
                     Ok(_) => return self.start_withdrawing(object, effects),
@@ -227,7 +227,7 @@ impl Machine {
         effects.answer(token, refused);
     }
 
-    /// Tells all holders to withdraw, unless they were told.
+    /// Tells all holders to withdraw, unless they were told before.
     pub(crate) fn start_withdrawing(&mut self, object: ObjectId, effects: &mut impl Effects) {
         if let Some(export) = self.exports.get_mut(object)
             && !core::mem::replace(&mut export.withdrawing, true)
@@ -239,7 +239,7 @@ impl Machine {
         self.try_finish(object, effects);
     }
 
-    /// A holder has withdrawn.
+    /// Handles a holder's message that it has withdrawn.
     pub(crate) fn withdrawn(
         &mut self,
         from: Core,
@@ -266,7 +266,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Takes an object out of the books if no core has copies of it any more.
+    /// Removes an object from the table if no core has copies of it any more.
     pub(crate) fn try_finish(&mut self, object: ObjectId, effects: &mut impl Effects) {
         let Ok(&export) = self.exports.get(object) else { return };
         if export.given_up || !self.exports.holders(object).is_empty() {
@@ -289,9 +289,9 @@ impl Machine {
         }
     }
 
-    /// Waits no longer for what a lost core may have spread: the memory around the object is being withdrawn too, and
-    /// whoever reuses that waits for the same. To wait here as well could be for ever: others would wait for this core,
-    /// which waits for them.
+    /// Stops waiting for objects that a lost core may have spread: the memory around the object is being withdrawn too,
+    /// and the core that reuses that memory waits for the same. Waiting here as well could deadlock: others would wait
+    /// for this core, which waits for them.
     fn give_up(&mut self, object: ObjectId, around: ObjectId) {
         if let Some(export) = self.exports.get_mut(object) {
             export.given_up = true;

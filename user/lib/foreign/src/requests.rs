@@ -1,16 +1,16 @@
-//! The requests of this core's clients that are not answered yet.
+//! Pending requests of this core's clients.
 
 use alloc::vec::Vec;
 
 use crate::error::Error;
 use crate::object::{Core, ObjectId, RequestId, Token};
 
-/// What a request waits for.
+/// Event for which a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     /// The object's arrival at `to`.
     Send { object: ObjectId, to: Core },
-    /// The end of the withdrawal of an object of this core's.
+    /// The end of the withdrawal of an object of this core.
     Revoke { object: ObjectId },
 }
 
@@ -48,12 +48,12 @@ impl Requests {
         Ok(RequestId(u64::from(place.generation) << 32 | index))
     }
 
-    /// The request of this name. `Ok(None)`: it was answered already.
+    /// Returns the request with this name; `Ok(None)` if it got its reply already.
     pub fn get(&self, id: RequestId) -> Result<Option<Request>, ()> {
         let place = self.places.get(id.0 as u32 as usize).ok_or(())?;
         let generation = (id.0 >> 32) as u32;
         if generation == place.generation {
-            // A name is given together with a request.
+            // A name is assigned together with a request.
             place.request.map(Some).ok_or(())
         } else if generation < place.generation {
             Ok(None)
@@ -62,7 +62,7 @@ impl Requests {
         }
     }
 
-    /// Takes out one request that `wanted` is true for.
+    /// Removes one request for which `wanted` is true.
     pub fn take(&mut self, wanted: impl Fn(&Purpose) -> bool) -> Option<Token> {
         let place =
             self.places.iter_mut().find(|place| place.request.is_some_and(|request| wanted(&request.purpose)))?;
@@ -70,14 +70,14 @@ impl Requests {
         Some(place.request.take()?.token)
     }
 
-    /// Takes out the request of this name.
+    /// Removes the request with this name.
     pub fn finish(&mut self, id: RequestId) -> Option<Token> {
         let place = self.places.get_mut(id.0 as u32 as usize)?;
         place.generation = place.generation.wrapping_add(1);
         Some(place.request.take()?.token)
     }
 
-    /// What those that are not answered wait for.
+    /// Returns the events for which pending requests wait.
     pub fn purposes(&self) -> impl Iterator<Item = Purpose> {
         self.places.iter().filter_map(|place| place.request.map(|request| request.purpose))
     }

@@ -1,4 +1,4 @@
-//! Every order in which things can happen, for a few cores and short scripts.
+//! Exhaustive exploration of all orders of events, for a few cores and short scripts.
 
 mod world;
 
@@ -14,7 +14,7 @@ use world::{Event, World};
 #[derive(Clone)]
 struct Explored {
     script: Script,
-    /// States in which nothing can happen any more.
+    /// Number of states in which nothing more can happen.
     ends: Arc<AtomicUsize>,
 }
 
@@ -48,7 +48,7 @@ impl Model for Explored {
                 model.ends.fetch_add(1, Ordering::Relaxed);
                 judge_end(&model.script, world).is_none()
             }),
-            // Otherwise a script says less than it seems to.
+            // Otherwise a script tests less than it seems to.
             Property::sometimes("everything is done", |model: &Self, world: &World| {
                 let threads = model.script.threads.iter().zip(&world.threads);
                 threads.into_iter().all(|((_, ops), thread)| ops.len() == thread.done as usize)
@@ -57,13 +57,13 @@ impl Model for Explored {
     }
 }
 
-/// What was found in all states of a world.
+/// Results over all states of a world.
 struct Found {
     states: usize,
     ends: usize,
-    /// What is wrong, and the way there.
+    /// The violated property, and the events that lead there.
     wrong: Option<(&'static str, Vec<Event>)>,
-    /// Whether all threads can come to their ends.
+    /// Whether all threads can finish.
     is_complete: bool,
 }
 
@@ -95,7 +95,7 @@ fn check(name: &str, script: &Script) {
     assert!(is_complete, "{name}: some thread never comes to its end");
 }
 
-/// Memory, and what is made of it: frames, and memory again that goes back and forth.
+/// Memory and objects made from it: frames, and memory that is lent back and forth.
 const MEMORY: [world::script::Object; 6] = [
     untyped(0, 8, None),
     frame(0, 4, Some(0)),
@@ -263,7 +263,7 @@ fn a_core_that_does_nothing_more() {
     check("a core that does nothing more", &script);
 }
 
-/// What core 1 borrowed comes back although core 2 does nothing, as long as core 2 has nothing of it.
+/// Memory borrowed by core 1 comes back although core 2 has stalled, as long as core 2 has nothing of it.
 #[test]
 fn borrowed_memory_and_a_core_that_does_nothing_more() {
     let objects = [untyped(0, 8, None), frame(0, 8, Some(0)), untyped(8, 8, None), frame(8, 8, Some(2))];
@@ -312,8 +312,8 @@ fn memory_and_a_core_that_stops() {
     }
 }
 
-/// What core 1 lent back to core 2 cannot be reused there, although both it and the memory around it go because core 2
-/// stops.
+/// Memory that core 1 lent back to core 2 cannot be reused there, although both it and the memory around it are
+/// withdrawn because core 2 stops.
 #[test]
 fn memory_within_memory_of_a_core_that_stops() {
     let objects = [
@@ -337,8 +337,8 @@ fn memory_within_memory_of_a_core_that_stops() {
     check("memory within memory of a core that stops", &script);
 }
 
-/// A chain 0 → 1 → 2 → 3 → 2: what core 3 made is found although only cores 1 and 2 know that it has something, and 1
-/// stops too.
+/// Chain 0 → 1 → 2 → 3 → 2: an object that core 3 made is found although only cores 1 and 2 know that core 3 has
+/// something, and core 1 stops too.
 #[test]
 fn two_cores_that_stop() {
     let objects = [
@@ -359,7 +359,7 @@ fn two_cores_that_stop() {
     check("two cores that stop", &script);
 }
 
-/// That the checks find a mistake at all.
+/// Asserts that the checks find a mistake.
 fn must_find(mistake: Mistake, mut script: Script, expected: &[&str]) {
     script.mistake = Some(mistake);
     let Found { states, wrong, .. } = explore(&script);

@@ -1,4 +1,4 @@
-//! One core's monitor says anything at any time. The others stay right about all that it never had.
+//! A malicious monitor on one core. The others stay correct about all objects that it never had.
 
 mod world;
 
@@ -11,9 +11,9 @@ use world::random::{CORES, OPS, Random};
 use world::script::{Op, Script};
 use world::{Event, Waits, World, core};
 
-/// The core that says anything.
+/// The core with the malicious monitor.
 const HOSTILE: u8 = CORES - 1;
-/// Memory and a frame that are sent to it, of those that there are at the start; the others never are.
+/// Memory and a frame, among the initial objects, that are sent to it; the others never are.
 const EXPOSED: [Name; 2] = [3, 4];
 
 fn root(script: &Script, name: Name) -> Name {
@@ -24,7 +24,7 @@ fn is_exposed(script: &Script, name: Name) -> bool {
     EXPOSED.contains(&root(script, name))
 }
 
-/// Some name: of an object that left its core, or nearly, or of one of its own.
+/// Returns a random name: of an exported object, or a similar one, or of an object of the malicious core.
 fn some_object(random: &mut Random, world: &World) -> ObjectId {
     let all = world.machines.iter().flat_map(|machine| machine.exports().map(|(object, _)| object));
     let all: Vec<ObjectId> = all.collect();
@@ -58,7 +58,7 @@ fn some_message(random: &mut Random, world: &World) -> Message {
         1 => Message::Answer { object, to: some_core, request, result },
         2 => {
             let kind = [Kind::Untyped, Kind::Frame, Kind::Endpoint][random.below(3)];
-            // Mostly memory that the others have heard nothing of: what is somebody's the kernels refuse.
+            // Mostly memory unknown to the others: kernels refuse memory that is in use.
             let base = if random.below(4) == 0 { small(random) } else { 1 << 20 | (small(random) & 0xff) << 4 };
             let shape = Shape { kind, base, bytes: small(random).saturating_mul(4), badge: 0 };
             Message::Grant { object, shape, rights, count, asker: some_core, request }
@@ -71,7 +71,7 @@ fn some_message(random: &mut Random, world: &World) -> Message {
     }
 }
 
-/// Sends to the hostile core only what may be there.
+/// Restricts a script to sending the malicious core only exposed objects.
 fn spare(script: &mut Script) {
     for place in 0..script.threads.len() {
         let exposed = script.threads[place].1.last().is_some_and(|op| match *op {
@@ -84,7 +84,7 @@ fn spare(script: &mut Script) {
     }
 }
 
-/// What is wrong when nothing happens any more: somebody waits whom the hostile core does not concern.
+/// Returns the error if somebody whom the malicious core does not concern still waits when nothing more can happen.
 fn waits_for_nothing(script: &Script, world: &World) -> Option<String> {
     let mut threads = script.threads.iter().zip(&world.threads).filter(|((at, _), _)| *at != HOSTILE);
     threads.find_map(|((_, ops), thread)| {
@@ -116,7 +116,7 @@ fn walk(seed: u64) -> Result<u64, String> {
         }
         events.clear();
         world.events(&script, &mut events);
-        // What the hostile core said it lent, nobody uses.
+        // Nobody uses memory that the malicious core claims to have lent.
         events.retain(|event| !matches!(event, Event::Run(place) if script.threads[*place as usize].0 == HOSTILE));
         if !events.is_empty() {
             random.choose(&events, None).into_iter().for_each(|event| world.happen(&script, event));

@@ -1,4 +1,4 @@
-//! Messages and their words.
+//! Encoding of messages.
 
 use proptest::prelude::*;
 use tench_abi::Rights;
@@ -46,7 +46,7 @@ proptest! {
         prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
     }
 
-    /// Words have one meaning at most, and a meaning has one form.
+    /// Words have at most one meaning, and a meaning has one form.
     #[test]
     fn what_is_heard_was_said(words: [u64; WORDS], tag in 0_u64..10, small: bool) {
         let mut words = words;
@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// A message with one bit turned over is another message or none.
+    /// A message with one bit flipped is another message or none.
     #[test]
     fn every_bit_counts(message in message(), word in 0..WORDS, bit in 0..64) {
         let mut words = message.encode();

@@ -1,4 +1,4 @@
-//! Each refusal and each fault by its name, at one monitor: core 0 of three.
+//! Each error and each fault by its name, at one monitor: core 0 of three.
 
 use tench_abi::Rights;
 use tench_foreign::{
@@ -17,11 +17,11 @@ fn core(number: u8) -> Core {
 
 /// The monitor's kernel, clients and channels.
 struct Seen {
-    /// What the kernel answers.
+    /// Result that the kernel returns.
     kernel: Result<(), Error>,
-    /// What was sent in the last step.
+    /// Messages sent in the last step.
     sent: Vec<(u8, Message)>,
-    /// What was answered in the last step.
+    /// Replies to clients in the last step.
     answers: Vec<Result<(), Error>>,
     unexported: Vec<ObjectId>,
     deleted: Vec<ObjectId>,
@@ -93,7 +93,7 @@ impl Monitor {
         self.machine.step(input, &mut self.seen).map_err(|Fault { why, .. }| why)
     }
 
-    /// The answer to a client's request, if it came at once.
+    /// Returns the reply to a client's request, if it came at once.
     fn asks(&mut self, input: Input) -> Option<Result<(), Error>> {
         self.step(input).unwrap();
         assert!(self.seen.answers.len() <= 1);
@@ -123,7 +123,7 @@ fn refused(error: Error) -> Option<Result<(), Error>> {
     Some(Err(error))
 }
 
-/// The first object that core 0 sends.
+/// Name of the first object that core 0 sends.
 const FIRST: ObjectId = ObjectId { owner: Core::new(0).unwrap(), number: 0, generation: 0 };
 
 #[test]
@@ -225,7 +225,7 @@ fn what_is_given_back() {
     assert_eq!(monitor.seen.sent, [(1, Message::Withdraw { object: FIRST, count: 1 })], "first what was made of it");
     assert_eq!(monitor.asks(give_back(memory)), refused(Error::BeingRevoked));
     assert_eq!(monitor.sends(Sent::Own(Shape { bytes: 0x2000, ..part }), 1), refused(Error::BeingRevoked));
-    // The kernel finds a root unused whose withdrawal has begun.
+    // The kernel reports a root as unused after its withdrawal has begun.
     assert_eq!(monitor.step(Input::Unused { object: memory }), Ok(()));
     assert_eq!((monitor.seen.sent.len(), monitor.machine.copies().count()), (0, 2));
     assert_eq!(monitor.step(Input::Deleted { object: memory }), Err(Why::OutOfTurn));
@@ -241,7 +241,7 @@ fn what_needs_a_lost_core() {
     assert_eq!(monitor.asks(Input::Lost { core: core(1) }), refused(Error::OwnerLost));
     assert_eq!(monitor.seen.deleted, [frame]);
     assert_eq!(monitor.seen.sent, [], "something of its objects is here");
-    // The kernel may find the root unused while it deletes it.
+    // The kernel may report the root as unused while it deletes it.
     assert_eq!(monitor.step(Input::Unused { object: frame }), Ok(()));
     assert_eq!((monitor.seen.sent.len(), monitor.machine.copies().count()), (0, 1));
     assert_eq!(monitor.sends(Sent::Foreign(frame), 2), refused(Error::BeingRevoked));
@@ -304,7 +304,7 @@ fn messages_that_cannot_be() {
     assert_eq!(monitor.hears(1, taken(FIRST, 1)), Err(Why::WrongCount), "again");
 }
 
-/// One core's requests do not fill the channels of others.
+/// Checks that one core's requests cannot fill the channels of others.
 #[test]
 fn a_holder_that_asks_too_much() {
     let mut monitor = Monitor::new();

@@ -1,7 +1,7 @@
-//! Long random walks: four cores, random clients, a random scheduler that lets a core be slow for a while. Two cores
-//! may stop.
+//! Long random walks: four cores, random clients, a random scheduler that slows down a core for a while. Two cores may
+//! stop.
 //!
-//! A walk follows from its seed alone. One that fails says its seed; put it into [`SEEDS`] to see it again.
+//! A walk is determined by its seed. A failing walk prints its seed; put it into [`SEEDS`] to repeat it.
 
 mod world;
 
@@ -10,10 +10,10 @@ use world::judge::{judge, judge_end};
 use world::random::{CORES, OPS, Random};
 use world::{Event, World};
 
-/// Walks that failed once.
+/// Seeds of walks that failed once.
 const SEEDS: [u64; 0] = [];
 
-/// What happened in a walk.
+/// Statistics of a walk.
 #[derive(Default)]
 struct Walk {
     events: usize,

@@ -1,4 +1,4 @@
-//! What must be so in every state of a world, and what when nothing can happen any more.
+//! The oracle: properties of every state of a world, and of final states.
 
 use tench_foreign::{Copy, Kind, Machine, ObjectId};
 
@@ -6,7 +6,7 @@ use super::kernel::{Node, overlap};
 use super::script::Script;
 use super::{Event, Waits, World};
 
-/// What is wrong with this state.
+/// Returns the property that this state violates, if any.
 pub fn judge(script: &Script, world: &World) -> Option<&'static str> {
     if world.wrong.is_some() {
         return world.wrong;
@@ -14,13 +14,13 @@ pub fn judge(script: &Script, world: &World) -> Option<&'static str> {
     memory(script, world).or_else(|| books(script, world))
 }
 
-/// All capabilities on cores that have not stopped.
+/// Returns all capabilities on cores that have not stopped.
 fn nodes<'a>(script: &Script, world: &'a World) -> impl Iterator<Item = (u8, &'a Node)> + Clone {
     let alive = (0..script.cores).filter(|&at| world.lives(at));
     alive.flat_map(|at| world.kernels[at as usize].nodes.iter().map(move |node| (at, node)))
 }
 
-/// No memory is two things at once, and only one core can make something of it.
+/// Checks that no memory is two things at once, and that only one core can retype it.
 fn memory(script: &Script, world: &World) -> Option<&'static str> {
     let all = nodes(script, world);
     for (place, (at, node)) in all.clone().enumerate() {
@@ -40,7 +40,7 @@ fn memory(script: &Script, world: &World) -> Option<&'static str> {
     None
 }
 
-/// Monitors and kernels agree, and an owner knows of all copies.
+/// Checks that monitors and kernels agree, and that an owner knows of all copies.
 fn books(script: &Script, world: &World) -> Option<&'static str> {
     for at in (0..script.cores).filter(|&at| world.lives(at)) {
         let (machine, kernel) = (&world.machines[at as usize], &world.kernels[at as usize]);
@@ -48,7 +48,7 @@ fn books(script: &Script, world: &World) -> Option<&'static str> {
         if !same(stand_ins, machine.exports().map(|(object, _)| object)) {
             return Some("the stand-ins are not those in the monitor's books");
         }
-        // A mistake deletes later than it says.
+        // With this mistake, deletions take place later than they are reported.
         if script.mistake.is_none()
             && !same(kernel.nodes.iter().filter_map(|node| node.root), honest(script, machine).map(|copy| copy.object))
         {
@@ -69,7 +69,7 @@ fn books(script: &Script, world: &World) -> Option<&'static str> {
     None
 }
 
-/// Copies of what there is.
+/// Returns the copies of objects that exist.
 fn honest<'a>(script: &Script, machine: &'a Machine) -> impl Iterator<Item = &'a Copy> {
     machine.copies().filter(|copy| !script.is_hostile(copy.object.owner))
 }
@@ -81,7 +81,7 @@ fn same(a: impl Iterator<Item = ObjectId>, b: impl Iterator<Item = ObjectId>) ->
     a == b
 }
 
-/// What is wrong with this state if nothing can happen in it any more.
+/// Returns the property that this state violates if nothing more can happen in it.
 pub fn judge_end(script: &Script, world: &World) -> Option<&'static str> {
     let mut events: Vec<Event> = Vec::new();
     world.events(script, &mut events);
@@ -100,7 +100,7 @@ pub fn judge_end(script: &Script, world: &World) -> Option<&'static str> {
     if world.stalled.is_some() { None } else { at_rest(script, world) }
 }
 
-/// All books are equal and nothing is under way.
+/// Checks that all tables are consistent and nothing is under way.
 fn at_rest(script: &Script, world: &World) -> Option<&'static str> {
     for at in (0..script.cores).filter(|&at| world.lives(at)) {
         let machine = &world.machines[at as usize];

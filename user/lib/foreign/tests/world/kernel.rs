@@ -1,12 +1,12 @@
-//! The kernel of one core, as far as the protocol needs it: which objects have capabilities there, and what was made of
-//! what.
+//! Model of one core's kernel, as far as the protocol needs it: the objects with capabilities there, and their
+//! derivation.
 //!
-//! It is honest about what it is told to do, and as unhelpful as a kernel may be: what the protocol does not forbid,
-//! happens.
+//! The model does what it is told, and is otherwise as unhelpful as a kernel may be: everything that the protocol does
+//! not forbid happens.
 
 use tench_foreign::{Error, Kind, ObjectId, Shape};
 
-/// An object of a script, by its place there. Everywhere the same, which no real kernel could know.
+/// An object of a script, by its index there. It is the same on all cores, which no real kernel could know.
 pub type Name = u8;
 
 /// All capabilities to one object on one core.
@@ -14,20 +14,20 @@ pub type Name = u8;
 pub struct Node {
     pub name: Name,
     pub shape: Shape,
-    /// What it was made of on this core.
+    /// The object on this core from which it was made.
     pub parent: Option<Name>,
-    /// Capabilities that clients hold.
+    /// Number of capabilities that clients hold.
     pub copies: u8,
-    /// The stand-in: the monitor's capability to an object that left this core.
+    /// The exported capability: the monitor's capability to an object that was exported.
     pub exported: Option<ObjectId>,
-    /// The root: the monitor's capability to a foreign object.
+    /// The root: the monitor's capability to a remote object.
     pub root: Option<ObjectId>,
-    /// The kernel is deleting it.
+    /// Whether the kernel is deleting it.
     pub deleting: bool,
 }
 
 impl Node {
-    /// Whether somebody on this core may make objects of it.
+    /// Returns whether objects can be made from it on this core.
     pub fn is_retypable(&self) -> bool {
         self.shape.kind == Kind::Untyped && self.copies > 0 && self.exported.is_none()
     }
@@ -35,7 +35,7 @@ impl Node {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Kernel {
-    /// In order of name.
+    /// Nodes in order of their names.
     pub nodes: Vec<Node>,
 }
 
@@ -66,13 +66,13 @@ impl Kernel {
         self.nodes.iter().any(|node| node.parent == Some(name))
     }
 
-    /// A client makes `name` of `of`. Whether that is possible.
+    /// Returns whether a client can make `name` from `of`.
     pub fn can_retype(&self, of: Name, shape: &Shape) -> bool {
         let rivals = |node: &&Node| node.parent == Some(of) && overlap(&node.shape, shape);
         self.get(of).is_some_and(|node| node.is_retypable()) && !self.nodes.iter().any(|node| rivals(&node))
     }
 
-    /// A client deletes one of its capabilities; memory of which something was made stays.
+    /// Deletes one of a client's capabilities; memory from which something was made stays.
     pub fn delete_copy(&mut self, name: Name) {
         if let Some(node) = self.get_mut(name) {
             node.copies -= 1;
@@ -86,13 +86,13 @@ impl Kernel {
         }
     }
 
-    /// The first object that has left this core among `name` and what was made of it.
+    /// Returns the first exported object among `name` and the objects made from it.
     pub fn foreign_copies(&self, name: Name) -> Option<ObjectId> {
         let below = self.below(name);
         self.nodes.iter().filter(|node| below.contains(&node.name)).find_map(|node| node.exported)
     }
 
-    /// `name` and all that was made of it.
+    /// Returns `name` and everything made from it.
     fn below(&self, name: Name) -> Vec<Name> {
         let mut below = vec![name];
         let mut next = 0;
@@ -103,7 +103,7 @@ impl Kernel {
         below
     }
 
-    /// Deletes all that was made of `name`, and its copies but `left`.
+    /// Deletes everything made from `name`, and all but `left` of its copies.
     pub fn revoke(&mut self, name: Name, left: u8) {
         let below = self.below(name);
         self.nodes.retain(|node| node.name == name || !below.contains(&node.name));
@@ -137,7 +137,7 @@ impl Kernel {
         self.nodes.iter().find(|node| node.root == Some(object))
     }
 
-    /// Deletes a root below which there are `copies` capabilities, but nothing that was made of them.
+    /// Deletes a root with at most `at_most` capabilities below it, and nothing made from them.
     pub fn close(&mut self, object: ObjectId, at_most: u8) -> Result<(), Error> {
         let node = self.root(object).ok_or(Error::Kernel)?;
         if node.copies > at_most || node.deleting || self.has_children(node.name) {
@@ -148,7 +148,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Ends the deletion of a foreign object; answers the stand-ins that went with it.
+    /// Completes the deletion of a remote object; returns the exported capabilities that were deleted with it.
     pub fn finish_deleting(&mut self, name: Name) -> Vec<ObjectId> {
         let below = self.below(name);
         let met =

@@ -1,4 +1,4 @@
-//! Some cores with their monitors, kernels, channels and clients: a world in which one thing happens at a time.
+//! A world of some cores with their monitors, kernels, channels and clients, in which one event happens at a time.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod judge;
@@ -20,28 +20,28 @@ pub fn core(number: u8) -> Core {
     Core::new(number).unwrap()
 }
 
-/// A message on its way, with what no monitor could know.
+/// A message on its way, with information that no monitor could have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tagged {
     pub message: Message,
-    /// Of a grant: which object it is, and how often that had been revoked when it was sent.
+    /// For a grant: the object, and how often it had been revoked when the grant was sent.
     pub granted: Option<(Name, u16)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Waits {
     No,
-    /// For the answer to a request.
+    /// Waits for the reply to a transfer request.
     ForSend,
-    /// For the answer to a revocation of this object, from which its own begins anew.
+    /// Waits for the reply to the revocation of this object, after which its own revocation begins anew.
     ForRevoke(Name),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// Operations done.
+    /// Number of operations done.
     pub done: u16,
-    /// Requests made.
+    /// Number of requests made.
     pub asked: u16,
     pub waits: Waits,
 }
@@ -50,41 +50,41 @@ pub struct Thread {
 pub struct World {
     pub machines: Vec<Arc<Machine>>,
     pub kernels: Vec<Arc<Kernel>>,
-    /// From one core to another, at `from * cores + to`.
+    /// Channels from one core to another, at index `from * cores + to`.
     pub channels: Vec<VecDeque<Tagged>>,
     pub threads: Vec<Thread>,
-    /// Objects that were made already.
+    /// Bit set of the objects that were made already.
     pub made: u64,
-    /// How often revocations of each object were answered.
+    /// Number of completed revocations of each object.
     pub revoked: Vec<u16>,
-    /// Cores that have stopped.
+    /// Bit set of the cores that have stopped.
     pub lost: u64,
-    /// Of which of them each core has heard.
+    /// For each core, bit set of the losses of which it has heard.
     pub heard: Vec<u64>,
     pub stalled: Option<u8>,
     pub hostile: Option<u8>,
-    /// What went wrong.
+    /// The first violation found.
     pub wrong: Option<&'static str>,
 }
 
-/// One thing that happens.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A thread makes its next step.
+    /// A thread performs its next operation.
     Run(u8),
-    /// A thread has not what it needs for its next step, and goes on.
+    /// A thread lacks what it needs for its next operation, and skips it.
     Skip(u8),
-    /// A message arrives: the one at this place of the channel from one core to another.
+    /// A message arrives: the one at this index of the channel from one core to another.
     Deliver(u8, u8, u8),
-    /// The kernel of a core has deleted a foreign object.
+    /// The kernel of a core has deleted a remote object.
     Deleted(u8, Name),
-    /// The kernel of a core finds that a foreign object is not used.
+    /// The kernel of a core finds that a remote object is unused.
     Unused(u8, Name),
     /// A core stops.
     Lose(u8),
     /// A core hears that another has stopped.
     Hear(u8, u8),
-    /// A core does nothing more.
+    /// A core stalls: it does nothing more.
     Stall(u8),
 }
 
@@ -111,22 +111,22 @@ impl World {
         }
     }
 
-    /// Whether a core does anything.
+    /// Returns whether a core still acts.
     pub fn runs(&self, at: u8) -> bool {
         self.lives(at) && self.stalled != Some(at) && self.hostile != Some(at)
     }
 
-    /// Whether a core's capabilities count.
+    /// Returns whether a core's capabilities count.
     pub fn lives(&self, at: u8) -> bool {
         self.lost & 1 << at == 0 && self.hostile != Some(at)
     }
 
-    /// How often `name`, or what it was made of, was revoked.
+    /// Returns how often `name`, or an object from which it was made, was revoked.
     fn revocations(&self, script: &Script, name: Name) -> u16 {
         (0..).zip(&self.revoked).filter(|&(other, _)| script.is_below(name, other)).map(|(_, count)| count).sum()
     }
 
-    /// All that can happen next.
+    /// Lists all events that can happen next.
     pub fn events(&self, script: &Script, events: &mut Vec<Event>) {
         if self.wrong.is_some() {
             return;
@@ -171,7 +171,7 @@ impl World {
         node.copies == 0 && node.root.is_some_and(held) && !self.kernels[at as usize].has_children(node.name)
     }
 
-    /// What a thread does next, if it does not wait for an answer.
+    /// Returns a thread's next operation, if it does not wait for a reply.
     fn next_op(&self, script: &Script, place: usize) -> Option<Op> {
         let thread = &self.threads[place];
         script.threads[place].1.get(thread.done as usize).filter(|_| thread.waits == Waits::No).copied()
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// Makes it happen.
+    /// Performs an event.
     pub fn happen(&mut self, script: &Script, event: Event) {
         match event {
             Event::Run(place) => self.run(script, place as usize),
@@ -299,7 +299,7 @@ impl World {
         let early = hands.early;
         self.machines[at as usize] = machine;
         let is_honest = match input {
-            // The owner passes on what the receiver says.
+            // The owner passes on the receiver's result.
             Input::Message { message: Message::Answer { to, .. }, from } => {
                 !script.is_hostile(to) && !script.is_hostile(from)
             }
@@ -330,7 +330,7 @@ impl World {
                     self.wrong = Some("a capability survives its revocation");
                 }
             }
-            // The rest is done when the memory around it has been withdrawn.
+            // The rest happens when the memory around it has been withdrawn.
             Waits::ForRevoke(_) if result == Err(Error::MemoryWithdrawn) => {}
             Waits::No => {}
             Waits::ForSend | Waits::ForRevoke(_) => self.threads[place].done += 1,
@@ -338,14 +338,14 @@ impl World {
     }
 }
 
-/// What a monitor does to its world.
+/// The executor of a monitor's effects on its world.
 struct Hands<'a> {
     world: &'a mut World,
     script: &'a Script,
     at: u8,
-    /// What the grant is that is being taken in.
+    /// The grant that is being received.
     granted: Option<(Name, u16)>,
-    /// What a mistake adds behind this step.
+    /// Inputs that a deliberate mistake adds after this step.
     early: Vec<Input>,
 }
 
@@ -409,8 +409,8 @@ impl Effects for Hands<'_> {
 
     fn import(&mut self, object: ObjectId, shape: &Shape, _: Rights, _: (Core, RequestId)) -> Result<(), Error> {
         if self.script.is_hostile(object.owner) {
-            // A kernel takes in no memory to make things of that others have, here or elsewhere: two roots do not
-            // overlap unless one was lent by this core.
+            // A kernel imports no memory for retyping that others have, here or elsewhere: two roots do not overlap
+            // unless one was lent by this core.
             let is_known = self.script.objects.iter().any(|object| kernel::overlap(&object.shape, shape));
             return if is_known && shape.kind == Kind::Untyped { Err(Error::Kernel) } else { Ok(()) };
         }
@@ -447,7 +447,7 @@ impl Effects for Hands<'_> {
             _ => self.world.wrong = Some("what is not there is to be deleted"),
         }
         if self.script.mistake == Some(Mistake::EarlyDeleted) {
-            // The step in which this happens comes first.
+            // The current step comes first.
             self.early.push(Input::Deleted { object });
         }
     }

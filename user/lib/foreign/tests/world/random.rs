@@ -8,14 +8,14 @@ use super::{Event, Waits, World};
 
 pub const CORES: u8 = 4;
 
-/// Objects that there are or can be made.
+/// Maximum number of objects.
 const OBJECTS: usize = 64;
-/// Those that there are at the start.
+/// Number of initial objects.
 const ROOTS: u8 = 6;
-/// What the twelve threads of a walk do together, at most.
+/// Maximum number of operations that the twelve threads of a walk perform together.
 pub const OPS: usize = 400;
 
-/// Numbers that look random (SplitMix64).
+/// Pseudo-random numbers (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -27,13 +27,13 @@ impl Random {
         ((z ^ z >> 31) % limit as u64) as usize
     }
 
-    /// Memory, frames and endpoints, and what can be made of the memory: the same, half of it, or all of it in other
-    /// forms.
+    /// Returns memory, frames and endpoints, and objects that can be made from the memory: of the same extent, half of
+    /// it, or all of it in other forms.
     fn objects(&mut self) -> Vec<Object> {
         let mut objects: Vec<Object> = (0..4).map(|place| untyped(place * 16, 16, None)).collect();
         objects.extend([frame(64, 8, None), endpoint(72)]);
         while objects.len() < OBJECTS {
-            // The smaller number of two: what is made early is used more often.
+            // The smaller of two numbers, so that objects made early are used more often.
             let of = self.below(objects.len()).min(self.below(objects.len()));
             let around = objects[of].shape;
             if around.kind == Kind::Untyped {
@@ -46,12 +46,12 @@ impl Random {
         objects
     }
 
-    /// Something for a core that has the objects `names`.
+    /// Returns an operation for a core that has the objects `names`.
     fn op(&mut self, objects: &[Object], names: &[Name]) -> Op {
         let name = if names.is_empty() || self.below(3) == 0 {
             self.below(OBJECTS) as u8
         } else {
-            // What is on this core, or can be made there.
+            // An object that is on this core, or can be made there.
             let near = names[self.below(names.len())];
             let mut made = (0..OBJECTS as u8).filter(|&name| objects[name as usize].of == Some(near));
             made.nth(self.below(4)).filter(|_| self.below(2) == 0).unwrap_or(near)
@@ -95,7 +95,7 @@ impl Random {
         }
     }
 
-    /// Gives a thread something to do, if it has nothing and a few tries find what it can do.
+    /// Gives an idle thread an operation, if a few tries find a possible one.
     pub fn extend(&mut self, script: &mut Script, world: &World) {
         let place = self.below(script.threads.len());
         let (at, ops) = &mut script.threads[place];
@@ -114,7 +114,7 @@ impl Random {
         }
     }
 
-    /// Which of these happens, if anything: seldom something on the slow core, more seldom a loss.
+    /// Chooses one of these events, if any: seldom one on the slow core, more seldom a loss.
     pub fn choose(&mut self, events: &[Event], slow: Option<u8>) -> Option<Event> {
         let may_lose = self.below(300) == 0;
         let mut last = None;

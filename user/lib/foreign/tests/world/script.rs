@@ -1,21 +1,22 @@
-//! What clients do in a world: which objects there are, who has them at the start, and what each thread asks for.
+//! Scripts of clients: the objects, their initial holders, and each thread's operations.
 
 use tench_foreign::{Kind, Limits, Shape};
 
 use super::kernel::Name;
 
-/// What a thread does next. It waits until its core has the capability that it needs, for ever if none comes.
+/// An operation of a thread. It waits until its core has the capability that it needs, for ever if none comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Send it to a core.
+    /// Send the object to a core.
     Send(Name, u8),
-    /// Delete everything else, as the library does: the local kernel, and the monitor if that meets a stand-in.
+    /// Revoke the object as the library does: through the local kernel, and through the monitor if that meets an
+    /// exported capability.
     Revoke(Name),
     /// Delete one capability.
     Delete(Name),
-    /// Make one more capability.
+    /// Copy a capability.
     Copy(Name),
-    /// Make the second of the first.
+    /// Make the second object from the first.
     Retype(Name, Name),
     /// Give borrowed memory back.
     GiveBack(Name),
@@ -24,19 +25,19 @@ pub enum Op {
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
     pub shape: Shape,
-    /// The memory that it is made of.
+    /// The memory from which it is made.
     pub of: Option<Name>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// The owner takes it for granted that a core withdraws, and does not wait.
+    /// The owner assumes that a core withdraws, and does not wait.
     NotWaiting,
     /// A channel delivers in any order.
     AnyOrder,
-    /// The kernel says that it has deleted what it only begins to delete.
+    /// The kernel reports a deletion as done when it only begins.
     EarlyDeleted,
-    /// Nobody waits for what a lost core may have spread.
+    /// No core waits for what a lost core may have spread.
     Unsettled,
 }
 
@@ -44,18 +45,18 @@ pub enum Mistake {
 pub struct Script {
     pub cores: u8,
     pub objects: Vec<Object>,
-    /// (core, object): the capabilities that there are at the start.
+    /// The initial capabilities, as (core, object).
     pub start: Vec<(u8, Name)>,
     pub threads: Vec<(u8, Vec<Op>)>,
     pub limits: Limits,
-    /// Whether a thread that has not what it needs may go on without.
+    /// Whether a thread that lacks what it needs may go on without.
     pub impatient: bool,
-    /// Cores that stop at some time, and the others hear of it.
+    /// Cores that stop at some time; the others hear of it.
     pub loses: Vec<u8>,
-    /// A core that does nothing more from some time on, and nobody hears of it. The threads that need it not.
+    /// A core that stalls at some time, without the others hearing of it, and the threads that do not need it.
     pub stalls: Option<(u8, Vec<usize>)>,
     pub mistake: Option<Mistake>,
-    /// A core whose monitor says anything. It has no kernel and no clients that count.
+    /// The core of a malicious monitor. It has no kernel and no clients that count.
     pub hostile: Option<u8>,
 }
 
@@ -63,17 +64,17 @@ const fn shape(kind: Kind, base: u64, bytes: u64) -> Shape {
     Shape { kind, base, bytes, badge: 0 }
 }
 
-/// Memory that can be retyped.
+/// Returns memory that can be retyped.
 pub const fn untyped(base: u64, bytes: u64, of: Option<Name>) -> Object {
     Object { shape: shape(Kind::Untyped, base, bytes), of }
 }
 
-/// Memory that can be mapped.
+/// Returns memory that can be mapped.
 pub const fn frame(base: u64, bytes: u64, of: Option<Name>) -> Object {
     Object { shape: shape(Kind::Frame, base, bytes), of }
 }
 
-/// An endpoint.
+/// Returns an endpoint.
 pub const fn endpoint(base: u64) -> Object {
     Object { shape: shape(Kind::Endpoint, base, 1), of: None }
 }
@@ -98,7 +99,7 @@ impl Script {
         self.hostile.is_some_and(|hostile| hostile as usize == at.index())
     }
 
-    /// Whether `ancestor` is `name` or `name` was made of it.
+    /// Returns whether `ancestor` is `name` or `name` was made from it.
     pub fn is_below(&self, name: Name, ancestor: Name) -> bool {
         let mut next = Some(name);
         while let Some(at) = next {
