@@ -1,10 +1,10 @@
-//! The boot archive: an ordinary tar file, read where it lies.
+//! The boot archive: an ordinary tar file, read in place.
 //!
-//! Only what the host tool and GNU tar write for plain files is understood: POSIX `ustar` headers with a prefix field,
-//! and GNU's `L` records for longer names. Everything else (directories, links) is passed over. A damaged header ends
-//! the archive; nothing behind it can be trusted.
+//! Only the formats that the host tool and GNU tar write for plain files are supported: POSIX `ustar` headers with a
+//! prefix field, and GNU's `L` records for longer names. Other entries (directories, links) are skipped. A damaged
+//! header ends the archive, because the data after it cannot be trusted.
 
-/// Bytes of a block: headers and file contents begin at multiples of it.
+/// Size of a block in bytes: headers and file contents begin at multiples of it.
 const BLOCK: usize = 512;
 
 /// The archive's bytes.
@@ -38,12 +38,12 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The parts that make up the path when they are written one after the other.
+    /// Returns the parts that, concatenated, make up the path.
     pub fn parts(&self) -> [&'a str; 3] {
         [self.prefix, if self.prefix.is_empty() { "" } else { "/" }, self.rest]
     }
 
-    /// Whether this is the path `text`, which may begin with `/`.
+    /// Returns whether this is the path `text`, which may begin with `/`.
     pub fn is(&self, text: &str) -> bool {
         let mut text = without_root(text);
         for part in self.parts() {
@@ -55,13 +55,13 @@ impl<'a> Path<'a> {
         text.is_empty()
     }
 
-    /// Whether this is the file `name` in `directory`, which ends with `/`.
+    /// Returns whether this is the file `name` in `directory`, which ends with `/`.
     fn is_in(&self, directory: &str, name: &str) -> bool {
         let bytes = self.parts().into_iter().flat_map(str::bytes);
         bytes.eq(directory.bytes().chain(name.bytes()))
     }
 
-    /// What follows the last `/`.
+    /// Returns the part after the last `/`.
     pub fn base_name(&self) -> &'a str {
         self.rest.rsplit('/').next().unwrap_or(self.rest)
     }
@@ -73,29 +73,29 @@ impl core::fmt::Display for Path<'_> {
     }
 }
 
-/// `path` without what makes it absolute.
+/// Returns `path` without a leading `/` or `./`.
 fn without_root(path: &str) -> &str {
     let path = path.strip_prefix("./").unwrap_or(path);
     path.trim_start_matches('/')
 }
 
 impl<'a> Archive<'a> {
-    /// The archive in `bytes`.
+    /// Returns the archive in `bytes`.
     pub const fn new(bytes: &'a [u8]) -> Archive<'a> {
         Archive { bytes }
     }
 
-    /// Its plain files, in the order in which they lie in it.
+    /// Returns an iterator over its plain files, in their order in the archive.
     pub fn files(&self) -> Files<'a> {
         Files { rest: self.bytes, long_name: None }
     }
 
-    /// The file at `path`.
+    /// Returns the file at `path`.
     pub fn find(&self, path: &str) -> Option<File<'a>> {
         self.files().find(|file| file.path.is(path))
     }
 
-    /// The program that somebody calls `name`: the file at that path, or the one of that name in `bin/`.
+    /// Returns the program `name`: the file at that path, or the one of that name in `bin/`.
     pub fn find_program(&self, name: &str) -> Option<File<'a>> {
         if name.contains('/') {
             return self.find(name);
@@ -136,7 +136,7 @@ impl<'a> Iterator for Files<'a> {
     }
 }
 
-/// What a header block says.
+/// A decoded header block.
 struct Header<'a> {
     name: &'a str,
     prefix: &'a str,
@@ -145,14 +145,14 @@ struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// Reads a header block; `None` if it is a zero block or damaged.
+    /// Decodes a header block; returns `None` if it is a zero block or damaged.
     fn parse(block: &'a [u8]) -> Option<Header<'a>> {
         let stored = octal(block.get(148..156)?)?;
         let sum: u64 = block.iter().enumerate().map(|(n, &byte)| sum_of_byte(n, byte)).sum();
         if stored != sum {
             return None;
         }
-        // GNU tar's own format ("ustar  ") keeps other things where POSIX ("ustar\0") has the prefix.
+        // GNU tar's own format ("ustar  ") uses the field of POSIX's ("ustar\0") prefix for other data.
         let prefix = if block.get(257..263)? == b"ustar\0" { text_until_zero(block.get(345..500)?)? } else { "" };
         Some(Header {
             name: text_until_zero(block.get(..100)?)?,
@@ -163,12 +163,12 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What the byte at `position` counts in a header's checksum: the checksum's own bytes count as spaces.
+/// Returns the contribution of the byte at `position` to a header's checksum, whose own bytes count as spaces.
 fn sum_of_byte(position: usize, byte: u8) -> u64 {
     if (148..156).contains(&position) { u64::from(b' ') } else { u64::from(byte) }
 }
 
-/// A number in octal digits, ended by a space, a zero byte or the end of the field.
+/// Decodes an octal number, ended by a space, a zero byte or the end of the field.
 fn octal(field: &[u8]) -> Option<u64> {
     let digits = field.iter().skip_while(|&&byte| byte == b' ');
     let mut number = 0u64;
@@ -184,7 +184,7 @@ fn octal(field: &[u8]) -> Option<u64> {
     any.then_some(number)
 }
 
-/// The text before the first zero byte, or all of it.
+/// Returns the text before the first zero byte, or all of it.
 fn text_until_zero(field: &[u8]) -> Option<&str> {
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
     core::str::from_utf8(&field[..end]).ok()

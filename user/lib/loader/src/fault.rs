@@ -1,6 +1,6 @@
-//! What a fault was, in words.
+//! Textual descriptions of faults.
 //!
-//! The kernel says which address and which instruction; what lies there is known here.
+//! The kernel reports the address and the instruction; this module knows the layout of the process.
 
 use core::fmt;
 
@@ -22,7 +22,7 @@ const PAGE: u64 = PAGE_SIZE as u64;
 pub struct Part {
     /// First address.
     pub address: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Rights.
     pub flags: MapFlags,
@@ -34,52 +34,52 @@ impl Part {
     }
 }
 
-/// What the loader put into an address space.
+/// The parts that the loader put into an address space.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// The program's segments.
     pub segments: ArrayVec<Part, MAX_SEGMENTS>,
-    /// Lowest address of the stack on which the process began.
+    /// Lowest address of the initial stack.
     pub stack_bottom: u64,
-    /// One past its highest address.
+    /// One past the highest address of the initial stack.
     pub stack_top: u64,
-    /// Where the information block lies.
+    /// Address of the information block.
     pub information: u64,
-    /// Where the message areas lie.
+    /// Address of the IPC buffers.
     pub messages: u64,
-    /// First address where libraries allocate.
+    /// First address at which libraries allocate.
     pub dynamic: u64,
-    /// By how much the program was moved.
+    /// Distance in bytes by which the program was moved.
     pub bias: u64,
-    /// Whether the program handles its page faults, as one does that makes its stack itself.
+    /// Whether the program handles its page faults, as every program does that makes its stack itself.
     pub handles_faults: bool,
 }
 
-/// What lies at an address.
+/// Region in which an address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
     /// The first page, which is never mapped.
     FirstPage,
     /// A segment of the program.
     Segment(Part),
-    /// The stack on which the process began.
+    /// The initial stack.
     Stack,
-    /// The page below it.
+    /// The page below the initial stack.
     StackGuard,
     /// The process information block.
     Information,
-    /// Message areas.
+    /// IPC buffers.
     MessageAreas,
-    /// Where libraries allocate: heap, further stacks, mapped frames.
+    /// The range in which libraries allocate: heap, further stacks, mapped frames.
     Dynamic,
-    /// The kernel's half.
+    /// The kernel's half of the address space.
     Kernel,
-    /// Nothing.
+    /// None of the others.
     Nothing,
 }
 
 impl Layout {
-    /// What a process has that was loaded so.
+    /// Returns the layout of a process loaded from `program` with this description.
     pub fn new(program: &Program, description: &Description) -> Layout {
         let addresses = &description.addresses;
         let parts = program.segments.iter();
@@ -96,7 +96,8 @@ impl Layout {
         }
     }
 
-    /// What the program's file calls an address, if it is one of the program.
+    /// Returns the address in the program's file that corresponds to an address of the program; other addresses
+    /// unchanged.
     pub fn linked(&self, address: u64) -> u64 {
         match self.segments.iter().any(|part| part.contains(address)) {
             true => address - self.bias,
@@ -104,13 +105,13 @@ impl Layout {
         }
     }
 
-    /// What lies at `address`.
+    /// Returns the region in which `address` lies.
     pub fn region(&self, address: u64) -> Region {
         if let Some(part) = self.segments.iter().find(|part| part.contains(address)) {
             return Region::Segment(*part);
         }
         let information = Part { address: self.information, size: INFO_PAGES as u64 * PAGE, flags: MapFlags::READ };
-        // A page of message areas holds those of four threads; the loader maps the first page.
+        // A page has room for four threads' IPC buffers; the loader maps the first page.
         let areas = Part { address: self.messages, size: 4 * AREA_SIZE as u64, flags: MapFlags::all() };
         match address {
             0..PAGE => Region::FirstPage,
@@ -161,32 +162,32 @@ mod exception {
     pub const BRK: u64 = 0x3c;
 }
 
-/// Fault status of a data abort that is an alignment fault.
+/// Fault status of a data abort caused by misalignment.
 const ALIGNMENT_FAULT: u64 = 0x21;
 
 /// A fault of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault<'a> {
-    /// What the kernel says.
+    /// The kernel's report.
     pub report: Report,
-    /// What lies where in the process.
+    /// Layout of the process.
     pub layout: &'a Layout,
-    /// What the process itself says, if it looked at its fault first. Of what the loader made it knows less than
+    /// The process's own report, if it saw its fault first. About the parts that the loader made it knows less than
     /// `layout`.
     pub own: Option<OwnReport>,
 }
 
-/// What a process says about its own page fault.
+/// A process's report of its own page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnReport {
-    /// What it was.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// The region that it made there: what for, first address, bytes.
+    /// The region that the process made there: purpose, first address, size in bytes.
     pub region: Option<(RegionKind, u64, u64)>,
 }
 
 impl Fault<'_> {
-    /// What it was.
+    /// Returns the kind of the fault.
     pub fn kind(&self) -> FaultKind {
         match Class::from_code(self.report.class) {
             Some(Class::PageFault) => self.page_fault(),
@@ -210,11 +211,11 @@ impl Fault<'_> {
             Region::FirstPage => FaultKind::NullDereference,
             Region::Kernel => FaultKind::KernelAddress,
             Region::StackGuard => FaultKind::GuardPage,
-            // It would have been the process's own to handle, and memory may come on demand there. So the thread was in
-            // an upcall.
+            // The process would have handled this fault itself, since memory may come on demand there. So the thread
+            // was in an upcall.
             Region::Dynamic | Region::Nothing if self.layout.handles_faults => FaultKind::InHandler,
             _ if self.report.is_permission() => FaultKind::RightsViolation,
-            // The loader maps these whole, so a missing entry there is one that the program removed.
+            // The loader maps these whole, so the program removed the missing mapping.
             _ => FaultKind::NeverAllocated,
         }
     }
@@ -240,7 +241,7 @@ impl Fault<'_> {
         is_data && self.report.syndrome & 0x3f == ALIGNMENT_FAULT
     }
 
-    /// Whether an address belongs to the fault.
+    /// Returns whether an address belongs to the fault.
     fn has_address(&self) -> bool {
         let is_data = matches!(self.exception_class(), exception::DATA_ABORT | exception::DATA_ABORT_SAME);
         self.report.class == Class::PageFault as u64 || is_data
@@ -248,7 +249,7 @@ impl Fault<'_> {
 }
 
 impl fmt::Display for Fault<'_> {
-    /// `null dereference: write to 0x0 at instruction 0x201004 (region first page)`.
+    /// Writes a line like `null dereference: write to 0x0 at instruction 0x201004 (region first page)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let report = &self.report;
         let kind = self.kind();

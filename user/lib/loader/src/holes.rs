@@ -1,13 +1,13 @@
-//! Which parts of blocks of memory are still unused: powers of two, each aligned to its size.
+//! Unused parts of blocks of memory: powers of two, each aligned to its size.
 //!
-//! What is taken comes out of the smallest part in which it fits, which is halved until it does. So nothing is lost to
-//! alignment, in whatever order objects of different sizes are made, and nothing is ever given back: a process's memory
-//! goes all at once.
+//! A part is taken from the smallest hole in which it fits, which is halved until it does. So nothing is lost to
+//! alignment, in whatever order objects of different sizes are made. Nothing is ever given back, because a process's
+//! memory is freed all at once.
 
 use arrayvec::ArrayVec;
 
-/// Parts that are remembered: for each block one of each size below its own, and the process has few blocks. More are
-/// forgotten, and with them memory that the process has and does not use.
+/// Maximum number of holes: for each block one of each size below its own, and a process has few blocks. Further holes
+/// are forgotten, and with them memory that the process has and does not use.
 const MAX_HOLES: usize = 64;
 
 /// An unused part.
@@ -18,10 +18,10 @@ struct Hole<B> {
     size_bits: u32,
 }
 
-/// The unused parts of some blocks, each known by a `B`.
+/// The unused parts of some blocks, each identified by a `B`.
 #[derive(Clone, Debug)]
 pub struct Holes<B> {
-    /// By falling size, so that the smallest that fits is near the end.
+    /// Holes by descending size, so that the smallest that fits is near the end.
     holes: ArrayVec<Hole<B>, MAX_HOLES>,
 }
 
@@ -32,18 +32,18 @@ impl<B> Default for Holes<B> {
 }
 
 impl<B: Copy> Holes<B> {
-    /// Adds a block of 2^`size_bits` bytes, none of which is used.
+    /// Adds an unused block of 2^`size_bits` bytes.
     pub fn add(&mut self, block: B, size_bits: u32) {
         self.insert(Hole { block, offset: 0, size_bits });
     }
 
-    /// Takes 2^`size_bits` bytes: of which block, and where in it. `None` if no part is large enough.
+    /// Takes 2^`size_bits` bytes; returns their block and the offset in it, or `None` if no hole is large enough.
     pub fn take(&mut self, size_bits: u32) -> Option<(B, u64)> {
         let place = self.holes.iter().rposition(|hole| hole.size_bits >= size_bits)?;
         let Hole { block, offset, size_bits: mut rest } = self.holes.remove(place);
         while rest > size_bits {
             rest -= 1;
-            // The upper half is left.
+            // The upper half remains.
             self.insert(Hole { block, offset: offset + (1 << rest), size_bits: rest });
         }
         Some((block, offset))
@@ -52,14 +52,14 @@ impl<B: Copy> Holes<B> {
     fn insert(&mut self, hole: Hole<B>) {
         let place = self.holes.partition_point(|other| other.size_bits >= hole.size_bits);
         if self.holes.is_full() {
-            // The smallest is the least loss.
+            // Dropping the smallest loses least.
             self.holes.pop();
         }
         let place = place.min(self.holes.len());
         self.holes.insert(place, hole);
     }
 
-    /// Panics if an invariant does not hold: parts are aligned, do not overlap, and lie by falling size.
+    /// Panics if an invariant does not hold: holes are aligned, do not overlap, and are in descending order of size.
     pub fn check_invariants(&self)
     where
         B: PartialEq,

@@ -1,4 +1,4 @@
-//! The process information block: what a program finds at its start.
+//! The process information block, which a program finds at its start.
 
 use core::mem::offset_of;
 
@@ -9,49 +9,49 @@ use tench_procs_client::protocol::Defect;
 use crate::addresses::Addresses;
 use crate::program::Program;
 
-/// Bytes of the block.
+/// Size of the block in bytes.
 pub const BLOCK_SIZE: usize = INFO_PAGES * PAGE_SIZE;
-/// Bytes that a program's name, its arguments and its environment can have together.
+/// Maximum size in bytes of a program's name, arguments and environment together.
 pub const TEXT_SIZE: usize = BLOCK_SIZE - size_of::<Info>();
 
-/// What the block says besides what the program's file says.
+/// Contents of the block that do not come from the program's file.
 #[derive(Clone, Copy, Debug)]
 pub struct Description<'a> {
     /// Process identifier.
     pub pid: u64,
     /// Argument 0.
     pub name: &'a str,
-    /// The other arguments, each ended by a zero byte.
+    /// The other arguments, each terminated by a zero byte.
     pub arguments: &'a [u8],
-    /// The environment, each entry ended by a zero byte.
+    /// The environment, each entry terminated by a zero byte.
     pub environment: &'a [u8],
-    /// Capabilities in the slots from `EXTRA` on.
+    /// Number of capabilities in the slots from `EXTRA` on.
     pub extra_count: u64,
     /// Ticks of the system counter per second.
     pub counter_frequency: u64,
-    /// Where things lie.
+    /// Addresses of the parts of the address space.
     pub addresses: Addresses,
 }
 
-/// The stack on which a process begins, all of which is mapped; the page below it never is.
+/// The initial stack of a process, all of which is mapped; the page below it never is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack {
     /// Lowest address.
     pub bottom: u64,
     /// One past the highest address.
     pub top: u64,
-    /// Bytes of the stack that the program makes then for itself; 0: it makes none.
+    /// Size in bytes of the stack that the program then makes itself; 0 if it makes none.
     pub own: u64,
 }
 
 impl Stack {
-    /// Its size in bytes.
+    /// Returns the stack's size in bytes.
     pub const fn size(&self) -> u64 {
         self.top - self.bottom
     }
 }
 
-/// Writes the block into `block`, which must be zero. Answers how many of its bytes are in use.
+/// Writes the block into `block`, which must be zero. Returns the number of bytes in use.
 pub fn write(block: &mut [u8; BLOCK_SIZE], program: &Program, given: &Description) -> Result<usize, Defect> {
     let arguments_offset = size_of::<Info>();
     let mut text = Text { block, end: arguments_offset };
@@ -94,13 +94,13 @@ pub fn write(block: &mut [u8; BLOCK_SIZE], program: &Program, given: &Descriptio
     Ok(end)
 }
 
-/// Number of strings in `text`; the last one may lack its zero byte.
+/// Returns the number of strings in `text`; the last one may lack its zero byte.
 fn strings(text: &[u8]) -> u64 {
     let ended = text.iter().filter(|&&byte| byte == 0).count() as u64;
     ended + u64::from(text.last().is_some_and(|&last| last != 0))
 }
 
-/// Strings that grow at the end of the block.
+/// The strings at the end of the block, while they are being added.
 struct Text<'a> {
     block: &'a mut [u8; BLOCK_SIZE],
     end: usize,
@@ -114,7 +114,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Adds the zero byte that the last string of `text` lacks.
+    /// Adds the terminating zero byte if the last string of `text` lacks it.
     fn end_string(&mut self, text: &[u8]) -> Result<(), Defect> {
         if text.last().is_some_and(|&last| last != 0) { self.append(&[0]) } else { Ok(()) }
     }

@@ -8,10 +8,10 @@
 //! information  what a program is told when it starts
 //! place        arithmetic of pages, frames and tables
 //! space        the address space of a new process, built through the trait `Builder`
-//! machine      the same with system calls, and the process's other kernel objects
+//! machine      the `Builder` that makes system calls, and the process's other kernel objects
 //! objects      a process's memory, and the slots for its objects
 //! holes        which of that memory is unused
-//! fault        what a fault of a process was, in words
+//! fault        textual descriptions of faults of processes
 //! ```
 //! `init` loads the memory server and the process server with it, the process server everything else. Nothing here
 //! needs a heap, because `init` has none.

@@ -1,4 +1,4 @@
-//! The loader's decisions carried out: objects, mappings and threads of the kernel.
+//! Executor of the loader's decisions: objects, mappings and threads of the kernel.
 
 use arrayvec::ArrayVec;
 use tench_abi::fault::{Class, Registers};
@@ -15,19 +15,19 @@ use crate::information::Description;
 use crate::program::Program;
 use crate::space::{self, Builder, LoadError, Origin, Space};
 
-/// Log2 of the second-level nodes that a process's capability space can have.
+/// Log2 of the number of second-level nodes that a process's CSpace can have.
 const ROOT_BITS: u64 = 6;
-/// Where the loader takes slots and memory from.
+/// Source of slots and memory for the loader.
 pub trait Resources {
-    /// An empty slot of the own space. It stays the new process's until that ends.
+    /// Takes an empty slot of the own CSpace, which stays the new process's until that ends.
     fn slot(&mut self) -> Result<CapAddress, LoadError>;
 
-    /// An empty slot of the own space for what the loader names again when the process runs.
+    /// Takes an empty slot of the own CSpace for a capability that the loader uses again when the process runs.
     fn lasting_slot(&mut self) -> Result<CapAddress, LoadError> {
         self.slot()
     }
 
-    /// Makes an object in an empty slot of the own space, of memory that is zero.
+    /// Makes an object of zeroed memory in an empty slot of the own CSpace.
     fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError>;
 }
 
@@ -40,8 +40,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Makes the tables for it; once for each loader. It takes the 2 MiB at `start`, a multiple of that, where nothing
-    /// else is ([`addresses::window`](crate::addresses::window) chooses some).
+    /// Makes the tables for the window, once for each loader. It takes the 2 MiB at `start`, a multiple of that, which
+    /// must be unused ([`addresses::window`](crate::addresses::window) chooses such an address).
     pub fn new(resources: &mut impl Resources, start: u64) -> Result<Window, LoadError> {
         let mut builder = Machine::without_window(resources);
         let table = Space::over(slot::VSPACE).table(&mut builder, start, 3)?;
@@ -64,8 +64,8 @@ impl Window {
             let flags = MapFlags::READ | MapFlags::WRITE;
             let mapping: Cap<Mapping> = frame.map(self.table, 0, pages as u64, page, flags, self.slot)?;
             let target = core::ptr::with_exposed_provenance_mut::<u8>(self.start as usize + lead);
-            // SAFETY: `lead + part.len()` bytes from the window's beginning are mapped writable just above, nothing
-            // else in this program uses the window, and `part` lies elsewhere.
+            // SAFETY: `lead + part.len()` bytes from the window's start are mapped writable just above, nothing else in
+            // this program uses the window, and `part` lies elsewhere.
             unsafe { core::ptr::copy_nonoverlapping(part.as_ptr(), target, part.len()) };
             mapping.delete()?;
             at += part.len() as u64;
@@ -75,49 +75,50 @@ impl Window {
     }
 }
 
-/// Frames that a [`Shown`] can consist of.
+/// Maximum number of frames of a [`Shown`].
 const MAX_FRAMES: usize = 32;
 
-/// Memory that lies side by side in the loader's address space, never changes, and may be shown to every process: the
-/// boot archive. What of a program's file is only read and executed, and fills whole pages, processes see there instead
+/// Memory that is contiguous in the loader's address space, never changes, and may be mapped into every process: the
+/// boot archive. Parts of a program's file that are only read and executed, and fill whole pages, are mapped into
+/// processes from there instead of being copied.
 /// of having copies of it.
 #[derive(Clone, Debug)]
 pub struct Shown {
     start: u64,
     end: u64,
-    /// Each with its first address.
+    /// Frames with their first addresses.
     frames: ArrayVec<(Cap<Frame>, u64), MAX_FRAMES>,
 }
 
 impl Shown {
-    /// Nothing yet; the first frame will be mapped at `start`.
+    /// Returns an empty range; the first frame will be mapped at `start`.
     pub const fn new(start: u64) -> Shown {
         Shown { start, end: start, frames: ArrayVec::new_const() }
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub const fn start(&self) -> u64 {
         self.start
     }
 
-    /// One past the last address.
+    /// Returns one past the last address.
     pub const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes of it.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Adds a frame of 2^`size_bits` bytes, which is mapped at the end.
+    /// Adds a frame of 2^`size_bits` bytes, mapped at the end.
     pub fn add(&mut self, frame: Cap<Frame>, size_bits: u32) -> Result<(), LoadError> {
         self.frames.try_push((frame, self.end)).map_err(|_| LoadError::OutOfMemory)?;
         self.end += 1 << size_bits;
         Ok(())
     }
 
-    /// Where pages lie that begin at this address, at most so many bytes of them.
+    /// Returns the origin of the pages that begin at `address`, of at most `bytes` bytes.
     fn origin(&self, address: u64, bytes: u64) -> Option<Origin> {
         let place = self.frames.partition_point(|(_, first)| *first <= address).checked_sub(1)?;
         let (frame, first) = *self.frames.get(place)?;
@@ -136,24 +137,24 @@ pub struct Machine<'a, R> {
 }
 
 impl<'a, R> Machine<'a, R> {
-    /// Builds with these resources.
+    /// Returns a builder with these resources.
     pub const fn new(resources: &'a mut R, window: Window) -> Machine<'a, R> {
         Machine { resources, window: Some(window), shown: None }
     }
 
-    /// The same; and what lies in `shown` is not copied where it need not be.
+    /// Returns a builder with these resources that maps contents from `shown` where it need not copy them.
     pub const fn showing(resources: &'a mut R, window: Window, shown: &'a Shown) -> Machine<'a, R> {
         Machine { resources, window: Some(window), shown: Some(shown) }
     }
 
-    /// Builds with these resources, but cannot fill frames.
+    /// Returns a builder with these resources that cannot fill frames.
     pub const fn without_window(resources: &'a mut R) -> Machine<'a, R> {
         Machine { resources, window: None, shown: None }
     }
 }
 
 impl<R: Resources> Machine<'_, R> {
-    /// Makes an object that the loader names again when the process runs.
+    /// Makes an object that the loader uses again when the process runs.
     fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError> {
         let slot = self.resources.lasting_slot()?;
         self.resources.make(kind, size, slot)?;
@@ -196,14 +197,15 @@ impl<R: Resources> Builder for Machine<'_, R> {
     }
 }
 
-/// A process's kernel objects; the capabilities lie in the loader's space.
+/// A process's kernel objects; the capabilities are in the loader's CSpace.
 pub struct Process {
-    /// Root of its capability space.
+    /// Root of its CSpace.
     pub root: Cap<CapNode>,
     /// Its main thread.
     pub thread: Cap<Thread>,
     space: Cap<PageTable>,
-    /// The main thread's scheduling context; until it is [ready](Self::make_ready), as what follows.
+    /// The main thread's scheduling context, needed, like the fields below, until the process is
+    /// [ready](Self::make_ready).
     scheduling: Cap<SchedulingContext>,
     reply: Cap<Reply>,
     message: Cap<Frame>,
@@ -212,19 +214,19 @@ pub struct Process {
     information: u64,
 }
 
-/// How a process is scheduled.
+/// Scheduling parameters of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     /// Priority of its main thread.
     pub priority: u8,
-    /// Highest priority that it may give.
+    /// Highest priority that it may assign.
     pub ceiling: u8,
     /// Time slice in ticks.
     pub slice: u64,
 }
 
 impl Process {
-    /// Makes everything that a process needs, and puts what is its own into the well-known slots.
+    /// Makes everything that a process needs, and puts its own capabilities into the well-known slots.
     pub fn new<R: Resources>(
         machine: &mut Machine<'_, R>,
         program: &Program,
@@ -233,7 +235,7 @@ impl Process {
         let image = space::image(machine, program, description)?;
         let root: Cap<CapNode> = Cap::new(machine.make_lasting(Kind::CapNode, ROOT_BITS)?);
         let node: Cap<CapNode> = Cap::new(machine.make(Kind::CapNode, u64::from(NODE_BITS))?);
-        // The root takes this copy; the loader's own one is where the process's copy comes from.
+        // The root takes this copy; the loader's own capability is the source of the process's copy.
         let installed = node.copy_to(machine.resources.slot()?)?;
         root.install_node(0, installed)?;
 
@@ -258,7 +260,7 @@ impl Process {
         ] {
             root.copy_from(to, OWN_SPACE, from)?;
         }
-        // Without `GRANT`: a process does not say who belongs to its account, nor whether that is suspended.
+        // Without `GRANT`: a process cannot decide which threads belong to its account, or suspend it.
         let rights = Rights::READ | Rights::WRITE;
         root.mint_from(slot::VSPACE, OWN_SPACE, process.space.address(), rights, 0)?;
         root.mint_from(slot::PROCESS_INFO, OWN_SPACE, image.information, Rights::READ, 0)?;
@@ -270,20 +272,20 @@ impl Process {
         self.root.copy_from(to, OWN_SPACE, cap.into())
     }
 
-    /// Puts a capability to a server into one of the process's slots: it may send, call and pass capabilities along,
-    /// and the server knows it by `badge`.
+    /// Puts a capability to a server into one of the process's slots, with the rights to send, call and transfer
+    /// capabilities, and with `badge`.
     pub fn give_client(&self, to: CapAddress, server: Cap<Endpoint>, badge: u64) -> Result<(), Error> {
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
         self.root.mint_from(to, OWN_SPACE, server.address(), rights, badge)
     }
 
-    /// The root of its address space, to which its account belongs.
+    /// Returns the root of its address space, to which its account belongs.
     pub const fn address_space(&self) -> Cap<PageTable> {
         self.space
     }
 
-    /// Makes the process ready to run. Its faults go to `faults`, whose badge says which process it is. If it is to
-    /// have an account, that is opened before.
+    /// Makes the process ready to run. Its faults go to `faults`, whose badge identifies the process. An account must
+    /// be opened before.
     pub fn make_ready(&self, schedule: Schedule, faults: Cap<Endpoint>) -> Result<(), Error> {
         let Schedule { priority, ceiling, slice } = schedule;
         self.scheduling.configure(u64::from(priority), u64::from(ceiling), slice, None)?;
@@ -299,7 +301,7 @@ impl Process {
         Ok(())
     }
 
-    /// Lets it run, once it is [ready](Self::make_ready).
+    /// Starts the process, which must be [ready](Self::make_ready).
     pub fn start(&self) -> Result<(), Error> {
         let mut registers = Registers { sp: self.stack_top, pc: self.entry, ..Registers::ZERO };
         registers.x[0] = self.information;

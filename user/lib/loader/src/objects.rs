@@ -1,18 +1,18 @@
-//! A process's memory and the slots for its objects, for as little work as possible when it begins and when it ends.
+//! A process's memory and the slots for its objects, designed for little work when the process begins and ends.
 //!
 //! ```text
-//!  loader's root                                     a node of the process's own, made of its own memory
+//!  loader's root                                     a node of the process's own, made from its own memory
 //! ┌───┬───┬───┬────────┐                            ┌───────────────────────────────────────────────┐
-//! │ 0 │ 1 │ … │ shelf ─┼── only while it is loaded ─▶ tables, frames, mappings, further blocks, …   │
+//! │ 0 │ 1 │ … │ range ─┼── only while it is loaded ─▶ tables, frames, mappings, further blocks, …   │
 //! └───┴───┴───┴────────┘                            └───────────────────────────────────────────────┘
 //! ```
-//! The capabilities that keep an address space together must lie somewhere, and only their maker needs to name them. So
-//! they lie in nodes that are made of the process's memory and hang in the maker's capability space while the process
-//! is loaded. Afterwards the maker keeps one slot for each such node, and for the first block of memory, the process's
-//! root, its thread and its address space. When the memory is taken back, everything in the node goes with it: nobody
-//! has to walk through what the process was made of.
+//! The capabilities that make up an address space must lie somewhere, and only the loader uses them. So they lie in
+//! nodes that are made from the process's memory and are installed in a range of the loader's CSpace while the process
+//! is loaded. Afterwards the loader keeps one slot for each such node, and for the first block of memory, the process's
+//! root, its thread and its address space. When the memory is taken back, everything in the nodes is deleted with it,
+//! without iterating over the process's objects.
 //!
-//! One process at a time is loaded over the same shelf.
+//! One process at a time is loaded through the same CSpace range.
 
 use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
@@ -24,51 +24,52 @@ use crate::holes::Holes;
 use crate::machine::Resources;
 use crate::space::LoadError;
 
-/// Nodes that the objects of one process can fill: room for the frames and tables of some gigabytes.
+/// Size of the loader's CSpace range: the nodes that the objects of one process can fill, with room for the frames and
+/// tables of some gigabytes.
 pub const SHELF: u32 = 4;
-/// Slots of the loader's that a process can have: its nodes, its root, its thread and its address space, and blocks of
-/// memory of which the nodes were made.
+/// Maximum number of the loader's slots for a process: its nodes, its root, its thread and its address space, and the
+/// blocks of memory from which the nodes were made.
 const MAX_SLOTS: usize = 2 * SHELF as usize + 4;
-/// Log2 of the first block: enough for what a usual process begins with.
+/// Log2 of the first block's size in bytes: enough for the start of an ordinary process.
 const FIRST_BITS: u32 = 17;
-/// Log2 of the smallest further block.
+/// Log2 of the smallest further block's size in bytes.
 const FURTHER_BITS: u32 = 15;
 
-/// Where a loader takes memory and slots of its own space from.
+/// Source of memory and slots for a loader.
 pub trait Source {
-    /// Takes an empty slot of the own space.
+    /// Takes an empty slot of the own CSpace.
     fn slot(&mut self) -> Result<CapAddress, LoadError>;
 
-    /// Gives a slot back, which is empty.
+    /// Frees an empty slot.
     fn free_slot(&mut self, slot: CapAddress);
 
     /// Takes a block of 2^`size_bits` bytes for the process, with its capability in an empty slot.
     fn block(&mut self, size_bits: u32, slot: CapAddress) -> Result<Cap<Untyped>, LoadError>;
 
-    /// Takes all blocks back, and with them everything that was made of them, or does a part of that. Answers whether
-    /// nothing is left to do.
+    /// Takes all blocks back, and with them everything made from them, or does a part of that. Returns whether nothing
+    /// is left to do.
     fn take_back(&mut self) -> bool;
 }
 
 /// Memory and slots of one process.
 pub struct Objects<S> {
     source: S,
-    /// First of the entries of the own root that are the shelf.
+    /// First root entry of the loader's CSpace range.
     shelf: u32,
-    /// Slots of the own space that are the process's until it ends.
+    /// Slots of the own CSpace that belong to the process until it ends.
     slots: ArrayVec<CapAddress, MAX_SLOTS>,
-    /// Where a node goes when it leaves the shelf: one of those slots.
+    /// For each node, the one of those slots to which it moves when the process is loaded.
     nodes: ArrayVec<CapAddress, { SHELF as usize }>,
-    /// Whether the nodes hang on the shelf.
+    /// Whether the nodes are installed in the range.
     is_open: bool,
-    /// The next empty slot on the shelf, and how many follow.
+    /// The next empty slot in the range, and the number of empty slots after it.
     next: u32,
     left: u32,
     holes: Holes<Cap<Untyped>>,
     has_block: bool,
 }
 
-/// The first of the own root's entries that are a shelf: the last ones, so that the library's own nodes find theirs.
+/// Returns the first root entry of the CSpace range: it is at the end of the root, away from the library's own nodes.
 pub fn shelf() -> Result<u32, Error> {
     let root = Cap::<CapNode>::new(slot::CSPACE).identify()?;
     let entries = 1u32 << root.size_bits.saturating_sub(SLOT_SIZE.ilog2());
@@ -76,7 +77,7 @@ pub fn shelf() -> Result<u32, Error> {
 }
 
 impl<S: Source> Objects<S> {
-    /// Nothing yet. The entries of the own root from `shelf` on, as many as [`SHELF`], are empty.
+    /// Returns an empty set. The own root's entries from `shelf` on, as many as [`SHELF`], must be empty.
     pub fn new(source: S, shelf: u32) -> Objects<S> {
         Objects {
             source,
@@ -91,7 +92,7 @@ impl<S: Source> Objects<S> {
         }
     }
 
-    /// Takes a slot of the own space that stays the process's.
+    /// Takes a slot of the own CSpace that belongs to the process until it ends.
     fn own_slot(&mut self) -> Result<CapAddress, LoadError> {
         if self.slots.is_full() {
             return Err(LoadError::OutOfMemory);
@@ -101,7 +102,7 @@ impl<S: Source> Objects<S> {
         Ok(slot)
     }
 
-    /// Hangs one more node on the shelf.
+    /// Installs one more node in the range.
     fn add_node(&mut self) -> Result<(), LoadError> {
         if self.nodes.is_full() {
             return Err(LoadError::OutOfMemory);
@@ -139,33 +140,34 @@ impl<S: Source> Objects<S> {
         Ok(())
     }
 
-    /// The process is loaded: its nodes leave the shelf. What lies in them can be named no more.
+    /// Completes loading: removes the process's nodes from the range, so that their capabilities can no longer be
+    /// named.
     pub fn put_away(&mut self) -> Result<(), Error> {
         if !core::mem::replace(&mut self.is_open, false) {
             return Ok(());
         }
         let mut all = Ok(());
         for (index, place) in (self.shelf..).zip(&self.nodes) {
-            // One that is not removed does not keep the others there.
+            // A node that cannot be removed does not keep the others there.
             all = all.and(OWN_ROOT.remove_node(index, *place).map(drop));
         }
         all
     }
 
-    /// Takes everything back: all memory of the process, and all objects made of it, are gone afterwards.
+    /// Takes all memory of the process back, with all objects made from it.
     pub fn close(mut self) {
         while !self.close_part() {}
     }
 
-    /// Does a part of that. Answers whether nothing is left to do.
+    /// Does a part of [`close`](Self::close). Returns whether nothing is left to do.
     pub fn close_part(&mut self) -> bool {
-        // Nodes that stay on the shelf go with the memory, too.
+        // Nodes that stay in the range are deleted with the memory, too.
         let _ = self.put_away();
         if !self.source.take_back() {
             return false;
         }
         for slot in self.slots.drain(..) {
-            // What lay there has gone with the memory; deleting what is not there is an error to ignore.
+            // The capability may have been deleted with the memory; then this fails, which does no harm.
             let _ = OWN_SPACE.delete_at(slot);
             self.source.free_slot(slot);
         }
@@ -173,7 +175,7 @@ impl<S: Source> Objects<S> {
     }
 }
 
-/// The root of the own space, by its capability: operations on nodes of the root name it.
+/// The root of the own CSpace by its capability, as operations on nodes of the root need it.
 const OWN_ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
 
 impl<S: Source> Resources for Objects<S> {

@@ -1,4 +1,4 @@
-//! Arithmetic of pages: how a range is divided into frames, and frames into the entries of page tables.
+//! Arithmetic of pages: dividing a range into frames, and frames into runs of page-table entries.
 
 use tench_abi::memory::{PAGE_BITS, PAGE_SIZE, TABLE_ENTRIES, entry_bits};
 use tench_abi::object::FRAME_MAX_BITS;
@@ -6,21 +6,21 @@ use tench_abi::object::FRAME_MAX_BITS;
 /// A frame that holds part of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where in the range it begins, in bytes.
+    /// Offset in the range in bytes.
     pub offset: u64,
-    /// Log2 of its size.
+    /// Log2 of its size in bytes.
     pub size_bits: u32,
 }
 
 impl Chunk {
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub const fn size(&self) -> u64 {
         1 << self.size_bits
     }
 }
 
 /// Divides `bytes` (a multiple of the page size) into frames, the largest first, so that no memory is left over and
-/// none is lost to alignment when they are made one after the other.
+/// none is lost to alignment when they are made in this order.
 pub fn chunks(bytes: u64) -> impl Iterator<Item = Chunk> {
     let mut offset = 0;
     core::iter::from_fn(move || {
@@ -44,7 +44,7 @@ pub struct Run {
     pub first: u64,
     /// Number of entries.
     pub count: u64,
-    /// Where in the frame the first page lies, in bytes.
+    /// Offset of the first page in the frame, in bytes.
     pub offset: u64,
 }
 
@@ -65,12 +65,12 @@ pub fn runs(address: u64, bytes: u64) -> impl Iterator<Item = Run> {
     })
 }
 
-/// Index of the entry of the table of `level` that shows `address`.
+/// Returns the index of the entry of the table of `level` that maps `address`.
 pub const fn entry(address: u64, level: u32) -> u64 {
     address >> entry_bits(level) & (TABLE_ENTRIES as u64 - 1)
 }
 
-/// First address that the table of `level` (1 to 3) which shows `address` shows.
+/// Returns the first address that the table of `level` (1 to 3) that maps `address` can map.
 pub const fn table_start(address: u64, level: u32) -> u64 {
     address & !((1 << entry_bits(level - 1)) - 1)
 }

@@ -1,6 +1,7 @@
-//! Fills frames with a program's contents, moved to where they lie.
+//! Filling frames with a program's contents, relocated.
 //!
-//! Most pages have nothing to relocate and go to their frames as they are. The others pass through a page on the stack.
+//! Most pages have nothing to relocate and are copied to their frames as they are. The others are relocated in a page
+//! on the stack.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::PAGE_SIZE;
@@ -10,35 +11,36 @@ use crate::space::{Builder, LoadError};
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// What is left to relocate of a program that is being loaded, from the lowest address up.
+/// Remaining relocations of a program that is being loaded, in ascending order of addresses.
 #[derive(Clone, Debug)]
 pub struct Relocating<'a> {
     words: Words<'a>,
     bias: u64,
-    /// The first of what is left, with the address where it will lie.
+    /// The first remaining relocation, with the address of its word in the process.
     next: Option<Relocation>,
 }
 
 impl<'a> Relocating<'a> {
-    /// All of a program's relocations.
+    /// Returns all of a program's relocations.
     pub fn new(program: &Program<'a>) -> Relocating<'a> {
         let mut relocating = Relocating { words: program.relocations.words(), bias: program.bias, next: None };
         relocating.advance();
         relocating
     }
 
-    /// Goes on to the next word.
+    /// Advances to the next relocation.
     fn advance(&mut self) {
         let next = self.words.next();
         self.next = next.map(|next| Relocation { address: next.address.wrapping_add(self.bias), ..next });
     }
 
-    /// Whether a word below `end` is left to relocate.
+    /// Returns whether a word below `end` remains to be relocated.
     pub fn changes_below(&self, end: u64) -> bool {
         self.next.is_some_and(|next| next.address < end)
     }
 
-    /// Relocates what lies in `bytes`, which are for `address`. Words that lie further down must have been relocated.
+    /// Relocates the words in `bytes`, which are contents for `address`. Words at lower addresses must have been
+    /// relocated.
     pub fn apply(&mut self, address: u64, bytes: &mut [u8]) {
         while let Some(word) = self.next {
             let Some(offset) = word.address.checked_sub(address) else { return };
@@ -49,7 +51,7 @@ impl<'a> Relocating<'a> {
         }
     }
 
-    /// Writes into a frame, from `offset` on, what a program has for `address`.
+    /// Writes a program's contents for `address` into a frame, from `offset` on.
     pub fn fill(
         &mut self,
         builder: &mut impl Builder,
@@ -76,7 +78,8 @@ impl<'a> Relocating<'a> {
         Ok(())
     }
 
-    /// Writes at most a page with something to relocate. The page on the stack costs only those who need it.
+    /// Writes at most a page with words to relocate. A separate function, so that only such pages cost the page on the
+    /// stack.
     #[inline(never)]
     fn fill_relocated(
         &mut self,

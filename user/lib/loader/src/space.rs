@@ -1,4 +1,4 @@
-//! Builds the address space of a new process: tables, segments, stack, information block, message area.
+//! Construction of a new process's address space: tables, segments, stack, information block, IPC buffer.
 //!
 //! Everything that touches the machine goes through [`Builder`], so that the same code runs against the kernel and,
 //! in tests, against a model that records what a program would see.
@@ -13,13 +13,13 @@ use crate::place::{chunks, entry, runs, table_start};
 use crate::program::{Program, Segment};
 use crate::relocate::Relocating;
 
-/// Page tables that the loader makes for one process: enough for some 50 tables of 2 MiB.
+/// Maximum number of page tables that the loader makes for one process: enough for some 50 tables of 2 MiB.
 const MAX_TABLES: usize = 64;
 
-/// Why a program could not be loaded.
+/// Reason why a program could not be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The file is at fault.
+    /// The file has a defect.
     Defect(Defect),
     /// There was not enough memory, or there were not enough slots.
     OutOfMemory,
@@ -51,33 +51,33 @@ impl core::fmt::Display for LoadError {
 
 impl core::error::Error for LoadError {}
 
-/// Where pages of a program's file lie.
+/// Position of pages of a program's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The frame.
     pub frame: CapAddress,
-    /// Where in it, in bytes.
+    /// Offset in the frame in bytes.
     pub offset: u64,
-    /// Bytes of them, whole pages.
+    /// Size of the pages in bytes, a multiple of the page size.
     pub bytes: u64,
 }
 
-/// Carries out what the loader decides. Capabilities are addresses in the loader's own space.
+/// Executor of the loader's decisions. Capabilities are addresses in the loader's own CSpace.
 pub trait Builder {
-    /// Where the pages lie with which `contents`, a part of a program's file, begins, if the process may be shown them
-    /// for reading and executing.
+    /// Returns the position of the pages with which `contents`, a part of a program's file, begins, if they may be
+    /// mapped into the process for reading and executing.
     fn origin(&self, contents: &[u8]) -> Option<Origin> {
         let _ = contents;
         None
     }
 
-    /// Makes an object from the new process's memory, which is zero. `size` as `Retype` understands it.
+    /// Makes an object from the new process's memory, which is zero. `size` is that of `UntypedRetype`.
     fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, LoadError>;
 
     /// Writes into a frame of `size_bits`, from `offset` on.
     fn fill(&mut self, frame: CapAddress, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError>;
 
-    /// Hangs a table into an entry of its parent.
+    /// Installs a table in an entry of its parent.
     fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError>;
 
     /// Maps `count` pages of a frame from `offset` on into a table of level 3, from entry `first` on.
@@ -107,22 +107,22 @@ struct Table {
 }
 
 impl Space {
-    /// A new, empty address space.
+    /// Makes a new, empty address space.
     pub fn new(builder: &mut impl Builder) -> Result<Space, LoadError> {
         Ok(Space { root: builder.make(Kind::PageTable, 0)?, tables: ArrayVec::new() })
     }
 
-    /// An address space of which a table of level 0 exists, and nothing below it where this one will map.
+    /// Returns an address space with an existing table of level 0, which must be empty where this one will map.
     pub const fn over(root: CapAddress) -> Space {
         Space { root, tables: ArrayVec::new_const() }
     }
 
-    /// The table of level 0.
+    /// Returns the table of level 0.
     pub const fn root(&self) -> CapAddress {
         self.root
     }
 
-    /// The table of `level` that shows `address`, made if need be.
+    /// Returns the table of `level` that maps `address`, and makes it if necessary.
     pub fn table(&mut self, builder: &mut impl Builder, address: u64, level: u32) -> Result<CapAddress, LoadError> {
         if level == 0 {
             return Ok(self.root);
@@ -141,8 +141,7 @@ impl Space {
         Ok(cap)
     }
 
-    /// Maps a segment: what is only read and fills whole pages, where the file has it if that is possible; the rest as
-    /// a copy.
+    /// Maps a segment: whole read-only pages from the file in place if possible, the rest as a copy.
     pub fn segment(
         &mut self,
         builder: &mut impl Builder,
@@ -189,7 +188,7 @@ impl Space {
         Ok(())
     }
 
-    /// Makes memory for `size` bytes at `address`, puts `contents` into it from `lead` on, and maps it.
+    /// Makes memory for `size` bytes at `address`, copies `contents` into it from `lead` on, and maps it.
     pub fn region(
         &mut self,
         builder: &mut impl Builder,
@@ -198,7 +197,7 @@ impl Space {
     ) -> Result<(), LoadError> {
         for chunk in chunks(region.size) {
             let frame = builder.make(Kind::Frame, u64::from(chunk.size_bits))?;
-            // The part of the contents that lies in this chunk, in offsets from the region's start.
+            // Offsets, from the region's start, of the contents that lie in this chunk.
             let from = region.lead.max(chunk.offset);
             let to = (region.lead + region.contents.len() as u64).min(chunk.offset + chunk.size());
             if from < to {
@@ -217,23 +216,23 @@ impl Space {
 pub struct Region<'a> {
     /// First address.
     pub address: u64,
-    /// Bytes, a multiple of the page size.
+    /// Size in bytes, a multiple of the page size.
     pub size: u64,
     /// Rights.
     pub flags: MapFlags,
-    /// What is not zero in it.
+    /// The contents; the rest is zero.
     pub contents: &'a [u8],
-    /// Where `contents` begins, from `address`.
+    /// Offset of `contents` from `address` in bytes.
     pub lead: u64,
 }
 
-/// An address space with everything in it that a process starts with.
+/// An address space with everything with which a process starts.
 pub struct Image {
     /// The address space.
     pub space: Space,
     /// The frame with the information block.
     pub information: CapAddress,
-    /// The frame with the main thread's message area.
+    /// The frame with the main thread's IPC buffer.
     pub message: CapAddress,
 }
 

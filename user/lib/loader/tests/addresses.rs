@@ -1,4 +1,4 @@
-//! Where things lie: apart from each other, in their ranges, and differently each time.
+//! Layouts: parts lie apart from each other, in their ranges, and differently each time.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use tench_loader::program::Program;
 const PAGE: u64 = 4096;
 const TABLE: u64 = 2 << 20;
 
-/// Tables of each level below the first that show a range.
+/// Number of tables of each level below the first that map a range.
 fn tables(start: u64, end: u64) -> [u64; 3] {
     [39, 30, 21].map(|shift| ((end - 1) >> shift) - (start >> shift) + 1)
 }
 
-/// What every choice has to keep to.
+/// Checks the properties of every layout.
 fn check(program: &Program, stack: StackSize, chosen: &Addresses) {
     let program_start = program.segments[0].address + chosen.bias;
     let size = match stack {
@@ -76,7 +76,7 @@ fn two_processes_of_a_program_share_no_address() {
             seen.iter_mut().zip(classes).for_each(|(seen, class)| _ = seen.insert(class));
         }
     }
-    // Of a thousand draws of so many bits so few can be the same; the books have the fewest, 13.
+    // Lower bounds on different values in a thousand draws; the metadata has the fewest bits, 13.
     let fewest = [1000, 1000, 1000, 1000, 990, 900, 1000];
     for (class, (seen, fewest)) in seen.iter().zip(fewest).enumerate() {
         assert!(seen.len() >= fewest, "class {class}: {} of 1000 differ", seen.len());
@@ -99,7 +99,7 @@ fn a_seed_says_everything() {
         assert_ne!(one.dynamic, two.dynamic);
         assert_ne!(one.random, two.random);
     }
-    // The numbers that a process was given begin a randomness of its own.
+    // A process's random numbers seed a source of its own.
     assert_ne!(Randomness::from_words([1; 4]).sequence(), Randomness::from_words([2; 4]).sequence());
 }
 

@@ -1,9 +1,9 @@
-//! Tar archives as the host tool, GNU tar and accidents make them.
+//! Tar archives as written by the host tool and GNU tar, and damaged ones.
 
 use proptest::prelude::*;
 use tench_loader::Archive;
 
-/// A header block and the padded contents.
+/// Returns a header block and the padded contents.
 fn record(prefix: &str, name: &str, kind: u8, magic: &[u8; 8], contents: &[u8]) -> Vec<u8> {
     let mut block = vec![0; 512];
     block[..name.len()].copy_from_slice(name.as_bytes());

@@ -187,7 +187,7 @@ fn a_process_that_handles_its_faults_reports_none_but_those_of_its_handlers() {
     let text = "page fault in a fault handler: write to 0x123456789000 at instruction 0x201004 (region dynamic memory)";
     assert_eq!(kind(0x1234_5678_9000, WRITE), (FaultKind::InHandler, text.to_string()));
     assert_eq!(kind(0x30_0000, READ).0, FaultKind::InHandler);
-    // Where nothing could have come on demand, the kind of access says more.
+    // Where no memory could have come on demand, the kind of access says more.
     assert_eq!(kind(8, READ).0, FaultKind::NullDereference);
     assert_eq!(kind(0x20_0010, WRITE_PERMISSION).0, FaultKind::RightsViolation);
     assert_eq!(kind(0x7ffd_fffe_fff8, WRITE).0, FaultKind::GuardPage);
@@ -205,10 +205,10 @@ fn what_the_process_says_counts_where_it_knows_better() {
     let text =
         "out of memory: write to 0x100000001000 at instruction 0x201004 (region heap 0x100000000000..0x100000020000)";
     assert_eq!(describe(0x1000_0000_1000, Some(heap)), (FaultKind::OutOfMemory, text.to_string()));
-    // Its own first page, and what the loader made, are known here.
+    // The layout knows the first page, and the parts that the loader made.
     assert_eq!(describe(8, Some(heap)), describe(8, None));
     assert_eq!(describe(0x20_1000, Some(heap)), describe(0x20_1000, None));
-    // Sizes that lie do no harm.
+    // Wrong sizes do no harm.
     let lie = OwnReport { region: Some((RegionKind::Guard, u64::MAX, u64::MAX)), ..heap };
     assert_eq!(describe(0x1000_0000_1000, Some(lie)).0, FaultKind::OutOfMemory);
 }

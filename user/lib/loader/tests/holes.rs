@@ -1,4 +1,4 @@
-//! What is taken is aligned, apart, and all of it can be taken.
+//! Properties of holes: taken parts are aligned and apart, and all memory can be taken.
 
 use proptest::prelude::*;
 use tench_loader::holes::Holes;
@@ -8,7 +8,7 @@ fn nothing_is_lost_to_alignment() {
     let mut holes = Holes::default();
     assert_eq!(holes.take(4), None);
     holes.add('a', 17);
-    // Large after small after large: as a watermark would not have it.
+    // Large after small after large, which a watermark handles badly.
     let taken: Vec<_> =
         [13, 16, 4, 15, 14, 13].iter().map(|bits| holes.take(*bits).map(|(_, offset)| offset)).collect();
     assert_eq!(taken, [Some(0), Some(0x1_0000), Some(0x2000), Some(0x8000), Some(0x4000), None]);

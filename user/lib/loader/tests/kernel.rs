@@ -1,4 +1,4 @@
-//! The real kernel accepts every step of loading, and taking the process's memory back undoes all of it.
+//! Loading with the real kernel, which accepts every step; taking the process's memory back undoes all of it.
 
 use tench_abi::layout::slot;
 use tench_abi::memory::MapFlags;
@@ -12,7 +12,7 @@ use tench_loader::information::Description;
 use tench_loader::space::Image;
 use tench_loader::{Builder, LoadError, Program, space};
 
-/// Loads with the kernel's operations. Frames are not filled: their contents are the model's matter.
+/// A loader that makes the kernel's operations. It does not fill frames, whose contents the model tests.
 struct Kernel {
     m: Machine,
     untyped: u64,
@@ -97,7 +97,7 @@ fn every_step_is_accepted_and_revoking_undoes_all_of_it() {
         let found = kernel.call(Operation::Identify, &[0, slot]).unwrap();
         assert_eq!(Kind::from_code(found[1]), Some(Kind::Null));
     }
-    // All of the memory is free again, and it can be done once more.
+    // All of the memory is free again, and loading can be repeated.
     load(&mut kernel).unwrap();
 }
 

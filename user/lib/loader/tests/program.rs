@@ -1,5 +1,4 @@
-//! ELF files: one bad input per mistake, with the reason it must be given, and what programs look like that are
-//! accepted.
+//! ELF files: one bad input per mistake, with its expected reason, and forms of accepted programs.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,7 @@ use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::program::{Program, Relocation};
 use tench_procs_client::protocol::Defect;
 
-/// The good program, changed.
+/// Returns the good program, changed.
 fn with(change: impl FnOnce(&mut Elf)) -> Elf {
     let mut elf = good::fixed();
     change(&mut elf);
@@ -47,7 +46,7 @@ fn each_mistake_has_its_reason() {
         reasons.insert(mistake.defect as u64);
     }
     assert!(names.len() >= 40);
-    // Each reason has a file, but the one that is no matter of files, and that of files which a parent hands over.
+    // Each reason has a file, except the one that no file can cause, and that of files which a parent transfers.
     let missing = (1..).map_while(Defect::from_code).filter(|defect| !reasons.contains(&(*defect as u64)));
     assert_eq!(missing.collect::<Vec<_>>(), [Defect::ArgumentsTooLong, Defect::TooLarge]);
 }
@@ -93,7 +92,7 @@ fn a_program_that_can_be_moved_is_understood() {
     let file = Movable::new().write();
     let mut program = Program::parse(&file).unwrap();
     assert!(program.position_independent);
-    // What the linker calls constant after relocation is mapped so.
+    // Parts that the linker calls constant after relocation are mapped read-only.
     let flags = [MapFlags::READ, MapFlags::READ | MapFlags::EXECUTE, MapFlags::READ, MapFlags::READ | MapFlags::WRITE];
     assert!(program.segments.iter().map(|segment| segment.flags).eq(flags));
     let relocations: Vec<Relocation> = program.relocations.words().collect();
@@ -116,7 +115,7 @@ fn what_shares_a_page_with_variables_stays_writable() {
 fn a_compact_relocation_can_speak_of_63_words() {
     let mut movable = Movable::new();
     movable.elf.headers[2].contents = vec![0; 0x800];
-    // One word; then, by maps, the word after it and the 63rd, none of the next 63, and the first after those.
+    // One word; then, by bit maps, the word after it and the 63rd, none of the next 63, and the first after those.
     movable.relocate(&[0x2000, 1 | 1 << 1 | 1 << 63, 1, 0b11], &[]);
     let file = movable.write();
     let program = Program::parse(&file).unwrap();
@@ -124,7 +123,7 @@ fn a_compact_relocation_can_speak_of_63_words() {
     assert_eq!(addresses, [0x2000, 0x2008, 0x2008 + 62 * 8, 0x2008 + 126 * 8]);
 }
 
-/// Whether a program with these notes makes its stack itself.
+/// Returns whether a program with these notes makes its stack itself.
 fn makes_stack(notes: &[Header]) -> bool {
     let file = with(|elf| elf.headers.extend(notes.iter().cloned())).write();
     Program::parse(&file).unwrap().makes_stack
@@ -135,7 +134,7 @@ fn a_note_says_that_a_program_makes_its_stack() {
     let note = || Header::note(b"Tench\0", 1, &[1, 0, 0, 0]);
     assert!(!makes_stack(&[]));
     assert!(makes_stack(&[note()]));
-    // Among others, in the same part of the file and in another, with flags that are not known here.
+    // Among other notes, in the same part of the file and in another, with unknown flags.
     let others = Header::note(b"GNU\0", 3, b"an identifier 123456");
     let mut both = others.clone();
     both.contents.extend(Header::note(b"Tench\0", 1, &[0xff, 1, 0, 0]).contents);
@@ -170,7 +169,7 @@ fn a_note_can_begin_at_any_usual_alignment_and_end_anywhere() {
     }
 }
 
-/// What the rest of the loader relies on, for a program that has been put where it is to lie.
+/// Checks the properties on which the rest of the loader relies, for a program moved to its addresses.
 fn check(program: &Program) {
     assert!(!program.segments.is_empty());
     let mut end = 0x1000;
@@ -197,7 +196,7 @@ fn check(program: &Program) {
     }
 }
 
-/// Reads a program, puts it where a seed says, and checks it.
+/// Reads a program, moves it by the seed's displacement, and checks it.
 fn read(file: &[u8], seed: u8) -> Result<(), Defect> {
     let mut program = Program::parse(file)?;
     let addresses =
@@ -218,7 +217,7 @@ proptest! {
     ) {
         let mut file = if movable { Movable::new().write() } else { good::fixed().write() };
         for (position, value, in_headers) in changes {
-            // What lies at the beginning, where most mistakes can be, is changed as often as all the rest.
+            // The headers, where most mistakes can be, are changed as often as all the rest.
             let end = if in_headers { 64 + 7 * 56 } else { file.len() };
             file[position.index(end)] = value;
         }

@@ -1,4 +1,4 @@
-//! The address space that a program finds, page by page, against a model of the machine.
+//! The loaded address space, compared page by page with a model of the machine.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use tench_loader::space::Origin;
 use tench_loader::{Builder, LoadError, Program, space};
 use tench_procs_client::protocol::Defect;
 
-/// A machine on which the loader works: objects by number, tables with entries.
+/// A model of the machine for the loader: objects by number, tables with entries.
 #[derive(Default)]
 struct Model {
     objects: Vec<Object>,
-    /// Objects that can still be made.
+    /// Number of objects that can still be made.
     limit: Option<usize>,
-    /// A file that lies in two frames: where it begins, where the second frame does, and the first frame's number.
+    /// A file that lies in two frames: its address, the offset of the second frame, and the first frame's number.
     shown: Option<(*const u8, usize, usize)>,
 }
 
-/// Where the file begins in its first frame.
+/// Offset of the file in its first frame.
 const SHOWN_OFFSET: usize = 0x3000;
 
 enum Object {
@@ -110,7 +110,7 @@ impl Builder for Model {
 }
 
 impl Model {
-    /// What the page at `address` shows.
+    /// Returns the page mapped at `address`.
     fn page(&self, root: CapAddress, address: u64) -> Option<(&[u8], MapFlags)> {
         let mut table = root.0 as usize - 1;
         for shift in [39, 30, 21, 12] {
@@ -155,7 +155,7 @@ const ADDRESSES: Addresses = Addresses {
     random: [11, 12, 13, 14],
 };
 
-/// Addresses for a program as a seed says, and the program there.
+/// Returns a program moved to addresses chosen with a seed, and the addresses.
 fn placed<'a>(file: &'a [u8], stack_size: u64, seed: u8) -> (Program<'a>, Addresses) {
     let mut program = Program::parse(file).unwrap();
     let stack = StackSize::of(&program, stack_size);
@@ -164,14 +164,14 @@ fn placed<'a>(file: &'a [u8], stack_size: u64, seed: u8) -> (Program<'a>, Addres
     (program, addresses)
 }
 
-/// Compares every page of a loaded program with what the file says, wherever it lies.
+/// Compares every page of a loaded program with the file, at various addresses.
 fn check(elf: &Elf) {
     for seed in 0..4 {
         check_with(&elf.write(), 0, seed);
     }
 }
 
-/// What a program is to find in a segment: its contents, and where relocation has changed them.
+/// Returns the expected contents of a segment, after relocation.
 fn wanted(program: &Program, segment: &tench_loader::program::Segment<'_>) -> Vec<u8> {
     let mut wanted = vec![0; segment.size as usize];
     wanted[segment.lead as usize..][..segment.contents.len()].copy_from_slice(segment.contents);
@@ -186,7 +186,7 @@ fn wanted(program: &Program, segment: &tench_loader::program::Segment<'_>) -> Ve
     wanted
 }
 
-/// The same with a stack size and a seed. Answers the model of the machine, the address space, and where things lie.
+/// As [`check`], with a stack size and a seed. Returns the model of the machine, the address space, and the addresses.
 fn check_with(file: &[u8], stack_size: u64, seed: u8) -> (Model, CapAddress, Addresses) {
     let (program, addresses) = placed(file, stack_size, seed);
     let mut model = Model::default();
@@ -218,13 +218,13 @@ fn check_with(file: &[u8], stack_size: u64, seed: u8) -> (Model, CapAddress, Add
     (model, root, addresses)
 }
 
-/// The information block's words in a range.
+/// Returns the information block's words in a range.
 fn words(model: &Model, root: CapAddress, addresses: &Addresses, range: std::ops::Range<usize>) -> Vec<u64> {
     let (page, _) = model.page(root, addresses.information).unwrap();
     range.map(|n| u64::from_le_bytes(page[n * 8..][..8].try_into().unwrap())).collect()
 }
 
-/// Tables of a model.
+/// Returns the number of tables of a model.
 fn tables(model: &Model) -> usize {
     model.objects.iter().filter(|object| matches!(object, Object::Table { .. })).count()
 }
@@ -239,7 +239,7 @@ fn a_program_that_makes_its_stack_begins_on_a_small_one() {
             assert_eq!(addresses.stack.size(), 0x8000);
             let said = words(&model, root, &addresses, 8..11);
             assert_eq!(said, [addresses.stack.bottom, addresses.stack.top, own]);
-            // It lies where tables are anyway: those of the segments, and those of all else.
+            // The block lies where tables exist anyway: those of the segments, and those of all else.
             assert_eq!(tables(&model), 1 + 3 + 3);
         }
     }
@@ -272,8 +272,7 @@ fn a_program_that_can_be_moved_finds_itself_relocated() {
 #[test]
 fn relocation_goes_across_pages_and_leaves_the_others_alone() {
     let mut movable = Movable::new();
-    // Constants of three pages: the end of the first and the beginning of the second are relocated, nothing of the
-    // third.
+    // Constants of three pages: the end of the first and the start of the second are relocated, nothing of the third.
     movable.elf.headers[2] = Header::load(RW, 0x2008, 0x3000 - 8, &[0x55; 0x2f00]);
     movable.elf.headers[3].address = 0x6000;
     movable.relocate(&[0x2ff8, 0b11], &[[0x6008, good::RELATIVE, 3]]);
@@ -287,8 +286,8 @@ fn a_program_finds_what_its_file_says() {
     check(&good::fixed());
 }
 
-/// Loads a program whose file lies in two frames, of which processes are shown pages; the second begins at `middle` of
-/// the file. Answers the addresses of the pages that it sees there.
+/// Loads a program whose file lies in two frames whose pages may be mapped into processes; the second begins at offset
+/// `middle` of the file. Returns the addresses of the pages that are mapped from there.
 fn check_shown(file: &[u8], middle: usize, seed: u8) -> Vec<u64> {
     let (program, addresses) = placed(file, 0, seed);
     let mut first = vec![0xee; SHOWN_OFFSET];

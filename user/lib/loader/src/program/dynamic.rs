@@ -1,6 +1,6 @@
-//! The dynamic section of a position-independent program: pairs of words, what and where.
+//! The dynamic section of a position-independent program: pairs of words, a tag and a value.
 //!
-//! Of what it can name, a program that is linked statically uses little: the relocations, and the mark of a program.
+//! A statically linked program uses few of the tags: the relocations, and the flag that it is a program.
 
 use elf::abi::{
     DF_1_PIE, DT_FLAGS_1, DT_JMPREL, DT_NEEDED, DT_NULL, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELAENT, DT_RELASZ, DT_RELSZ,
@@ -11,14 +11,14 @@ use tench_procs_client::protocol::Defect;
 use super::Segment;
 use super::relocation::{RELA_SIZE, RELR_SIZE, Relocations};
 
-/// Bytes of an entry.
+/// Size of an entry in bytes.
 const ENTRY_SIZE: usize = 16;
-/// Tags of compact relative relocations, younger than most lists of tags.
+/// First tag of compact relative relocations, newer than most lists of tags.
 const DT_RELRSZ: i64 = 35;
 const DT_RELR: i64 = 36;
 const DT_RELRENT: i64 = 37;
 
-/// A table: address, bytes, bytes of an entry.
+/// A table: address, size in bytes, and size of an entry in bytes.
 #[derive(Default)]
 struct Table {
     address: u64,
@@ -27,7 +27,7 @@ struct Table {
 }
 
 impl Table {
-    /// Its bytes in the file.
+    /// Returns the table's bytes in the file.
     fn contents<'a>(&self, segments: &[Segment<'a>], entry_size: u64) -> Result<&'a [u8], Defect> {
         if self.size == 0 {
             return Ok(&[]);
@@ -41,7 +41,7 @@ impl Table {
     }
 }
 
-/// Reads a dynamic section. Answers the relocations that it names, which have not been read yet.
+/// Reads a dynamic section. Returns the relocations that it names, unchecked.
 pub fn relocations<'a>(section: &[u8], segments: &[Segment<'a>]) -> Result<Relocations<'a>, Defect> {
     let (mut relr, mut rela) = (Table::default(), Table::default());
     let mut is_program = false;

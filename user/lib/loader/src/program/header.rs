@@ -1,4 +1,4 @@
-//! What a file is, and its table of program headers.
+//! The ELF header of a file, and its table of program headers.
 
 use elf::abi::{EM_AARCH64, ET_DYN, ET_EXEC, EV_CURRENT};
 use elf::endian::LittleEndian;
@@ -7,16 +7,16 @@ use elf::parse::{ParseAt, ParseError};
 use elf::segment::ProgramHeader;
 use tench_procs_client::protocol::Defect;
 
-/// Bytes of the part of the header that says how to read the rest.
+/// Size in bytes of the part of the header that says how to read the rest.
 const IDENTIFICATION: usize = 16;
-/// Bytes of the header.
+/// Size of the header in bytes.
 const SIZE: usize = 64;
-/// Bytes of a program header.
+/// Size of a program header in bytes.
 const ENTRY_SIZE: usize = 56;
-/// What every file begins with.
+/// The first bytes of every ELF file.
 const MAGIC: &[u8] = b"\x7fELF";
 
-/// Reads the header of a file that is a program for this machine.
+/// Reads the header of a file, which must be a program for this machine.
 pub fn read(file: &[u8]) -> Result<FileHeader<LittleEndian>, Defect> {
     if !file.starts_with(MAGIC) {
         return Err(Defect::NotElf);
@@ -45,7 +45,7 @@ pub fn read(file: &[u8]) -> Result<FileHeader<LittleEndian>, Defect> {
     Ok(header)
 }
 
-/// The program headers of a file.
+/// Returns the program headers of a file.
 pub fn program_headers(
     file: &[u8],
     header: &FileHeader<LittleEndian>,

@@ -1,10 +1,10 @@
-//! What an ELF file asks to be loaded, checked until nothing in it can surprise the loader.
+//! ELF files: parsed, and checked so thoroughly that the loader can rely on every field.
 //!
 //! ```text
-//! header      what the file is, and its table of program headers
-//! dynamic     the dynamic section of a position-independent program: where its relocations are
-//! relocation  the relocations, read
-//! note        what a program says about itself
+//! header      the file's header, and its table of program headers
+//! dynamic     the dynamic section of a position-independent program, which names its relocations
+//! relocation  the relocations
+//! note        the program's note about itself
 //! ```
 //! Each mistake has a [`Defect`] of its own, because "not loadable" helps nobody. A position-independent program lies
 //! where it was linked, from address 0 on, until it is [moved](Program::move_by).
@@ -25,7 +25,7 @@ use tench_procs_client::protocol::Defect;
 pub use relocation::{Relocation, Relocations, Words};
 
 const PAGE: u64 = PAGE_SIZE as u64;
-/// The largest alignment that a program which can be moved may ask for: what a table of level 3 shows.
+/// Maximum alignment of a program that can be moved: the bytes that a table of level 3 maps.
 pub const MAX_ALIGNMENT: u64 = 2 << 20;
 
 /// A segment: whole pages with the same rights.
@@ -33,23 +33,23 @@ pub const MAX_ALIGNMENT: u64 = 2 << 20;
 pub struct Segment<'a> {
     /// First address, a multiple of the page size.
     pub address: u64,
-    /// Bytes, a multiple of the page size, not 0.
+    /// Size in bytes, a multiple of the page size, not 0.
     pub size: u64,
     /// Rights: `READ`, and at most one of `WRITE` and `EXECUTE`.
     pub flags: MapFlags,
-    /// What the file has for it; the rest is zero.
+    /// Contents from the file; the rest is zero.
     pub contents: &'a [u8],
-    /// Where `contents` begins, from `address`; less than a page.
+    /// Offset of `contents` from `address` in bytes; less than a page.
     pub lead: u64,
 }
 
 impl Segment<'_> {
-    /// One past the last address.
+    /// Returns one past the last address.
     pub const fn end(&self) -> u64 {
         self.address + self.size
     }
 
-    /// Whether the file has the word at `address`.
+    /// Returns whether the file contains the word at `address`.
     fn has_word(&self, address: u64) -> bool {
         let offset = address.checked_sub(self.address + self.lead);
         offset.is_some_and(|offset| offset.saturating_add(8) <= self.contents.len() as u64)
@@ -61,15 +61,15 @@ impl Segment<'_> {
 pub struct Program<'a> {
     /// Address of the first instruction.
     pub entry: u64,
-    /// Its segments, by rising address, with no page in common.
+    /// Its segments, in ascending order of addresses, with no page in common.
     pub segments: ArrayVec<Segment<'a>, MAX_SEGMENTS>,
     /// Whether it makes its main thread's stack itself ([`note::OWN_STACK`](tench_abi::process::note::OWN_STACK)).
     pub makes_stack: bool,
     /// Whether it can be moved.
     pub position_independent: bool,
-    /// By how many bytes it lies above where it was linked.
+    /// Distance in bytes from its linked addresses to its addresses.
     pub bias: u64,
-    /// What `bias` is a multiple of, at least a page.
+    /// Alignment of `bias`, at least a page.
     pub alignment: u64,
     /// The words to which `bias` is added. All lie in contents of segments that were writable in the file.
     pub relocations: Relocations<'a>,
@@ -101,7 +101,7 @@ impl<'a> Program<'a> {
         relocations.check(&segments)?;
         if let Some((start, end)) = relro {
             let constant = segments.iter_mut().filter(|segment| start <= segment.address + segment.lead);
-            // What shares its last page with variables stays writable.
+            // A segment that shares its last page with variables stays writable.
             constant.filter(|segment| segment.end() <= end).for_each(|segment| segment.flags.remove(MapFlags::WRITE));
         }
         let entry = header.e_entry;
@@ -129,37 +129,37 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The segment that shows `address`.
+    /// Returns the segment that contains `address`.
     pub fn segment_at(&self, address: u64) -> Option<&Segment<'a>> {
         self.segments.iter().find(|segment| (segment.address..segment.end()).contains(&address))
     }
 
-    /// Bytes of all segments.
+    /// Returns the size of all segments in bytes.
     pub fn size(&self) -> u64 {
         self.segments.iter().map(|segment| segment.size).sum()
     }
 
-    /// One past the last address.
+    /// Returns one past the last address.
     pub fn end(&self) -> u64 {
         self.segments.last().map_or(0, Segment::end)
     }
 }
 
-/// What the program headers say, one after another.
+/// The parts collected from the program headers.
 #[derive(Default)]
 struct Parts<'a> {
     position_independent: bool,
     segments: ArrayVec<Segment<'a>, MAX_SEGMENTS>,
     makes_stack: bool,
     alignment: u64,
-    /// The dynamic section.
+    /// Contents of the dynamic section.
     dynamic: Option<&'a [u8]>,
-    /// What is constant after relocation: first address, and one past the last.
+    /// Range that is constant after relocation: first address, and one past the last.
     relro: Option<(u64, u64)>,
 }
 
 impl<'a> Parts<'a> {
-    /// Takes in one program header.
+    /// Adds one program header.
     fn add(&mut self, file: &'a [u8], header: &ProgramHeader) -> Result<(), Defect> {
         match header.p_type {
             PT_INTERP => return Err(Defect::NeedsInterpreter),
@@ -177,7 +177,7 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// Checks a segment.
+    /// Checks a segment, and returns it.
     fn segment(&mut self, file: &'a [u8], header: &ProgramHeader) -> Result<Segment<'a>, Defect> {
         if header.p_filesz > header.p_memsz {
             return Err(Defect::BadSegmentSize);
@@ -186,7 +186,8 @@ impl<'a> Parts<'a> {
         if !self.position_independent && header.p_vaddr < PAGE {
             return Err(Defect::FirstPage);
         }
-        // From there on, addresses are given away at run time; a program that is moved needs room for that, too.
+        // From that limit on, addresses are allocated at run time; a program that is moved needs room for its
+        // displacement, too.
         let limit = if self.position_independent { address::DYNAMIC - address::PROGRAM } else { address::DYNAMIC };
         if end > limit {
             return Err(Defect::BadAddress);
@@ -202,7 +203,7 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Checks a segment's alignment, and notes it.
+    /// Checks a segment's alignment, and records it.
     fn check_alignment(&mut self, header: &ProgramHeader) -> Result<(), Defect> {
         let alignment = header.p_align.max(1);
         let agrees = alignment.is_power_of_two() && header.p_offset % alignment == header.p_vaddr % alignment;
@@ -214,14 +215,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What the file has for a program header.
+/// Returns the contents of the file for a program header.
 fn contents<'a>(file: &'a [u8], header: &ProgramHeader) -> Result<&'a [u8], Defect> {
     let end = header.p_offset.checked_add(header.p_filesz).ok_or(Defect::SizeOverflow)?;
     let range = usize::try_from(header.p_offset).ok().zip(usize::try_from(end).ok());
     range.and_then(|(start, end)| file.get(start..end)).ok_or(Defect::SegmentOutsideFile)
 }
 
-/// Rights of a segment.
+/// Returns the rights of a segment.
 fn flags(flags: u32) -> Result<MapFlags, Defect> {
     if flags & PF_R == 0 {
         return Err(Defect::NotReadable);

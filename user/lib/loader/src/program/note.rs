@@ -1,16 +1,16 @@
-//! What a program says about itself: Tench's note ([`note`]), among those of others.
+//! Tench's note ([`note`]), with which a program describes itself, among other notes.
 
 use elf::segment::ProgramHeader;
 use tench_abi::process::note;
 use tench_procs_client::protocol::Defect;
 
-/// Bytes of a note's head: the sizes of its name and of its contents, and its type.
+/// Size of a note's head in bytes: the sizes of its name and of its contents, and its type.
 const HEAD: usize = 12;
 
-/// Whether the notes in a part of the file say that the program makes its stack itself.
+/// Returns whether the notes in a part of the file say that the program makes its stack itself.
 pub fn makes_stack(file: &[u8], header: &ProgramHeader) -> Result<bool, Defect> {
     let mut rest = super::contents(file, header).map_err(|_| Defect::BadNote)?;
-    // Name and contents begin at multiples of it; some tools write 0 or 1 for 4.
+    // Alignment of name and contents; some tools write 0 or 1 for 4.
     let alignment = match header.p_align {
         0..=4 => 4,
         8 => 8,
@@ -29,7 +29,7 @@ pub fn makes_stack(file: &[u8], header: &ProgramHeader) -> Result<bool, Defect> 
             let flags = contents.try_into().map(u32::from_le_bytes).map_err(|_| Defect::BadNote)?;
             makes_stack |= flags & note::OWN_STACK != 0;
         }
-        // The last one may lack what aligns the next.
+        // The last note may lack its padding.
         rest = rest.get(contents_end.next_multiple_of(alignment)..).unwrap_or(&[]);
     }
     Ok(makes_stack)

@@ -1,10 +1,10 @@
-//! The relocations of a position-independent program, all of one kind: words that hold an address as if the program lay
-//! where it was linked.
+//! The relocations of a position-independent program, all of one kind: words that hold an address relative to the
+//! linked position of the program.
 //!
-//! A file has them in two forms. The *compact* one (`RELR`) is a sequence of words: an even one is the address of a
-//! word to relocate, an odd one says with its other 63 bits which of the 63 words that follow are to be relocated, too;
-//! what they hold is in place. The *long* one (`RELA`) has three words for each: address, kind, and what the word is to
-//! hold. In both, addresses have to rise: then a program is relocated page by page while it is loaded.
+//! A file stores them in two forms. The *compact* one (`RELR`) is a sequence of words: an even one is the address of a
+//! word to relocate; the other 63 bits of an odd one say which of the next 63 words are to be relocated, too. The
+//! values are in place. The *long* one (`RELA`) has three words for each: address, kind, and value. In both, addresses
+//! have to ascend, so that a program can be relocated page by page while it is loaded.
 
 use elf::abi::R_AARCH64_RELATIVE;
 use tench_abi::memory::MapFlags;
@@ -12,21 +12,21 @@ use tench_procs_client::protocol::Defect;
 
 use super::Segment;
 
-/// Bytes of an entry of the compact form.
+/// Size in bytes of an entry of the compact form.
 pub const RELR_SIZE: usize = 8;
-/// Bytes of an entry of the long form.
+/// Size in bytes of an entry of the long form.
 pub const RELA_SIZE: usize = 24;
-/// Bytes of what is relocated.
+/// Size in bytes of a relocated word.
 pub const WORD: u64 = 8;
-/// Words that an odd entry of the compact form speaks of.
+/// Number of words that an odd entry of the compact form covers.
 const WORDS_PER_MAP: u64 = 63;
 
 /// A word to relocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Where the word was linked.
+    /// Linked address of the word.
     pub address: u64,
-    /// What it holds as linked; `None`: what lies there.
+    /// Linked value of the word; `None` if it is in place.
     pub value: Option<u64>,
 }
 
@@ -38,12 +38,12 @@ pub struct Relocations<'a> {
 }
 
 impl<'a> Relocations<'a> {
-    /// Those in two tables, of the compact and of the long form.
+    /// Returns the relocations in two tables, of the compact and of the long form.
     pub(super) const fn new(relr: &'a [u8], rela: &'a [u8]) -> Relocations<'a> {
         Relocations { relr, rela }
     }
 
-    /// Checks that each can be carried out.
+    /// Checks that all relocations can be carried out.
     pub(super) fn check(&self, segments: &[Segment<'_>]) -> Result<(), Defect> {
         for entry in self.rela.chunks_exact(RELA_SIZE) {
             let word = |index: usize| entry[index..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -72,7 +72,7 @@ impl<'a> Relocations<'a> {
         Ok(())
     }
 
-    /// The words to relocate, by rising address if they have been checked.
+    /// Returns an iterator over the words to relocate, in ascending order of addresses if they have been checked.
     pub fn words(&self) -> Words<'a> {
         let compact = Compact { entries: self.relr, map: 0, map_address: 0, next_map: 0 };
         let mut words = Words { compact, next_compact: None, long: Long { entries: self.rela }, next_long: None };
@@ -82,14 +82,14 @@ impl<'a> Relocations<'a> {
     }
 }
 
-/// The addresses in the compact form.
+/// Iterator over the addresses in the compact form.
 #[derive(Clone, Debug)]
 struct Compact<'a> {
     entries: &'a [u8],
-    /// What is left of an odd entry, and the word of which its lowest bit speaks.
+    /// Remaining bits of an odd entry, and the address of the word for its lowest bit.
     map: u64,
     map_address: u64,
-    /// The word of which the lowest bit of the next odd entry speaks.
+    /// Address of the word for the lowest bit of the next odd entry.
     next_map: u64,
 }
 
@@ -115,7 +115,7 @@ impl Iterator for Compact<'_> {
     }
 }
 
-/// The long form.
+/// Iterator over the long form.
 #[derive(Clone, Debug)]
 struct Long<'a> {
     entries: &'a [u8],
