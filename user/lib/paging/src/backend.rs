@@ -1,4 +1,4 @@
-//! What carries out the decisions of this library.
+//! The backend, which executes the decisions of this library.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::MapFlags;
@@ -6,9 +6,9 @@ use tench_abi::memory::MapFlags;
 /// An object that the backend made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// Its capability.
+    /// Capability to the object.
     pub cap: CapAddress,
-    /// What the backend needs to know when the object goes: where its memory came from, say.
+    /// Data that the backend needs when the object is destroyed, such as the origin of its memory.
     pub token: [u64; 2],
 }
 
@@ -16,14 +16,14 @@ impl Object {
     pub(crate) const NONE: Object = Object { cap: CapAddress::NULL, token: [0; 2] };
 }
 
-/// Neighbouring entries of one table that are to show neighbouring parts of a frame.
+/// Neighbouring entries of one table that are to map neighbouring parts of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The frame.
     pub frame: CapAddress,
-    /// Where in it, in bytes.
+    /// Offset in the frame in bytes.
     pub offset: u64,
-    /// The table.
+    /// The page table.
     pub table: CapAddress,
     /// First entry.
     pub first: u16,
@@ -31,46 +31,47 @@ pub struct Run {
     pub count: u16,
     /// Rights and attributes.
     pub flags: MapFlags,
-    /// Where the mapping's capability goes.
+    /// Slot for the mapping's capability.
     pub slot: CapAddress,
 }
 
-/// Makes objects, changes page tables, and finds memory for the books.
+/// A backend makes objects, changes page tables, and finds memory for the metadata.
 ///
-/// A call that fails has changed nothing. No call may use the [`Paging`](crate::Paging) that makes it: so a refill of
+/// A call that fails has changed nothing. No call may use the [`Paging`](crate::Paging) that makes it, so growing the
+/// metadata cannot recurse.
 /// the books cannot begin another one.
 pub trait Backend {
-    /// Why a call failed.
+    /// Reason why a call failed.
     type Error;
 
-    /// Makes a frame of `1 << bits` bytes, which are zero.
+    /// Makes a frame of `1 << bits` zeroed bytes.
     fn make_frame(&mut self, bits: u8) -> Result<Object, Self::Error>;
 
     /// Makes an empty page table of `level` (1 to 3).
     fn make_table(&mut self, level: u8) -> Result<Object, Self::Error>;
 
-    /// Destroys a frame or a table, which is in use nowhere any more. If the kernel does not let it go, it is the
-    /// backend's to remember.
+    /// Destroys a frame or a table that is no longer in use. If the kernel cannot delete it, the backend has to
+    /// remember it.
     fn destroy(&mut self, object: Object);
 
-    /// Hangs a table into an entry of its parent.
+    /// Installs a table in an entry of its parent.
     fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Self::Error>;
 
     /// Takes a slot for a mapping.
     fn take_slot(&mut self) -> Result<CapAddress, Self::Error>;
 
-    /// Gives a slot back, which is empty.
+    /// Frees an empty slot.
     fn give_slot(&mut self, slot: CapAddress);
 
-    /// Maps.
+    /// Maps a run.
     fn map(&mut self, run: &Run) -> Result<(), Self::Error>;
 
-    /// Gives a mapping other rights, at most those that it was made with.
+    /// Changes the rights of a mapping, at most to those with which it was made.
     fn protect(&mut self, mapping: CapAddress, flags: MapFlags) -> Result<(), Self::Error>;
 
-    /// Unmaps: deletes a mapping. Its slot stays taken, and is empty.
+    /// Unmaps a run by deleting its mapping. The slot stays taken, and is empty.
     fn unmap(&mut self, mapping: CapAddress) -> Result<(), Self::Error>;
 
-    /// Memory for `count` more nodes of the books, which stays for ever and is never the cause of a fault.
+    /// Returns memory for `count` more nodes of metadata, which stays for ever and never faults.
     fn grow<T: Copy + Default + 'static>(&mut self, count: usize) -> Option<&'static mut [T]>;
 }

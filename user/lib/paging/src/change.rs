@@ -1,4 +1,4 @@
-//! Unmapping and protecting: what takes away from an address space, or changes it.
+//! Unmapping and protecting: operations that remove or change parts of an address space.
 
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES, entry_bits};
 
@@ -10,17 +10,17 @@ use crate::reserve::Reserve;
 use crate::shadow::{Entry, ROOT};
 use crate::types::Error;
 
-/// Rights, as against attributes.
+/// Rights, as opposed to attributes.
 const RIGHTS: MapFlags = MapFlags::READ.union(MapFlags::WRITE).union(MapFlags::EXECUTE);
 
-/// Parts into which a mapping is divided: before the range, in it, behind it.
+/// Parts into which a mapping is divided: before the range, in it, after it.
 const PARTS: usize = 3;
 
 impl Paging {
-    /// Unmaps a range and frees its addresses. The range may cut regions and mappings, and may have holes. O(log n) and
-    /// what is mapped.
+    /// Unmaps a range and frees its addresses. The range may cut regions and mappings, and may have holes. Takes O(log
+    /// n) steps, plus one per mapping.
     ///
-    /// If a mapping cannot be unmapped, those before it are, and all regions stay; the call can be repeated.
+    /// If a mapping cannot be unmapped, those before it are unmapped, and all regions stay; the call can be repeated.
     pub fn unmap<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
         self.ensure(backend, Need { regions: 1, ..Need::default() })?;
         self.clear(backend, start, size)?;
@@ -31,8 +31,8 @@ impl Paging {
         Ok(())
     }
 
-    /// Destroys the table of pages of a mapping that has just gone, if nothing else is mapped in it, and all of it lies
-    /// in the range that goes: so its memory is free as early as that of its pages, beside which it may lie.
+    /// Destroys the table of level 3 of a mapping that was just removed, if nothing else is mapped in it and all of it
+    /// lies in the removed range: so its memory is free as early as that of its pages, beside which it may lie.
     fn drop_table<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
         let from = self.tables.address(table, 0);
         if self.tables.level(table) == 3 && start <= from && from + (1 << entry_bits(2)) <= end {
@@ -43,8 +43,8 @@ impl Paging {
         }
     }
 
-    /// Destroys tables that show nothing but addresses of a range in which nothing is mapped any more. Those at its
-    /// edges stay for their neighbours.
+    /// Destroys tables that map only addresses of a range in which nothing is mapped any more. Those at its edges stay
+    /// for their neighbours.
     fn prune<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
         let level = self.tables.level(table);
         let bits = entry_bits(u32::from(level));
@@ -64,14 +64,14 @@ impl Paging {
         }
     }
 
-    /// Unmaps a range and leaves its addresses reserved. Lazily backed memory is zero when it is found again. Otherwise
-    /// as [`unmap`](Self::unmap).
+    /// Unmaps a range and leaves its addresses reserved. Memory of lazy regions is zero when it is populated again. All
+    /// else as [`unmap`](Self::unmap).
     pub fn clear<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
         if !is_range(start, size) {
             return Err(Error::BadRange);
         }
         let stop = start + size;
-        // Before this address nothing of the range is mapped any more.
+        // In the range, nothing is mapped any more before this address.
         let mut at = start;
         while let Some(place) = self.tables.first_mapping(at, stop) {
             let mapping = *self.mappings.get(place);
@@ -88,9 +88,10 @@ impl Paging {
         Ok(())
     }
 
-    /// Gives a range, all of which is reserved, other rights; attributes stay. The range may cut regions and mappings.
+    /// Changes the rights of a range, all of which must be reserved; attributes stay. The range may cut regions and
+    /// mappings.
     ///
-    /// If a mapping cannot be changed, those before it are; the call can be repeated.
+    /// If a mapping cannot be changed, those before it are changed; the call can be repeated.
     pub fn protect<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -129,7 +130,8 @@ impl Paging {
             }
             at = last;
         }
-        // Attributes of what is found later stay too; regions of several attributes are rare, so each has its own.
+        // The attributes of memory populated later stay too; regions of several attributes are rare, so each is handled
+        // by itself.
         at = start;
         while at < end {
             let Some(region) = self.regions.find(at) else { return Err(Error::NotAllocated) };
@@ -140,8 +142,8 @@ impl Paging {
         Ok(())
     }
 
-    /// Replaces a mapping by mappings of its parts: those outside a range as they are, that inside with other rights,
-    /// or not at all. If it fails, the mapping is made again.
+    /// Replaces a mapping by mappings of its parts: those outside a range unchanged, the one inside with other rights,
+    /// or not at all. If this fails, the mapping is restored.
     fn replace<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -162,7 +164,7 @@ impl Paging {
             *part = flags.filter(|_| from < to).map(|flags| self.piece(&mapping, from, to, flags));
         }
         let mut reserve = self.reserve_for(backend, &mapping, &parts)?;
-        // The frame stays while nothing shows it.
+        // Keeps the frame alive while no mapping maps it.
         self.hold(mapping.owner);
         let replaced = self.exchange(backend, place, &whole, &parts, &mut reserve);
         self.release(backend, mapping.owner);
@@ -170,7 +172,7 @@ impl Paging {
         replaced
     }
 
-    /// Sees to it that a mapping can be replaced by its parts: counts, slots, tables.
+    /// Ensures that a mapping can be replaced by its parts: counts, slots, tables.
     fn reserve_for<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -179,7 +181,7 @@ impl Paging {
     ) -> Result<Reserve, Error<B::Error>> {
         let count: usize = parts.iter().flatten().map(|part| runs(part).count()).sum();
         let level = self.tables.level(mapping.table as usize);
-        // Where a large page is cut, a table of each smaller page is needed.
+        // Where a large page is cut, tables for smaller pages are needed.
         let bits = entry_bits(u32::from(level));
         let cuts = |bits: u32| {
             let inner = parts.iter().flatten().map(|part| part.address).filter(|at| at % (1 << bits) != 0);
@@ -225,14 +227,14 @@ impl Paging {
                 }
                 mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
             }
-            // Whether this succeeds or not, the books say what is mapped.
+            // Whether or not this succeeds, the metadata says what is mapped.
             let _ = self.map_piece(backend, whole, Some(reserve));
             return Err(error);
         }
         Ok(())
     }
 
-    /// Part of what a mapping shows.
+    /// Returns a part of the memory that a mapping maps.
     fn piece(&self, mapping: &Mapping, from: u64, to: u64, flags: MapFlags) -> Piece {
         let offset = mapping.offset + (from - self.start_of(mapping));
         Piece { frame: mapping.frame, owner: mapping.owner, offset, address: from, size: to - from, flags }

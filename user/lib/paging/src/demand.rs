@@ -1,16 +1,16 @@
-//! Memory on demand: what a page fault means, and how the memory comes.
+//! Demand paging: classification of page faults, and populating memory.
 //!
-//! A fault brings a page, or more if its neighbours came before: where the page next to it belongs to a run of `n`
-//! pages that came on demand, the fault brings a run of `2n`, to 16 pages. A run is one frame and one mapping; it is
-//! aligned to its size, so that it never reaches beyond what the run before it suggests.
+//! A fault populates a page, or more if its neighbours were populated before: if the next page belongs to a run of `n`
+//! pages that came on demand, the fault populates a run of `2n`, up to 16 pages. A run is one frame and one mapping; it
+//! is aligned to its size, so that it never reaches beyond what the run before it suggests.
 //!
 //! ```text
 //! touched in order:   page 0 │ 1 │ 2 3 │ 4 5 6 7 │ 8 … 15 │ 16 … 31 │ 32 … 47 │ …     each │ is a fault
 //! every second one:   page 0 │ 2 │ 4 │ 6 │ …                                        nothing else comes
 //! ```
-//! So whoever goes through memory pays for a fault in 16 pages, downwards as well as upwards, and in several places at
-//! once; and whoever touches a page here and there gets no more than that. Where there is not memory enough for a run,
-//! one page will do.
+//! So a program that goes through memory faults once in 16 pages, downwards as well as upwards, and in several places
+//! at once; and a program that touches single pages gets no more than those. If there is not enough memory for a run,
+//! one page is populated.
 
 use tench_abi::CapAddress;
 use tench_abi::fault::Access;
@@ -24,17 +24,16 @@ use crate::shadow::{Entry, Tables};
 use crate::types::{Error, Verdict};
 
 const PAGE: u64 = PAGE_SIZE as u64;
-/// Log2 of a page.
+/// Log2 of a page's size in bytes.
 const ONE: u8 = PAGE_BITS as u8;
-/// Log2 of the largest run that comes because its neighbours came.
+/// Log2 of the size in bytes of the largest run that is populated because of its neighbours.
 const RUN_BITS: u8 = ONE + 4;
-/// Bytes of the largest run that comes because its neighbours came. Runs are aligned to their size.
+/// Size in bytes of the largest run that is populated because of its neighbours. Runs are aligned to their size.
 pub const RUN_SIZE: u64 = 1 << RUN_BITS;
 
 impl Paging {
-    /// Finds memory for the page of a lazily backed region in which an address lies, and for as many neighbours as the
-    /// region's granule says or as came next to it before, if they have none yet. Nothing happens where something is
-    /// mapped.
+    /// Populates the page at an address of a lazy region, and as many unpopulated neighbours as the region's
+    /// fault-around size or the run next to it suggests. Does nothing if the page is mapped.
     pub fn back<B: Backend>(&mut self, backend: &mut B, address: u64) -> Result<(), Error<B::Error>> {
         let region = self.regions.find(address).filter(Region::is_lazy).ok_or(Error::NotAllocated)?;
         let table = self.tables.page_table(address);
@@ -44,8 +43,8 @@ impl Paging {
         self.back_empty(backend, &region, table, address)
     }
 
-    /// Handles a page fault: finds memory where memory is to be found, and answers `None` then; otherwise what the
-    /// fault means. The same as [`classify`](Self::classify) and [`back`](Self::back), in one go.
+    /// Handles a page fault: populates memory and returns `None` where memory comes on demand, otherwise returns the
+    /// fault's verdict. Combines [`classify`](Self::classify) and [`back`](Self::back).
     pub fn fault<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -64,7 +63,7 @@ impl Paging {
         Ok(Some(self.classify(address, access)))
     }
 
-    /// What is shown at an address, whose table of pages is known if there is one.
+    /// Returns the entry for an address, with its table of level 3 if there is one.
     #[inline]
     fn shown_in(&self, table: Option<usize>, address: u64) -> Entry {
         match table {
@@ -73,7 +72,7 @@ impl Paging {
         }
     }
 
-    /// Finds memory where nothing is mapped; `table` is the table of pages there, if it is there.
+    /// Populates memory where nothing is mapped; `table` is the table of level 3 there, if it exists.
     fn back_empty<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -109,7 +108,7 @@ impl Paging {
         piece: Piece,
         bits: u8,
     ) -> Result<(), Error<B::Error>> {
-        // A whole table becomes a large page instead.
+        // A whole table is replaced by a large page.
         let table = table.filter(|_| u32::from(bits) < entry_bits(2));
         match table {
             Some(_) => self.ensure(backend, Need { mappings: 1, frames: 1, ..Need::default() })?,
@@ -131,7 +130,7 @@ impl Paging {
         mapped
     }
 
-    /// Lets a frame go that could not be mapped; what could not be unmapped again keeps it.
+    /// Destroys a frame that could not be mapped, unless a part of it could not be unmapped again.
     #[cold]
     fn forget_unshown<B: Backend>(&mut self, backend: &mut B, frame: usize, object: Object) {
         if self.frames.get(frame).mappings == 0 {
@@ -140,15 +139,16 @@ impl Paging {
         }
     }
 
-    /// Log2 of what a fault at an address should bring: the region's granule, or twice the run next to it.
+    /// Returns log2 of the bytes that a fault at an address should populate: the region's fault-around size, or twice
+    /// the run next to it.
     #[inline]
     fn wish(&self, region: &Region, table: Option<usize>, address: u64) -> u8 {
         let page = address & !(PAGE - 1);
         let mut pages = 0;
         for next in [page.wrapping_sub(PAGE), page + PAGE] {
-            // A table has few edges, so nearly always the neighbour lies in the same one.
+            // A table has few edges, so the neighbour nearly always lies in the same one.
             let same = table.filter(|_| (next ^ page) >> entry_bits(2) == 0);
-            // What lies next to the region has another purpose.
+            // Memory next to the region has another purpose.
             if next.wrapping_sub(region.start) < region.size
                 && let Entry::Mapping(place) = self.shown_in(same, next)
             {
@@ -159,15 +159,15 @@ impl Paging {
         run.max(region.granule)
     }
 
-    /// Pages of a mapping, if it came on demand in a region that is like this one; otherwise 0.
+    /// Returns the number of pages of a mapping that came on demand in a region like this one; otherwise 0.
     #[inline]
     fn run_of(&self, mapping: &Mapping, region: &Region) -> u16 {
         let like = mapping.owner != 0 && mapping.flags() == region.flags;
         if like && self.tables.level(mapping.table as usize) == 3 { mapping.count } else { 0 }
     }
 
-    /// What is backed at once with an address of a lazily backed region where nothing is mapped: first address, and
-    /// log2 of its size, at most `bits`.
+    /// Returns the range to populate together with an unmapped address of a lazy region: first address, and log2 of its
+    /// size, at most `bits`.
     fn granule(&self, region: &Region, table: Option<usize>, address: u64, bits: u8) -> (u64, u8) {
         let mut bits = bits.max(ONE);
         loop {
@@ -180,7 +180,7 @@ impl Paging {
         }
     }
 
-    /// Whether nothing is mapped in a range that is aligned to its size, a power of two.
+    /// Returns whether nothing is mapped in a range that is aligned to its size, a power of two.
     fn is_unmapped(&self, table: Option<usize>, start: u64, size: u64) -> bool {
         match table {
             Some(table) if size < 1 << entry_bits(2) => {
@@ -190,7 +190,7 @@ impl Paging {
         }
     }
 
-    /// Backs every page of a range, which must lie in lazily backed regions.
+    /// Populates every page of a range, which must lie in lazy regions.
     pub fn populate<B: Backend>(&mut self, backend: &mut B, start: u64, size: u64) -> Result<(), Error<B::Error>> {
         if !is_range(start, size) {
             return Err(Error::BadRange);
@@ -201,7 +201,7 @@ impl Paging {
         Ok(())
     }
 
-    /// What a page fault means.
+    /// Returns the verdict on a page fault.
     pub fn classify(&self, address: u64, access: Access) -> Verdict {
         if address < PAGE {
             return Verdict::Null;
@@ -223,7 +223,7 @@ impl Paging {
     }
 }
 
-/// The right that an access needs.
+/// Returns the right that an access needs.
 const fn right(access: Access) -> MapFlags {
     match access {
         Access::Read => MapFlags::READ,

@@ -1,4 +1,4 @@
-//! What is mapped: pieces of frames, cut into runs of entries of one table, each of which is a mapping.
+//! Mappings: pieces of frames, cut into runs of entries of one table, each of which is a mapping.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::{MapFlags, PAGE_BITS, TABLE_ENTRIES, entry_bits};
@@ -15,15 +15,15 @@ use crate::types::Error;
 pub(crate) struct Mapping {
     pub(crate) slot: CapAddress,
     pub(crate) frame: CapAddress,
-    /// Where in the frame, in bytes.
+    /// Offset in the frame in bytes.
     pub(crate) offset: u64,
     pub(crate) table: u32,
-    /// One more than the place of the frame in the books, if it was made here; otherwise 0.
+    /// One more than the index of the frame's node, if the frame was made here; otherwise 0.
     pub(crate) owner: u32,
     pub(crate) first: u16,
     pub(crate) count: u16,
     pub(crate) flags: u8,
-    /// Rights with which it was made, to which it can be protected.
+    /// Rights with which it was made, the maximum for protecting it.
     pub(crate) made: u8,
     unused: u32,
 }
@@ -57,7 +57,7 @@ impl Node for Mapping {
     }
 }
 
-/// A frame that was made for a lazily backed region. It goes with the last mapping that shows a part of it.
+/// A frame that was made for a lazy region. It is destroyed with the last mapping of a part of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Frame {
     pub(crate) object: Object,
@@ -68,7 +68,7 @@ pub(crate) struct Frame {
 impl Frame {
     pub(crate) const ZERO: Frame = Frame::new(Object::NONE);
 
-    /// One that nothing shows yet.
+    /// Returns a frame that is not mapped yet.
     pub(crate) const fn new(object: Object) -> Frame {
         Frame { object, mappings: 0, unused: 0 }
     }
@@ -80,7 +80,7 @@ impl Node for Frame {
     }
 }
 
-/// Memory that is to be shown somewhere.
+/// Part of a frame that is to be mapped at an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) frame: CapAddress,
@@ -92,28 +92,28 @@ pub(crate) struct Piece {
 }
 
 impl Paging {
-    /// First address that a mapping shows.
+    /// Returns the first address of a mapping.
     pub(crate) fn start_of(&self, mapping: &Mapping) -> u64 {
         self.tables.address(mapping.table as usize, mapping.first)
     }
 
-    /// Bytes that a mapping shows.
+    /// Returns the size of a mapping in bytes.
     pub(crate) fn size_of(&self, mapping: &Mapping) -> u64 {
         u64::from(mapping.count) << entry_bits(u32::from(self.tables.level(mapping.table as usize)))
     }
 
-    /// Page tables that mapping a piece takes at most.
+    /// Returns the maximum number of page tables that mapping a piece needs.
     pub(crate) fn missing_tables(&self, piece: &Piece, runs: usize) -> usize {
         let there = usize::from(self.tables.level(self.tables.walk(piece.address).0));
         let last = piece.address + piece.size - 1;
         let crossed = |level| (last >> entry_bits(level)) - (piece.address >> entry_bits(level));
-        // Each further run begins another table of its level, and perhaps one further up.
+        // Each further run begins another table of its level, and perhaps one of the level above.
         3 - there + runs - 1 + (crossed(1) + crossed(0)) as usize
     }
 
-    /// Maps a piece where nothing may be mapped yet.
+    /// Maps a piece, after checking that nothing is mapped there.
     pub(crate) fn show<B: Backend>(&mut self, backend: &mut B, piece: &Piece) -> Result<(), Error<B::Error>> {
-        // Most pieces are pages of a table that is there.
+        // Most pieces are pages of an existing table.
         let last = piece.address + piece.size - 1;
         if (piece.address ^ last) >> entry_bits(2) == 0
             && piece.size < 1 << entry_bits(2)
@@ -130,7 +130,7 @@ impl Paging {
         self.map_piece(backend, piece, None)
     }
 
-    /// Maps a piece of pages of one table, in which nothing is mapped there; the books have room. (Each page fault
+    /// Maps a piece of pages of one table, in which nothing is mapped there; the metadata has room. (Each page fault
     /// comes here.)
     #[inline(always)]
     pub(crate) fn map_pages<B: Backend>(
@@ -148,7 +148,7 @@ impl Paging {
         mapped
     }
 
-    /// Maps a piece where nothing is mapped; the books have room. If it fails, nothing of the piece is mapped, unless
+    /// Maps a piece where nothing is mapped; the metadata has room. If it fails, nothing of the piece is mapped, unless
     /// unmapping fails too.
     pub(crate) fn map_piece<B: Backend>(
         &mut self,
@@ -169,7 +169,7 @@ impl Paging {
         Ok(())
     }
 
-    /// Maps neighbouring entries of one table, which is made if need be.
+    /// Maps neighbouring entries of one table, which is made if necessary.
     fn map_run<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -200,8 +200,8 @@ impl Paging {
         mapped
     }
 
-    /// Maps entries of a table (the table, the first one, how many), which are empty, and enters it in the books, which
-    /// have room. They show a piece's frame from `offset` on.
+    /// Maps empty entries of a table (the table, the first entry, their number) to a piece's frame from `offset` on,
+    /// and records the mapping in the metadata, which has room.
     fn map_entries<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -231,7 +231,7 @@ impl Paging {
         Ok(())
     }
 
-    /// The table of `level` that shows an address, made if need be. The books have room.
+    /// Returns the table of `level` that maps an address, and makes it if necessary. The metadata has room.
     fn table<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -262,8 +262,8 @@ impl Paging {
         Ok(table)
     }
 
-    /// Unmaps a whole mapping, and lets a frame go that was made for it and is shown nowhere else. Its slot goes to the
-    /// reserve, or back.
+    /// Unmaps a whole mapping, and destroys a frame that was made for it and is mapped nowhere else. Its slot goes to
+    /// the reserve, or is freed.
     pub(crate) fn drop_mapping<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -279,7 +279,7 @@ impl Paging {
         Ok(())
     }
 
-    /// One mapping fewer shows a frame.
+    /// Counts one mapping less of a frame.
     pub(crate) fn release<B: Backend>(&mut self, backend: &mut B, owner: u32) {
         let Some(place) = owner.checked_sub(1) else { return };
         let frame = self.frames.get_mut(place as usize);
@@ -291,7 +291,7 @@ impl Paging {
         }
     }
 
-    /// One mapping more will show a frame, which so stays while its mappings are replaced.
+    /// Counts one mapping more of a frame, which keeps the frame while its mappings are replaced.
     pub(crate) fn hold(&mut self, owner: u32) {
         if let Some(place) = owner.checked_sub(1) {
             self.frames.get_mut(place as usize).mappings += 1;
@@ -299,7 +299,7 @@ impl Paging {
     }
 }
 
-/// Puts an empty slot into the reserve, or gives it back.
+/// Puts an empty slot into the reserve, or frees it.
 fn keep_slot<B: Backend>(backend: &mut B, reserve: Option<&mut Reserve>, slot: CapAddress) {
     match reserve {
         Some(reserve) => reserve.keep_slot(backend, slot),
@@ -307,7 +307,7 @@ fn keep_slot<B: Backend>(backend: &mut B, reserve: Option<&mut Reserve>, slot: C
     }
 }
 
-/// Cuts a piece into runs of entries of one table: address, bytes, level. The largest pages that fit are used.
+/// Cuts a piece into runs of entries of one table: address, size in bytes, level. Uses the largest pages that fit.
 pub(crate) fn runs(piece: &Piece) -> impl Iterator<Item = (u64, u64, u8)> + use<> {
     let end = piece.address + piece.size;
     let (start, offset) = (piece.address, piece.offset);

@@ -1,4 +1,4 @@
-//! The state of one address space, and what only adds to it.
+//! The state of one address space, and the operations that only add to it.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, USER_END, entry_bits};
@@ -12,13 +12,13 @@ use crate::shadow::{Entry, Tables};
 use crate::types::{Account, Error, FrameCap, Request};
 
 const PAGE: u64 = PAGE_SIZE as u64;
-/// Log2 of the largest frame or granule.
+/// Log2 of the size in bytes of the largest frame or fault-around range.
 const MAX_BITS: u8 = 47;
 
-/// Mappings and frames that need no further memory.
+/// Number of mappings and frames that need no further memory.
 const BUILT_IN: usize = 64;
 
-/// What an operation may add to the books.
+/// Maximum number of nodes that an operation may add to the metadata.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Need {
     pub(crate) regions: usize,
@@ -37,7 +37,7 @@ pub struct Paging {
 }
 
 impl Paging {
-    /// As it lies in zeroed memory.
+    /// Returns the initial value, which is the same as zeroed memory.
     pub const fn new() -> Paging {
         Paging {
             regions: Regions::new(),
@@ -47,14 +47,14 @@ impl Paging {
         }
     }
 
-    /// Begins with an empty address space whose table of level 0 is `root`. Its addresses are all above the first page;
-    /// those from `low` to before `high` are given to whoever does not mind.
+    /// Sets up an empty address space whose table of level 0 is `root`. It has all addresses above the first page;
+    /// addresses for requests without a fixed one are chosen from `low` to before `high`.
     pub fn initialise(&mut self, root: CapAddress, low: u64, high: u64) {
         self.regions.initialise(PAGE, USER_END, (low, high));
         self.tables.initialise(root);
     }
 
-    /// Lets the books grow until they hold what an operation may need. Mostly they do.
+    /// Ensures that the metadata has room for an operation. Mostly it does.
     #[inline(always)]
     pub(crate) fn ensure<B: Backend>(&mut self, backend: &mut B, need: Need) -> Result<(), Error<B::Error>> {
         let regions = need.regions == 0 || self.regions.left() >= need.regions;
@@ -64,7 +64,7 @@ impl Paging {
         if regions && tables && mappings && frames { Ok(()) } else { self.grow(backend, need) }
     }
 
-    /// Lets the books grow.
+    /// Grows the metadata.
     #[cold]
     fn grow<B: Backend>(&mut self, backend: &mut B, need: Need) -> Result<(), Error<B::Error>> {
         /// Adds a chunk to one array.
@@ -79,7 +79,7 @@ impl Paging {
             grow!(self.regions.pool().array());
         }
         while self.tables.left() < need.tables {
-            // Heads grow last: only with both is there room for tables.
+            // Heads grow last: there is room for tables only with both.
             while self.tables.entries().capacity() <= self.tables.heads().array().capacity() {
                 grow!(self.tables.entries());
             }
@@ -94,7 +94,7 @@ impl Paging {
         Ok(())
     }
 
-    /// Reserves addresses, wherever they are free, and answers the first behind the guard. O(log n).
+    /// Reserves free addresses, and returns the first one after the guard. O(log n).
     pub fn alloc<B: Backend>(&mut self, backend: &mut B, request: &Request) -> Result<u64, Error<B::Error>> {
         let Request { size, guard, .. } = *request;
         let alignment = request.alignment.max(PAGE);
@@ -102,14 +102,14 @@ impl Paging {
             return Err(Error::BadRange);
         }
         self.ensure(backend, Need { regions: 2, ..Need::default() })?;
-        // The guard is enlarged so that what follows is aligned.
+        // The guard is enlarged so that the address after it is aligned.
         let lead = guard.checked_next_multiple_of(alignment).ok_or(Error::BadRange)?;
         let total = lead.checked_add(size).ok_or(Error::BadRange)?;
         let (start, next) = self.regions.search(total, alignment).ok_or(Error::NoAddresses)?;
         Ok(self.reserve(next, start + lead, request))
     }
 
-    /// Reserves these addresses, and the guard before them. O(log n).
+    /// Reserves the given addresses, and the guard before them. O(log n).
     pub fn alloc_fixed<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -128,7 +128,7 @@ impl Paging {
         Ok(())
     }
 
-    /// Enters a region and its guard into the gap before `next`.
+    /// Inserts a region and its guard into the gap before `next`.
     fn reserve(&mut self, next: Id, address: u64, request: &Request) -> u64 {
         let &Request { size, kind, flags, granule, guard, .. } = request;
         if guard > 0 {
@@ -141,7 +141,7 @@ impl Paging {
         address
     }
 
-    /// Maps a whole frame wherever there is room, and answers where.
+    /// Maps a whole frame at free addresses, and returns the first.
     pub fn map<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -152,15 +152,15 @@ impl Paging {
             return Err(Error::BadRange);
         }
         let size = 1 << frame.bits;
-        // Large pages need aligned addresses; more than the largest page brings nothing.
+        // Large pages need aligned addresses; more than the largest page gains nothing.
         let alignment = if size >> entry_bits(2) == 0 { PAGE } else { size.min(1 << entry_bits(1)) };
         let request = Request { alignment, flags, ..Request::reserved(size, Kind::Frame) };
         let address = self.alloc(backend, &request)?;
         self.map_reserved(backend, Piece { frame: frame.cap, owner: 0, offset: 0, address, size, flags })
     }
 
-    /// Maps part of a frame at an address: into a region that has all of the addresses, or, if all are free, into a new
-    /// one.
+    /// Maps part of a frame at an address: into a region that contains all of the addresses, or, if all are free, into
+    /// a new one.
     pub fn map_fixed<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -190,27 +190,27 @@ impl Paging {
         self.show(backend, &piece)
     }
 
-    /// Maps into a region that was made for it, and frees that again if nothing could be mapped.
+    /// Maps into a region that was made for it, and frees that region if nothing could be mapped.
     fn map_reserved<B: Backend>(&mut self, backend: &mut B, piece: Piece) -> Result<u64, Error<B::Error>> {
         let mapped = self.show(backend, &piece);
-        // What could not be unmapped again stays reserved.
+        // Addresses that could not be unmapped again stay reserved.
         if mapped.is_err() && self.tables.first_mapping(piece.address, piece.address + piece.size).is_none() {
             self.regions.free(piece.address, piece.size);
         }
         mapped.map(|()| piece.address)
     }
 
-    /// The region in which an address lies. O(log n).
+    /// Returns the region in which an address lies. O(log n).
     pub fn find(&self, address: u64) -> Option<Region> {
         self.regions.find(address)
     }
 
-    /// The first region that ends behind an address. O(log n).
+    /// Returns the first region that ends after an address. O(log n).
     pub fn first_from(&self, address: u64) -> Option<Region> {
         self.regions.first_from(address)
     }
 
-    /// The mapping that shows an address: its capability, the frame's, the offset in the frame in bytes, and the
+    /// Returns the mapping of an address: its capability, the frame's, the offset in the frame in bytes, and the
     /// rights. O(1).
     pub fn shown(&self, address: u64) -> Option<(CapAddress, CapAddress, u64, MapFlags)> {
         let (_, Entry::Mapping(place)) = self.tables.walk(address) else { return None };
@@ -219,7 +219,7 @@ impl Paging {
         Some((mapping.slot, mapping.frame, offset, mapping.flags()))
     }
 
-    /// What the books hold.
+    /// Returns the numbers of objects in the metadata.
     pub fn account(&self) -> Account {
         Account {
             regions: self.regions.count(),
@@ -229,7 +229,7 @@ impl Paging {
         }
     }
 
-    /// Sees to it that nothing is mapped where a piece goes, and that the books can hold it.
+    /// Ensures that nothing is mapped where a piece goes, and that the metadata has room for it.
     pub(crate) fn prepare<B: Backend>(&mut self, backend: &mut B, piece: &Piece) -> Result<(), Error<B::Error>> {
         if self.tables.first_mapping(piece.address, piece.address + piece.size).is_some() {
             return Err(Error::Mapped);
@@ -238,7 +238,7 @@ impl Paging {
         self.ensure(backend, Need { tables: self.missing_tables(piece, runs), mappings: runs, ..Need::default() })
     }
 
-    /// Panics unless the books agree with each other.
+    /// Panics unless the metadata is consistent.
     pub fn check_invariants(&self) {
         self.regions.check_invariants();
         self.mappings.check_invariants();
@@ -276,7 +276,7 @@ impl Default for Paging {
     }
 }
 
-/// Whether a range is whole pages that a program can have.
+/// Returns whether a range consists of whole pages that a program can have.
 pub(crate) fn is_range(start: u64, size: u64) -> bool {
     let whole = start.is_multiple_of(PAGE) && size.is_multiple_of(PAGE) && size > 0;
     whole && start.checked_add(size).is_some_and(|end| end <= USER_END)

@@ -1,23 +1,23 @@
 //! Nodes in an array that grows and never moves.
 //!
 //! ```text
-//! place   0 ‥ N−1    N ‥ 2N−1    2N ‥ 4N−1       4N ‥ 8N−1
+//! index   0 ‥ N−1    N ‥ 2N−1    2N ‥ 4N−1       4N ‥ 8N−1
 //!         built in   chunk 0     chunk 1         chunk 2         …
 //! ```
-//! Each chunk has as many nodes as everything before it, so a place says by its highest bit in which chunk it lies. The
-//! first nodes are part of the array, so that a small program needs no further memory; chunks come from the
+//! Each chunk has as many nodes as everything before it, so the highest bit of an index determines its chunk. The first
+//! nodes are part of the array, so that a small program needs no further memory; chunks come from the
 //! [`Backend`](crate::Backend) between operations, never within one.
 
-/// Chunks that an array can have: one for each bit of a place, so that none need be looked for in vain.
+/// Maximum number of chunks of an array: one for each bit of an index, so that every index has a chunk.
 const CHUNKS: usize = 32;
 
-/// What lies in an array.
+/// Element of an array.
 pub trait Node: Copy + Default + 'static {
-    /// A word of an unused node, in which the pool keeps the next unused one. Never looked at in a used node.
+    /// Returns the word in which the pool keeps the link of an unused node to the next. Never used in a used node.
     fn link(&mut self) -> &mut u32;
 }
 
-/// An array of `N` nodes, a power of two, and what it grew by.
+/// An array of `N` built-in nodes, a power of two, and further chunks.
 #[derive(Debug)]
 pub struct Array<T: 'static, const N: usize> {
     first: [T; N],
@@ -26,26 +26,26 @@ pub struct Array<T: 'static, const N: usize> {
 }
 
 impl<T: 'static, const N: usize> Array<T, N> {
-    /// With the built-in nodes alone.
+    /// Returns an array with the built-in nodes alone.
     pub const fn new(first: [T; N]) -> Array<T, N> {
         assert!(N.is_power_of_two(), "chunks are found by shifting");
         Array { first, chunks: [const { None }; CHUNKS], grown: 0 }
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[inline]
     pub const fn capacity(&self) -> usize {
         N << self.grown
     }
 
-    /// The chunk of a place beyond the built-in ones, and the place in it.
+    /// Returns the chunk of an index beyond the built-in ones, and the index in it.
     #[inline]
     const fn split(place: usize) -> (usize, usize) {
         let chunk = (place / N).ilog2() as usize;
         (chunk, place - (N << chunk))
     }
 
-    /// The node at a place.
+    /// Returns the node at an index.
     #[inline]
     pub fn get(&self, place: usize) -> &T {
         if place < N {
@@ -58,7 +58,7 @@ impl<T: 'static, const N: usize> Array<T, N> {
         }
     }
 
-    /// The node at a place, to be changed.
+    /// Returns the node at an index, mutably.
     #[inline]
     pub fn get_mut(&mut self, place: usize) -> &mut T {
         if place < N {
@@ -71,12 +71,12 @@ impl<T: 'static, const N: usize> Array<T, N> {
         }
     }
 
-    /// How many nodes the next chunk must have, if there can be one.
+    /// Returns the size of the next chunk, if there can be one.
     pub const fn next_chunk(&self) -> Option<usize> {
         if self.grown < CHUNKS { Some(self.capacity()) } else { None }
     }
 
-    /// Adds a chunk of exactly [`next_chunk`](Self::next_chunk) nodes; one of another size is not taken.
+    /// Adds a chunk of exactly [`next_chunk`](Self::next_chunk) nodes; ignores one of another size.
     pub fn add(&mut self, chunk: &'static mut [T]) {
         if Some(chunk.len()) == self.next_chunk() {
             self.chunks[self.grown] = Some(chunk);
@@ -85,36 +85,36 @@ impl<T: 'static, const N: usize> Array<T, N> {
     }
 }
 
-/// An array of which some nodes are used.
+/// An array with used and unused nodes.
 #[derive(Debug)]
 pub struct Pool<T: Node, const N: usize> {
     nodes: Array<T, N>,
-    /// Nodes that were ever used: those beyond are unused without being linked.
+    /// Number of nodes that were ever used; those beyond are unused without being linked.
     touched: usize,
-    /// One more than the place of the last node that was given back; 0 if there is none.
+    /// One more than the index of the node that was freed last; 0 if there is none.
     unused: u32,
     used: usize,
 }
 
 impl<T: Node, const N: usize> Pool<T, N> {
-    /// Without used nodes.
+    /// Returns a pool without used nodes.
     pub const fn new(first: [T; N]) -> Pool<T, N> {
         Pool { nodes: Array::new(first), touched: 0, unused: 0, used: 0 }
     }
 
-    /// Nodes that can still be taken.
+    /// Returns the number of unused nodes.
     #[inline]
     pub const fn left(&self) -> usize {
         self.nodes.capacity() - self.used
     }
 
-    /// Nodes in use.
+    /// Returns the number of used nodes.
     #[inline]
     pub const fn used(&self) -> usize {
         self.used
     }
 
-    /// Takes a node. There is one, because the operation has seen to it before it began.
+    /// Takes a node. There is one, because the operation has ensured that before it began.
     #[inline]
     pub fn take(&mut self, value: T) -> usize {
         let place = match self.unused {
@@ -133,7 +133,7 @@ impl<T: Node, const N: usize> Pool<T, N> {
         place
     }
 
-    /// Gives a node back.
+    /// Frees a node.
     #[inline]
     pub fn give(&mut self, place: usize) {
         let node = self.nodes.get_mut(place);
@@ -143,24 +143,24 @@ impl<T: Node, const N: usize> Pool<T, N> {
         self.used -= 1;
     }
 
-    /// The array, for growing.
+    /// Returns the array, for growing.
     pub const fn array(&mut self) -> &mut Array<T, N> {
         &mut self.nodes
     }
 
-    /// A node.
+    /// Returns a node.
     #[inline]
     pub fn get(&self, place: usize) -> &T {
         self.nodes.get(place)
     }
 
-    /// A node, to be changed.
+    /// Returns a node, mutably.
     #[inline]
     pub fn get_mut(&mut self, place: usize) -> &mut T {
         self.nodes.get_mut(place)
     }
 
-    /// Panics unless the unused nodes and the used ones are all there are.
+    /// Panics unless every node is either used or unused.
     pub fn check_invariants(&self)
     where
         T: Copy,
@@ -209,7 +209,7 @@ mod tests {
         }
         assert!(places.iter().enumerate().all(|(number, place)| pool.get(*place).0 == number as u32));
         assert_eq!(places, (0..100).collect::<Vec<_>>());
-        // What is given back last is taken first.
+        // The node freed last is taken first.
         pool.give(17);
         pool.give(63);
         pool.check_invariants();

@@ -1,7 +1,7 @@
-//! Which addresses are taken, and for what.
+//! Regions: reserved addresses and their purposes.
 //!
-//! The regions lie in a balanced tree by address. Each knows how many bytes before it are free, and the largest such
-//! gap in the subtree below it:
+//! The regions form a balanced tree by address. Each knows how many bytes before it are free, and the largest such gap
+//! in its subtree:
 //!
 //! ```text
 //!            ┌────── heap, gap 3, largest 9 ──────┐
@@ -9,60 +9,60 @@
 //!                                               │
 //!                                           end, gap 4
 //! ```
-//! A node of no size stands at the end of the address space, so that the last gap belongs to a node too. Of a gap only
-//! the part counts in which addresses may be chosen. So the lowest gap that is large enough is found on one way down:
-//! into the first subtree whose largest gap is not too small.
+//! A node of size 0 marks the end of the address space, so that the last gap belongs to a node too. Of a gap only the
+//! part counts in which addresses may be chosen. So the lowest gap that is large enough is found in one descent: into
+//! the first subtree whose largest gap is not too small.
 //!
-//! An operation looks a region up once, and goes up from it once: a region that is added below a gap, or taken away,
-//! has no part in what the nodes above know; the gap that becomes smaller or larger has, and is the only one.
+//! An operation searches a region once, and ascends from it once: adding a region in a gap, or removing one, changes
+//! nothing in the nodes above except through the one gap that becomes smaller or larger.
 
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_tree::{Id, Links, Nodes, Tree, View};
 
 use crate::pool::{Node, Pool};
 
-/// What a region is for.
+/// Purpose of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Memory for whatever.
+    /// Memory for any purpose.
     #[default]
     Anonymous = 0,
     /// The heap.
     Heap = 1,
     /// A thread's stack.
     Stack = 2,
-    /// Never mapped, so that running over an edge is noticed.
+    /// A guard, never mapped, so that running over an edge is noticed.
     Guard = 3,
-    /// A frame that somebody gave: shared memory, device registers, a file.
+    /// A given frame: shared memory, device registers, a file.
     Frame = 4,
-    /// Made by somebody else, who answers for it: what the loader made.
+    /// Memory mapped by other code, which manages it: what the loader made.
     Foreign = 5,
 }
 
-/// A region as the outside sees it.
+/// Description of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// First address.
     pub start: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What it is for.
+    /// Purpose of the region.
     pub kind: Kind,
-    /// Rights and attributes of what is mapped there on access.
+    /// Rights and attributes of memory populated on access.
     pub flags: MapFlags,
-    /// Log2 of the bytes for which memory is found on the first access to one of them; 0: none is, the region has what
-    /// was mapped there.
+    /// Log2 of the fault-around size in bytes, that is, of the memory populated on the first access to a part of it; 0:
+    /// none is, the region has only what was mapped there.
     pub granule: u8,
 }
 
 impl Region {
-    /// One past the last address.
+    /// Returns one past the last address.
     pub const fn end(&self) -> u64 {
         self.start + self.size
     }
 
-    /// Whether memory is found for it on access.
+    /// Returns whether it is populated on access.
     pub const fn is_lazy(&self) -> bool {
         self.granule != 0
     }
@@ -73,11 +73,11 @@ impl Region {
 pub(crate) struct RegionNode {
     start: u64,
     size: u64,
-    /// Free bytes before it.
+    /// Number of free bytes before it.
     gap: u64,
-    /// Those of them that may be chosen.
+    /// Number of those that may be chosen.
     room: u64,
-    /// The largest such room in its subtree.
+    /// The largest such number in its subtree.
     largest: u64,
     links: Links,
     unused: u32,
@@ -116,7 +116,7 @@ impl Node for RegionNode {
     }
 }
 
-/// Regions that need no further memory.
+/// Number of regions that need no further memory.
 pub(crate) const BUILT_IN: usize = 32;
 
 type RegionPool = Pool<RegionNode, BUILT_IN>;
@@ -168,7 +168,8 @@ impl Nodes for RegionPool {
     }
 }
 
-/// Gaps of the right size, but perhaps of the wrong alignment, that are tried when none is surely large enough.
+/// Number of gaps of sufficient size, but perhaps of the wrong alignment, that are tried when none is certainly large
+/// enough.
 const PATIENCE: usize = 32;
 
 /// The regions of an address space.
@@ -177,17 +178,17 @@ pub struct Regions {
     pool: RegionPool,
     tree: Tree,
     base: u64,
-    /// Where addresses are chosen: from, to.
+    /// Range in which addresses are chosen.
     choice: (u64, u64),
-    /// The node at the end; none before the beginning.
+    /// The node at the end; `None` before initialisation.
     last: Option<Id>,
-    /// Place of the region that was found last by [`find_again`](Self::find_again). If it has gone, its node has no
-    /// addresses, or is another region's.
+    /// Index of the region that [`find_again`](Self::find_again) found last. If that region has been removed, its node
+    /// has no addresses, or is another region's.
     recent: usize,
 }
 
 impl Regions {
-    /// None, of an address space without addresses.
+    /// Returns an empty set, for an address space without addresses.
     pub const fn new() -> Regions {
         Regions {
             pool: Pool::new([RegionNode::ZERO; BUILT_IN]),
@@ -199,7 +200,7 @@ impl Regions {
         }
     }
 
-    /// Says which addresses there are, and between which of them [`search`](Self::search) chooses.
+    /// Sets the existing addresses, and the range in which [`search`](Self::search) chooses.
     pub fn initialise(&mut self, base: u64, end: u64, choice: (u64, u64)) {
         if self.last.is_none() && base <= end {
             (self.base, self.choice) = (base, choice);
@@ -211,13 +212,13 @@ impl Regions {
         }
     }
 
-    /// Of the gap before `end`, the bytes that may be chosen.
+    /// Returns the number of bytes of the gap before `end` that may be chosen.
     #[inline]
     fn room(&self, end: u64, gap: u64) -> u64 {
         end.min(self.choice.1).saturating_sub((end - gap).max(self.choice.0))
     }
 
-    /// The addresses there are: first, and one past the last.
+    /// Returns the existing addresses: first, and one past the last.
     pub fn bounds(&self) -> (u64, u64) {
         (self.base, self.last.map_or(self.base, |id| self.pool.get(id.place()).start))
     }
@@ -226,12 +227,12 @@ impl Regions {
         &mut self.pool
     }
 
-    /// Regions that can be added before the pool has to grow.
+    /// Returns the number of regions that can be added before the pool has to grow.
     pub const fn left(&self) -> usize {
         self.pool.left()
     }
 
-    /// Number of regions.
+    /// Returns the number of regions.
     pub fn count(&self) -> usize {
         self.pool.used() - usize::from(self.last.is_some())
     }
@@ -241,19 +242,19 @@ impl Regions {
         self.pool.get(id.place())
     }
 
-    /// The first region, or the end, that ends behind `address`.
+    /// Returns the first region, or the end node, that ends after `address`.
     #[inline]
     fn at_or_after(&self, address: u64) -> Option<Id> {
         self.tree.lower_bound(&self.pool, |pool, id| pool.get(id.place()).end() <= address).or(self.last)
     }
 
-    /// The region in which an address lies.
+    /// Returns the region in which an address lies.
     #[inline]
     pub fn find(&self, address: u64) -> Option<Region> {
         self.first_from(address).filter(|region| region.start <= address)
     }
 
-    /// The same for addresses that often lie in the same region.
+    /// As [`find`](Self::find), for successive addresses that often lie in the same region.
     #[inline]
     pub fn find_again(&mut self, address: u64) -> Option<Region> {
         let recent = self.pool.get(self.recent);
@@ -262,7 +263,7 @@ impl Regions {
         }
         let id = self.at_or_after(address)?;
         let node = self.node(id);
-        // The node at the end has no addresses.
+        // The end node has no addresses.
         if address.wrapping_sub(node.start) >= node.size {
             return None;
         }
@@ -271,20 +272,21 @@ impl Regions {
         Some(region)
     }
 
-    /// The first region that ends behind `address`.
+    /// Returns the first region that ends after `address`.
     #[inline]
     pub fn first_from(&self, address: u64) -> Option<Region> {
         let id = self.at_or_after(address)?;
         (Some(id) != self.last).then(|| self.node(id).region())
     }
 
-    /// Whether no region has an address of this range.
+    /// Returns whether the range contains no address of a region.
     #[inline]
     pub fn is_free(&self, start: u64, size: u64) -> bool {
         self.free_at(start, size).is_some()
     }
 
-    /// Where [`insert_at`](Self::insert_at) puts regions into this range, if no region has an address of it.
+    /// Returns the position at which [`insert_at`](Self::insert_at) inserts regions into this range, if the range is
+    /// free.
     #[inline]
     pub fn free_at(&self, start: u64, size: u64) -> Option<Id> {
         let (base, end) = self.bounds();
@@ -294,8 +296,8 @@ impl Regions {
         self.at_or_after(start).filter(|next| self.node(*next).start >= start + size)
     }
 
-    /// The lowest free range of `size` bytes at a multiple of `alignment` (a power of two): its first address, and
-    /// where [`insert_at`](Self::insert_at) puts regions into it.
+    /// Finds the lowest free range of `size` bytes at a multiple of `alignment` (a power of two): returns its first
+    /// address, and the position at which [`insert_at`](Self::insert_at) inserts regions into it.
     pub fn search(&self, size: u64, alignment: u64) -> Option<(u64, Id)> {
         let root = self.tree.root()?;
         let largest = self.node(root).largest;
@@ -320,7 +322,7 @@ impl Regions {
         None
     }
 
-    /// The first node behind `id` with room for at least `size` bytes.
+    /// Returns the first node after `id` with room for at least `size` bytes.
     fn next_room(&self, id: Id, size: u64) -> Option<Id> {
         let mut at = id;
         loop {
@@ -336,7 +338,7 @@ impl Regions {
         }
     }
 
-    /// The first node of a subtree with room for `size` bytes, which there is.
+    /// Returns the first node of a subtree with room for `size` bytes, which must exist.
     #[inline]
     fn first_room_below(&self, top: Id, size: u64) -> Id {
         let mut at = top;
@@ -350,7 +352,7 @@ impl Regions {
         }
     }
 
-    /// Adds a region into the gap before `next`. There is a node for it.
+    /// Inserts a region into the gap before `next`. A node must be available.
     pub fn insert_at(&mut self, next: Id, region: Region) {
         let following = self.node(next);
         let before = following.start - following.gap;
@@ -377,7 +379,7 @@ impl Regions {
         Id::new(self.pool.take(node) as u32)
     }
 
-    /// Says how many bytes before a region are free, and has the nodes above know.
+    /// Sets the number of free bytes before a region, and updates the nodes above.
     #[inline]
     fn set_gap(&mut self, id: Id, gap: u64) {
         let room = self.room(self.node(id).start, gap);
@@ -391,7 +393,7 @@ impl Regions {
         }
     }
 
-    /// Divides the region in which `address` lies, if it does not begin there. There is a node for it.
+    /// Divides the region that contains `address`, unless it begins there. A node must be available.
     fn split(&mut self, address: u64) {
         let Some(id) = self.at_or_after(address) else { return };
         let region = self.node(id).region();
@@ -403,11 +405,12 @@ impl Regions {
         self.tree.insert_after(&mut self.pool, behind, id);
     }
 
-    /// Frees all addresses of a range; regions that lie in it in part are cut. There is a node for one more region.
+    /// Frees all addresses of a range; regions that lie partly in it are cut. A node for one more region must be
+    /// available.
     pub fn free(&mut self, start: u64, size: u64) {
         let end = start + size;
         let Some(mut id) = self.at_or_after(start) else { return };
-        // What comes free right before the region at hand.
+        // Number of bytes freed right before the current region.
         let mut freed = 0;
         let region = self.node(id).region();
         if Some(id) != self.last && region.start < start {
@@ -441,7 +444,8 @@ impl Regions {
         self.set_gap(id, gap);
     }
 
-    /// Gives all regions of a range other rights; regions that lie in it in part are divided. There are two nodes.
+    /// Changes the rights of all regions of a range; regions that lie partly in it are divided. Two nodes must be
+    /// available.
     pub fn set_flags(&mut self, start: u64, size: u64, flags: MapFlags) {
         self.split(start);
         self.split(start + size);
@@ -455,7 +459,7 @@ impl Regions {
         }
     }
 
-    /// Panics unless regions are in order, apart, inside, and every gap is right.
+    /// Panics unless regions are in order, disjoint and in bounds, and every gap is right.
     pub fn check_invariants(&self) {
         self.pool.check_invariants();
         let base = self.base;

@@ -1,27 +1,28 @@
-//! What is kept ready while a mapping is replaced.
+//! Resources reserved while a mapping is replaced.
 
 use tench_abi::CapAddress;
 
 use crate::backend::{Backend, Object};
 
-/// What is kept ready while a mapping is replaced, so that it cannot fail for want of it.
+/// Slots and tables reserved while a mapping is replaced, so that this cannot fail for lack of them.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     slots: [CapAddress; SLOTS],
     slot_count: usize,
     tables: [(u8, Object); TABLES],
     table_count: usize,
-    /// Slots that become free are kept.
+    /// Whether slots that become free are kept.
     keeps: bool,
 }
 
-/// Slots for the rests of a mapping: to each side of what goes, pages of three sizes; and one.
+/// Maximum number of slots for the remaining parts of a mapping: pages of three sizes on each side of the changed part;
+/// and for that part.
 const SLOTS: usize = 7 + 6;
-/// Tables for them: two levels on each side.
+/// Maximum number of tables for them: two levels on each side.
 const TABLES: usize = 4;
 
 impl Reserve {
-    /// Nothing.
+    /// Returns an empty reserve.
     pub(crate) const fn new() -> Reserve {
         Reserve {
             slots: [CapAddress::NULL; SLOTS],
@@ -32,7 +33,7 @@ impl Reserve {
         }
     }
 
-    /// Takes slots and tables from the backend; those of the tables by level from 2 on. If it fails, nothing is taken.
+    /// Takes slots and tables from the backend, the tables by level from 2 on. If it fails, nothing is taken.
     pub(crate) fn fill<B: Backend>(
         &mut self,
         backend: &mut B,
@@ -63,7 +64,7 @@ impl Reserve {
         Ok(())
     }
 
-    /// Gives everything back.
+    /// Returns everything to the backend.
     pub(crate) fn empty<B: Backend>(&mut self, backend: &mut B) {
         self.keeps = false;
         while let Some(slot) = self.take_slot() {
@@ -80,7 +81,7 @@ impl Reserve {
         Some(self.slots[self.slot_count])
     }
 
-    /// Takes in a slot that is empty.
+    /// Keeps or frees an empty slot.
     pub(crate) fn keep_slot<B: Backend>(&mut self, backend: &mut B, slot: CapAddress) {
         if self.keeps && self.slot_count < SLOTS {
             self.slots[self.slot_count] = slot;

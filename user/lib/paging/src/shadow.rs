@@ -1,8 +1,8 @@
-//! What the page tables say, entry by entry.
+//! Shadow entries: what each entry of the page tables holds.
 //!
-//! The hardware's tables cannot be read, so each has a shadow: as many words as the table has entries, each of which
-//! says that nothing is there, which table hangs there, or which mapping covers it. A look-up goes the way that the
-//! hardware goes, in at most four steps:
+//! The hardware's tables cannot be read, so each has a shadow: as many words as the table has entries, each of which is
+//! empty, or names the table installed there or the mapping that covers it. A look-up takes the same path as the
+//! hardware, in at most four steps:
 //!
 //! ```text
 //! level 0          level 1          level 2          level 3
@@ -11,7 +11,7 @@
 //! │   │            │ T ├──────────▶ │ T ├──────────▶ │ M │ same mapping
 //! └───┘ 512 GiB    └───┘ 1 GiB      └───┘            │   │
 //! ```
-//! Each table also counts the entries below it that mappings cover. A table without any can make way for a large page.
+//! Each table also counts the mapped entries in it and below it. A table without any can be replaced by a large page.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::{TABLE_ENTRIES, entry_bits};
@@ -19,20 +19,20 @@ use tench_abi::memory::{TABLE_ENTRIES, entry_bits};
 use crate::backend::Object;
 use crate::pool::{Array, Node, Pool};
 
-/// Tables that need no further memory: enough for a heap, stacks, and windows of all sizes.
+/// Number of tables that need no further memory: enough for a heap, stacks, and windows of all sizes.
 pub(crate) const BUILT_IN: usize = 8;
 
-/// In an entry: a table. The other bits are its place.
+/// Bit that marks an entry as a table. The other bits are the table's index.
 const TABLE: u32 = 1 << 31;
 
-/// What an entry shows.
+/// Content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Nothing.
+    /// The entry is empty.
     Empty,
-    /// A table of the next level.
+    /// A table of the next level, by index.
     Table(usize),
-    /// A mapping.
+    /// A mapping, by index.
     Mapping(usize),
 }
 
@@ -56,13 +56,13 @@ impl Default for Entries {
     }
 }
 
-/// What else is known of a table.
+/// A table's data besides its entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     object: Object,
-    /// First address that the table shows.
+    /// First address that the table maps.
     base: u64,
-    /// Entries covered by mappings, here and in the tables below.
+    /// Number of entries covered by mappings, here and in the tables below.
     mapped: u64,
     parent: u32,
     unused: u32,
@@ -78,20 +78,21 @@ impl Node for Head {
 
 const NO_HEAD: Head = Head { object: Object::NONE, base: 0, mapped: 0, parent: 0, unused: 0, entry: 0, level: 0 };
 
-/// The tables of an address space. The root has place 0.
+/// The tables of an address space. The root has index 0.
 #[derive(Debug)]
 pub struct Tables {
     heads: Pool<Head, BUILT_IN>,
     entries: Array<Entries, BUILT_IN>,
-    /// The table of pages that was asked for last. Whatever lies in its place now, its head says what it shows.
+    /// The table of level 3 that was looked up last. If its index has been reused, the head there says what that table
+    /// maps.
     recent: usize,
 }
 
-/// The root's place.
+/// Index of the root.
 pub const ROOT: usize = 0;
 
 impl Tables {
-    /// None; [`initialise`](Self::initialise) adds the root.
+    /// Returns an empty set; [`initialise`](Self::initialise) adds the root.
     pub const fn new() -> Tables {
         Tables {
             heads: Pool::new([NO_HEAD; BUILT_IN]),
@@ -100,7 +101,7 @@ impl Tables {
         }
     }
 
-    /// Says which table is the root.
+    /// Sets the root.
     pub fn initialise(&mut self, root: CapAddress) {
         if self.heads.used() == 0 {
             self.heads.take(Head { object: Object { cap: root, ..Object::NONE }, ..NO_HEAD });
@@ -115,54 +116,54 @@ impl Tables {
         &mut self.entries
     }
 
-    /// Tables that can be added before the books have to grow.
+    /// Returns the number of tables that can be added before the metadata has to grow.
     pub const fn left(&self) -> usize {
         self.heads.left()
     }
 
-    /// Number of tables, the root included.
+    /// Returns the number of tables, the root included.
     pub const fn count(&self) -> usize {
         self.heads.used()
     }
 
-    /// Index of the entry of a table of `level` that shows `address`.
+    /// Returns the index of the entry of a table of `level` that maps `address`.
     #[inline]
     pub const fn index(address: u64, level: u8) -> u16 {
         ((address >> entry_bits(level as u32)) % TABLE_ENTRIES as u64) as u16
     }
 
-    /// A table's capability.
+    /// Returns a table's capability.
     #[inline]
     pub fn cap(&self, table: usize) -> CapAddress {
         self.heads.get(table).object.cap
     }
 
-    /// A table's level.
+    /// Returns a table's level.
     #[inline]
     pub fn level(&self, table: usize) -> u8 {
         self.heads.get(table).level
     }
 
-    /// First address that an entry of a table shows.
+    /// Returns the first address that an entry of a table maps.
     #[inline]
     pub fn address(&self, table: usize, entry: u16) -> u64 {
         let head = self.heads.get(table);
         head.base + (u64::from(entry) << entry_bits(u32::from(head.level)))
     }
 
-    /// Where a table hangs: its parent and the entry.
+    /// Returns where a table is installed: its parent and the entry.
     pub fn place(&self, table: usize) -> (usize, u16) {
         let head = self.heads.get(table);
         (head.parent as usize, head.entry)
     }
 
-    /// What an entry shows.
+    /// Returns the content of an entry.
     #[inline]
     pub fn entry(&self, table: usize, entry: u16) -> Entry {
         Entry::decode(self.entries.get(table).0[usize::from(entry)])
     }
 
-    /// Follows the tables to the last one on the way to an address: the table, and what its entry shows.
+    /// Walks to the last table on the path to an address: returns the table, and the content of its entry.
     #[inline]
     pub fn walk(&self, address: u64) -> (usize, Entry) {
         let mut table = ROOT;
@@ -175,11 +176,11 @@ impl Tables {
         }
     }
 
-    /// The table of level 3 that shows an address, if it is there.
+    /// Returns the table of level 3 that maps an address, if it exists.
     #[inline]
     pub fn page_table(&mut self, address: u64) -> Option<usize> {
         let head = self.heads.get(self.recent);
-        // A place that is not in use shows nothing: its level is 0, as the root's is.
+        // An unused index maps nothing: its level is 0, like the root's.
         if head.level == 3 && (head.base ^ address) >> entry_bits(2) == 0 {
             return Some(self.recent);
         }
@@ -191,14 +192,14 @@ impl Tables {
         Some(table)
     }
 
-    /// Whether neighbouring entries of a table show nothing.
+    /// Returns whether neighbouring entries of a table are empty.
     #[inline]
     pub fn is_empty(&self, table: usize, first: u16, count: u16) -> bool {
         let first = usize::from(first);
         self.entries.get(table).0[first..first + usize::from(count)].iter().all(|word| *word == 0)
     }
 
-    /// The first mapping that covers an address of a range.
+    /// Returns the first mapping that covers an address of a range.
     pub fn first_mapping(&self, from: u64, to: u64) -> Option<usize> {
         let mut address = from;
         while address < to {
@@ -212,7 +213,7 @@ impl Tables {
                 continue;
             }
             let bits = entry_bits(u32::from(level));
-            // No further than the range: most ranges are a page.
+            // Limited to the range: most ranges are a page.
             let count = ((to.min(end) - 1) >> bits) - (address >> bits) + 1;
             let first = usize::from(Self::index(address, level));
             let rest = &self.entries.get(table).0[first..first + count as usize];
@@ -222,7 +223,7 @@ impl Tables {
         None
     }
 
-    /// Hangs a table into an empty entry. There is a node for it.
+    /// Installs a table in an empty entry. A node must be available.
     pub fn add(&mut self, parent: usize, entry: u16, object: Object) -> usize {
         let (base, level) = (self.address(parent, entry), self.level(parent) + 1);
         let head = Head { object, base, level, entry, parent: parent as u32, ..NO_HEAD };
@@ -231,8 +232,8 @@ impl Tables {
         table
     }
 
-    /// Takes a table without mappings out of its parent. Tables below it are taken out first, each answered once;
-    /// `None` when the table itself is gone, or there is none.
+    /// Removes a table without mappings from its parent. Tables below it are removed first, one per call, each of which
+    /// is returned; `None` when the table itself has been removed, or there is none.
     pub fn take_empty(&mut self, parent: usize, entry: u16) -> Option<Object> {
         let Entry::Table(mut table) = self.entry(parent, entry) else { return None };
         if self.heads.get(table).mapped != 0 {
@@ -247,13 +248,13 @@ impl Tables {
         Some(object)
     }
 
-    /// Notes that a mapping covers neighbouring entries, which were empty.
+    /// Records that a mapping covers neighbouring entries, which must be empty.
     pub fn cover(&mut self, table: usize, first: u16, count: u16, mapping: usize) {
         self.range(table, first, count).fill(mapping as u32 + 1);
         self.count_mapped(table, i64::from(count));
     }
 
-    /// Notes that nothing covers neighbouring entries any more.
+    /// Records that neighbouring entries are no longer covered.
     pub fn uncover(&mut self, table: usize, first: u16, count: u16) {
         self.range(table, first, count).fill(0);
         self.count_mapped(table, -i64::from(count));
@@ -275,8 +276,8 @@ impl Tables {
         }
     }
 
-    /// Panics unless every table hangs where it says, and counts what is below it. Calls `check` for each run of
-    /// entries that name one mapping: table, first entry, number of entries, mapping.
+    /// Panics unless every table is installed where its head says, and its count is right. Calls `check` for each run
+    /// of entries of one mapping: table, first entry, number of entries, mapping.
     pub fn check_invariants(&self, mut check: impl FnMut(usize, u16, u16, usize)) {
         self.heads.check_invariants();
         let mut seen = 0;
@@ -284,7 +285,7 @@ impl Tables {
         assert_eq!(seen, self.heads.used(), "every table hangs somewhere");
     }
 
-    /// Checks a table and those below it; answers the entries covered by mappings.
+    /// Checks a table and those below it; returns the number of entries covered by mappings.
     fn check_table(&self, table: usize, seen: &mut usize, check: &mut impl FnMut(usize, u16, u16, usize)) -> u64 {
         *seen += 1;
         let mut mapped = 0;

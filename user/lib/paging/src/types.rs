@@ -1,4 +1,4 @@
-//! What is asked of an address space, and what it answers.
+//! Arguments and results of operations on an address space.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE};
@@ -7,26 +7,26 @@ use crate::regions::{Kind, Region};
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// Why an operation was refused.
+/// Reason why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error<E> {
-    /// The backend could not do it.
+    /// The backend failed.
     Backend(E),
     /// No free range is large enough.
     NoAddresses,
-    /// Some address of the range is taken.
+    /// An address of the range is taken.
     Taken,
-    /// Some address of the range belongs to no region, or to one that is never mapped.
+    /// An address of the range belongs to no region, or to one that is never mapped.
     NotAllocated,
     /// The range belongs to several regions.
     SeveralRegions,
     /// Something is mapped in the range.
     Mapped,
-    /// Not whole pages, none at all, beyond the frame, or beyond the address space.
+    /// The range does not consist of whole pages, is empty, or extends beyond the frame or the address space.
     BadRange,
-    /// What is mapped can always be read, and never both written and executed.
+    /// The rights are invalid: mapped memory can always be read, and never both written and executed.
     BadRights,
-    /// There is no memory for the books.
+    /// There is no memory for the metadata.
     NoBooks,
 }
 
@@ -36,46 +36,46 @@ impl<E> From<E> for Error<E> {
     }
 }
 
-/// Addresses that are wanted.
+/// Request for addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Bytes, whole pages.
+    /// Size in bytes, a multiple of the page size.
     pub size: u64,
-    /// A power of two that the first address is a multiple of; less than a page means a page.
+    /// Alignment of the first address, a power of two; less than a page means a page.
     pub alignment: u64,
-    /// What for.
+    /// Purpose of the region.
     pub kind: Kind,
-    /// Rights and attributes of memory that is found on access.
+    /// Rights and attributes of memory populated on access.
     pub flags: MapFlags,
-    /// As in [`Region::granule`].
+    /// Log2 of the fault-around size, as in [`Region::granule`].
     pub granule: u8,
-    /// Bytes right before the first address that are never mapped, whole pages.
+    /// Size in bytes of the guard right before the first address, which is never mapped; a multiple of the page size.
     pub guard: u64,
 }
 
 impl Request {
-    /// Addresses for readable and writable memory, a page of which is found on the first access to it.
+    /// Returns a request for readable and writable memory, of which a page is populated on the first access to it.
     pub const fn lazy(size: u64, kind: Kind) -> Request {
         let flags = MapFlags::READ.union(MapFlags::WRITE);
         Request { size, alignment: PAGE, kind, flags, granule: PAGE_BITS as u8, guard: 0 }
     }
 
-    /// Addresses where nothing is until something is mapped.
+    /// Returns a request for addresses at which nothing is mapped until the owner maps it.
     pub const fn reserved(size: u64, kind: Kind) -> Request {
         Request { granule: 0, ..Request::lazy(size, kind) }
     }
 }
 
-/// A frame that somebody gave.
+/// A given frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameCap {
-    /// Its capability.
+    /// Capability to the frame.
     pub cap: CapAddress,
-    /// Log2 of its size. Its physical address is a multiple of that.
+    /// Log2 of its size in bytes. Its physical address is a multiple of that size.
     pub bits: u8,
 }
 
-/// What a page fault means.
+/// Meaning of a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// An access to the first page.
@@ -84,25 +84,25 @@ pub enum Verdict {
     Guard(Region),
     /// The address belongs to no region.
     NotAllocated,
-    /// The address belongs to a region in which nothing is mapped there, or to what somebody else mapped.
+    /// The address belongs to a region in which nothing is mapped there, or to memory mapped by other code.
     NotBacked(Region),
-    /// The region does not allow such an access.
+    /// The region does not allow this access.
     Rights(Region),
-    /// Memory is to be found: [`Paging::back`].
+    /// Memory has to be populated by [`Paging::back`].
     Lazy(Region),
-    /// This mapping covers the address and allows the access: somebody was faster, or the mapping is gone.
+    /// This mapping covers the address and allows the access: another thread was faster, or the mapping was deleted.
     Mapped(Region, CapAddress),
 }
 
-/// What the books hold, in numbers.
+/// Numbers of objects in the metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Regions.
+    /// Number of regions.
     pub regions: usize,
-    /// Page tables, the root included.
+    /// Number of page tables, the root included.
     pub tables: usize,
-    /// Mappings.
+    /// Number of mappings.
     pub mappings: usize,
-    /// Frames that were made for lazily backed regions.
+    /// Number of frames that were made for lazy regions.
     pub frames: usize,
 }

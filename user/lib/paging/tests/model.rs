@@ -1,5 +1,5 @@
-//! Random operations against a slow model: which page belongs to which region, and what is mapped there. Every step
-//! compares the books, the model, and what the hardware would find; every call of the backend fails once.
+//! Random operations against a slow model of which page belongs to which region, and what is mapped there. Every step
+//! compares the metadata, the model, and what the hardware would find; every call of the backend fails once.
 
 mod machine;
 
@@ -12,7 +12,7 @@ use tench_abi::memory::MapFlags;
 use tench_paging::{Error, FrameCap, Kind, Paging, Request, Verdict};
 
 const PAGE: u64 = 4096;
-/// Around a boundary of tables of level 2 and 3.
+/// An address range around a boundary of tables of level 2 and 3.
 const LOW: u64 = (0x1000_0000_0000 + (1 << 30)) - (8 << 20);
 const HIGH: u64 = LOW + (24 << 20);
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
@@ -28,7 +28,7 @@ struct Page {
     mapped: Option<(u32, u64, MapFlags)>,
 }
 
-/// An operation, in numbers.
+/// An encoded operation.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     what: u8,
@@ -75,7 +75,7 @@ impl Bench {
         }
     }
 
-    /// Pages from `address` on no longer belong to the same region as those before.
+    /// Divides a region: pages from `address` on no longer belong to the same region as those before.
     fn split(&mut self, address: u64) {
         let region = |page: Option<&Page>| page.map(|page| page.region);
         let before = region(self.pages.get(&(address - PAGE)));
@@ -87,7 +87,7 @@ impl Bench {
         }
     }
 
-    /// Whether a request could be granted at an address that nobody chose.
+    /// Returns whether a request can be granted at an arbitrary address.
     fn surely_fits(&self, request: &Request) -> bool {
         let alignment = request.alignment.max(PAGE);
         let need = request.guard.next_multiple_of(alignment) + request.size + alignment - PAGE;
@@ -113,7 +113,7 @@ impl Bench {
         Request { size, alignment, kind: Kind::Anonymous, flags, granule, guard }
     }
 
-    /// An address in or near what is taken, mostly.
+    /// Returns an address, mostly in or near reserved addresses.
     fn address(&self, step: Step) -> u64 {
         let all = LOW + u64::from(step.place) % ((HIGH - LOW) / PAGE) * PAGE;
         if step.extra & 1 == 0 {
@@ -128,7 +128,7 @@ impl Bench {
         (u64::from(pages + 1) * PAGE).min(HIGH - address)
     }
 
-    /// Does one operation, and says whether the model agrees; the model changes only if the operation succeeded.
+    /// Performs one operation, and checks that the model agrees; the model changes only if the operation succeeded.
     fn step(&mut self, step: Step) -> Outcome {
         let address = self.address(step);
         let size = self.size(step, address);
@@ -205,7 +205,7 @@ impl Bench {
 
     fn map_fixed(&mut self, address: u64, step: Step) -> Outcome {
         let frame = self.frames[step.size as usize % self.frames.len()];
-        // Sometimes so that large pages fit.
+        // Sometimes aligned so that large pages fit.
         let address = if step.extra >> 26 & 3 == 0 { address & !((2 << 20) - 1) } else { address }.max(LOW);
         let offset = ((u64::from(step.extra) * PAGE) >> 8 & !0xfff) % (1 << frame.bits);
         let offset = if step.extra >> 28 & 1 == 0 { 0 } else { offset };
@@ -282,7 +282,7 @@ impl Bench {
                     assert_eq!(self.machine.frames.len(), frames);
                     return Ok(());
                 }
-                // Whichever granule was chosen: its frame is new, and its pages are this region's and were empty.
+                // Whichever range was populated: its frame is new, and its pages are this region's and were empty.
                 let (frame, offset, flags) = self.machine.resolve(address).expect("it is mapped now");
                 assert_eq!((self.machine.frames.len(), flags), (frames + 1, page.flags));
                 let bits = self.machine.frames[&frame].0;
@@ -301,7 +301,8 @@ impl Bench {
         }
     }
 
-    /// Log2 of what may be backed at once with a page: the granule, or twice as much as came next to it.
+    /// Returns log2 of the bytes that may be populated at once with a page: the fault-around size, or twice the run
+    /// next to it.
     fn most(&self, address: u64, page: &Page) -> u8 {
         let run = |next: u64, back: bool| {
             let Some(other) = self.pages.get(&next) else { return 0 };
@@ -309,7 +310,7 @@ impl Bench {
             if other.region != page.region || !self.machine.frames[&frame].1 {
                 return 0;
             }
-            // Pages that show the same frame in the same order.
+            // Pages that map the same frame in the same order.
             let mut pages = 0;
             let mut at = next;
             while let Some((f, o, _)) = self.pages.get(&at).and_then(|page| page.mapped)
@@ -326,7 +327,7 @@ impl Bench {
         bits.min(16).max(page.granule)
     }
 
-    /// Touches pages one after the other, upwards or downwards.
+    /// Touches successive pages, upwards or downwards.
     fn go_through(&mut self, address: u64, step: Step) -> Outcome {
         let count = u64::from(step.size % 48);
         for page in 0..count {
@@ -375,7 +376,7 @@ impl Bench {
         assert_eq!(slots, mappings, "every slot taken is a mapping's");
     }
 
-    /// Lets one call of the backend in this step fail, or all from it on; then does the step.
+    /// Performs the step after letting one call of the backend in it fail, or all from that one on.
     fn step_with_failure(&mut self, step: Step, call: u64, for_ever: bool) {
         (self.machine.fails_at, self.machine.for_ever) = (Some(self.machine.calls + 1 + call), for_ever);
         let outcome = self.step(step);
@@ -383,7 +384,7 @@ impl Bench {
         match outcome {
             Ok(()) => {}
             Err(_) if matches!(step.what % 10, 5 | 6 | 8 | 9) => {
-                // Part of it may be done. The books are right, and the rest can be done.
+                // The operation may be partly done. The metadata is consistent, and the rest can be done.
                 self.paging.check_invariants();
                 self.books_are_the_hardware();
                 if for_ever {
@@ -409,8 +410,8 @@ impl Bench {
         }
     }
 
-    /// After a failure whose undoing failed too, mappings may be lost, and regions may be left; the model follows, and
-    /// the books must still be those of the hardware.
+    /// Adapts the model after a failure whose undoing failed too: mappings may be lost, and regions may be left, but
+    /// the metadata must still match the hardware.
     fn accept_what_is_mapped(&mut self) {
         self.paging.check_invariants();
         self.books_are_the_hardware();
@@ -437,7 +438,7 @@ impl Bench {
         }
     }
 
-    /// Unmaps everything, after which nothing is left but tables.
+    /// Unmaps everything, after which only tables are left.
     fn finish(mut self) {
         assert_eq!(self.unmap(LOW, HIGH - LOW), Ok(()));
         self.check_all();
@@ -446,7 +447,7 @@ impl Bench {
     }
 }
 
-/// Numbers that follow from each other.
+/// A pseudo-random sequence of numbers.
 struct Random(u64);
 
 impl Random {
@@ -462,7 +463,7 @@ impl Random {
     }
 }
 
-/// How many operations the long run does; the whole 10^6 takes a minute and a half in an optimised build.
+/// Returns the number of operations of the long run; the full 10^6 take a minute and a half in an optimised build.
 fn operations() -> u32 {
     std::env::var("PAGING_OPERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
 }

@@ -1,4 +1,4 @@
-//! Memory that comes in runs: how large they are, that they stay inside, and that parts of them can go.
+//! Runs of populated memory: their sizes, that they stay inside regions, and that parts of them can be removed.
 
 mod machine;
 
@@ -12,7 +12,7 @@ const LARGE: u64 = 2 << 20;
 const LOW: u64 = 0x1000_0000_0000;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
-/// An address space with a lazily backed region of some pages at `LOW`.
+/// Returns an address space with a lazy region of some pages at `LOW`.
 fn lazy(pages: u64) -> (Paging, Machine) {
     let (mut paging, mut machine) = (Paging::new(), Machine::new());
     paging.initialise(ROOT, LOW, 0x5000_0000_0000);
@@ -21,7 +21,7 @@ fn lazy(pages: u64) -> (Paging, Machine) {
     (paging, machine)
 }
 
-/// Writes to a page as a program does, and answers how many pages came.
+/// Writes to a page as a program does, and returns the number of pages populated.
 fn touch(paging: &mut Paging, machine: &mut Machine, page: u64) -> u64 {
     let address = LOW + page * PAGE;
     if machine.resolve(address).is_some() {
@@ -34,7 +34,7 @@ fn touch(paging: &mut Paging, machine: &mut Machine, page: u64) -> u64 {
     1 << (machine.frames[&frame].0 - 12)
 }
 
-/// What comes with each of some pages, when something comes.
+/// Touches pages in order, and returns the runs populated: page and length.
 fn touch_all(paging: &mut Paging, machine: &mut Machine, pages: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     pages.map(|page| (page, touch(paging, machine, page))).filter(|(_, came)| *came > 0).collect()
 }
@@ -44,7 +44,7 @@ fn runs_double_to_sixteen_pages() {
     let (mut paging, mut machine) = lazy(600);
     let came = touch_all(&mut paging, &mut machine, 0..64);
     assert_eq!(came, [(0, 1), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 16), (48, 16)]);
-    // Also from one table of pages to the next.
+    // Runs also continue from one table of level 3 to the next.
     let came = touch_all(&mut paging, &mut machine, 64..600);
     assert!(came[..32].iter().all(|(_, pages)| *pages == 16), "{came:?}");
     assert_eq!(came[28], (512, 16));
@@ -115,7 +115,7 @@ fn a_region_with_a_granule_does_not_shrink_it() {
 fn without_memory_for_a_run_a_page_comes() {
     let (mut paging, mut machine) = lazy(64);
     assert_eq!(touch_all(&mut paging, &mut machine, 0..8).len(), 4);
-    // The frame of eight pages, its slot, or the mapping cannot be had.
+    // The frame of eight pages, its slot, or the mapping is not available.
     for (call, page) in [(1, 8), (2, 16), (3, 24)] {
         assert_eq!(touch_all(&mut paging, &mut machine, page - 4..page).len(), usize::from(page > 8));
         let before = machine.counts();
@@ -139,7 +139,7 @@ fn parts_of_a_run_go_and_change() {
     let (mut paging, mut machine) = lazy(64);
     touch_all(&mut paging, &mut machine, 0..32);
     let frame = machine.resolve(LOW + 16 * PAGE).unwrap().0;
-    // Of the run of pages 16 to 31: some can only be read, some have gone.
+    // Of the run of pages 16 to 31, some become read-only and some are removed.
     assert_eq!(paging.protect(&mut machine, LOW + 18 * PAGE, 2 * PAGE, MapFlags::READ), Ok(()));
     assert_eq!(paging.clear(&mut machine, LOW + 24 * PAGE, PAGE), Ok(()));
     paging.check_invariants();
@@ -150,11 +150,11 @@ fn parts_of_a_run_go_and_change() {
     }
     assert!(matches!(paging.classify(LOW + 18 * PAGE, Access::Write), Verdict::Rights(_)));
     assert!(matches!(paging.fault(&mut machine, LOW + 19 * PAGE, Access::Write), Ok(Some(Verdict::Rights(_)))));
-    // What comes where something has gone is new, and as much as there is room for.
+    // Removed pages are populated with new memory, as much as there is room for.
     assert_eq!(touch(&mut paging, &mut machine, 24), 1);
     let other = machine.resolve(LOW + 24 * PAGE).unwrap().0;
     assert_ne!(other, frame);
-    // The frame goes with its last page.
+    // The frame is destroyed with its last page.
     assert_eq!(paging.unmap(&mut machine, LOW + 16 * PAGE, 15 * PAGE), Ok(()));
     assert!(machine.frames.contains_key(&frame) && !machine.frames.contains_key(&other));
     assert_eq!(paging.unmap(&mut machine, LOW + 31 * PAGE, PAGE), Ok(()));
@@ -168,7 +168,7 @@ fn parts_of_a_run_go_and_change() {
 fn the_books_do_not_remember_what_has_gone() {
     let (mut paging, mut machine) = lazy(2 * LARGE / PAGE);
     assert_eq!(touch(&mut paging, &mut machine, 3), 1);
-    // Region and table of that fault go, and others come, the region in the same place of the books.
+    // Region and table of that fault are removed, and others are added, the region with the same index.
     assert_eq!(paging.unmap(&mut machine, LOW, 2 * LARGE), Ok(()));
     assert_eq!(paging.fault(&mut machine, LOW + 3 * PAGE, Access::Write), Ok(Some(Verdict::NotAllocated)));
     let request = Request { flags: MapFlags::READ, ..Request::lazy(PAGE, Kind::Heap) };

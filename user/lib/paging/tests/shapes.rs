@@ -1,4 +1,4 @@
-//! Single cases: large pages, cuts through them, limits, and how much work an operation is.
+//! Single cases: large pages, cuts through them, limits, and the cost of operations.
 
 mod machine;
 
@@ -45,7 +45,7 @@ fn sizes_are_mixed_where_alignment_asks_for_it() {
     for at in [0, PAGE, LARGE, LARGE + PAGE, size - PAGE] {
         assert_eq!(machine.resolve(LOW + offset + at), Some((frame.cap.0, offset + at, RW)));
     }
-    // Out of step by a page: small pages alone.
+    // Misaligned by a page: small pages alone.
     let before = machine.maps;
     let frame = machine.frame(23);
     assert_eq!(paging.map_fixed(&mut machine, LOW + 8 * HUGE, frame, PAGE, 2 * LARGE, RW), Ok(()));
@@ -66,7 +66,7 @@ fn a_hole_can_be_cut_into_a_huge_page() {
     }
     assert_eq!(machine.resolve(hole), None);
     assert_eq!(paging.account().mappings, 4, "large pages and pages, before and behind");
-    // Where all goes, a huge page can come again.
+    // After everything is unmapped, a huge page can be used again.
     assert_eq!(paging.unmap(&mut machine, LOW, HUGE), Ok(()));
     let before = machine.maps;
     assert_eq!(paging.map_fixed(&mut machine, LOW, frame, 0, HUGE, RW), Ok(()));
@@ -188,7 +188,7 @@ fn the_course_tests_shapes() {
     let frame = machine.frame(23);
     let address = (1 << 45) + 3 * PAGE;
     assert_eq!(paging.map_fixed(&mut machine, address, frame, 0, 5 << 20, RW), Ok(()));
-    // One frame 17 times.
+    // One frame mapped 17 times.
     let frame = machine.frame(12);
     let places: Vec<u64> = (0..17).map(|_| paging.map(&mut machine, frame, RW).unwrap()).collect();
     assert!(places.iter().all(|place| machine.resolve(*place) == Some((frame.cap.0, 0, RW))));

@@ -1,5 +1,5 @@
-//! A machine for tests: capabilities, page tables as the hardware would see them, and failures on request. Whatever a
-//! kernel would refuse, and whatever would be an error of the library, panics.
+//! A machine for tests: capabilities, page tables as the hardware would see them, and failures on request. It panics
+//! whenever a kernel would refuse a call, or the library makes a mistake.
 
 // Each file of tests uses a part of it.
 #![allow(missing_docs, dead_code)]
@@ -46,19 +46,19 @@ pub struct Machine {
     slots: BTreeSet<u32>,
     tables: BTreeMap<u32, Table>,
     mappings: BTreeMap<u32, Mapping>,
-    /// Log2 of size, and whether the library made it.
+    /// Log2 of the size of each frame, and whether the library made it.
     pub frames: BTreeMap<u32, (u8, bool)>,
-    /// Frames that may not be written.
+    /// Frames that must not be written.
     pub read_only: BTreeSet<u32>,
-    /// Calls that can fail.
+    /// Number of calls that can fail, so far.
     pub calls: u64,
-    /// This call fails.
+    /// Number of the call that fails.
     pub fails_at: Option<u64>,
-    /// Every one after it fails too.
+    /// Whether every later call fails too.
     pub for_ever: bool,
-    /// Map calls.
+    /// Number of map calls.
     pub maps: u64,
-    /// Nodes that the books grew by.
+    /// Number of nodes by which the metadata has grown.
     pub grown: usize,
 }
 
@@ -85,7 +85,7 @@ impl Machine {
         self.next
     }
 
-    /// A frame that the test owns.
+    /// Makes a frame that the test owns.
     pub fn frame(&mut self, bits: u8) -> FrameCap {
         let cap = self.fresh();
         self.frames.insert(cap, (bits, false));
@@ -100,7 +100,7 @@ impl Machine {
         }
     }
 
-    /// What the hardware finds at an address: frame, offset of the page, rights.
+    /// Returns what the hardware finds at an address: frame, offset of the page, rights.
     pub fn resolve(&self, address: u64) -> Option<(u32, u64, MapFlags)> {
         let mut table = &self.tables[&ROOT.0];
         loop {
@@ -115,12 +115,12 @@ impl Machine {
         }
     }
 
-    /// Mappings, frames that the library made, slots taken.
+    /// Returns the numbers of mappings, of frames that the library made, and of taken slots.
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.mappings.len(), self.frames.values().filter(|(_, own)| *own).count(), self.slots.len())
     }
 
-    /// Tables, the root included.
+    /// Returns the number of tables, the root included.
     pub fn tables(&self) -> usize {
         self.tables.len()
     }
