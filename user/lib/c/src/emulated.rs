@@ -83,7 +83,7 @@ unsafe fn free(copy: NonNull<u8>) {
 /// `control` is a variable's control block.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn __emutls_get_address(control: *const Control) -> *mut c_void {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let control = unsafe { &*control };
     let number = number(control);
     if let Some(copy) = find_local(number) {

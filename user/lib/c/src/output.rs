@@ -21,7 +21,7 @@ extern "C" fn putchar(character: c_int) -> c_int {
 /// `text` is a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn puts(text: *const c_char) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
     let mut gather = Gather::new();
     gather.push(text);
@@ -35,9 +35,9 @@ unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 /// `text` is a string, and the arguments are those that it takes.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
-    // SAFETY: the caller says that the arguments fit.
+    // SAFETY: the caller guarantees that the arguments fit.
     let mut arguments = unsafe { Arguments::new(list) };
     let mut gather = Gather::new();
     let mut count = 0;
@@ -54,9 +54,9 @@ unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
 /// `size` is 0 or `buffer` has room for `size` bytes; the rest as for `vprintf`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn vsnprintf(buffer: *mut c_char, size: usize, text: *const c_char, list: &mut VaList) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
-    // SAFETY: the caller says that the arguments fit.
+    // SAFETY: the caller guarantees that the arguments fit.
     let mut arguments = unsafe { Arguments::new(list) };
     let mut count = 0;
     format(text, &mut arguments, &mut |part| {

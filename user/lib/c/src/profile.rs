@@ -12,7 +12,7 @@ use crate::text::bytes;
 /// `name` is a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn tench_profile(name: *const c_char) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let name = unsafe { bytes(name, usize::MAX) };
     let application = Application::ALL.into_iter().find(|one| one.name().as_bytes() == name);
     match application.map(tench_profile::start) {

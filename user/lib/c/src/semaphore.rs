@@ -35,7 +35,7 @@ unsafe extern "C" fn sem_init(semaphore: *mut Semaphore, shared: c_int, value: c
     if value as usize > MAX {
         return fail(EINVAL);
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { semaphore.write(Semaphore { raw: RawPermits::new(value as usize) }) };
     0
 }
@@ -46,7 +46,7 @@ unsafe extern "C" fn sem_init(semaphore: *mut Semaphore, shared: c_int, value: c
 /// `semaphore` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_destroy(semaphore: *const Semaphore) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let waiting = unsafe { &*semaphore }.raw.check_invariants();
     answer((waiting > 0).then_some(EBUSY))
 }
@@ -57,7 +57,7 @@ unsafe extern "C" fn sem_destroy(semaphore: *const Semaphore) -> c_int {
 /// `semaphore` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_wait(semaphore: *const Semaphore) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*semaphore }.raw.acquire();
     0
 }
@@ -68,7 +68,7 @@ unsafe extern "C" fn sem_wait(semaphore: *const Semaphore) -> c_int {
 /// `semaphore` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_trywait(semaphore: *const Semaphore) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let taken = unsafe { &*semaphore }.raw.try_acquire();
     answer((!taken).then_some(EAGAIN))
 }
@@ -79,7 +79,7 @@ unsafe extern "C" fn sem_trywait(semaphore: *const Semaphore) -> c_int {
 /// Both point to what they should.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_timedwait(semaphore: *const Semaphore, time: *const TimeSpec) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let semaphore = unsafe { &*semaphore };
     // SAFETY: as above.
     match unsafe { deadline(time) } {
@@ -94,7 +94,7 @@ unsafe extern "C" fn sem_timedwait(semaphore: *const Semaphore, time: *const Tim
 /// `semaphore` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_post(semaphore: *const Semaphore) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let raw = &unsafe { &*semaphore }.raw;
     let room = raw.available() < MAX;
     answer((!room || raw.release().is_err()).then_some(EOVERFLOW))
@@ -106,7 +106,7 @@ unsafe extern "C" fn sem_post(semaphore: *const Semaphore) -> c_int {
 /// `semaphore` points to one, and `value` to a place for a number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_getvalue(semaphore: *const Semaphore, value: *mut c_int) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let available = unsafe { &*semaphore }.raw.available();
     // SAFETY: as above.
     unsafe { *value = available as c_int };

@@ -46,7 +46,7 @@ fn copies(mut strings: Strings) -> Vec<*mut c_char> {
 /// `name` is a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let name = unsafe { bytes(name, usize::MAX) };
     let mut entries = process::env();
     while let Some(entry) = entries.next_bytes() {

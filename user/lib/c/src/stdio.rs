@@ -155,7 +155,7 @@ impl State {
 /// # Safety
 /// `file` is one that `fopen` or a function for a standard stream has answered, and that was not closed.
 unsafe fn with<T>(file: *mut File, function: impl FnOnce(&mut State) -> T) -> T {
-    // SAFETY: the caller says that it is there.
+    // SAFETY: the caller guarantees that it is there.
     let file = unsafe { &*file };
     function(&mut file.0.lock())
 }
@@ -198,7 +198,7 @@ fn open(path: &str, mode: &[u8]) -> Result<End, c_int> {
 /// # Safety
 /// `path` is a string.
 unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str, c_int> {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let path = unsafe { bytes(path, usize::MAX) };
     core::str::from_utf8(path).map_err(|_| errno::EINVAL)
 }
@@ -209,7 +209,7 @@ unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str, c_int> {
 /// `path` and `mode` are strings.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut File {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let path = unsafe { path_of(path) };
     // SAFETY: as above.
     let mode = unsafe { bytes(mode, usize::MAX) };
@@ -228,7 +228,7 @@ unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut Fil
 /// As for `with`; the file is not used any more.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fclose(file: *mut File) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let is_own = unsafe { with(file, |state| matches!(state.target, Target::File(_))) };
     if is_own {
         // SAFETY: `fopen` has made it, and nobody uses it any more.
@@ -244,9 +244,9 @@ unsafe extern "C" fn fclose(file: *mut File) -> c_int {
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fread(to: *mut c_void, size: usize, count: usize, file: *mut File) -> usize {
     let Some(length) = size.checked_mul(count).filter(|length| *length > 0) else { return 0 };
-    // SAFETY: as the caller says. The bytes are written before they are read.
+    // SAFETY: the caller guarantees it. The bytes are written before they are read.
     let into = unsafe { slice::from_raw_parts_mut(to.cast::<u8>(), length) };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { with(file, |state| state.read(into)) / size }
 }
 
@@ -257,9 +257,9 @@ unsafe extern "C" fn fread(to: *mut c_void, size: usize, count: usize, file: *mu
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fwrite(from: *const c_void, size: usize, count: usize, file: *mut File) -> usize {
     let Some(length) = size.checked_mul(count).filter(|length| *length > 0) else { return 0 };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let bytes = unsafe { slice::from_raw_parts(from.cast::<u8>(), length) };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     if unsafe { with(file, |state| state.write(bytes)) } { count } else { 0 }
 }
 
@@ -269,7 +269,7 @@ unsafe extern "C" fn fwrite(from: *const c_void, size: usize, count: usize, file
 /// As for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fgetc(file: *mut File) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { with(file, State::next) }.map_or(EOF, c_int::from)
 }
 
@@ -298,7 +298,7 @@ unsafe extern "C" fn fgets(to: *mut c_char, size: c_int, file: *mut File) -> *mu
             }
         }
     };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { with(file, take) };
     if count == 0 {
         return null_mut();
@@ -315,7 +315,7 @@ unsafe extern "C" fn fgets(to: *mut c_char, size: c_int, file: *mut File) -> *mu
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fputc(character: c_int, file: *mut File) -> c_int {
     let byte = character as u8;
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     if unsafe { with(file, |state| state.write(&[byte])) } { c_int::from(byte) } else { EOF }
 }
 
@@ -325,9 +325,9 @@ unsafe extern "C" fn fputc(character: c_int, file: *mut File) -> c_int {
 /// `text` is a string; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fputs(text: *const c_char, file: *mut File) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     if unsafe { with(file, |state| state.write(text)) } { 0 } else { EOF }
 }
 
@@ -337,7 +337,7 @@ unsafe extern "C" fn fputs(text: *const c_char, file: *mut File) -> c_int {
 /// As for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn feof(file: *mut File) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { with(file, |state| c_int::from(state.has_ended)) }
 }
 
@@ -347,7 +347,7 @@ unsafe extern "C" fn feof(file: *mut File) -> c_int {
 /// As for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn ferror(file: *mut File) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { with(file, |state| c_int::from(state.has_failed)) }
 }
 
@@ -363,9 +363,9 @@ extern "C" fn fflush(_: *mut File) -> c_int {
 /// `text` is a string, and the arguments are those that it takes; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut VaList) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let text = unsafe { bytes(text, usize::MAX) };
-    // SAFETY: the caller says that the arguments fit.
+    // SAFETY: the caller guarantees that the arguments fit.
     let mut arguments = unsafe { Arguments::new(list) };
     let print = |state: &mut State| {
         let (mut count, mut is_written) = (0, true);
@@ -377,7 +377,7 @@ unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut V
         drop(gather);
         if is_written { count as c_int } else { EOF }
     };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     unsafe { with(file, print) }
 }
 
@@ -387,7 +387,7 @@ unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut V
 /// `path` is a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn remove(path: *const c_char) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let path = unsafe { path_of(path) };
     done(path.and_then(|path| fs::remove(path).map_err(|error| number_of(&error))))
 }
@@ -398,9 +398,9 @@ unsafe extern "C" fn remove(path: *const c_char) -> c_int {
 /// `from` and `to` are strings.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let from = unsafe { path_of(from) };
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees it.
     let to = unsafe { path_of(to) };
     let rename = |from, to| fs::rename(from, to).map_err(|error| number_of(&error));
     done(from.and_then(|from| rename(from, to?)))

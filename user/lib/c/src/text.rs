@@ -22,7 +22,7 @@ pub const unsafe fn bytes<'a>(text: *const c_char, limit: usize) -> &'a [u8] {
 /// Both are strings.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strcmp(one: *const c_char, other: *const c_char) -> c_int {
-    // SAFETY: the caller says that both are strings.
+    // SAFETY: the caller guarantees that both are strings.
     unsafe { strncmp(one, other, usize::MAX) }
 }
 
@@ -32,7 +32,7 @@ unsafe extern "C" fn strcmp(one: *const c_char, other: *const c_char) -> c_int {
 /// Both are strings, or have `size` bytes.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strncmp(one: *const c_char, other: *const c_char, size: usize) -> c_int {
-    // SAFETY: the caller says that it is a string or long enough.
+    // SAFETY: the caller guarantees that it is a string or long enough.
     let one = unsafe { bytes(one, size) };
     // SAFETY: as above.
     let other = unsafe { bytes(other, size) };
@@ -45,9 +45,9 @@ unsafe extern "C" fn strncmp(one: *const c_char, other: *const c_char, size: usi
 /// `from` is a string, and `to` has room for it and its zero.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strcpy(to: *mut c_char, from: *const c_char) -> *mut c_char {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let length = unsafe { bytes(from, usize::MAX) }.len();
-    // SAFETY: the caller says that there is room.
+    // SAFETY: the caller guarantees that there is room.
     unsafe { core::ptr::copy_nonoverlapping(from, to, length + 1) };
     to
 }
@@ -58,7 +58,7 @@ unsafe extern "C" fn strcpy(to: *mut c_char, from: *const c_char) -> *mut c_char
 /// `text` is a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strchr(text: *const c_char, character: c_int) -> *const c_char {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let bytes = unsafe { bytes(text, usize::MAX) };
     let wanted = character as u8;
     match bytes.iter().position(|byte| *byte == wanted) {
@@ -74,10 +74,10 @@ unsafe extern "C" fn strchr(text: *const c_char, character: c_int) -> *const c_c
 /// `text` is a string, and `end` is null or points to a place for a pointer.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strtol(text: *const c_char, end: *mut *const c_char, base: c_int) -> c_long {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     let (value, length) = number(unsafe { bytes(text, usize::MAX) }, base);
     if !end.is_null() {
-        // SAFETY: the caller says that there is a place.
+        // SAFETY: the caller guarantees that there is a place.
         unsafe { end.write(text.wrapping_add(length)) };
     }
     value as c_long
@@ -89,7 +89,7 @@ unsafe extern "C" fn strtol(text: *const c_char, end: *mut *const c_char, base: 
 /// `text` is a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn atoi(text: *const c_char) -> c_int {
-    // SAFETY: the caller says that it is a string.
+    // SAFETY: the caller guarantees that it is a string.
     number(unsafe { bytes(text, usize::MAX) }, 10).0 as c_int
 }
 

@@ -37,7 +37,7 @@ impl TimeSpec {
 /// # Safety
 /// `time` points to a time.
 pub unsafe fn deadline(time: *const TimeSpec) -> Result<u64, c_int> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { *time }.instant().map(Instant::ticks).ok_or(EINVAL)
 }
 
@@ -51,7 +51,7 @@ unsafe extern "C" fn clock_gettime(clock: c_int, place: *mut TimeSpec) -> c_int 
         return fail(EINVAL);
     }
     let now = time::uptime();
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { *place = TimeSpec { seconds: now.as_secs() as c_long, nanoseconds: now.subsec_nanos().into() } };
     0
 }
@@ -62,7 +62,7 @@ unsafe extern "C" fn clock_gettime(clock: c_int, place: *mut TimeSpec) -> c_int 
 /// `duration` points to a time, and `left` is null or a place for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn nanosleep(duration: *const TimeSpec, _left: *mut TimeSpec) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     match unsafe { *duration }.duration() {
         Some(duration) => {
             time::sleep(duration);
@@ -126,7 +126,7 @@ unsafe extern "C" fn tench_await_event(notification: u32, nanoseconds: u64, bits
     if let Ok(found) = answer
         && !bits.is_null()
     {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { *bits = found };
     }
     code(answer.map(drop))

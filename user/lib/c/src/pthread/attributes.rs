@@ -34,7 +34,7 @@ macro_rules! lifetimes {
         /// `attributes` is a place for them.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $init(attributes: *mut $type) -> c_int {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees it.
             unsafe { attributes.write($type::default()) };
             0
         }
@@ -82,7 +82,7 @@ sharing! {
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_attr_setstacksize(attributes: *mut ThreadAttributes, size: usize) -> c_int {
     if size >= STACK_MIN {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { (*attributes).stack = size };
     }
     done_or(size >= STACK_MIN, EINVAL)
@@ -96,7 +96,7 @@ unsafe extern "C" fn pthread_attr_setstacksize(attributes: *mut ThreadAttributes
 unsafe extern "C" fn pthread_attr_setdetachstate(attributes: *mut ThreadAttributes, detached: c_int) -> c_int {
     let good = (0..=1).contains(&detached);
     if good {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { (*attributes).detached = detached as c_uint };
     }
     done_or(good, EINVAL)
@@ -110,7 +110,7 @@ unsafe extern "C" fn pthread_attr_setdetachstate(attributes: *mut ThreadAttribut
 unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut Attributes, kind: c_int) -> c_int {
     let good = (0..=2).contains(&kind);
     if good {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { (*attributes).kind = kind };
     }
     done_or(good, EINVAL)
@@ -122,7 +122,7 @@ unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut Attributes, kind
 /// `attributes` points to some, and `kind` to a place for a number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const Attributes, kind: *mut c_int) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let found = unsafe { (*attributes).kind };
     // SAFETY: as above.
     unsafe { *kind = found };

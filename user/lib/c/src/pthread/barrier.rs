@@ -29,7 +29,7 @@ unsafe extern "C" fn pthread_barrier_init(
     count: c_uint,
 ) -> c_int {
     if count > 0 {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         unsafe { barrier.write(Barrier { raw: RawBarrier::new(count as usize) }) };
     }
     done_or(count > 0, EINVAL)
@@ -41,7 +41,7 @@ unsafe extern "C" fn pthread_barrier_init(
 /// `barrier` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_barrier_destroy(barrier: *const Barrier) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     done_or(unsafe { &*barrier }.raw.check_invariants() == 0, EBUSY)
 }
 
@@ -51,6 +51,6 @@ unsafe extern "C" fn pthread_barrier_destroy(barrier: *const Barrier) -> c_int {
 /// `barrier` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_barrier_wait(barrier: *const Barrier) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     if unsafe { &*barrier }.raw.wait() { SERIAL_THREAD } else { 0 }
 }

@@ -36,7 +36,7 @@ impl Condition {
 /// `condition` is a place for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_init(condition: *mut Condition, _attributes: *const Attributes) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { condition.write(Condition { raw: RawCondition::new() }) };
     0
 }
@@ -47,7 +47,7 @@ unsafe extern "C" fn pthread_cond_init(condition: *mut Condition, _attributes: *
 /// `condition` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_destroy(condition: *const Condition) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     done_or(unsafe { &*condition }.raw.check_invariants() == 0, EBUSY)
 }
 
@@ -57,7 +57,7 @@ unsafe extern "C" fn pthread_cond_destroy(condition: *const Condition) -> c_int 
 /// Both point to what they should.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_wait(condition: *const Condition, mutex: *const Mutex) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let mutex = unsafe { &*mutex };
     // SAFETY: as above.
     unsafe { &*condition }.wait(mutex, None)
@@ -73,7 +73,7 @@ unsafe extern "C" fn pthread_cond_timedwait(
     mutex: *const Mutex,
     time: *const TimeSpec,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let time = unsafe { deadline(time) };
     // SAFETY: as above.
     let condition = unsafe { &*condition };
@@ -88,7 +88,7 @@ unsafe extern "C" fn pthread_cond_timedwait(
 /// `condition` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_signal(condition: *const Condition) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*condition }.raw.notify_one();
     0
 }
@@ -99,7 +99,7 @@ unsafe extern "C" fn pthread_cond_signal(condition: *const Condition) -> c_int {
 /// `condition` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_broadcast(condition: *const Condition) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*condition }.raw.notify_all();
     0
 }

@@ -58,7 +58,7 @@ unsafe extern "C" fn pthread_key_create(key: *mut c_uint, destructor: Option<Des
     let mut table = TABLE.lock();
     let Some(free) = table.iter().position(|key| key.generation % 2 == 0) else { return EAGAIN };
     table[free] = Key { generation: table[free].generation.wrapping_add(1), destructor };
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { *key = free as c_uint };
     0
 }

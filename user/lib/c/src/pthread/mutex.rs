@@ -122,7 +122,7 @@ impl Mutex {
 /// `mutex` is a place for one; `attributes` is null or points to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const Attributes) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let kind = unsafe { attributes.as_ref() }.map_or(NORMAL, |attributes| attributes.kind);
     // SAFETY: as above.
     unsafe { mutex.write(Mutex::new(kind)) };
@@ -135,7 +135,7 @@ unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const At
 /// `mutex` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     if unsafe { &*mutex }.owner.load(Ordering::Relaxed) == 0 { 0 } else { EBUSY }
 }
 
@@ -145,7 +145,7 @@ unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int {
 /// `mutex` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_lock(mutex: *const Mutex) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*mutex }.lock(None)
 }
 
@@ -155,7 +155,7 @@ unsafe extern "C" fn pthread_mutex_lock(mutex: *const Mutex) -> c_int {
 /// `mutex` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_trylock(mutex: *const Mutex) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*mutex }.try_lock()
 }
 
@@ -165,7 +165,7 @@ unsafe extern "C" fn pthread_mutex_trylock(mutex: *const Mutex) -> c_int {
 /// `mutex` points to one, and `time` to a time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const TimeSpec) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     match unsafe { deadline(time) } {
         // SAFETY: as above.
         Ok(deadline) => unsafe { &*mutex }.lock(Some(deadline)),
@@ -179,7 +179,7 @@ unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const T
 /// `mutex` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*mutex }.unlock()
 }
 

@@ -20,7 +20,7 @@ const _: () = assert!(size_of::<Once>() == 24);
 /// `once` points to one, and `function` can be called.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_once(once: *const Once, function: extern "C" fn()) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let once = unsafe { &*once };
     if once.done.load(Ordering::Acquire) == 0 {
         once.running.lock();

@@ -76,7 +76,7 @@ impl ReadWrite {
 /// `lock` is a place for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_init(lock: *mut ReadWrite, _attributes: *const Attributes) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { lock.write(ReadWrite::new()) };
     0
 }
@@ -87,7 +87,7 @@ unsafe extern "C" fn pthread_rwlock_init(lock: *mut ReadWrite, _attributes: *con
 /// `lock` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_destroy(lock: *const ReadWrite) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let lock = unsafe { &*lock };
     done_or(lock.writer.load(Ordering::Relaxed) == 0 && lock.readers.load(Ordering::Relaxed) == 0, EBUSY)
 }
@@ -101,7 +101,7 @@ macro_rules! takers {
         /// `lock` points to one.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $plain(lock: *const ReadWrite) -> c_int {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees it.
             unsafe { &*lock }.take($to_write, None)
         }
 
@@ -111,7 +111,7 @@ macro_rules! takers {
         /// `lock` points to one.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $try(lock: *const ReadWrite) -> c_int {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees it.
             let lock = unsafe { &*lock };
             if lock.try_take($to_write) { lock.taken($to_write) } else { EBUSY }
         }
@@ -122,7 +122,7 @@ macro_rules! takers {
         /// Both point to what they should.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $timed(lock: *const ReadWrite, time: *const TimeSpec) -> c_int {
-            // SAFETY: the caller says so.
+            // SAFETY: the caller guarantees it.
             match unsafe { deadline(time) } {
                 // SAFETY: as above.
                 Ok(deadline) => unsafe { &*lock }.take($to_write, Some(deadline)),
@@ -143,7 +143,7 @@ takers! {
 /// `lock` points to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_unlock(lock: *const ReadWrite) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &*lock }.unlock()
 }
 

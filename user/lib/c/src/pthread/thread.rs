@@ -115,7 +115,7 @@ unsafe extern "C" fn pthread_create(
     function: Function,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let attributes = unsafe { attributes.as_ref() }.copied().unwrap_or_default();
     let builder = match attributes.stack {
         0 => Builder::new(),
@@ -128,7 +128,7 @@ unsafe extern "C" fn pthread_create(
     THREADS.lock().insert(number, Arc::clone(&record));
     *RUNNING.lock() += 1;
     // Before the thread begins, which may look.
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { *place = number };
     let beginning = Box::into_raw(Box::new(Beginning { number, record: Arc::clone(&record), function, argument }));
     // SAFETY: `begin` takes a box that nobody else has.
@@ -184,7 +184,7 @@ unsafe extern "C" fn pthread_join(number: c_ulong, result: *mut *mut c_void) -> 
     };
     handle.join();
     THREADS.lock().remove(&number);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     if let Some(place) = unsafe { result.as_mut() } {
         *place = record.result.load(Ordering::Acquire);
     }
@@ -241,7 +241,7 @@ unsafe extern "C" fn pthread_setname_np(number: c_ulong, name: *const c_char) ->
     if number != pthread_self() {
         return EINVAL;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let name = unsafe { bytes(name, usize::MAX) };
     set_name(name.utf8_chunks().next().map_or("", |chunk| chunk.valid()));
     0
