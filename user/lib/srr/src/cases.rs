@@ -1,7 +1,7 @@
-//! What the primitives promise: small programs, each with the words that it must print.
+//! Test cases of the primitives: small programs, each with its expected output.
 //!
-//! They run wherever the primitives do. On the host `tests/primitives.rs` runs them in the simulation of R4's
-//! scheduler, and on the target the test programs run them over the kernel, so that both are held to the same promises.
+//! They run wherever the primitives do: on the host `tests/primitives.rs` runs them in the simulation of R4's
+//! scheduler, and on the target the test programs run them on the kernel, so that both have to behave alike.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -17,26 +17,26 @@ use crate::{
 /// A small program.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it shows.
+    /// Description of the tested behaviour.
     pub name: &'static str,
     /// Priority of its first task.
     pub priority: i32,
     /// Its first task.
     pub first: fn(),
-    /// What it prints, each line with a space after it.
+    /// Expected output, each line followed by a space.
     pub expected: &'static str,
-    /// How many tasks still wait in the end.
+    /// Number of tasks that still wait at the end.
     pub waiting: usize,
 }
 
-/// Prints what a case shows: words with a space after each.
+/// Prints output of a case: words, each followed by a space.
 macro_rules! show {
     ($($argument:tt)*) => { $crate::print(format_args!("{} ", format_args!($($argument)*))) };
 }
 
 pub mod time;
 
-/// Compares what a case prints with what it must print, as it comes; a target can run this without keeping text.
+/// A terminal that compares a case's output with the expected one as it comes; on a target this needs no stored text.
 struct Judge {
     expected: &'static str,
     right: Arc<AtomicBool>,
@@ -77,7 +77,7 @@ impl Case {
     }
 }
 
-/// Every case, but for those about time ([`time::CASES`]).
+/// All cases except those about time ([`time::CASES`]).
 pub const CASES: &[Case] = &[
     Case {
         name: "identifiers and parents",
@@ -235,7 +235,7 @@ fn creating() {
 }
 
 /// `a` creates a task of higher priority while `e1` is ready; that task makes `e2` ready. R4's order of the three is
-/// `e1`, `a`, `e2`: `a` goes behind its equals when it enters the kernel, not when it leaves it.
+/// `e1`, `a`, `e2`: `a` is queued behind its equals when it enters the kernel, not when it leaves it.
 fn creating_higher() {
     let e2 = create(2, || {
         receive(&mut []);
@@ -321,7 +321,7 @@ fn senders_first() {
     }
 }
 
-/// The message goes to a waiting receiver of the sender's priority, and still the task that was ready before runs
+/// The message goes to a waiting receiver of the sender's priority, and the task that was ready before still runs
 /// first.
 fn equal_receiver() {
     let receiver = create(3, || {
@@ -337,7 +337,7 @@ fn equal_receiver() {
     create(3, || show!("equal")).unwrap();
 }
 
-/// The server replies to a task of higher priority, which makes `e2` ready, while `e1` is ready: the server goes
+/// The server replies to a task of higher priority, which makes `e2` ready, while `e1` is ready: the server is queued
 /// between the two. In the first round it replies to a task that waits, in the second to one in its queue.
 fn replying() {
     let e2 = create(2, || {
@@ -388,7 +388,7 @@ fn cutting() {
     }
 }
 
-/// Every length, and so every boundary between bytes, words, registers and message area.
+/// Tests every length, and so every boundary between bytes, words, registers and IPC buffer.
 fn lengths() {
     let server = create(5, || {
         let mut buffer = [0; MAX_MESSAGE];
@@ -468,7 +468,8 @@ fn receiver_ends() {
     }
 }
 
-/// The queue is of priorities 5, 7, 6. Whoever is woken first must not run before one of higher priority is woken too.
+/// The queue has tasks of priorities 5, 7, 6. The task woken first must not run before one of higher priority is woken
+/// too.
 fn ending_wakes_all() {
     let server = create(1, || ()).unwrap();
     let sender = move || {
@@ -523,7 +524,7 @@ fn come_back() {
     show!("again");
 }
 
-/// A task that takes over an identifier inherits neither the queue nor the state of the one before.
+/// A task that reuses an identifier inherits neither the queue nor the state of the previous one.
 fn reused() {
     let first = create(2, || ()).unwrap();
     create(4, move || show!("{:?}", send(first, b"", &mut []).map_err(Error::code))).unwrap();

@@ -1,23 +1,24 @@
 //! The clock server: time, delay, delay until.
 //!
-//! It is two tasks, as in R4. The *server* answers whoever asks, and keeps those who wait for a time. The *notifier*,
-//! which is more important, awaits the clock's event and tells the server. It awaits it only while somebody waits for a
-//! time; otherwise the server lets it wait for its reply. So a session that has a clock server still ends when no task
-//! can run and none waits for a time, and nothing happens every 10 milliseconds for nobody.
+//! As in R4, there are two tasks. The *server* replies to requests and keeps the tasks that wait for a time. The
+//! *notifier*, which has a higher priority, awaits the clock's event and tells the server. It awaits the event only
+//! while some task waits for a time; otherwise the server leaves it waiting for its reply. So a session with a clock
+//! server still ends when no task can run and none waits for a time, and no work is done every 10 milliseconds for
+//! nobody.
 //!
-//! A request is three bytes that tell it from messages meant for others, one that says what is asked, and eight with a
-//! number. A reply is the same three bytes, one of outcome, and the time in ticks.
+//! A request has three bytes that distinguish it from messages meant for others, one with the kind of request, and
+//! eight with a number. A reply has the same three bytes, one with the outcome, and the time in ticks.
 
 use alloc::collections::BTreeMap;
 
 use crate::{CLOCK_EVENT, Error, Tid, await_event, create, receive, register_as, reply, send, ticks};
 
-/// What requests and replies begin with.
+/// First bytes of requests and replies.
 const MAGIC: [u8; 3] = *b"clk";
-/// Bytes of a request, and of a reply.
+/// Size of a request, and of a reply, in bytes.
 const SIZE: usize = 12;
 
-/// What can be asked of the server.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Question {
@@ -32,7 +33,7 @@ enum Question {
 }
 
 impl Question {
-    /// The question with this number.
+    /// Returns the request with this number.
     const fn from_code(code: u8) -> Option<Question> {
         match code {
             0 => Some(Question::Time),
@@ -46,7 +47,7 @@ impl Question {
     }
 }
 
-/// A request, or a reply.
+/// Returns an encoded request or reply.
 fn pack(code: u8, number: u64) -> [u8; SIZE] {
     let mut bytes = [0; SIZE];
     bytes[..3].copy_from_slice(&MAGIC);
@@ -55,21 +56,21 @@ fn pack(code: u8, number: u64) -> [u8; SIZE] {
     bytes
 }
 
-/// What [`pack`] was given, if it made this.
+/// Returns the arguments of [`pack`], if it made these bytes.
 fn unpack(bytes: &[u8]) -> Option<(u8, u64)> {
     let [a, b, c, code, number @ ..] = bytes else { return None };
     let number = u64::from_le_bytes(number.try_into().ok()?);
     ([*a, *b, *c] == MAGIC).then_some((*code, number))
 }
 
-/// Outcome's bytes in a reply.
+/// Outcome bytes of a reply.
 const DONE: u8 = 0;
 const NEGATIVE: u8 = 1;
 const TAKEN: u8 = 2;
-/// To the notifier: end.
+/// To the notifier: end the task.
 const END: u8 = 3;
 
-/// Who waits until when: in the order of times, and of arrival where these are equal.
+/// Tasks that wait for times, in the order of the times, and of arrival where these are equal.
 #[derive(Debug, Default)]
 struct Waiting {
     waiters: BTreeMap<(u64, u64), Tid>,
@@ -82,32 +83,33 @@ impl Waiting {
         self.waiters.insert((time, self.arrivals), tid);
     }
 
-    /// Takes the first out whose time has come.
+    /// Removes the first task whose time has come.
     fn pop(&mut self, now: u64) -> Option<Tid> {
         let first = self.waiters.first_entry().filter(|first| first.key().0 <= now)?;
         Some(first.remove())
     }
 }
 
-/// Answers a task. One that has ended meanwhile, or does not wait, hears nothing.
+/// Replies to a task. The reply is dropped if the task has ended or does not wait.
 fn answer(tid: Tid, outcome: u8) {
     let _ = reply(tid, &pack(outcome, ticks()));
 }
 
-/// The server's task.
+/// Runs the server's task.
 fn serve(name: Option<&str>) {
     if let Some(name) = name {
-        // Without a name server, or room in it, nobody finds the server by its name; who knows its identifier does.
+        // Without a name server, or room in it, the server cannot be found by name, but it can be used by its
+        // identifier.
         let _ = register_as(name);
     }
     let mut waiting = Waiting::default();
-    // The notifier, while it waits to be told that somebody waits.
+    // The notifier, while it waits until some task waits for a time.
     let mut resting = None;
     loop {
         let mut message = [0; SIZE];
         let (sender, length) = receive(&mut message);
         let Some((code, number)) = unpack(&message[..length]) else {
-            // Whoever asks for something else has taken the server for another.
+            // A sender of another message has mistaken the server for another.
             let _ = reply(sender, b"");
             continue;
         };
@@ -144,7 +146,7 @@ fn serve(name: Option<&str>) {
     }
 }
 
-/// The notifier's task.
+/// Runs the notifier's task.
 fn notify(server: Tid) {
     let mut question = Question::Tick;
     loop {
@@ -159,8 +161,8 @@ fn notify(server: Tid) {
     }
 }
 
-/// Creates a clock server with this priority, and its notifier with the next higher one. With a name, the server
-/// registers it with the name server. Answers the server's identifier.
+/// Creates a clock server with this priority, and its notifier with the next higher one. The server registers `name`,
+/// if any, with the name server. Returns the server's identifier.
 /// Errors: those of [`create`].
 pub fn start(priority: i32, name: Option<&'static str>) -> Result<Tid, Error> {
     let server = create(priority, move || serve(name))?;
@@ -173,7 +175,7 @@ pub fn start(priority: i32, name: Option<&'static str>) -> Result<Tid, Error> {
     }
 }
 
-/// Asks a clock server. Answers the time.
+/// Makes a request to a clock server. Returns the time.
 fn ask(server: Tid, question: Question, number: u64) -> Result<u64, Error> {
     let mut message = [0; SIZE];
     let length = send(server, &pack(question as u8, number), &mut message).map_err(|_| Error::NoClockServer)?;
@@ -185,25 +187,25 @@ fn ask(server: Tid, question: Question, number: u64) -> Result<u64, Error> {
     }
 }
 
-/// The session's time in ticks. R4's `Time`.
+/// Returns the session's time in ticks. R4's `Time`.
 /// Errors: `NoClockServer` (-1).
 pub fn time(server: Tid) -> Result<u64, Error> {
     ask(server, Question::Time, 0)
 }
 
-/// Waits for as many ticks, of which the first may be nearly over. Answers the time. R4's `Delay`.
+/// Waits for `ticks` ticks, of which the first may be nearly over. Returns the time. R4's `Delay`.
 /// Errors: `NoClockServer` (-1), `NegativeDelay` (-2), `EventTaken` (-2, another task awaits the clock's event itself).
 pub fn delay(server: Tid, ticks: i32) -> Result<u64, Error> {
     ask(server, Question::Delay, i64::from(ticks) as u64)
 }
 
-/// Waits until a time in ticks. Answers the time, at once if that is past. R4's `DelayUntil`.
+/// Waits until a time in ticks; a time in the past does not wait. Returns the time. R4's `DelayUntil`.
 /// Errors: those of [`delay`].
 pub fn delay_until(server: Tid, time: i32) -> Result<u64, Error> {
     ask(server, Question::DelayUntil, i64::from(time) as u64)
 }
 
-/// Ends a clock server. Whoever waits is answered at once.
+/// Ends a clock server. Tasks that wait get their replies at once.
 /// Errors: `NoClockServer`.
 pub fn shutdown(server: Tid) -> Result<(), Error> {
     ask(server, Question::Shutdown, 0).map(|_| ())

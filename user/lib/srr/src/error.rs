@@ -1,8 +1,8 @@
-//! What a primitive can answer instead of succeeding.
+//! Errors of primitives.
 
 use core::fmt;
 
-/// Why a primitive could not do what it was asked. A refused call has changed nothing.
+/// Reason why a primitive failed. A failed call has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
     /// No task has this identifier: it is out of range, or its task has ended.
@@ -10,15 +10,15 @@ pub enum Error {
     /// The transaction cannot be completed: the task to reply to does not wait for a reply, or the receiver ended while
     /// the sender was still in its queue.
     Incomplete,
-    /// The priority is negative, or above what the process may give.
+    /// The priority is negative, or above the process's maximum.
     InvalidPriority,
     /// Every task identifier is in use, or there is no memory for another task.
     OutOfTasks,
     /// A message or reply is longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE).
     MessageTooLong,
-    /// There is no name server: the task with its identifier does not exist or answers nonsense.
+    /// There is no name server: the task with its identifier does not exist or sends invalid replies.
     NoNameServer,
-    /// Nobody is registered under this name.
+    /// No task is registered under this name.
     NameUnknown,
     /// The name server has no room for another name.
     NamesFull,
@@ -26,7 +26,7 @@ pub enum Error {
     NoSuchEvent,
     /// Another task waits for this event.
     EventTaken,
-    /// The task is no clock server: it does not exist, or answers nonsense.
+    /// The task is no clock server: it does not exist, or sends invalid replies.
     NoClockServer,
     /// The delay or the time is negative.
     NegativeDelay,
@@ -35,8 +35,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The number that the choochoos kernel answers in this case: -1 where something does not exist, -2 where it does
-    /// and still cannot be used.
+    /// Returns the number that the choochoos kernel returns in this case: -1 if something does not exist, -2 if it does
+    /// but cannot be used.
     pub const fn code(self) -> i32 {
         match self {
             Error::NoSuchTask
@@ -55,7 +55,7 @@ impl Error {
         }
     }
 
-    /// One sentence that says what was wrong.
+    /// Returns one sentence that says what was wrong.
     pub const fn text(self) -> &'static str {
         match self {
             Error::NoSuchTask => "no such task",

@@ -1,8 +1,8 @@
-//! The primitives on the host: R4's scheduler, simulated.
+//! The primitives on the host: a simulation of R4's scheduler.
 //!
-//! Each task is a thread of the host, and a turn goes from one to the next: a task runs only while it is `running`.
-//! Each primitive changes the table, puts its caller behind its equals if it is still ready, and passes the turn to the
-//! first task of the highest priority. So what happens depends on nothing but the program.
+//! Each task is a thread of the host, of which one at a time runs: the task that is `running`. Each primitive changes
+//! the table, queues its caller behind its equals if it is still ready, and switches to the first task of the highest
+//! priority. So the order of events depends on nothing but the program.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -24,18 +24,18 @@ use crate::{CLOCK_EVENT, Ending, Error, MAX_MESSAGE, MAX_TASKS, Terminal, Tid};
 /// A task's function.
 type Function = Box<dyn FnOnce() + Send>;
 
-/// What the simulated kernel knows about a task besides what is in the table.
+/// Data of the simulated kernel about a task, besides its entry in the table.
 #[derive(Default)]
 struct Task {
-    /// While it is in `SendWait`: its message.
+    /// The task's message, while it is in `SendWait`.
     message: Vec<u8>,
-    /// While it sends: how long a reply may be.
+    /// Maximum length of a reply, while the task sends.
     capacity: usize,
-    /// Whoever sends to it, in order.
+    /// Senders to the task, in order.
     queue: VecDeque<Tid>,
-    /// When it goes on in `receive`: the message, and whose.
+    /// The received message and its sender, for when the task continues in `receive`.
     received: Option<(Tid, Vec<u8>)>,
-    /// When it goes on in `send`: the reply, or why there is none.
+    /// The reply, or the error, for when the task continues in `send`.
     replied: Option<Result<Vec<u8>, Error>>,
 }
 
@@ -43,51 +43,51 @@ struct Task {
 struct Kernel {
     table: Table,
     tasks: Vec<Task>,
-    /// Tasks that could run, by priority, in order.
+    /// Ready tasks by priority, in order.
     ready: BTreeMap<u32, VecDeque<Tid>>,
-    /// Whose turn it is. Nobody's, before the session begins and when it has ended.
+    /// The running task; none before the session begins and after it has ended.
     running: Option<Tid>,
     ended: bool,
-    /// What a task panicked with.
+    /// Payload of a task's panic.
     panic: Option<Box<dyn Any + Send>>,
-    /// Ticks that have passed. Tasks take no time, so they pass only when none can run.
+    /// Number of ticks that have passed. Tasks take no time, so time passes only when none can run.
     ticks: u64,
     terminal: Box<dyn Terminal>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A session, as its threads share it.
+/// A session, shared by its threads.
 struct Session {
     kernel: Mutex<Kernel>,
-    /// The turn has passed to this task, or the session has ended.
+    /// By task: the task is running, or the session has ended.
     turns: Vec<Condvar>,
     /// The session has ended.
     end: Condvar,
 }
 
-/// Unwinds a thread whose session has ended. Never seen by a task.
+/// Payload that unwinds a thread whose session has ended. Tasks never see it.
 struct Ended;
 
-/// Unwinds a thread whose task calls [`exit`]. Never seen by a task.
+/// Payload that unwinds a thread whose task calls [`exit`]. Tasks never see it.
 struct Exited;
 
 thread_local! {
-    /// The session and the task that this thread is.
+    /// Session and task of this thread.
     static CURRENT: RefCell<Option<(Arc<Session>, Tid)>> = const { RefCell::new(None) };
 }
 
-/// The session and the task that this thread is.
+/// Returns session and task of this thread.
 fn current() -> (Arc<Session>, Tid) {
     CURRENT.with_borrow(Clone::clone).expect("only tasks can do this; see `run`")
 }
 
 impl Kernel {
-    /// Puts a task that became ready behind its equals.
+    /// Queues a task that became ready behind its equals.
     fn push(&mut self, tid: Tid) {
         self.ready.entry(self.table.priority(tid)).or_default().push_back(tid);
     }
 
-    /// Passes the turn.
+    /// Chooses the next running task.
     fn schedule(&mut self) {
         self.table.check_invariants();
         self.running = self.ready.values_mut().rev().find_map(VecDeque::pop_front);
@@ -98,19 +98,19 @@ impl Kernel {
         self.ended |= self.running.is_none();
     }
 
-    /// The message of `sender` reaches `receiver`.
+    /// Delivers the message of `sender` to `receiver`.
     fn deliver(&mut self, sender: Tid, receiver: Tid) {
         let message = mem::take(&mut self.tasks[sender.0 as usize].message);
         self.tasks[receiver.0 as usize].received = Some((sender, message));
     }
 
-    /// A task goes on in its `send`.
+    /// Completes a task's `send`.
     fn finish_send(&mut self, sender: Tid, result: Result<Vec<u8>, Error>) {
         self.tasks[sender.0 as usize].replied = Some(result);
         self.push(sender);
     }
 
-    /// `Send`, up to the point where the sender waits.
+    /// Performs `Send`, up to the point where the sender waits.
     fn send(&mut self, sender: Tid, receiver: Tid, message: &[u8], capacity: usize) -> Result<(), Error> {
         if message.len() > MAX_MESSAGE {
             return Err(Error::MessageTooLong);
@@ -129,7 +129,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// `Receive`, up to the point where the receiver may have to wait.
+    /// Performs `Receive`, up to the point where the receiver may have to wait.
     fn receive(&mut self, receiver: Tid) {
         if self.table.receive(receiver) == Arrival::Waiting
             && let Some(sender) = self.tasks[receiver.0 as usize].queue.pop_front()
@@ -139,7 +139,7 @@ impl Kernel {
         }
     }
 
-    /// `Reply`.
+    /// Performs `Reply`.
     fn reply(&mut self, sender: Tid, message: &[u8]) -> Result<usize, Error> {
         if message.len() > MAX_MESSAGE {
             return Err(Error::MessageTooLong);
@@ -150,7 +150,7 @@ impl Kernel {
         Ok(length)
     }
 
-    /// `Exit`.
+    /// Performs `Exit`.
     fn exit(&mut self, tid: Tid) {
         self.table.exit(tid);
         for sender in mem::take(&mut self.tasks[tid.0 as usize]).queue {
@@ -160,12 +160,12 @@ impl Kernel {
 }
 
 impl Session {
-    /// The simulated kernel. A task that panicked has changed it only as the primitives do.
+    /// Locks the simulated kernel. A task that panicked has changed it only as the primitives do.
     fn kernel(&self) -> MutexGuard<'_, Kernel> {
         self.kernel.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes whoever has something to do after the turn has passed.
+    /// Wakes the threads concerned by a change of the running task.
     fn wake(&self, kernel: &Kernel) {
         match kernel.running {
             Some(tid) => self.turns[tid.0 as usize].notify_one(),
@@ -176,7 +176,7 @@ impl Session {
         }
     }
 
-    /// Waits for a task's turn.
+    /// Waits until a task is running.
     fn await_turn<'a>(&'a self, mut kernel: MutexGuard<'a, Kernel>, tid: Tid) -> MutexGuard<'a, Kernel> {
         while kernel.running != Some(tid) {
             if kernel.ended {
@@ -189,8 +189,8 @@ impl Session {
     }
 }
 
-/// A kernel entry of the calling task. `begin` does what the primitive does at once; when the task's turn comes again,
-/// `finish` makes the answer.
+/// Enters the simulated kernel for the calling task. `begin` is the immediate part of the primitive; when the task runs
+/// again, `finish` makes the result.
 fn enter<T, R>(begin: impl FnOnce(&mut Kernel, Tid) -> T, finish: impl FnOnce(&mut Task, T) -> R) -> R {
     let (session, tid) = current();
     let mut kernel = session.kernel();
@@ -204,7 +204,7 @@ fn enter<T, R>(begin: impl FnOnce(&mut Kernel, Tid) -> T, finish: impl FnOnce(&m
     finish(&mut kernel.tasks[tid.0 as usize], begun)
 }
 
-/// Makes a task and its thread, which waits for its turn.
+/// Makes a task and its thread, which waits until it is running.
 fn spawn(
     session: &Arc<Session>,
     kernel: &mut Kernel,
@@ -228,7 +228,7 @@ fn spawn(
     }
 }
 
-/// A task's life.
+/// Runs a task from beginning to end.
 fn live(session: &Arc<Session>, tid: Tid, function: Function) {
     CURRENT.set(Some((session.clone(), tid)));
     let end = catch_unwind(AssertUnwindSafe(|| {
@@ -277,7 +277,7 @@ pub fn run(terminal: Box<dyn Terminal>, priority: i32, first: Function) -> Resul
     let threads = mem::take(&mut kernel.threads);
     drop(kernel);
     for thread in threads {
-        // Every end of a task is caught in `live`.
+        // `live` catches every end of a task.
         let _ = thread.join();
     }
     let mut kernel = session.kernel();

@@ -1,8 +1,8 @@
 //! Send, Receive, Reply: the choochoos interface (R4) as a library for the tasks of one process.
 //!
 //! A *session* ([`run`]) is to its tasks what R4's kernel is to its user programs: tasks have identifiers and fixed
-//! priorities, send and wait for the reply, receive, reply, and nothing else happens between them. When no task can run
-//! any more, the session ends, as R4's kernel says goodbye.
+//! priorities, send and wait for the reply, receive, and reply, and do not interact otherwise. When no task can run any
+//! more, the session ends, as R4's kernel says goodbye.
 //!
 //! | R4 | here |
 //! |---|---|
@@ -17,23 +17,23 @@
 //! | `Time(tid)`, `Delay(tid, ticks)`, `DelayUntil(tid, ticks)` | [`clock::time`], [`clock::delay`], [`clock::delay_until`]; the server is [`clock::start`]'s |
 //! | `bwprintf`, `bwgetc` | [`say!`], [`wait_key`] |
 //!
-//! Errors are an [`Error`] each; [`Error::code`] is R4's number for it. A message has at most [`MAX_MESSAGE`] bytes;
-//! one that is longer than the buffer it arrives in is cut.
+//! Errors are an [`Error`] each; [`Error::code`] returns R4's number for it. A message has at most [`MAX_MESSAGE`]
+//! bytes, and is cut to the length of the buffer that receives it.
 //!
 //! # The order of events
 //!
-//! It is R4's. Of the tasks that can run, the one with the highest priority does; of those, the one that became ready
-//! first. Every primitive is a *kernel entry*: afterwards its caller stands behind all tasks of its priority. So a task
-//! that replies lets its equals run before it goes on, and so does one that asks for its own identifier.
+//! The order is R4's. Of the ready tasks, the one with the highest priority runs; of several, the one that became ready
+//! first. Every primitive is a *kernel entry*: afterwards its caller is queued behind all tasks of its priority. So a
+//! task that replies lets its equals run before it goes on, and so does one that asks for its own identifier.
 //!
-//! A task must not wait for anything but tasks and events, because while it does others would run whose turn it is not.
-//! [`say!`] does not wait, and while one waits in [`wait_key`] no other runs.
+//! A task must not wait for anything but tasks and events, because meanwhile others would run out of order. [`say!`]
+//! does not wait, and while a task waits in [`wait_key`] no other runs.
 //!
 //! # Where it runs
 //!
 //! On Tench each task is a thread, and messages go through the kernel's endpoints (`target.rs`). On the host each task
-//! is a thread too, of which a simulation of R4's scheduler lets one run at a time (`host.rs`). Both take every
-//! decision from the same [`table`], so a program can be tested on the host, event by event.
+//! is a thread too, and a simulation of R4's scheduler lets one at a time run (`host.rs`). Both take every decision
+//! from the same [`table`], so a program can be tested on the host, event by event.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -50,7 +50,7 @@ mod host;
 pub mod measure;
 pub mod names;
 pub mod table;
-// On the host it is only checked, and the tests of its parts run.
+// On the host this module is only checked, and the tests of its parts run.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, unused_imports))]
 mod target;
 
@@ -66,19 +66,19 @@ pub use error::Error;
 pub use names::{NAME_SERVER, register_as, who_is};
 pub use table::{MAX_TASKS, Tid};
 
-/// Bytes of the longest message and the longest reply: the 64 words that a kernel message has.
+/// Maximum length in bytes of a message or reply: the 64 words of a kernel message.
 pub const MAX_MESSAGE: usize = 512;
 
 /// The event that happens every 10 milliseconds of the session's time.
 pub const CLOCK_EVENT: i32 = 0;
 
-/// Events that can be awaited: 0 to one less.
+/// Number of events, which are numbered from 0.
 pub const EVENTS: i32 = 1;
 
-/// [`CLOCK_EVENT`] happens this often in a second.
+/// Number of [`CLOCK_EVENT`]s per second.
 pub const TICKS_PER_SECOND: u64 = 100;
 
-/// Where tasks print, and where keys come from.
+/// The terminal on which tasks print, and from which keys come.
 pub trait Terminal: Send {
     /// Prints text.
     fn write(&mut self, text: &str);
@@ -86,10 +86,10 @@ pub trait Terminal: Send {
     fn wait_key(&mut self);
 }
 
-/// How a session ended.
+/// Result of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// Tasks that still waited for others when no task could run any more; servers usually do.
+    /// Number of tasks that still waited for others when no task could run any more; servers usually do.
     pub waiting: usize,
 }
 
@@ -107,39 +107,38 @@ pub fn run(
     machine::run(Box::new(terminal), priority, Box::new(first))
 }
 
-/// Creates a task, which ends when its function returns. Answers its identifier: the lowest that is free.
+/// Creates a task, which ends when its function returns. Returns its identifier: the lowest that is free.
 /// Errors: `InvalidPriority` (-1), `OutOfTasks` (-2).
 pub fn create(priority: i32, function: impl FnOnce() + Send + 'static) -> Result<Tid, Error> {
     machine::create(priority, Box::new(function))
 }
 
-/// The highest priority that a task can have here.
+/// Returns the highest priority that a task can have here.
 pub fn max_priority() -> i32 {
     machine::max_priority()
 }
 
-/// The calling task's identifier.
+/// Returns the calling task's identifier.
 pub fn my_tid() -> Tid {
     machine::my_tid()
 }
 
-/// The identifier of the task that created the calling one; nobody's, for the first.
+/// Returns the identifier of the task that created the calling one; `None` for the first.
 pub fn my_parent_tid() -> Option<Tid> {
     machine::my_parent_tid()
 }
 
-/// Lets the other tasks of the same priority run.
+/// Yields to the other tasks of the same priority.
 pub fn yield_now() {
     machine::yield_now();
 }
 
-/// Ends the calling task. Whoever has sent to it and was not received gets `Incomplete`. What the task has on its stack
-/// is not dropped.
+/// Ends the calling task. Senders in its queue get `Incomplete`. Values on the task's stack are not dropped.
 pub fn exit() -> ! {
     machine::exit()
 }
 
-/// Sends a message and waits for the reply. Answers the length of the reply, cut to the buffer.
+/// Sends a message and waits for the reply. Returns the length of the reply, cut to the buffer.
 /// Errors: `NoSuchTask` (-1), `Incomplete` (-2, the receiver ended without receiving it), `MessageTooLong` (-2).
 ///
 /// A receiver that ends between receiving and replying leaves its sender waiting, unless another task replies.
@@ -147,39 +146,39 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
     machine::send(receiver, message, reply)
 }
 
-/// Waits for a message. Answers who sent it, and its length, cut to the buffer.
+/// Waits for a message. Returns its sender and its length, cut to the buffer.
 pub fn receive(message: &mut [u8]) -> (Tid, usize) {
     machine::receive(message)
 }
 
-/// Replies to a task whose message was received, by whomever. Answers the length of the reply, cut to the sender's
+/// Replies to a task whose message was received, by any task. Returns the length of the reply, cut to the sender's
 /// buffer.
 /// Errors: `NoSuchTask` (-1), `Incomplete` (-2, it does not wait for a reply), `MessageTooLong` (-2).
 pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     machine::reply(sender, message)
 }
 
-/// Waits for an event. Answers the session's time in ticks of 10 milliseconds, which may be several more than at the
-/// last one, if others were more important meanwhile. An event that happens while nobody waits for it is lost.
+/// Waits for an event. Returns the session's time in ticks of 10 milliseconds, which may have advanced by several since
+/// the last event, if tasks of higher priority ran. An event that happens while no task waits for it is lost.
 /// Errors: `NoSuchEvent` (-1), `EventTaken` (-2).
 ///
-/// On Tench the task goes on as soon as the event happens, in the middle of whatever a less important task does. On the
-/// host time passes only when no task can run, so the same program always does the same.
+/// On Tench the task continues as soon as the event happens, and preempts a task of lower priority anywhere. On the
+/// host time passes only when no task can run, so a program always behaves the same.
 pub fn await_event(event: i32) -> Result<u64, Error> {
     machine::await_event(event)
 }
 
-/// The session's time in ticks of 10 milliseconds. No kernel entry.
+/// Returns the session's time in ticks of 10 milliseconds. Not a kernel entry.
 pub fn ticks() -> u64 {
     machine::ticks()
 }
 
-/// The thousandths of the session's time so far in which no task could run. No kernel entry.
+/// Returns the fraction, in thousandths, of the session's time so far in which no task could run. Not a kernel entry.
 pub fn idle_share() -> u32 {
     machine::idle_share()
 }
 
-/// Prints. Use [`say!`].
+/// Prints text. Use [`say!`].
 pub fn print(text: fmt::Arguments<'_>) {
     machine::print(text);
 }

@@ -1,10 +1,9 @@
-//! R4's measurement: what one Send-Receive-Reply costs.
+//! R4's measurement: the cost of one Send-Receive-Reply.
 //!
-//! A sender sends messages of one length to a receiver that replies with the same length. With the receiver at the
-//! higher priority it waits first (`r`), with the lower the sender does (`s`); priorities are R4's. R4's program
-//! divides by a wrong number of rounds and counts what happens before and after; this one has the sender take the
-//! difference between two readings of the instruction counter, with a few rounds before the first so that everybody is
-//! where they will be.
+//! A sender sends messages of one length to a receiver that replies with the same length. If the receiver has the
+//! higher priority it waits first (`r`), otherwise the sender does (`s`); priorities are R4's. R4's program divides by
+//! a wrong number of rounds and counts the work before and after; here the sender takes the difference between two
+//! readings of the instruction counter, after a few rounds that bring all tasks into their steady states.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,20 +13,20 @@ use tench::time::instructions;
 
 use crate::{Error, Terminal, Tid, create, receive, reply, run, send};
 
-/// Transactions between the two readings.
+/// Number of transactions between the two readings.
 const ROUNDS: u64 = 1000;
-/// Transactions before the first.
+/// Number of transactions before the first reading.
 const BEFORE: u64 = 10;
 /// Priority of the first task.
 const FIRST: i32 = 4;
 /// Priority of the sender.
 const SENDER: i32 = 2;
 
-/// What is measured: the figure's key, the receiver's priority, and the length of message and reply.
+/// The measurements: the figure's key, the receiver's priority, and the length of message and reply.
 pub const CASES: [(&str, i32, usize); 6] =
     [("r_4", 3, 4), ("r_64", 3, 64), ("r_256", 3, 256), ("s_4", 1, 4), ("s_64", 1, 64), ("s_256", 1, 256)];
 
-/// Nothing is printed.
+/// A terminal that prints nothing.
 struct Silence;
 
 impl Terminal for Silence {
@@ -35,7 +34,7 @@ impl Terminal for Silence {
     fn wait_key(&mut self) {}
 }
 
-/// Measures everything, and reports for each key the retired instructions of one transaction, kernel and library
+/// Performs all measurements, and reports for each key the retired instructions of one transaction, kernel and library
 /// together, rounded down.
 /// Errors: those of [`run`].
 pub fn measure(mut report: impl FnMut(&str, u64)) -> Result<(), Error> {
@@ -45,13 +44,13 @@ pub fn measure(mut report: impl FnMut(&str, u64)) -> Result<(), Error> {
     Ok(())
 }
 
-/// Instructions of one transaction.
+/// Returns the number of instructions of one transaction.
 fn transaction(priority: i32, length: usize) -> Result<u64, Error> {
     let taken = Arc::new(AtomicU64::new(0));
     let result = taken.clone();
     run(Silence, FIRST, move || {
         let Ok(receiver) = create(priority, move || echo(length)) else { return };
-        // Without a sender nothing is measured, and the figure 0 says so.
+        // Without a sender nothing is measured, and the figure is 0.
         let _ = create(SENDER, move || {
             rounds(receiver, length, BEFORE);
             let start = instructions();
@@ -64,7 +63,7 @@ fn transaction(priority: i32, length: usize) -> Result<u64, Error> {
     Ok(taken.load(Relaxed))
 }
 
-/// The sender.
+/// Runs the sender.
 fn rounds(receiver: Tid, length: usize, count: u64) {
     let message = vec![b'.'; length];
     let mut answer = vec![0; length];
@@ -74,7 +73,7 @@ fn rounds(receiver: Tid, length: usize, count: u64) {
     }
 }
 
-/// The receiver.
+/// Runs the receiver.
 fn echo(length: usize) {
     let mut message = vec![0; length];
     loop {
@@ -89,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// The host has no counter of instructions, so every figure is 0; but everything runs.
+    /// The host has no counter of instructions, so every figure is 0; but all code runs.
     #[test]
     fn everything_is_measured() {
         let mut keys = Vec::new();

@@ -1,13 +1,13 @@
-//! The name server: how tasks find one another.
+//! The name server, through which tasks find one another.
 //!
-//! It is a task like any other, and by agreement the second to be created, so that its identifier is always
-//! [`NAME_SERVER`]. The first task says `create(0, names::serve)` before it creates anything else.
+//! The name server is a task like any other, and by convention the second to be created, so that its identifier is
+//! always [`NAME_SERVER`]. The first task calls `create(0, names::serve)` before it creates any other.
 //!
-//! R4's name server stops the machine when it runs out of room. This one answers [`Error::NamesFull`], goes on serving
-//! the names it knows, and still accepts a new owner for a name that it has.
+//! R4's name server stops the machine when it runs out of room. This one replies with [`Error::NamesFull`], goes on
+//! serving the names it knows, and still accepts a new owner for a registered name.
 //!
-//! A request is one byte that says what is asked, four bytes with a task identifier (of the task to register, otherwise
-//! ignored), and the name. The reply is one byte of outcome and four with a task identifier.
+//! A request has one byte with the kind of request, four bytes with a task identifier (of the task to register,
+//! otherwise ignored), and the name. The reply has one byte with the outcome and four with a task identifier.
 
 use alloc::vec::Vec;
 
@@ -15,41 +15,41 @@ use crate::{Error, MAX_MESSAGE, Tid, create, my_tid, receive, reply, send};
 
 /// The name server's task identifier.
 pub const NAME_SERVER: Tid = Tid(1);
-/// Bytes of the longest name.
+/// Maximum length of a name in bytes.
 pub const MAX_NAME: usize = 255;
-/// Names that can be registered.
+/// Maximum number of names.
 pub const MAX_NAMES: usize = 128;
-/// Bytes that all names together can have.
+/// Maximum length of all names together in bytes.
 pub const MAX_NAME_BYTES: usize = 4096;
 
-/// Bytes of a request before the name.
+/// Size of a request before the name in bytes.
 const HEADER: usize = 5;
-/// Bytes of a reply.
+/// Size of a reply in bytes.
 const REPLY: usize = 5;
 
 const _: () = assert!(HEADER + MAX_NAME <= MAX_MESSAGE);
 
-/// The registered names, in one run of bytes so that short names take little and long ones are possible.
+/// The registered names, stored contiguously so that short names take little room and long ones are possible.
 #[derive(Debug, Default)]
 pub struct Names {
     bytes: Vec<u8>,
-    /// End of each name in `bytes`, and who bears it.
+    /// For each name, its end in `bytes` and its owner.
     entries: Vec<(usize, Tid)>,
 }
 
 impl Names {
-    /// No names.
+    /// Returns an empty set.
     pub const fn new() -> Names {
         Names { bytes: Vec::new(), entries: Vec::new() }
     }
 
-    /// Where a name stands among the entries.
+    /// Returns the index of a name's entry.
     fn position(&self, name: &[u8]) -> Option<usize> {
         let mut start = 0;
         self.entries.iter().position(|(end, _)| &self.bytes[core::mem::replace(&mut start, *end)..*end] == name)
     }
 
-    /// Registers a name, or gives it a new bearer.
+    /// Registers a name, or changes its owner.
     /// Errors: `BadName`, `NamesFull`.
     pub fn register(&mut self, name: &[u8], tid: Tid) -> Result<(), Error> {
         if name.is_empty() || name.len() > MAX_NAME {
@@ -67,14 +67,14 @@ impl Names {
         Ok(())
     }
 
-    /// Who bears a name.
+    /// Returns the owner of a name.
     /// Errors: `NameUnknown`.
     pub fn who_is(&self, name: &[u8]) -> Result<Tid, Error> {
         self.position(name).map(|position| self.entries[position].1).ok_or(Error::NameUnknown)
     }
 }
 
-/// What can be asked of the name server.
+/// Kind of a request to the name server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Question {
@@ -84,7 +84,7 @@ enum Question {
 }
 
 impl Question {
-    /// The question with this number.
+    /// Returns the request with this number.
     const fn from_code(code: u8) -> Option<Question> {
         match code {
             0 => Some(Question::WhoIs),
@@ -95,7 +95,7 @@ impl Question {
     }
 }
 
-/// The outcome's byte in a reply; the values are those of [`outcome`].
+/// Returns the outcome byte of a reply; [`outcome`] decodes it.
 const fn outcome_code(result: Result<Tid, Error>) -> u8 {
     match result {
         Ok(_) => 0,
@@ -105,7 +105,7 @@ const fn outcome_code(result: Result<Tid, Error>) -> u8 {
     }
 }
 
-/// What a reply says. Whoever answers otherwise than the name server would is not the name server.
+/// Returns the result in a reply. An invalid reply does not come from the name server.
 fn outcome(reply: &[u8]) -> Result<Tid, Error> {
     let &[code, a, b, c, d] = reply else { return Err(Error::NoNameServer) };
     match code {
@@ -117,7 +117,7 @@ fn outcome(reply: &[u8]) -> Result<Tid, Error> {
     }
 }
 
-/// The name server's answer to one request, and whether it goes on serving.
+/// Returns the reply to one request, and whether the server goes on serving.
 fn answer(names: &mut Names, request: &[u8]) -> ([u8; REPLY], bool) {
     let (result, serving) = match request {
         [code, a, b, c, d, name @ ..] => match Question::from_code(*code) {
@@ -135,15 +135,15 @@ fn answer(names: &mut Names, request: &[u8]) -> ([u8; REPLY], bool) {
     ([outcome_code(result), tid[0], tid[1], tid[2], tid[3]], serving)
 }
 
-/// The name server. Returns when it is told to [`shutdown`].
+/// Runs the name server. Returns after a [`shutdown`].
 pub fn serve() {
     let mut names = Names::new();
     let mut request = [0; HEADER + MAX_NAME];
     loop {
         let (sender, length) = receive(&mut request);
         let (answer, serving) = answer(&mut names, &request[..length]);
-        // A sender waits for the reply until it has it, so this cannot fail; and if it could, it would be the
-        // sender's loss.
+        // A sender waits for the reply until it has it, so this cannot fail; and if it could, only the sender would
+        // lose.
         let _ = reply(sender, &answer);
         if !serving {
             return;
@@ -151,13 +151,13 @@ pub fn serve() {
     }
 }
 
-/// Creates the name server with priority 0. To be called by the first task before it creates another.
+/// Creates the name server with priority 0. The first task has to call this before it creates another.
 /// Errors: those of [`create`], and `NoNameServer` if the new task is not [`NAME_SERVER`].
 pub fn start() -> Result<(), Error> {
     if create(0, serve)? == NAME_SERVER { Ok(()) } else { Err(Error::NoNameServer) }
 }
 
-/// Asks the name server.
+/// Makes a request to the name server.
 fn ask(question: Question, tid: Tid, name: &[u8]) -> Result<Tid, Error> {
     if name.len() > MAX_NAME {
         return Err(Error::BadName);
@@ -171,13 +171,13 @@ fn ask(question: Question, tid: Tid, name: &[u8]) -> Result<Tid, Error> {
     outcome(&answer[..length])
 }
 
-/// Who bears a name. R4's `WhoIs`.
+/// Returns the owner of a name. R4's `WhoIs`.
 /// Errors: `NoNameServer` (-1), `NameUnknown` (-2), `BadName` (-2).
 pub fn who_is(name: &str) -> Result<Tid, Error> {
     ask(Question::WhoIs, Tid(0), name.as_bytes())
 }
 
-/// Gives the calling task a name. A name that another task bears passes to the caller. R4's `RegisterAs`.
+/// Registers a name for the calling task, also if another task owns it. R4's `RegisterAs`.
 /// Errors: `NoNameServer` (-1), `NamesFull` (-2), `BadName` (-2).
 pub fn register_as(name: &str) -> Result<(), Error> {
     ask(Question::RegisterAs, my_tid(), name.as_bytes()).map(|_| ())
@@ -193,7 +193,7 @@ pub fn shutdown() -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// The `n`th of some names of `length` bytes.
+    /// Returns the `n`th of some names of `length` bytes.
     fn name(n: usize, length: usize) -> Vec<u8> {
         (0..length).map(|i| b'a' + (n >> (4 * (i % 8)) & 15) as u8).collect()
     }

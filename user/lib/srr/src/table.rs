@@ -1,8 +1,8 @@
-//! The task table: who exists, who waits for whom, and which primitive may go ahead.
+//! The task table: existing tasks, their waits, and decisions about primitives.
 //!
-//! Every decision that R4's kernel takes from a task descriptor is taken here, and nothing else is: the table neither
-//! moves messages nor switches tasks. On the target the kernel's endpoints do that, on the host a simulated scheduler
-//! does, and both ask this table.
+//! Every decision that R4's kernel takes from a task descriptor is taken here, and nothing else: the table neither
+//! moves messages nor switches tasks. On the target the kernel's endpoints do that, on the host a simulated scheduler;
+//! both use this table.
 //!
 //! ```text
 //!            create                send to one that does not receive
@@ -16,22 +16,22 @@
 //!                 EventWait   ◀── await_event (from Ready); back when the event comes
 //! ```
 //!
-//! Only one task runs at a time, and none is switched away from while it changes the table: an event may end the turn
-//! of a task that is in its own code, but not of one that is in the library (`target/outside.rs`). So the cells below
-//! need no lock; they are atomic only so that a table can be shared by threads without unsafe code.
+//! Only one task runs at a time, and none is switched away from while it changes the table: an event may preempt a task
+//! in its own code, but not one in the library (`target/outside.rs`). So the cells below need no lock; they are atomic
+//! only so that threads can share a table without unsafe code.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 
 use crate::{EVENTS, Error};
 
-/// Tasks that can exist at the same time. (R4 has 48.)
+/// Maximum number of tasks at the same time. (R4 has 48.)
 pub const MAX_TASKS: usize = 64;
 
-/// Priorities that tasks can have: 0 (lowest) to one less.
+/// Number of priorities of tasks, from 0 (lowest).
 pub const PRIORITIES: usize = 256;
 
-/// A task identifier. The lowest free one is given to the next task, so one can be used again.
+/// A task identifier. A new task gets the lowest free one, so identifiers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Tid(pub u32);
 
@@ -41,25 +41,25 @@ impl fmt::Display for Tid {
     }
 }
 
-/// What a task is doing.
+/// State of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// No task has this identifier.
     Free,
-    /// It runs or could.
+    /// The task runs or is ready to.
     Ready,
-    /// It has sent to this task, which has not received the message yet.
+    /// The task has sent to this task, which has not received the message yet.
     SendWait(Tid),
-    /// It waits for a message.
+    /// The task waits for a message.
     ReceiveWait,
-    /// Its message was received, and it waits for the reply.
+    /// The task's message was received, and it waits for the reply.
     ReplyWait,
-    /// It waits for an event.
+    /// The task waits for an event.
     EventWait,
 }
 
 impl State {
-    /// As one word, so that it changes at once.
+    /// Returns the state as one word, so that it changes atomically.
     const fn pack(self) -> u32 {
         match self {
             State::Free => 0,
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// The state that a word stands for.
+    /// Returns the state that a word encodes.
     const fn unpack(word: u32) -> State {
         match word & 7 {
             0 => State::Free,
@@ -84,21 +84,21 @@ impl State {
     }
 }
 
-/// What happens to a message at once.
+/// Immediate effect of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
     /// The receiver was waiting: it has the message and is ready; the sender waits for the reply.
     Delivered,
-    /// The message waits in the receiver's queue, and the sender with it.
+    /// Message and sender wait in the receiver's queue.
     Queued,
 }
 
-/// What a receiver finds.
+/// Immediate effect of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// A sender is in the queue.
     Waiting,
-    /// Nobody is: the receiver waits.
+    /// The queue is empty: the receiver waits.
     Nobody,
 }
 
@@ -106,27 +106,27 @@ pub enum Arrival {
 #[derive(Debug)]
 struct Entry {
     state: AtomicU32,
-    /// The creator's identifier and 1; 0 for the first task, which has none.
+    /// The creator's identifier plus 1; 0 for the first task.
     parent: AtomicU32,
     priority: AtomicU32,
-    /// Senders in this task's queue.
+    /// Number of senders in this task's queue.
     queued: AtomicU32,
 }
 
-/// All tasks of one session. See the head of this file.
+/// All tasks of one session. See the module's documentation.
 #[derive(Debug)]
 pub struct Table {
     entries: [Entry; MAX_TASKS],
-    /// How many tasks of each priority are `Ready`.
+    /// Number of `Ready` tasks of each priority.
     ready: [AtomicU16; PRIORITIES],
-    /// Priorities below this may be given.
+    /// Number of priorities that tasks may have.
     priorities: AtomicU32,
-    /// Who waits for each event: the identifier and 1; 0 for nobody.
+    /// For each event, the waiting task's identifier plus 1; 0 for none.
     waiters: [AtomicU32; EVENTS as usize],
 }
 
 impl Table {
-    /// A table without tasks, in which tasks may have the `priorities` lowest priorities.
+    /// Returns a table without tasks, in which tasks may have the `priorities` lowest priorities.
     pub const fn new(priorities: u32) -> Table {
         Table {
             entries: [const {
@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// Forgets all tasks, and changes how many priorities they may have.
+    /// Removes all tasks, and changes the number of priorities.
     pub fn reset(&self, priorities: u32) {
         for entry in &self.entries {
             entry.state.store(State::Free.pack(), Relaxed);
@@ -158,18 +158,18 @@ impl Table {
         self.priorities.store(priorities.min(PRIORITIES as u32), Relaxed);
     }
 
-    /// The entry of an identifier that a task named, if such a task exists.
+    /// Returns the entry of an identifier that a task named, if such a task exists.
     fn existing(&self, tid: Tid) -> Result<&Entry, Error> {
         let entry = self.entries.get(tid.0 as usize).ok_or(Error::NoSuchTask)?;
         if entry.state.load(Relaxed) == State::Free.pack() { Err(Error::NoSuchTask) } else { Ok(entry) }
     }
 
-    /// The entry of a task that is known to exist.
+    /// Returns the entry of a task that is known to exist.
     fn entry(&self, tid: Tid) -> &Entry {
         &self.entries[tid.0 as usize % MAX_TASKS]
     }
 
-    /// Changes a state, and the number of ready tasks with it.
+    /// Changes a state, and updates the number of ready tasks.
     fn change(&self, tid: Tid, state: State) {
         let entry = self.entry(tid);
         let ready = &self.ready[entry.priority.load(Relaxed) as usize % PRIORITIES];
@@ -182,42 +182,44 @@ impl Table {
         entry.state.store(state.pack(), Relaxed);
     }
 
-    /// What a task is doing.
+    /// Returns the state of a task.
     pub fn state(&self, tid: Tid) -> State {
         self.existing(tid).map_or(State::Free, |entry| State::unpack(entry.state.load(Relaxed)))
     }
 
-    /// A task's priority, as it was created with.
+    /// Returns the priority with which a task was created.
     pub fn priority(&self, tid: Tid) -> u32 {
         self.entry(tid).priority.load(Relaxed)
     }
 
-    /// Who created a task; nobody, for the first. The parent may have ended, and its identifier be another's.
+    /// Returns the creator of a task; `None` for the first. The creator may have ended, and its identifier may have
+    /// been reused.
     pub fn parent(&self, tid: Tid) -> Option<Tid> {
         self.entry(tid).parent.load(Relaxed).checked_sub(1).map(Tid)
     }
 
-    /// Tasks that exist.
+    /// Returns the number of tasks.
     pub fn len(&self) -> usize {
         self.entries.iter().filter(|entry| entry.state.load(Relaxed) != State::Free.pack()).count()
     }
 
-    /// Whether no task exists.
+    /// Returns whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether another task of this task's priority could run. If not, going behind one's equals is going nowhere.
+    /// Returns whether another task of this task's priority is ready. If not, queueing the task behind its equals has
+    /// no effect.
     pub fn has_ready_equals(&self, tid: Tid) -> bool {
         self.ready[self.priority(tid) as usize % PRIORITIES].load(Relaxed) > 1
     }
 
-    /// Whether somebody is in a task's queue.
+    /// Returns whether a task's queue is not empty.
     pub fn has_senders(&self, tid: Tid) -> bool {
         self.entry(tid).queued.load(Relaxed) > 0
     }
 
-    /// Makes a task, ready to run, with the lowest free identifier.
+    /// Creates a ready task with the lowest free identifier.
     /// Errors: `InvalidPriority`, `OutOfTasks`.
     pub fn create(&self, parent: Option<Tid>, priority: i32) -> Result<Tid, Error> {
         let priority = u32::try_from(priority).map_err(|_| Error::InvalidPriority)?;
@@ -234,7 +236,7 @@ impl Table {
         Ok(tid)
     }
 
-    /// `sender` sends to `receiver`, and waits.
+    /// Makes `sender` send to `receiver`, and wait.
     /// Errors: `NoSuchTask`.
     pub fn send(&self, sender: Tid, receiver: Tid) -> Result<Meeting, Error> {
         let entry = self.existing(receiver)?;
@@ -249,7 +251,7 @@ impl Table {
         }
     }
 
-    /// `receiver` receives. If somebody is in its queue, [`take`](Self::take) follows.
+    /// Makes `receiver` receive. If its queue is not empty, the caller has to [`take`](Self::take) a message.
     pub fn receive(&self, receiver: Tid) -> Arrival {
         if self.entry(receiver).queued.load(Relaxed) > 0 {
             Arrival::Waiting
@@ -259,14 +261,14 @@ impl Table {
         }
     }
 
-    /// `receiver` takes the message of `sender` out of its queue.
+    /// Makes `receiver` take the message of `sender` out of its queue.
     pub fn take(&self, receiver: Tid, sender: Tid) {
         let entry = self.entry(receiver);
         entry.queued.store(entry.queued.load(Relaxed).saturating_sub(1), Relaxed);
         self.change(sender, State::ReplyWait);
     }
 
-    /// Somebody replies to `tid`, which becomes ready.
+    /// Records a reply to `tid`, which becomes ready.
     /// Errors: `NoSuchTask`, `Incomplete`.
     pub fn reply(&self, tid: Tid) -> Result<(), Error> {
         if self.existing(tid)?.state.load(Relaxed) != State::ReplyWait.pack() {
@@ -276,7 +278,7 @@ impl Table {
         Ok(())
     }
 
-    /// `tid` waits for an event.
+    /// Makes `tid` wait for an event.
     /// Errors: `NoSuchEvent`, `EventTaken`.
     pub fn await_event(&self, tid: Tid, event: i32) -> Result<(), Error> {
         let index = usize::try_from(event).map_err(|_| Error::NoSuchEvent)?;
@@ -289,19 +291,19 @@ impl Table {
         Ok(())
     }
 
-    /// An event has come: who waits for it is ready.
+    /// Records an event: the task that waits for it becomes ready.
     pub fn event_comes(&self, event: i32) -> Option<Tid> {
         let tid = self.waiters.get(usize::try_from(event).ok()?)?.swap(0, Relaxed).checked_sub(1).map(Tid)?;
         self.change(tid, State::Ready);
         Some(tid)
     }
 
-    /// Whether anybody waits for an event.
+    /// Returns whether any task waits for an event.
     pub fn awaits_events(&self) -> bool {
         self.waiters.iter().any(|waiter| waiter.load(Relaxed) != 0)
     }
 
-    /// A task ends. Whoever is in its queue becomes ready; they are to be told that their send is
+    /// Ends a task. The senders in its queue become ready; the caller has to tell them that their send is
     /// [`Incomplete`](Error::Incomplete), in the order of the queue, which the table does not know.
     pub fn exit(&self, tid: Tid) {
         self.change(tid, State::Free);
@@ -312,10 +314,10 @@ impl Table {
         }
     }
 
-    /// Checks what must hold between any two primitives.
+    /// Checks the invariants between any two primitives.
     ///
     /// # Panics
-    /// If it does not.
+    /// Panics if one does not hold.
     pub fn check_invariants(&self) {
         let mut queued = [0; MAX_TASKS];
         let mut ready = [0; PRIORITIES];

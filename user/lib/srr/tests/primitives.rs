@@ -1,9 +1,9 @@
-//! The promises of the primitives, in the simulation of R4's scheduler.
+//! The test cases of the primitives, in the simulation of R4's scheduler.
 
 use tench_srr::cases::{CASES, time};
 use tench_srr::{Error, Terminal, create, receive, run};
 
-/// Prints nothing.
+/// A terminal that prints nothing.
 struct Silence;
 
 impl Terminal for Silence {

@@ -46,7 +46,7 @@ fn a_message_is_delivered_or_queued() {
     table.check_invariants();
 }
 
-/// One step that some task takes, the running one if it is ready.
+/// A step of some task, the running one if it is ready.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Create(i32),
@@ -72,7 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever tasks do, the table's account is right, and a refused step changes nothing.
+    /// The table's invariants hold whatever tasks do, and a refused step changes nothing.
     #[test]
     fn the_account_is_always_right(steps in proptest::collection::vec((0..MAX_TASKS as u32, step()), 1..400)) {
         let table = Table::new(4);

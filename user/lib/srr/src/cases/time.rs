@@ -1,5 +1,5 @@
-//! What events and the clock server promise. Where real time passes, the cases need no more than some milliseconds for
-//! all that a case does between two ticks.
+//! Test cases of events and the clock server. Where real time passes, a case needs no more than some milliseconds for
+//! all that it does between two ticks.
 
 use super::Case;
 use crate::{CLOCK_EVENT, EVENTS, Error, await_event, clock, create, idle_share, names, receive, reply, ticks, who_is};
@@ -73,7 +73,7 @@ fn wrong_events() {
 
 fn delays() {
     let server = clock::start(8, None).unwrap();
-    // All from one time, however long it takes to make them.
+    // All delays count from one time, however long it takes to create the tasks.
     let now = clock::time(server).unwrap() as i32;
     for (name, delay) in [("d", 4), ("b", 3), ("a", 2), ("c", 3), ("e", 4)] {
         create(6, move || {
@@ -95,7 +95,7 @@ fn past_times() {
     show!("{:?}", nothing(clock::delay(server, -1)));
     show!("{:?}", nothing(clock::delay_until(server, i32::MIN)));
     show!("{}", clock::time(server).unwrap() >= 2);
-    // Who waits for ever goes on when the server ends.
+    // A task that waits for ever continues when the server ends.
     create(4, move || _ = clock::delay(server, i32::MAX)).unwrap();
     clock::shutdown(server).unwrap();
     show!("{}", clock::time(server).map_err(Error::code).unwrap_err().abs() + 1);

@@ -1,19 +1,20 @@
 //! Events, and the time in which no task can run.
 //!
-//! A task that waits for the clock's event sleeps in the kernel until the tick. Then it goes on at once, if it is more
-//! important than whoever runs; that one stays where it is, before its equals.
+//! A task that waits for the clock's event sleeps in the kernel until the tick. Then it continues at once, if it has a
+//! higher priority than the running task, which stays where it is, before its equals.
 //!
-//! # The books
+//! # Consistency
 //!
-//! Whoever runs may be in the middle of a primitive, whose books are half changed. [`INSIDE`] says who has begun a
-//! primitive and not ended it. If that task could run, it was interrupted there, and the task to which the event has
-//! come sleeps a little more, so that the other gets out; that takes it some hundred instructions. If it cannot run, it
-//! waits in the kernel, with its books complete, and is nobody to wait for.
+//! The running task may be in the middle of a primitive that has only partly changed the session's state. [`INSIDE`]
+//! names the task that has begun a primitive and not ended it. If that task is ready, it was interrupted there, and the
+//! task to which the event has come sleeps a little more, so that the other can finish; that takes some hundred
+//! instructions. If it is not ready, it waits in the kernel, with consistent state, and needs no waiting for.
 //!
 //! # Idling
 //!
-//! The session's caller runs when no task can. While somebody waits for an event the session is not over: the caller
-//! sleeps, notes since when, and is woken by the first task to which an event comes, which also counts how long it was.
+//! The session's caller runs when no task can. While a task waits for an event the session is not over: the caller
+//! sleeps and notes the time, and is woken by the first task to which an event comes, which also counts how long that
+//! was.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -25,22 +26,22 @@ use super::session::{Later, SESSION};
 use super::{Kept, enter, outside, refuse};
 use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
 
-/// The task that is in a primitive: its identifier and 1; 0 if none is.
+/// The task that is in a primitive: its identifier plus 1; 0 for none.
 pub static INSIDE: AtomicU32 = AtomicU32::new(0);
 
-/// For how many parts of a second a task sleeps that finds another in a primitive: 20 microseconds.
+/// Fraction of a second for which a task sleeps that finds another in a primitive: 20 microseconds.
 const GRACE: u64 = 50_000;
 
-/// When the session began, in ticks of the system counter.
+/// Start of the session, in ticks of the system counter.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
-/// Since when no task can run; 0 while one can.
+/// Time since when no task can run, in ticks of the system counter; 0 while one can.
 static IDLE_SINCE: AtomicU64 = AtomicU64::new(0);
-/// For how long none could, before that.
+/// Duration for which no task could run before that, in ticks of the system counter.
 static IDLE: AtomicU64 = AtomicU64::new(0);
-/// What the session's caller waits for.
+/// Notification for which the session's caller waits.
 static CALLER: Later = Later::none();
 
-/// A session begins.
+/// Resets the state for a new session.
 pub fn begin() {
     BEGAN.store(Instant::now().ticks(), Relaxed);
     IDLE.store(0, Relaxed);
@@ -52,7 +53,7 @@ pub fn begin() {
     }
 }
 
-/// How long the session has lasted, in ticks of the system counter.
+/// Returns how long the session has lasted, in ticks of the system counter.
 fn lasted() -> u64 {
     Instant::now().ticks() - BEGAN.load(Relaxed)
 }
@@ -61,14 +62,14 @@ pub fn ticks() -> u64 {
     (u128::from(lasted()) * u128::from(TICKS_PER_SECOND) / u128::from(time::frequency())) as u64
 }
 
-/// When a tick of this number happens.
+/// Returns the instant of a tick.
 fn instant_of(tick: u64) -> Instant {
     // Rounded up, so that the tick is over by then.
     let after = (u128::from(tick) * u128::from(time::frequency())).div_ceil(u128::from(TICKS_PER_SECOND));
     Instant::from_ticks(BEGAN.load(Relaxed)).after(after as u64)
 }
 
-/// The end of a time in which no task could run, if it was one.
+/// Ends an interval in which no task could run, if there was one.
 fn end_idling() {
     let since = IDLE_SINCE.swap(0, Relaxed);
     if since != 0 {
@@ -76,17 +77,17 @@ fn end_idling() {
     }
 }
 
-/// No task can run. Waits for an event, if anybody does; the session's caller calls this. Answers false if the session
-/// is over.
+/// Waits for an event because no task can run, if any task waits for one; the session's caller calls this. Returns
+/// false if the session is over.
 pub fn idle() -> bool {
-    // Noted first: whoever an event comes to from now on wakes the caller.
+    // Noted first: a task to which an event comes from now on wakes the caller.
     IDLE_SINCE.store(Instant::now().ticks(), Relaxed);
     let goes_on = SESSION.table.awaits_events();
     if goes_on {
         if CALLER.is_made() {
             CALLER.get::<Notification>().wait().kept();
         } else {
-            // Without memory for a notification, there is only waiting.
+            // Without memory for a notification, the caller can only poll.
             thread::yield_now();
         }
     }
@@ -94,16 +95,16 @@ pub fn idle() -> bool {
     goes_on
 }
 
-/// Whether a task was interrupted in a primitive.
+/// Returns whether a task was interrupted in a primitive.
 fn is_somebody_inside() -> bool {
     let Some(tid) = INSIDE.load(Relaxed).checked_sub(1).map(Tid) else { return false };
     SESSION.thread(tid).query().is_ok_and(|info| info.state == ThreadState::Ready)
 }
 
-/// Sleeps until a time, in the notification of a task.
+/// Sleeps until a time, on the notification of a task.
 fn sleep(bell: Cap<Notification>, deadline: Instant) {
     while Instant::now() < deadline {
-        // Nobody signals it; if somebody did, the time would not have come.
+        // Nobody signals the notification; a signal would end the sleep early.
         let _ = bell.wait_until(deadline);
     }
 }
@@ -124,7 +125,7 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
     let was_idle = IDLE_SINCE.load(Relaxed) != 0;
     end_idling();
     if was_idle && CALLER.is_made() {
-        // It runs when no task can any more.
+        // The caller runs when no task can any more.
         CALLER.get::<Notification>().signal().kept();
     }
     outside::settle(me);

@@ -1,38 +1,38 @@
-//! What the label of a kernel message says.
+//! Encoding of the label of a kernel message.
 //!
-//! All tasks live in one process and nobody else holds capabilities to their endpoints, so labels are believed.
+//! All tasks live in one process and nobody else holds capabilities to their endpoints, so labels are trusted.
 
 use crate::Tid;
 
-/// What a message between two threads of a session is.
+/// Kind of a message between two threads of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// What a task sends.
+    /// A message that a task sends.
     Message {
-        /// Which task.
+        /// The sender.
         from: Tid,
-        /// How many bytes.
+        /// Length in bytes.
         length: usize,
     },
-    /// What a task replies.
+    /// A task's reply.
     Reply {
-        /// How many bytes.
+        /// Length in bytes.
         length: usize,
-        /// A task to signal before anything else.
+        /// A task to signal first.
         wake: Option<Tid>,
     },
     /// To a sender: the receiver has ended.
     Aborted,
     /// To every task that waits: the session has ended.
     End,
-    /// To a thread without a task: run what lies ready for you.
+    /// To a thread without a task: run the function that is ready for you.
     Start,
-    /// The same, in a call, which is to be answered first.
+    /// As [`Start`](Label::Start), in a call, to which the thread has to reply first.
     StartAndAnswer,
 }
 
 impl Label {
-    /// As a number of 48 bits: 4 of kind, 12 of length, then the task's identifier and 1.
+    /// Returns the label as a number of 48 bits: 4 of kind, 12 of length, then the task's identifier plus 1.
     pub const fn pack(self) -> u64 {
         const fn number(kind: u64, length: usize, tid: Option<Tid>) -> u64 {
             let tid = match tid {
@@ -51,7 +51,7 @@ impl Label {
         }
     }
 
-    /// What a number means.
+    /// Returns the label that a number encodes.
     pub const fn unpack(number: u64) -> Label {
         let length = (number >> 4 & 0xfff) as usize;
         let tid = match (number >> 16) as u32 {

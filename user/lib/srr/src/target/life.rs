@@ -1,12 +1,11 @@
-//! The life of a task's thread: it waits for a task, runs it, cleans up after it, and waits for the next.
+//! The life cycle of a task's thread: it waits for a task, runs it, cleans up after it, and waits for the next.
 //!
-//! A thread without a task waits at its endpoint for `Start`. So to start a task costs a message, and what a thread
-//! needs is made only once.
+//! A thread without a task waits at its endpoint for `Start`. So starting a task costs a message, and the resources of
+//! a thread are made only once.
 //!
-//! A task that calls [`exit`], or that still waits when the session ends, leaves its stack behind it: there is no
-//! unwinding. Its thread then waits for the next task *on top* of what the task has on the stack, which so stays what
-//! it was for whoever may refer to it. When half of the stack is used up like that, the thread is given up for a new
-//! one.
+//! A task that calls [`exit`], or that still waits when the session ends, leaves its stack as it is: there is no
+//! unwinding. Its thread then waits for the next task *on top* of the task's stack frames, which so stay valid for
+//! references to them. When half of the stack is used up in this way, the thread is replaced by a new one.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,28 +24,28 @@ use super::{Kept, Label, enter, requeue};
 use crate::table::{PRIORITIES, State};
 use crate::{Ending, Error, MAX_TASKS, Terminal, Tid};
 
-/// Bytes of a task's stack.
+/// Size of a task's stack in bytes.
 const STACK_SIZE: usize = 64 * 1024;
-/// With less than this left, a thread is not used again.
+/// Number of free bytes of stack below which a thread is not reused.
 const STACK_RESERVE: usize = STACK_SIZE / 2;
-/// Memory that the heap has at least when a session begins, so that tasks that allocate little need not wait for the
-/// memory server, during which others would run whose turn it is not.
+/// Minimum size in bytes of the heap when a session begins, so that tasks that allocate little need not wait for the
+/// memory server, during which others would run out of order.
 const HEAP_RESERVE: usize = 128 * 1024;
 
-/// One session at a time.
+/// Lock that allows one session at a time.
 static SESSIONS: tench::sync::Mutex<()> = tench::sync::Mutex::new(());
 
-/// What authorises priorities: the main thread's scheduling context.
+/// Authority for priorities: the main thread's scheduling context.
 const AUTHORITY: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
 
-/// An empty message.
+/// Returns an empty message.
 fn message(label: Label) -> Message {
     Message::new(label.pack())
 }
 
-/// The kernel priority of tasks of priority 0 in a session that the calling thread runs, and the highest priority that
-/// a task can have in it; -1 if none. It stays below the ceiling, where the kernel grants no priority without a time
-/// slice.
+/// Returns the kernel priority of tasks of priority 0 in a session that the calling thread runs, and the highest
+/// priority of a task in it; -1 if none. That stays below the ceiling, at which the kernel grants no priority without a
+/// time slice.
 fn bounds() -> (u32, i32) {
     let own = thread::current_thread().query().kept().priority;
     let ceiling = AUTHORITY.query().kept().ceiling;
@@ -71,7 +70,7 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
         return Err(Error::OutOfTasks);
     }
     ready(tid, priority, first);
-    // Every task is more important than this thread, so it goes on when none can.
+    // Every task has a higher priority than this thread, so it continues when none can run.
     SESSION.endpoint(tid).send(&message(Label::Start), Wait::FOREVER).kept();
     loop {
         match outside::wanted() {
@@ -90,7 +89,7 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
     Ok(ending)
 }
 
-/// Does what a task wants from outside.
+/// Executes a task's request to the session's caller.
 fn grant(request: Request, terminal: &mut dyn Terminal) {
     match request {
         Request::Flush => flush(terminal),
@@ -98,12 +97,12 @@ fn grant(request: Request, terminal: &mut dyn Terminal) {
             flush(terminal);
             terminal.wait_key();
         }
-        // Whoever asked looks whether there is a thread now.
+        // The requester checks whether there is a thread now.
         Request::Prepare(new) => _ = prepare(new),
     }
 }
 
-/// Prints what was said.
+/// Prints the buffered text.
 fn flush(terminal: &mut dyn Terminal) {
     let mut said = outside::SAID.lock();
     if !said.is_empty() {
@@ -112,7 +111,7 @@ fn flush(terminal: &mut dyn Terminal) {
     }
 }
 
-/// Makes what a task with this identifier needs and does not have. Answers whether it has everything now.
+/// Makes the missing resources of a task with this identifier. Returns whether it has all of them now.
 fn prepare(tid: Tid) -> bool {
     let place = SESSION.place(tid);
     let objects = || {
@@ -130,8 +129,8 @@ fn prepare(tid: Tid) -> bool {
     if objects().is_err() {
         return false;
     }
-    // A new thread runs at once, and comes back here when it waits for its first task. It gives up if its number is in
-    // the way of another's; the next has another number.
+    // A new thread runs at once, and this one continues when that waits for its first task. It gives up if its number
+    // collides with another's; the next has another number.
     for _ in 0..MAX_TASKS {
         if place.scheduling.is_made() {
             return true;
@@ -144,14 +143,14 @@ fn prepare(tid: Tid) -> bool {
         {
             place.scheduling.set(scheduling);
             place.thread.set(own);
-            // It stays until the process ends.
+            // The thread stays until the process ends.
             core::mem::forget(thread);
         }
     }
     place.scheduling.is_made()
 }
 
-/// A new thread.
+/// Runs a new thread.
 fn begin(tid: Tid) {
     if SESSION.own(tid) {
         live(tid);
@@ -175,7 +174,7 @@ fn live(tid: Tid) -> ! {
     }
 }
 
-/// A thread whose task does not go on, but has things on the stack, goes on itself.
+/// Continues a thread whose task does not continue, but has left its stack frames.
 pub fn retire(tid: Tid) -> ! {
     let here = 0_u8;
     let bottom = ThreadBlock::current().map_or(0, |block| block.stack_bottom.get());
@@ -195,10 +194,10 @@ pub fn exit() -> ! {
     retire(me)
 }
 
-/// A task ends: whoever has sent to it and was not received is told.
+/// Ends a task: aborts the sends of the tasks in its queue.
 fn finish(me: Tid) {
     if SESSION.table.has_senders(me) {
-        // Nobody who is woken is more important than this, so all are ready before one of them runs.
+        // No task that is woken has a higher priority than this, so all are ready before one of them runs.
         configure(me, SESSION.top.load(Relaxed));
         let place = SESSION.take_reply();
         let reply = SESSION.reply(place);
@@ -207,7 +206,8 @@ fn finish(me: Tid) {
         }
         SESSION.give_reply(place);
     }
-    // It is inside until its thread waits or is given up: before that nobody is to begin a task with this identifier.
+    // The task is inside a primitive until its thread waits or is given up: before that no task with this identifier
+    // may begin.
     SESSION.table.exit(me);
 }
 
@@ -218,7 +218,7 @@ fn configure(tid: Tid, priority: u32) {
     SESSION.scheduling(tid).configure(u64::from(priority), u64::from(top), 0, Some(AUTHORITY)).kept();
 }
 
-/// Everything for a task to start but the message.
+/// Prepares everything for starting a task except the message.
 fn ready(tid: Tid, priority: i32, function: Function) {
     configure(tid, priority as u32);
     *SESSION.place(tid).function.lock() = Some(function);
@@ -234,7 +234,7 @@ pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
         if SESSION.place(tid).scheduling.is_made() {
             break tid;
         }
-        // Nobody is to find it before it has a thread: an event may come meanwhile.
+        // The task must not be found before it has a thread: an event may come meanwhile.
         SESSION.table.exit(tid);
         outside::ask(me, Request::Prepare(tid));
         enter();
@@ -245,7 +245,7 @@ pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
     ready(tid, priority, function);
     let endpoint = SESSION.endpoint(tid);
     if SESSION.table.priority(tid) > SESSION.table.priority(me) {
-        // The new task runs at once, and so before anybody else can become ready it makes this one so.
+        // The new task runs at once, so it makes this one ready before any other task can become ready.
         endpoint.call(&message(Label::StartAndAnswer)).kept();
         outside::settle(me);
     } else {
@@ -255,9 +255,9 @@ pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
     Ok(tid)
 }
 
-/// The session is over: every task that waits is told, and its thread is free for the next.
+/// Ends the session: tells every task that waits, so that its thread is free for the next session.
 ///
-/// First all queues are emptied, so that no thread that waits for its next task finds a message of this session.
+/// All queues are emptied first, so that no thread that waits for its next task finds a message of this session.
 fn retire_all() {
     let existing = || (0..MAX_TASKS as u32).map(Tid).filter(|tid| SESSION.table.state(*tid) != State::Free);
     for tid in existing() {
@@ -279,8 +279,7 @@ fn retire_all() {
                 SESSION.reply(place).reply(&message(Label::End)).kept();
             }
             State::ReceiveWait => SESSION.endpoint(tid).send(&message(Label::End), Wait::FOREVER).kept(),
-            // Nobody is ready, nobody is in a queue any more, and while somebody waits for an event the session goes
-            // on.
+            // No task is ready or in a queue any more, and while a task waits for an event the session continues.
             State::Free | State::EventWait | State::Ready | State::SendWait(_) => {}
         }
     }

@@ -2,29 +2,29 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | what a message's label says | `label.rs` |
-//! | the session: what each task has, and who waits in which reply object | `session.rs` |
+//! | encoding of a message's label | `label.rs` |
+//! | the session: the tasks' resources, and which reply objects hold them | `session.rs` |
 //! | the life of a task's thread, from one task to the next | `life.rs` |
-//! | waiting for something that is no task | `outside.rs` |
+//! | waiting for something other than tasks | `outside.rs` |
 //! | events, and the time in which no task runs | `events.rs` |
 //! | the primitives | here |
 //!
 //! # Order
 //!
-//! The kernel's ready queues are R4's: a thread that becomes ready goes behind its equals. Two things are not: a thread
-//! that enters the kernel and can go on does not go behind its equals, and one that is switched away from, because it
-//! has woken somebody more important, goes before them. [`requeue`] mends the first, and the call that wakes mends the
-//! second (see [`reply`] and [`create`]): it lets the waker wait, and the woken thread, which runs at once, make it
-//! ready again. `docs/manual/srr.md` has the whole table.
+//! The kernel's ready queues are R4's: a thread that becomes ready goes behind its equals. Two things differ: a thread
+//! that enters the kernel and can go on does not go behind its equals, and one that is preempted because it has woken a
+//! thread of higher priority goes before them. [`requeue`] corrects the first, and the waking call corrects the second
+//! (see [`reply`] and [`create`]): it makes the waker wait, and the woken thread, which runs at once, makes it ready
+//! again. `docs/manual/srr.md` has the whole table.
 //!
 //! # Why nothing needs a lock
 //!
 //! Only one task runs at a time, and another takes over only in a system call of a primitive: tasks have no time slice,
-//! and what else wakes one is an event. It takes over from a less important task at any moment, but waits before it
-//! touches anything while that one is in a primitive ([`enter`], and `events`). Each primitive changes all its books
-//! *before* the call, and none after it that another task could miss.
+//! and the only other thing that wakes one is an event. An event's task preempts a task of lower priority at any
+//! moment, but while that is in a primitive it waits before it touches any state ([`enter`], and `events`). Each
+//! primitive changes all its state *before* the call, and after it none that another task could miss.
 //!
-//! The kernel refuses no call of this file as long as the library is right, since it owns every object it uses; so a
+//! The kernel refuses no call of this file as long as the library is correct, since it owns every object it uses; so a
 //! refusal is a defect, and [`Kept::kept`] ends the program with a message that says so.
 
 mod events;
@@ -49,9 +49,9 @@ use session::SESSION;
 pub use life::{create, exit, max_priority, run};
 pub use outside::{print, wait_key};
 
-/// What the kernel cannot refuse.
+/// Result of a call that the kernel cannot refuse.
 trait Kept<T> {
-    /// The result.
+    /// Returns the result, or ends the program.
     fn kept(self) -> T;
 }
 
@@ -65,7 +65,7 @@ impl<T> Kept<T> for Result<T, tench::sys::Error> {
     }
 }
 
-/// The calling task begins a primitive, which ends with [`outside::settle`] or [`requeue`]: no event interferes
+/// Begins a primitive of the calling task, which ends with [`outside::settle`] or [`requeue`]: no event interferes
 /// meanwhile.
 #[inline]
 fn enter() -> Tid {
@@ -74,7 +74,7 @@ fn enter() -> Tid {
     me
 }
 
-/// The calling task goes behind its equals, as after every kernel entry.
+/// Queues the calling task behind its equals, as after every kernel entry.
 #[inline]
 fn requeue(me: Tid) {
     events::INSIDE.store(0, Relaxed);
@@ -85,13 +85,13 @@ fn requeue(me: Tid) {
     }
 }
 
-/// Answers an error, which is a kernel entry too.
+/// Fails with an error, which is a kernel entry too.
 fn refuse<T>(me: Tid, error: Error) -> Result<T, Error> {
     requeue(me);
     Err(error)
 }
 
-/// A message with these bytes.
+/// Returns a message with these bytes.
 #[inline]
 fn pack(label: Label, bytes: &[u8]) -> Message {
     let mut message = Message::new(label.pack());
@@ -107,7 +107,7 @@ fn pack(label: Label, bytes: &[u8]) -> Message {
     message
 }
 
-/// Copies `length` bytes out of a message, or as many as there is room for. Answers how many.
+/// Copies `length` bytes out of a message, or as many as fit. Returns their number.
 #[inline]
 fn unpack(received: &Received, length: usize, buffer: &mut [u8]) -> usize {
     let length = length.min(buffer.len());
@@ -150,7 +150,7 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
     };
     SESSION.expect_reply(me, receiver, meeting, reply.len());
     let label = Label::Message { from: me, length: message.len() };
-    // Received into a place that exists, and not copied there with all its room.
+    // Received in place, which avoids copying the whole buffer.
     let mut received = Received::new();
     SESSION.endpoint(receiver).call_into(&pack(label, message), &mut received).kept();
     match Label::unpack(received.label()) {
@@ -187,7 +187,7 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
             SESSION.hold(from, place);
             requeue(me);
         }
-        // Whoever sent has noted all this already, so that others can reply before this task runs.
+        // The sender has recorded all this already, so that others can reply before this task runs.
         Arrival::Nobody => outside::settle(me),
     }
     (from, length)
@@ -210,13 +210,13 @@ pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
         place.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
         requeue(me);
     } else if SESSION.table.has_ready_equals(me) {
-        // The sender runs at once, and so before anybody else can become ready it makes this task so.
+        // The sender runs at once, so it makes this task ready before any other task can become ready.
         let sleep = Cap::<Endpoint>::new(SESSION.notification(me).address());
         let message = pack(Label::Reply { length, wake: Some(me) }, message);
         sleep.reply_receive(&message, Wait::FOREVER.with_reply(place)).kept();
         outside::settle(me);
     } else {
-        // Switched away from, this task goes before its equals; but there are none, so before is behind.
+        // When it is preempted, this task goes before its equals; but there are none, so that makes no difference.
         place.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
         outside::settle(me);
     }

@@ -1,16 +1,15 @@
-//! Waiting for something that is no task: a key, the console, memory.
+//! Waiting for something other than tasks: a key, the console, memory.
 //!
-//! In R4 a task that waits for a device polls, and nobody else runs. Here a task that waits lets others run, whatever
-//! their priority, which would change the order of events. So a task that wants something from outside asks the
-//! session's caller, whose thread runs only when no task can:
+//! In R4 a task that waits for a device polls, and no other runs. Here a task that waits lets others run, whatever
+//! their priority, which would change the order of events. So a task makes a request to the session's caller, whose
+//! thread runs only when no task can:
 //!
-//! 1. The task sets `held`, leaves its request, and waits.
-//! 2. Every task that is ready gets its turn, is still in the library then, sees `held`, and waits in turn
-//!    ([`settle`]).
-//! 3. Nobody can run: the caller does what was asked, and wakes the task.
-//! 4. The task clears `held` and wakes the others, in the order in which they stopped. That is the order in which they
-//!    were ready, and none has a higher priority than the task. So everybody is where they were. (A task to which an
-//!    event comes meanwhile stops like the others, and goes on with them.)
+//! 1. The task sets `held`, stores its request, and waits.
+//! 2. Every ready task runs, still in the library, sees `held`, and waits in turn ([`settle`]).
+//! 3. When no task can run, the caller executes the request, and wakes the task.
+//! 4. The task clears `held` and wakes the others in the order in which they stopped. That is the order in which they
+//!    were ready, and none has a higher priority than the task. So every task is where it was. (A task to which an
+//!    event comes meanwhile stops like the others, and continues with them.)
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -24,35 +23,36 @@ use super::events::INSIDE;
 use super::session::SESSION;
 use crate::{MAX_TASKS, Tid};
 
-/// What a task can want from outside.
+/// Request of a task to the session's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Print what was said.
+    /// Print the buffered text.
     Flush,
-    /// Print what was said, and wait for a key.
+    /// Print the buffered text, and wait for a key.
     Key,
-    /// Make what a new task with this identifier needs.
+    /// Make the resources of a new task with this identifier.
     Prepare(Tid),
 }
 
-/// Bytes that can be said before they have to be printed.
+/// Number of bytes of text that can be buffered before they have to be printed.
 const BUFFER: usize = 4096;
 
-/// What tasks have said.
+/// Text that tasks have printed.
 pub static SAID: Mutex<String> = Mutex::new(String::new());
 
-/// A task waits for something outside: nobody else may go on.
+/// Whether a task waits for the session's caller, so that no other may go on.
 static HELD: AtomicBool = AtomicBool::new(false);
 
-/// What is wanted, and by whom.
+/// The pending request, and its task.
 static REQUEST: Mutex<Option<(Request, Tid)>> = Mutex::new(None);
 
 /// Tasks that wait until nothing is held, in order.
 static STOPPED: [AtomicU32; MAX_TASKS] = [const { AtomicU32::new(0) }; MAX_TASKS];
-/// How many.
+/// Number of these tasks.
 static STOPPED_COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A task ends its primitive. If it has waited in the kernel, it goes on as soon as nobody waits for something outside.
+/// Ends a task's primitive. If it has waited in the kernel, it continues as soon as no task waits for the session's
+/// caller.
 #[inline]
 pub fn settle(me: Tid) {
     while HELD.load(Relaxed) {
@@ -66,7 +66,7 @@ pub fn settle(me: Tid) {
     INSIDE.store(0, Relaxed);
 }
 
-/// Lets the session's caller do something, and nobody anything else meanwhile.
+/// Makes the session's caller execute a request, while no other task runs.
 pub fn ask(me: Tid, request: Request) {
     INSIDE.store(me.0 + 1, Relaxed);
     HELD.store(true, Relaxed);
@@ -74,7 +74,8 @@ pub fn ask(me: Tid, request: Request) {
     SESSION.notification(me).wait().kept();
     INSIDE.store(me.0 + 1, Relaxed);
     HELD.store(false, Relaxed);
-    // One of them may be more important, run at once, and want something itself: then others stop, in new places.
+    // One of them may have a higher priority, run at once, and make a request itself: then others stop, and are
+    // recorded again.
     let stopped: [u32; MAX_TASKS] = core::array::from_fn(|index| STOPPED[index].load(Relaxed));
     for stopped in &stopped[..STOPPED_COUNT.swap(0, Relaxed) as usize] {
         SESSION.notification(Tid(*stopped)).signal().kept();
@@ -82,17 +83,17 @@ pub fn ask(me: Tid, request: Request) {
     settle(me);
 }
 
-/// What somebody wants from outside. For the session's caller, who then [`grant`]s it.
+/// Returns the pending request. For the session's caller, which then [`grant`]s it.
 pub fn wanted() -> Option<(Request, Tid)> {
     REQUEST.lock().take()
 }
 
-/// What a task wanted is done.
+/// Completes a task's request.
 pub fn grant(tid: Tid) {
     SESSION.notification(tid).signal().kept();
 }
 
-/// Writes what a task says to the buffer, and has it printed when it is full.
+/// A writer that buffers a task's text, and has it printed when the buffer is full.
 struct Say(Tid);
 
 impl fmt::Write for Say {
@@ -115,7 +116,7 @@ impl fmt::Write for Say {
 }
 
 pub fn print(text: fmt::Arguments<'_>) {
-    // Writing never fails; a `Display` that does has itself to blame for its missing output.
+    // Writing never fails; a failing `Display` only loses its own output.
     let _ = fmt::Write::write_fmt(&mut Say(SESSION.me()), text);
 }
 

@@ -1,12 +1,12 @@
-//! What the tasks of a session have: threads, endpoints, reply objects, and who waits in which.
+//! The resources of a session's tasks: threads, endpoints, reply objects, and which reply objects hold which tasks.
 //!
-//! A task's place is used again by the next task with its identifier, and by later sessions: its thread, endpoint,
+//! A task's resources are reused by the next task with its identifier, and by later sessions: its thread, endpoint,
 //! notification and reply object are made once, when they are first needed, and stay until the process ends.
 //!
-//! # One reply object for each place is enough
+//! # One reply object for each identifier is enough
 //!
 //! A task that waits to receive needs an empty one, a task that waits for a reply is held in one, and no task does
-//! both. A task that receives without waiting takes one for the sender, who from then on waits for a reply.
+//! both. A task that receives without waiting takes one for the sender, which from then on waits for a reply.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -26,55 +26,55 @@ pub type Function = Box<dyn FnOnce() + Send>;
 pub struct Later(AtomicU32);
 
 impl Later {
-    /// Not made yet.
+    /// Returns a capability that is not made yet.
     pub const fn none() -> Later {
         Later(AtomicU32::new(0))
     }
 
-    /// Whether it was made.
+    /// Returns whether the capability was made.
     pub fn is_made(&self) -> bool {
         self.0.load(Relaxed) != 0
     }
 
-    /// Keeps it.
+    /// Sets the capability.
     pub fn set<T>(&self, cap: Cap<T>) {
         self.0.store(cap.address().0, Relaxed);
     }
 
-    /// Forgets it.
+    /// Clears the capability.
     pub fn clear(&self) {
         self.0.store(0, Relaxed);
     }
 
-    /// The capability.
+    /// Returns the capability.
     #[inline]
     pub fn get<T>(&self) -> Cap<T> {
         Cap::new(CapAddress(self.0.load(Relaxed)))
     }
 }
 
-/// What the tasks with one identifier have, one after another.
+/// Resources of the successive tasks with one identifier.
 pub struct Place {
-    /// Where its messages arrive.
+    /// Endpoint of the task's messages.
     pub endpoint: Later,
-    /// Where it waits for something that is no message.
+    /// Notification on which the task waits for everything else.
     pub notification: Later,
-    /// Its thread, and
+    /// The task's thread.
     pub thread: Later,
-    /// what that runs on; none if it has no thread.
+    /// The thread's scheduling context; none if there is no thread.
     pub scheduling: Later,
-    /// What its thread is to run next.
+    /// The function that the thread is to run next.
     pub function: Mutex<Option<Function>>,
-    /// While it waits for a reply: the number of the reply object that holds it.
+    /// Number of the reply object that holds the task, while it waits for a reply.
     held: AtomicU32,
-    /// While it waits to receive: the number of the reply object with which it does.
+    /// Number of the reply object with which the task receives, while it waits to receive.
     waits_with: AtomicU32,
-    /// While it sends: room for the reply.
+    /// Length of the reply buffer in bytes, while the task sends.
     room: AtomicU32,
 }
 
 impl Place {
-    /// Nothing is made yet.
+    /// Returns empty resources.
     const fn empty() -> Place {
         Place {
             endpoint: Later::none(),
@@ -89,12 +89,12 @@ impl Place {
     }
 }
 
-/// Entries of the list that says which thread is which task.
+/// Number of entries of the table from threads to tasks.
 const OWNERS: usize = 256;
 
-/// Everything about the tasks of this process. There is one session at a time.
+/// State of the tasks of this process. There is one session at a time.
 pub struct Session {
-    /// Who exists, who waits for whom.
+    /// The task table.
     pub table: Table,
     /// Kernel priority of tasks of priority 0.
     pub base: AtomicU32,
@@ -102,10 +102,10 @@ pub struct Session {
     pub top: AtomicU32,
     places: [Place; MAX_TASKS],
     replies: [Later; MAX_TASKS],
-    /// Numbers of the reply objects that hold nobody, and of how many there are.
+    /// Numbers of the reply objects that hold nobody, and the count of these.
     free: [AtomicU32; MAX_TASKS],
     free_count: AtomicU32,
-    /// By the number of a thread modulo the length: the number, and the identifier of its tasks and 1.
+    /// By the number of a thread modulo the length: that number, and the identifier of its tasks plus 1.
     owners: [AtomicU64; OWNERS],
 }
 
@@ -121,38 +121,38 @@ pub static SESSION: Session = Session {
 };
 
 impl Session {
-    /// What belongs to an identifier.
+    /// Returns the resources of an identifier.
     #[inline]
     pub fn place(&self, tid: Tid) -> &Place {
         &self.places[tid.0 as usize % MAX_TASKS]
     }
 
-    /// Where a task's messages arrive.
+    /// Returns the endpoint of a task's messages.
     #[inline]
     pub fn endpoint(&self, tid: Tid) -> Cap<Endpoint> {
         self.place(tid).endpoint.get()
     }
 
-    /// Where a task waits for something that is no message.
+    /// Returns the notification on which a task waits for everything else.
     #[inline]
     pub fn notification(&self, tid: Tid) -> Cap<Notification> {
         self.place(tid).notification.get()
     }
 
-    /// A task's thread.
+    /// Returns a task's thread.
     pub fn thread(&self, tid: Tid) -> Cap<Thread> {
         self.place(tid).thread.get()
     }
 
-    /// What a task's thread runs on.
+    /// Returns the scheduling context of a task's thread.
     pub fn scheduling(&self, tid: Tid) -> Cap<SchedulingContext> {
         self.place(tid).scheduling.get()
     }
 
-    /// The calling task.
+    /// Returns the calling task.
     ///
     /// # Panics
-    /// If the caller is no task.
+    /// Panics if the caller is no task.
     #[inline]
     pub fn me(&self) -> Tid {
         let thread = thread::current_id() as u64;
@@ -163,8 +163,8 @@ impl Session {
         }
     }
 
-    /// Makes the calling thread that of an identifier. Answers whether that could be noted: another thread may be in
-    /// the way.
+    /// Records that the calling thread runs the tasks with an identifier. Returns whether that was possible: another
+    /// thread's entry may be in the way.
     pub fn own(&self, tid: Tid) -> bool {
         let thread = thread::current_id() as u64;
         let owner = &self.owners[thread as usize % OWNERS];
@@ -175,7 +175,7 @@ impl Session {
         free
     }
 
-    /// Forgets whose thread the calling one is.
+    /// Removes the record of the calling thread.
     pub fn disown(&self) {
         self.owners[thread::current_id() % OWNERS].store(0, Relaxed);
     }
@@ -186,13 +186,13 @@ impl Session {
         self.give_reply(tid.0);
     }
 
-    /// A reply object, by its number.
+    /// Returns a reply object by its number.
     #[inline]
     pub fn reply(&self, number: u32) -> Cap<Reply> {
         self.replies[number as usize % MAX_TASKS].get()
     }
 
-    /// Takes an empty reply object. There is one: see the head of this file.
+    /// Takes an empty reply object. There is one: see the module's documentation.
     #[inline]
     pub fn take_reply(&self) -> u32 {
         let Some(count) = self.free_count.load(Relaxed).checked_sub(1) else {
@@ -202,7 +202,7 @@ impl Session {
         self.free[count as usize % MAX_TASKS].load(Relaxed)
     }
 
-    /// Gives a reply object back, which is empty or about to be.
+    /// Returns a reply object, which is empty or about to be.
     #[inline]
     pub fn give_reply(&self, number: u32) {
         let count = self.free_count.load(Relaxed);
@@ -210,19 +210,19 @@ impl Session {
         self.free_count.store(count + 1, Relaxed);
     }
 
-    /// A task receives with this reply object, and perhaps waits.
+    /// Records that a task receives with this reply object, and perhaps waits.
     #[inline]
     pub fn wait_with(&self, tid: Tid, number: u32) {
         self.place(tid).waits_with.store(number, Relaxed);
     }
 
-    /// `sender` waits in this reply object.
+    /// Records that `sender` waits in this reply object.
     #[inline]
     pub fn hold(&self, sender: Tid, number: u32) {
         self.place(sender).held.store(number, Relaxed);
     }
 
-    /// `sender` is about to send. If the receiver waits, it is known already which reply object will hold the sender.
+    /// Prepares a send of `sender`. If the receiver waits, it is known already which reply object will hold the sender.
     #[inline]
     pub fn expect_reply(&self, sender: Tid, receiver: Tid, meeting: Meeting, room: usize) {
         self.place(sender).room.store(room.min(crate::MAX_MESSAGE) as u32, Relaxed);
@@ -231,7 +231,7 @@ impl Session {
         }
     }
 
-    /// In which reply object a task waits, and with how much room for the reply.
+    /// Returns the reply object in which a task waits, and the length of its reply buffer.
     #[inline]
     pub fn held(&self, sender: Tid) -> (u32, usize) {
         let place = self.place(sender);
