@@ -5,14 +5,14 @@ use core::ffi::{c_char, c_int};
 use crate::format::Values;
 use crate::text::bytes;
 
-/// `va_list`, as the procedure-call standard lays it out: arguments that came in registers were saved below `top`, the
+/// `va_list`, as the procedure-call standard defines it: arguments passed in registers were saved below `top`, the
 /// others lie on the stack.
 #[repr(C)]
 pub struct VaList {
     stack: *const u64,
     top: *const u8,
     float_top: *const u8,
-    /// Bytes of saved registers that are left, negative.
+    /// Negated number of bytes of saved registers that are left.
     offset: c_int,
     float_offset: c_int,
 }
@@ -23,10 +23,10 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments of a call.
+    /// Returns the arguments of a call.
     ///
     /// # Safety
-    /// As many arguments are there as will be taken, of the kinds that they will be taken as, none of them floating
+    /// As many arguments must exist as will be taken, of the kinds as which they will be taken, none of them floating
     /// point.
     pub const unsafe fn new(list: &'a mut VaList) -> Arguments<'a> {
         Arguments { list }
@@ -39,12 +39,12 @@ impl Values for Arguments<'_> {
         if list.offset < 0 {
             let place = list.top.wrapping_offset(list.offset as isize).cast::<u64>();
             list.offset += 8;
-            // SAFETY: there is an argument (`new`), and it was saved here.
+            // SAFETY: an argument exists (`new`), and it was saved here.
             return unsafe { place.read_unaligned() };
         }
         let place = list.stack;
         list.stack = place.wrapping_add(1);
-        // SAFETY: there is an argument (`new`), and it lies on the stack.
+        // SAFETY: an argument exists (`new`), and it lies on the stack.
         unsafe { place.read_unaligned() }
     }
 

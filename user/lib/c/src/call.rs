@@ -1,4 +1,4 @@
-//! Requests to servers, for the headers that the interface compiler writes: `include/tench/message.h`.
+//! Requests to servers, for the headers that the interface compiler generates: `include/tench/message.h`.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,7 +32,7 @@ struct CMessage {
 }
 
 impl CMessage {
-    /// It as a message that can be sent; `None` if too much was put into it.
+    /// Returns the message in the form in which it can be sent; `None` if it has too many words or capabilities.
     fn request(&self) -> Option<Message> {
         let words = self.words.get(..self.length as usize)?;
         let caps = self.caps.get(..self.cap_count as usize)?;
@@ -48,7 +48,7 @@ impl CMessage {
         Some(message)
     }
 
-    /// Takes an answer, and says what it says.
+    /// Copies a reply into this message, and returns its result.
     fn take(&mut self, answer: &Received) -> c_int {
         (self.length, self.cap_count) = (answer.words().len() as u32, answer.caps().len() as u32);
         self.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
@@ -63,14 +63,14 @@ impl CMessage {
     }
 }
 
-/// Sends a message and waits for the answer, which takes its place.
+/// Sends a message and waits for the reply, which replaces it.
 ///
 /// # Safety
-/// `message` points to a message whose words and capabilities are there as far as its lengths say.
+/// `message` must point to a message whose words and capabilities exist as far as its lengths say.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn tench_call(server: u32, message: *mut CMessage) -> c_int {
-    // SAFETY: the caller says what it points to, and C passes it to nobody else meanwhile. Words that were never
-    // written lie beyond the lengths, and are only written to.
+    // SAFETY: the caller guarantees that it points to a message, and C passes it to nobody else meanwhile. Words that
+    // were never written lie beyond the lengths, and are only written to.
     let message = unsafe { &mut *message };
     let Some(request) = message.request() else { return TOO_LONG };
     let slots = message.slots.map(CapAddress);
@@ -82,10 +82,10 @@ unsafe extern "C" fn tench_call(server: u32, message: *mut CMessage) -> c_int {
     }
 }
 
-/// Texts that were asked for. They are never freed, so that C can keep them.
+/// Texts returned so far. They are never freed, so that C can keep them.
 static TEXTS: [AtomicPtr<c_char>; 64] = [const { AtomicPtr::new(null_mut()) }; 64];
 
-/// Where the text for a code is kept, and the text.
+/// Returns the text for a code and the index at which it is kept.
 fn text(code: c_int) -> Option<(usize, String)> {
     match code {
         0 => Some((0, "no error".into())),
@@ -94,7 +94,7 @@ fn text(code: c_int) -> Option<(usize, String)> {
         code if code > 0 => {
             let rejection = Rejection::from_code(code as u64, 0)?;
             let text = match rejection {
-                // The version and the interface were in the answer, which is gone.
+                // The version and the interface were in the reply, which is gone.
                 Rejection::OtherVersion(_) => "the server speaks another version of its interface".into(),
                 Rejection::OtherInterface(_) => "another server answered; check who was given which capability".into(),
                 other => format!("{other}"),
@@ -108,7 +108,7 @@ fn text(code: c_int) -> Option<(usize, String)> {
     }
 }
 
-/// Why a request had no success, in words.
+/// Returns the text of a request's failure.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_failure(code: c_int) -> *const c_char {
     const UNKNOWN: &CStr = c"an error that this library does not know";
@@ -120,39 +120,39 @@ extern "C" fn tench_failure(code: c_int) -> *const c_char {
     }
     let mut bytes = Vec::from(text);
     bytes.push(0);
-    // If two threads ask at once for the first time, one of two equal texts is forgotten.
+    // If two threads request a text for the first time at once, one of two equal texts is leaked.
     let made = bytes.leak().as_mut_ptr().cast();
     place.store(made, Ordering::Release);
     made
 }
 
-/// An empty slot, or 0.
+/// Returns an empty slot, or 0.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_slot() -> u32 {
     memory::take_slot().unwrap_or(CapAddress::NULL).0
 }
 
-/// Deletes what lies in a slot that came from `tench_slot`, and gives the slot back.
+/// Deletes the capability in a slot from `tench_slot`, and frees the slot.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_drop(slot: u32) {
-    // It may be empty already, because nothing arrived or because it was given away.
+    // The slot may be empty already, because nothing arrived or because the capability was moved away.
     let _ = OWN_SPACE.delete_at(CapAddress(slot));
     memory::free_slot(CapAddress(slot));
 }
 
-/// The name server.
+/// Returns the name server.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_server_names() -> u32 {
     slot::NAMES.0
 }
 
-/// The process server.
+/// Returns the process server.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_server_procs() -> u32 {
     slot::PROCS.0
 }
 
-/// The console server.
+/// Returns the console server.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_server_console() -> u32 {
     slot::CONSOLE.0
@@ -237,7 +237,7 @@ mod tests {
         for (code, _) in known {
             assert_eq!(tench_failure(code), tench_failure(code));
         }
-        // SAFETY: the text ends with a zero and stays.
+        // SAFETY: the text ends with a zero byte and stays.
         let text = unsafe { CStr::from_ptr(tench_failure(0x1_0000)) };
         assert!(text.to_str().unwrap().contains("arguments"));
         assert_eq!(tench_failure(99), tench_failure(98), "unknown ones share a text");

@@ -1,7 +1,7 @@
 //! `__thread` and `_Thread_local`.
 //!
 //! Programs are compiled so that each such variable has a control block, and each access calls the function here. A
-//! thread's copy is made when it is first accessed, and goes when the thread ends.
+//! thread's copy is made when it is first accessed, and freed when the thread ends.
 
 use alloc::alloc::{alloc, dealloc};
 use core::alloc::Layout;
@@ -11,27 +11,27 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use tench::thread::{Number, find_local, put_local};
 
-/// What the compiler emits for a variable.
+/// Control block that the compiler emits for a variable.
 #[repr(C)]
 pub struct Control {
     size: usize,
     alignment: usize,
-    /// For the runtime: 0, or the variable's number and 1.
+    /// For the runtime: 0, or the variable's number plus 1.
     number: AtomicUsize,
-    /// The value at first; null for zeros.
+    /// The initial value; null for zeros.
     template: *const u8,
 }
 
-/// Bytes before each copy: its size and alignment.
+/// Size in bytes of the header before each copy: its size and alignment.
 const HEADER: usize = 16;
 
-/// Where a copy begins behind the start of its memory, and how that memory is laid out.
+/// Returns the offset of a copy from the start of its memory, and the layout of that memory.
 fn layout(size: usize, alignment: usize) -> Option<(usize, Layout)> {
     let alignment = alignment.max(HEADER);
     Some((alignment, Layout::from_size_align(size.checked_add(alignment)?, alignment).ok()?))
 }
 
-/// The number of a variable.
+/// Returns the number of a variable.
 fn number(control: &Control) -> usize {
     match control.number.load(Ordering::Relaxed) {
         0 => {
@@ -46,7 +46,7 @@ fn number(control: &Control) -> usize {
 /// Makes a copy of a variable.
 ///
 /// # Safety
-/// The template is null or has the variable's size.
+/// The template must be null or have the variable's size.
 unsafe fn make(control: &Control) -> Option<NonNull<u8>> {
     let (offset, layout) = layout(control.size, control.alignment)?;
     // SAFETY: the size is not zero.
@@ -58,7 +58,7 @@ unsafe fn make(control: &Control) -> Option<NonNull<u8>> {
         // SAFETY: the copy has this size.
         unsafe { copy.write_bytes(0, control.size) };
     } else {
-        // SAFETY: the copy and, says the caller, the template have this size.
+        // SAFETY: the copy has this size, and so has the template, as the caller guarantees.
         unsafe { copy.copy_from_nonoverlapping(control.template, control.size) };
     }
     NonNull::new(copy)
@@ -67,20 +67,20 @@ unsafe fn make(control: &Control) -> Option<NonNull<u8>> {
 /// Frees a copy.
 ///
 /// # Safety
-/// It came from `make` and is not used any more.
+/// The copy must have come from `make` and must not be used any more.
 unsafe fn free(copy: NonNull<u8>) {
     // SAFETY: the header was written when the copy was made.
     let [size, alignment] = unsafe { copy.as_ptr().wrapping_sub(HEADER).cast::<[usize; 2]>().read() };
     if let Some((offset, layout)) = layout(size, alignment) {
-        // SAFETY: it was allocated so.
+        // SAFETY: it was allocated with this layout.
         unsafe { dealloc(copy.as_ptr().wrapping_sub(offset), layout) };
     }
 }
 
-/// The running thread's copy of a variable.
+/// Returns the running thread's copy of a variable.
 ///
 /// # Safety
-/// `control` is a variable's control block.
+/// `control` must be a variable's control block.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn __emutls_get_address(control: *const Control) -> *mut c_void {
     // SAFETY: the caller guarantees it.
@@ -91,7 +91,7 @@ unsafe extern "C" fn __emutls_get_address(control: *const Control) -> *mut c_voi
     }
     // SAFETY: the compiler makes templates of the variable's size.
     let Some(copy) = (unsafe { make(control) }) else { panic!("no memory for data of a thread") };
-    // SAFETY: nothing lies under the number, and the copy is the table's from now on.
+    // SAFETY: the number is unused, and the table owns the copy from now on.
     let put = unsafe { put_local(number, copy, free) };
     assert!(put, "a thread that did not begin in this library has no data of its own");
     copy.as_ptr().cast()

@@ -2,31 +2,31 @@
 
 use core::ffi::c_int;
 
-/// The caller may not do that, for instance give up a lock that it does not hold.
+/// The caller may not do this, for instance release a lock that it does not hold.
 pub const EPERM: c_int = 1;
 /// There is no such file or directory.
 pub const ENOENT: c_int = 2;
-/// No such thread.
+/// There is no such thread.
 pub const ESRCH: c_int = 3;
-/// What is read from or written to is gone.
+/// The other end of a stream is gone.
 pub const EIO: c_int = 5;
-/// The stream is not open for that.
+/// The stream is not open for this operation.
 pub const EBADF: c_int = 9;
-/// Not now, or no more.
+/// The operation would wait, or a limit is reached.
 pub const EAGAIN: c_int = 11;
 /// There is no memory.
 pub const ENOMEM: c_int = 12;
-/// Another program's.
+/// The object belongs to another program.
 pub const EACCES: c_int = 13;
-/// In use.
+/// The object is in use.
 pub const EBUSY: c_int = 16;
-/// Something lies there already.
+/// The path exists already.
 pub const EEXIST: c_int = 17;
-/// A file lies where a directory is needed.
+/// A file is where a directory is needed.
 pub const ENOTDIR: c_int = 20;
-/// A directory lies where a file is needed.
+/// A directory is where a file is needed.
 pub const EISDIR: c_int = 21;
-/// An argument is not one of those that are allowed.
+/// An argument is invalid.
 pub const EINVAL: c_int = 22;
 /// Too many files are open.
 pub const ENFILE: c_int = 23;
@@ -42,21 +42,21 @@ pub const EPIPE: c_int = 32;
 pub const EDEADLK: c_int = 35;
 /// The directory is not empty.
 pub const ENOTEMPTY: c_int = 39;
-/// As many as can be counted.
+/// The number is too large to be counted.
 pub const EOVERFLOW: c_int = 75;
-/// Not provided here.
+/// The operation is not supported here.
 pub const ENOTSUP: c_int = 95;
-/// The time is up.
+/// The deadline has passed.
 pub const ETIMEDOUT: c_int = 110;
 
-/// Where the running thread's error number lies.
+/// Returns the address of the running thread's error number.
 #[cfg(target_os = "none")]
 #[unsafe(no_mangle)]
 extern "C" fn tench_errno() -> *mut c_int {
     tench::thread::error_number()
 }
 
-/// The same on the host, whose threads are not this library's.
+/// Returns the address of the error number on the host, whose threads are not this library's.
 #[cfg(not(target_os = "none"))]
 fn tench_errno() -> *mut c_int {
     std::thread_local! {
@@ -67,24 +67,24 @@ fn tench_errno() -> *mut c_int {
 
 /// Sets the running thread's error number.
 pub fn set(error: c_int) {
-    // SAFETY: the place is the running thread's own as long as it runs.
+    // SAFETY: the memory is the running thread's own as long as it runs.
     unsafe { tench_errno().write(error) };
 }
 
-/// The running thread's error number.
+/// Returns the running thread's error number.
 #[cfg(test)]
 pub fn get() -> c_int {
     // SAFETY: as in `set`.
     unsafe { tench_errno().read() }
 }
 
-/// Sets the running thread's error number, and answers -1.
+/// Sets the running thread's error number, and returns -1.
 pub fn fail(error: c_int) -> c_int {
     set(error);
     -1
 }
 
-/// 0 if something was done, otherwise the error.
+/// Returns 0 if `done`, otherwise the error.
 pub const fn done_or(done: bool, error: c_int) -> c_int {
     if done { 0 } else { error }
 }

@@ -1,15 +1,15 @@
 //! The format language of `printf`, without floating point.
 
-/// Where the values to be formatted come from.
+/// Source of the values to be formatted.
 pub trait Values {
-    /// The next value as 64 bits; narrower ones have undefined upper bits.
+    /// Returns the next value as 64 bits; narrower ones have undefined upper bits.
     fn word(&mut self) -> u64;
 
-    /// The next value as a string of at most `limit` bytes.
+    /// Returns the next value as a string of at most `limit` bytes.
     fn string(&mut self, limit: usize) -> &[u8];
 }
 
-/// How one value is to be written.
+/// Format of one value.
 #[derive(Clone, Copy, Default)]
 struct Conversion {
     left: bool,
@@ -19,21 +19,21 @@ struct Conversion {
     alternate: bool,
     width: usize,
     precision: Option<usize>,
-    /// Bytes of an integer.
+    /// Size of an integer in bytes.
     size: u32,
 }
 
-/// Digits of the longest number: 64 bits in octal.
+/// Number of digits of the longest number: 64 bits in octal.
 const MAX_DIGITS: usize = 22;
 
-/// Writes `format` with its values put in.
+/// Writes `format` with its values inserted.
 pub fn format(format: &[u8], values: &mut impl Values, out: &mut impl FnMut(&[u8])) {
     let mut rest = format;
     while let Some(percent) = rest.iter().position(|byte| *byte == b'%') {
         out(&rest[..percent]);
         let (conversion, length) = parse(&rest[percent + 1..], values);
         let Some(&letter) = rest.get(percent + 1 + length) else {
-            // The format ends in the middle: what there is of it is text.
+            // An incomplete conversion at the end of the format is text.
             return out(&rest[percent..]);
         };
         let end = percent + 2 + length;
@@ -45,7 +45,7 @@ pub fn format(format: &[u8], values: &mut impl Values, out: &mut impl FnMut(&[u8
     out(rest);
 }
 
-/// Reads everything between the percent sign and the letter. Answers how long it was.
+/// Parses everything between the percent sign and the letter. Returns its length.
 fn parse(text: &[u8], values: &mut impl Values) -> (Conversion, usize) {
     let mut conversion = Conversion { size: 4, ..Conversion::default() };
     let mut at = 0;
@@ -65,7 +65,7 @@ fn parse(text: &[u8], values: &mut impl Values) -> (Conversion, usize) {
     conversion.width = width.unsigned_abs() as usize;
     if text.get(at) == Some(&b'.') {
         at += 1;
-        // A negative precision is none.
+        // A negative precision means none.
         conversion.precision = usize::try_from(number(text, &mut at, values).unwrap_or(0)).ok();
     }
     loop {
@@ -80,7 +80,7 @@ fn parse(text: &[u8], values: &mut impl Values) -> (Conversion, usize) {
     (conversion, at)
 }
 
-/// A number in the format, or a value if there is a star.
+/// Returns a number in the format, or a value for a star.
 fn number(text: &[u8], at: &mut usize, values: &mut impl Values) -> Option<i32> {
     if text.get(*at) == Some(&b'*') {
         *at += 1;
@@ -95,7 +95,7 @@ fn number(text: &[u8], at: &mut usize, values: &mut impl Values) -> Option<i32> 
     number
 }
 
-/// Writes one value. Answers whether the letter is known.
+/// Writes one value. Returns whether the letter is known.
 fn convert(letter: u8, mut how: Conversion, values: &mut impl Values, out: &mut impl FnMut(&[u8])) -> bool {
     match letter {
         b'%' => out(b"%"),
@@ -142,7 +142,7 @@ fn signed(word: u64, size: u32) -> i64 {
     (word << unused) as i64 >> unused
 }
 
-/// Writes an integer with what goes before it.
+/// Writes an integer after its prefix.
 fn integer(mut how: Conversion, prefix: &[u8], mut value: u64, base: u64, capital: bool, out: &mut impl FnMut(&[u8])) {
     let mut digits = [b'0'; MAX_DIGITS];
     let mut start = MAX_DIGITS;
@@ -176,7 +176,7 @@ fn integer(mut how: Conversion, prefix: &[u8], mut value: u64, base: u64, capita
     }
 }
 
-/// Writes text, filled up to the width.
+/// Writes text, padded to the width.
 fn pad(how: Conversion, prefix: &[u8], text: &[u8], out: &mut impl FnMut(&[u8])) {
     let blanks = how.width.saturating_sub(prefix.len() + text.len());
     if !how.left {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn number(text: &str, value: i64) -> String {
-        // The upper bits of a narrow value are whatever they were.
+        // The upper bits of a narrow value are undefined.
         written(text, vec![Value::Word(value as u64)])
     }
 

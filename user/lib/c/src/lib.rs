@@ -1,4 +1,4 @@
-//! What programs in C are linked with: `main`, output, memory, text, time. The declarations are in `include`.
+//! The C library: `main`, output, memory, text, time. The declarations are in `include`.
 //!
 //! ```text
 //! start      arguments, and the call of main
@@ -8,14 +8,14 @@
 //! memory     malloc and its relatives         errno: why they failed
 //! text       strings
 //! pthread    POSIX threads                    semaphore: POSIX semaphores
-//! emulated   variables of which each thread has its own
-//! errno      error numbers                    time: points in time as C has them
-//! profile    requests for memory of applications that are studied
+//! emulated   thread-local variables
+//! errno      error numbers                    time: points in time in C's form
+//! profile    memory requests of studied applications
 //! call       requests to servers, for the headers of interfaces
 //! ```
-//! The functions have the names of standard C on the target alone; on the host they would take the place of the real
-//! ones. `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything
-//! here is `unsafe`: a function relies on what standard C says that its caller has to see to.
+//! The functions have the names of standard C on the target alone; on the host they would replace the real ones.
+//! `memcpy` and its relatives come with the compiler's library. C has no safe functions, so nearly everything here is
+//! `unsafe`: a function relies on its caller to fulfil the requirements of standard C.
 
 #![cfg_attr(target_os = "none", no_std)]
 #![cfg_attr(not(target_os = "none"), allow(dead_code))]

@@ -1,15 +1,15 @@
 //! `malloc` and its relatives, on the heap of the user library.
 //!
-//! The heap wants to know the size and alignment of what it takes back, so they lie before each piece:
+//! The heap needs the size and alignment of memory that is freed, so they are stored before each allocation:
 //!
 //! ```text
-//!   start                     piece, what the program gets
+//!   start                     address that the program gets
 //!   │ … │ bytes │ lead │      │
 //!       └── 16 bytes ──┘
 //!   └──────── lead ───────────┘   16, or the alignment if that is more
 //! ```
-//! Pieces of no bytes are pieces like others: no two have the same address. Where there is no memory, all answer null
-//! and set `errno`; what the program has stays as it is.
+//! Allocations of 0 bytes are allocations like others: no two have the same address. Without enough memory, all
+//! functions return null and set `errno`; existing allocations stay as they are.
 
 use alloc::alloc::{alloc, alloc_zeroed, dealloc};
 use core::alloc::Layout;
@@ -18,44 +18,44 @@ use core::ptr::null_mut;
 
 use crate::errno::{self, EINVAL, ENOMEM};
 
-/// Alignment of all memory, and bytes of a header.
+/// Alignment of all memory, and size of a header, in bytes.
 const HEADER: usize = 16;
 
-/// How a piece of `size` bytes behind a lead lies in memory.
+/// Returns the layout of an allocation of `size` bytes after a lead.
 fn layout(size: usize, lead: usize) -> Option<Layout> {
     Layout::from_size_align(size.checked_add(lead)?, lead).ok()
 }
 
-/// Answers null, and says why.
+/// Sets `errno`, and returns null.
 fn refuse(reason: c_int) -> *mut c_void {
     errno::set(reason);
     null_mut()
 }
 
-/// Writes the header, and answers what the program gets.
+/// Writes the header, and returns the address that the program gets.
 ///
 /// # Safety
-/// `start` is null or was allocated with the layout for `size` and `lead`.
+/// `start` must be null or allocated with the layout for `size` and `lead`.
 unsafe fn finish(start: *mut u8, size: usize, lead: usize) -> *mut c_void {
     if start.is_null() {
         return refuse(ENOMEM);
     }
     let piece = start.wrapping_add(lead);
-    // SAFETY: there is room for the header before the piece, which is aligned.
+    // SAFETY: there is room for the header before the address, which is aligned.
     unsafe { piece.cast::<[usize; 2]>().wrapping_sub(1).write([size, lead]) };
     piece.cast()
 }
 
-/// The size and lead of a piece.
+/// Returns the size and lead of an allocation.
 ///
 /// # Safety
-/// `memory` came from here and was not freed.
+/// `memory` must have come from here and not have been freed.
 unsafe fn header(memory: *mut c_void) -> [usize; 2] {
-    // SAFETY: the header was written when the piece was made.
+    // SAFETY: the header was written when the memory was allocated.
     unsafe { memory.cast::<[usize; 2]>().wrapping_sub(1).read() }
 }
 
-/// Allocates memory behind a lead, or answers null.
+/// Allocates memory after a lead, or returns null.
 fn allocate(size: usize, lead: usize) -> *mut c_void {
     let Some(layout) = layout(size, lead) else { return refuse(ENOMEM) };
     // SAFETY: the size is not zero.
@@ -64,13 +64,13 @@ fn allocate(size: usize, lead: usize) -> *mut c_void {
     unsafe { finish(start, size, lead) }
 }
 
-/// Allocates memory, or answers null.
+/// Allocates memory, or returns null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn malloc(size: usize) -> *mut c_void {
     allocate(size, HEADER)
 }
 
-/// Allocates zeroed memory for `count` objects of `size` bytes, or answers null.
+/// Allocates zeroed memory for `count` objects of `size` bytes, or returns null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     let Some(size) = count.checked_mul(size) else { return refuse(ENOMEM) };
@@ -81,7 +81,7 @@ extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     unsafe { finish(start, size, HEADER) }
 }
 
-/// Allocates memory at a multiple of `alignment`, a power of two, or answers null.
+/// Allocates memory at a multiple of `alignment`, a power of two, or returns null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
     if !alignment.is_power_of_two() {
@@ -93,7 +93,7 @@ extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
 /// Frees memory.
 ///
 /// # Safety
-/// `memory` is null, or came from `malloc` or its relatives and is not used any more.
+/// `memory` must be null, or have come from `malloc` or its relatives and not be used any more.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn free(memory: *mut c_void) {
     if memory.is_null() {
@@ -111,7 +111,7 @@ unsafe extern "C" fn free(memory: *mut c_void) {
 /// Elsewhere it is aligned as `malloc` does it.
 ///
 /// # Safety
-/// As for `free`; where null is answered, the memory is still in use.
+/// As for `free`; if null is returned, the memory is still in use.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn realloc(memory: *mut c_void, size: usize) -> *mut c_void {
     if memory.is_null() {
@@ -137,19 +137,19 @@ unsafe extern "C" fn realloc(memory: *mut c_void, size: usize) -> *mut c_void {
     new
 }
 
-/// How often the heap of this process has asked for addresses.
+/// Returns how often the heap of this process has asked for addresses.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_heap_requests() -> u64 {
     tench::memory::heap_requests()
 }
 
-/// Bytes of addresses that the heap has.
+/// Returns the size in bytes of the heap's addresses.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_heap_size() -> u64 {
     tench::memory::heap_size()
 }
 
-/// How often this process has asked the memory server for a block.
+/// Returns how often this process has asked the memory server for a block.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_memory_requests() -> u64 {
     tench::memory::requests()
@@ -173,10 +173,10 @@ mod tests {
         unsafe { free(memory.cast()) };
     }
 
-    // One test, because `errno` is the process's.
+    // One test, because `errno` is shared by the process.
     #[test]
     fn what_cannot_be_is_refused_with_the_reason() {
-        /// A call that is refused.
+        /// A call that fails.
         type Call = fn() -> *mut c_void;
         let refused: [(Call, c_int); 10] = [
             (|| malloc(usize::MAX), ENOMEM),

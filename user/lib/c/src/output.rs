@@ -18,7 +18,7 @@ extern "C" fn putchar(character: c_int) -> c_int {
 /// Writes a line.
 ///
 /// # Safety
-/// `text` is a string.
+/// `text` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn puts(text: *const c_char) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
@@ -32,7 +32,7 @@ unsafe extern "C" fn puts(text: *const c_char) -> c_int {
 /// Writes formatted text.
 ///
 /// # Safety
-/// `text` is a string, and the arguments are those that it takes.
+/// `text` must be a string, and the arguments are those that it takes.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
@@ -48,7 +48,8 @@ unsafe extern "C" fn vprintf(text: *const c_char, list: &mut VaList) -> c_int {
     count as c_int
 }
 
-/// Writes formatted text into a buffer, cut to `size` bytes with the zero at the end. Answers how long it would be.
+/// Writes formatted text into a buffer, cut to `size` bytes including the zero byte. Returns the length of the whole
+/// text.
 ///
 /// # Safety
 /// `size` is 0 or `buffer` has room for `size` bytes; the rest as for `vprintf`.

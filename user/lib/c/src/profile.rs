@@ -1,4 +1,4 @@
-//! Requests for memory of applications that are studied.
+//! Memory requests of studied applications.
 
 use core::ffi::{c_char, c_int};
 
@@ -6,10 +6,10 @@ use tench_profile::Application;
 
 use crate::text::bytes;
 
-/// Asks for what R1's application of this name asks for, while slabs are set up. Answers 0, or -1.
+/// Makes the memory requests of R1's application of this name, if slabs are set up. Returns 0, or -1.
 ///
 /// # Safety
-/// `name` is a string.
+/// `name` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn tench_profile(name: *const c_char) -> c_int {
     // SAFETY: the caller guarantees that it is a string.

@@ -7,7 +7,7 @@ use tench::sync::RawPermits;
 use crate::errno::{EAGAIN, EBUSY, EINVAL, ENOTSUP, EOVERFLOW, ETIMEDOUT, fail};
 use crate::time::{TimeSpec, deadline};
 
-/// The most that a semaphore can have.
+/// Maximum value of a semaphore.
 const MAX: usize = c_int::MAX as usize;
 
 /// A semaphore.
@@ -18,7 +18,7 @@ pub struct Semaphore {
 
 const _: () = assert!(size_of::<Semaphore>() == 40);
 
-/// 0, or -1 and the error in `errno`.
+/// Returns 0, or sets `errno` and returns -1.
 fn answer(error: Option<c_int>) -> c_int {
     error.map_or(0, fail)
 }
@@ -26,7 +26,7 @@ fn answer(error: Option<c_int>) -> c_int {
 /// Makes a semaphore for the threads of this process.
 ///
 /// # Safety
-/// `semaphore` is a place for one.
+/// `semaphore` must point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_init(semaphore: *mut Semaphore, shared: c_int, value: c_uint) -> c_int {
     if shared != 0 {
@@ -40,10 +40,10 @@ unsafe extern "C" fn sem_init(semaphore: *mut Semaphore, shared: c_int, value: c
     0
 }
 
-/// The semaphore is not used any more.
+/// Ends the use of a semaphore.
 ///
 /// # Safety
-/// `semaphore` points to one.
+/// `semaphore` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_destroy(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -51,10 +51,10 @@ unsafe extern "C" fn sem_destroy(semaphore: *const Semaphore) -> c_int {
     answer((waiting > 0).then_some(EBUSY))
 }
 
-/// Takes one, and waits for it if need be.
+/// Takes a permit, after waiting if necessary.
 ///
 /// # Safety
-/// `semaphore` points to one.
+/// `semaphore` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_wait(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -62,10 +62,10 @@ unsafe extern "C" fn sem_wait(semaphore: *const Semaphore) -> c_int {
     0
 }
 
-/// Takes one if there is one.
+/// Takes a permit if there is one.
 ///
 /// # Safety
-/// `semaphore` points to one.
+/// `semaphore` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_trywait(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -73,10 +73,10 @@ unsafe extern "C" fn sem_trywait(semaphore: *const Semaphore) -> c_int {
     answer((!taken).then_some(EAGAIN))
 }
 
-/// Takes one, and waits for it until a time at most.
+/// Takes a permit, waiting at most until a deadline.
 ///
 /// # Safety
-/// Both point to what they should.
+/// Both must point to valid objects.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_timedwait(semaphore: *const Semaphore, time: *const TimeSpec) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -88,10 +88,10 @@ unsafe extern "C" fn sem_timedwait(semaphore: *const Semaphore, time: *const Tim
     }
 }
 
-/// Gives one back, or one more.
+/// Returns a permit, or adds one.
 ///
 /// # Safety
-/// `semaphore` points to one.
+/// `semaphore` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_post(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -100,10 +100,10 @@ unsafe extern "C" fn sem_post(semaphore: *const Semaphore) -> c_int {
     answer((!room || raw.release().is_err()).then_some(EOVERFLOW))
 }
 
-/// How many there are.
+/// Stores the number of permits in `value`.
 ///
 /// # Safety
-/// `semaphore` points to one, and `value` to a place for a number.
+/// `semaphore` must point to one, and `value` to memory for a number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn sem_getvalue(semaphore: *const Semaphore, value: *mut c_int) -> c_int {
     // SAFETY: the caller guarantees it.

@@ -11,23 +11,23 @@ use crate::text::bytes;
 
 #[cfg(target_os = "none")]
 unsafe extern "C" {
-    /// The program.
+    /// The program's main function.
     fn main(argc: c_int, argv: *mut *mut c_char) -> c_int;
 }
 
 #[cfg(target_os = "none")]
 const _: () = {
-    /// What the user library calls.
+    /// Runs the program; the user library calls this.
     #[unsafe(no_mangle)]
     fn tench_main() -> i32 {
         let arguments = copies(process::args());
         let count = arguments.len() as c_int - 1;
-        // SAFETY: the program has a `main` of this kind; the pointers stay until it ends.
+        // SAFETY: the program has a `main` of this type; the pointers stay valid until it ends.
         unsafe { main(count, arguments.leak().as_mut_ptr()) }
     }
 };
 
-/// Copies of strings, which the program may change, and a null at the end. They are never freed.
+/// Returns copies of strings, which the program may change, and a null at the end. They are never freed.
 fn copies(mut strings: Strings) -> Vec<*mut c_char> {
     let mut pointers = Vec::new();
     while let Some(string) = strings.next_bytes() {
@@ -40,10 +40,10 @@ fn copies(mut strings: Strings) -> Vec<*mut c_char> {
     pointers
 }
 
-/// The value of an environment entry, or null. The program must not change it.
+/// Returns the value of an environment entry, or null. The program must not change it.
 ///
 /// # Safety
-/// `name` is a string.
+/// `name` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
     // SAFETY: the caller guarantees that it is a string.
@@ -63,38 +63,38 @@ extern "C" fn exit(code: c_int) -> ! {
     process::exit(code)
 }
 
-/// Ends the process because something is wrong.
+/// Ends the process because of an error.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn abort() -> ! {
     panic!("aborted")
 }
 
-/// Lets others run for as many seconds.
+/// Sleeps for a number of seconds.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn sleep(seconds: c_uint) -> c_uint {
     time::sleep(Duration::from_secs(seconds.into()));
     0
 }
 
-/// Lets others run for as many milliseconds.
+/// Sleeps for a number of milliseconds.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_sleep(milliseconds: u64) {
     time::sleep(Duration::from_millis(milliseconds));
 }
 
-/// Milliseconds since the machine was started.
+/// Returns the milliseconds since the machine was started.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_uptime() -> u64 {
     time::uptime().as_millis() as u64
 }
 
-/// Instructions that the processor has executed.
+/// Returns the number of instructions that the processor has executed.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_instructions() -> u64 {
     if time::may_count() { time::instructions() } else { 0 }
 }
 
-/// The process identifier.
+/// Returns the process identifier.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_process() -> u64 {
     process::id()

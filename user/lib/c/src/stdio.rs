@@ -1,7 +1,7 @@
-//! Files and standard streams as C has them.
+//! Files and standard streams in C's form.
 //!
-//! Output is not kept back: each call sends what it has. Input is read ahead, a message at a time; whoever writes to a
-//! file that it also reads goes on where it has read to.
+//! Output is not buffered: each call sends its bytes. Input is read ahead, a message at a time; a write to a file that
+//! is also read begins at the read position.
 
 use alloc::boxed::Box;
 use core::ffi::{c_char, c_int, c_void};
@@ -20,10 +20,10 @@ use crate::errno::{self, fail};
 use crate::format::format;
 use crate::text::bytes;
 
-/// What functions answer at the end, and when they fail.
+/// Result of functions at the end of a file and on failure.
 const EOF: c_int = -1;
 
-/// Where bytes come from and go to.
+/// Source and destination of bytes.
 enum Target {
     Input,
     Output,
@@ -31,11 +31,11 @@ enum Target {
     File(End),
 }
 
-/// What a `FILE` is.
+/// State of a `FILE`.
 struct State {
     target: Target,
     bytes: [u8; MAX_DATA],
-    /// What has been read ahead.
+    /// Bytes that have been read ahead.
     rest: core::ops::Range<usize>,
     has_ended: bool,
     has_failed: bool,
@@ -55,7 +55,7 @@ impl File {
     }
 }
 
-/// The error number for why a stream or file did not do something.
+/// Returns the error number for an error of a stream or file.
 fn number_of(error: &Error) -> c_int {
     match error {
         Error::Stream(Failure::Refused(error)) => match error {
@@ -86,7 +86,7 @@ fn number_of(error: &Error) -> c_int {
 }
 
 impl State {
-    /// Sees to it that something has been read ahead. Answers whether there is anything.
+    /// Reads ahead if nothing is buffered. Returns whether there are bytes.
     fn fill(&mut self) -> bool {
         if !self.rest.is_empty() {
             return true;
@@ -130,7 +130,7 @@ impl State {
         done
     }
 
-    /// Writes all bytes. Answers whether they are written.
+    /// Writes all bytes. Returns whether they were written.
     fn write(&mut self, bytes: &[u8]) -> bool {
         let ahead = self.rest.len() as u64;
         self.rest = 0..0;
@@ -150,35 +150,35 @@ impl State {
     }
 }
 
-/// Locks a `FILE` for a function that works on it.
+/// Locks a `FILE` for a function.
 ///
 /// # Safety
-/// `file` is one that `fopen` or a function for a standard stream has answered, and that was not closed.
+/// `file` must have been returned by `fopen` or a function for a standard stream, and not have been closed.
 unsafe fn with<T>(file: *mut File, function: impl FnOnce(&mut State) -> T) -> T {
-    // SAFETY: the caller guarantees that it is there.
+    // SAFETY: the caller guarantees that it exists.
     let file = unsafe { &*file };
     function(&mut file.0.lock())
 }
 
-/// Standard input.
+/// Returns standard input.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_stdin() -> *mut File {
     (&raw const STDIN).cast_mut()
 }
 
-/// Standard output.
+/// Returns standard output.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_stdout() -> *mut File {
     (&raw const STDOUT).cast_mut()
 }
 
-/// Standard error output.
+/// Returns standard error output.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_stderr() -> *mut File {
     (&raw const STDERR).cast_mut()
 }
 
-/// Opens a file as a mode of `fopen` says.
+/// Opens a file with a mode of `fopen`.
 fn open(path: &str, mode: &[u8]) -> Result<End, c_int> {
     let how = |how| fs::open_as(path, how).map_err(|error| number_of(&error));
     match mode {
@@ -187,26 +187,26 @@ fn open(path: &str, mode: &[u8]) -> Result<End, c_int> {
         b"a" | b"ab" => how(How::Append),
         b"wx" | b"wbx" => how(How::CreateNew),
         b"r+" | b"rb+" | b"r+b" => how(How::Update),
-        // It is made empty first.
+        // The file is emptied first.
         b"w+" | b"wb+" | b"w+b" => how(How::Write).and_then(|_| how(How::Update)),
         _ => Err(errno::EINVAL),
     }
 }
 
-/// The text of a path.
+/// Returns the text of a path.
 ///
 /// # Safety
-/// `path` is a string.
+/// `path` must be a string.
 unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str, c_int> {
     // SAFETY: the caller guarantees that it is a string.
     let path = unsafe { bytes(path, usize::MAX) };
     core::str::from_utf8(path).map_err(|_| errno::EINVAL)
 }
 
-/// Opens a file; null if it cannot be opened.
+/// Opens a file; returns null if it cannot be opened.
 ///
 /// # Safety
-/// `path` and `mode` are strings.
+/// `path` and `mode` must be strings.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut File {
     // SAFETY: the caller guarantees that it is a string.
@@ -231,16 +231,16 @@ unsafe extern "C" fn fclose(file: *mut File) -> c_int {
     // SAFETY: the caller guarantees it.
     let is_own = unsafe { with(file, |state| matches!(state.target, Target::File(_))) };
     if is_own {
-        // SAFETY: `fopen` has made it, and nobody uses it any more.
+        // SAFETY: `fopen` made it, and nobody uses it any more.
         drop(unsafe { Box::from_raw(file) });
     }
     0
 }
 
-/// Reads elements. Answers how many whole ones there were.
+/// Reads elements. Returns the number of whole elements read.
 ///
 /// # Safety
-/// There is room for `count` elements of `size` bytes at `to`; the rest as for `with`.
+/// `to` must point to room for `count` elements of `size` bytes; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fread(to: *mut c_void, size: usize, count: usize, file: *mut File) -> usize {
     let Some(length) = size.checked_mul(count).filter(|length| *length > 0) else { return 0 };
@@ -250,10 +250,10 @@ unsafe extern "C" fn fread(to: *mut c_void, size: usize, count: usize, file: *mu
     unsafe { with(file, |state| state.read(into)) / size }
 }
 
-/// Writes elements. Answers how many were written: all or none.
+/// Writes elements. Returns the number of elements written: all or none.
 ///
 /// # Safety
-/// There are `count` elements of `size` bytes at `from`; the rest as for `with`.
+/// `from` must point to `count` elements of `size` bytes; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fwrite(from: *const c_void, size: usize, count: usize, file: *mut File) -> usize {
     let Some(length) = size.checked_mul(count).filter(|length| *length > 0) else { return 0 };
@@ -263,7 +263,7 @@ unsafe extern "C" fn fwrite(from: *const c_void, size: usize, count: usize, file
     if unsafe { with(file, |state| state.write(bytes)) } { count } else { 0 }
 }
 
-/// Reads a byte, or answers `EOF`.
+/// Reads a byte, or returns `EOF`.
 ///
 /// # Safety
 /// As for `with`.
@@ -273,16 +273,16 @@ unsafe extern "C" fn fgetc(file: *mut File) -> c_int {
     unsafe { with(file, State::next) }.map_or(EOF, c_int::from)
 }
 
-/// Reads a byte from standard input, or answers `EOF`.
+/// Reads a byte from standard input, or returns `EOF`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn getchar() -> c_int {
     STDIN.0.lock().next().map_or(EOF, c_int::from)
 }
 
-/// Reads a line with its end, or what fits of it, and puts a zero behind; null at the end.
+/// Reads a line with its end, or as much of it as fits, and appends a zero byte; returns null at the end.
 ///
 /// # Safety
-/// There is room for `size` bytes at `to`; the rest as for `with`.
+/// `to` must point to room for `size` bytes; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fgets(to: *mut c_char, size: c_int, file: *mut File) -> *mut c_char {
     let Some(room) = usize::try_from(size).ok().and_then(|size| size.checked_sub(1)) else { return null_mut() };
@@ -290,7 +290,7 @@ unsafe extern "C" fn fgets(to: *mut c_char, size: c_int, file: *mut File) -> *mu
     let take = |state: &mut State| {
         while count < room {
             let Some(byte) = state.next() else { break };
-            // SAFETY: below `size`, for which there is room.
+            // SAFETY: the index is below `size`, for which there is room.
             unsafe { to.wrapping_add(count).write(byte as c_char) };
             count += 1;
             if byte == b'\n' {
@@ -303,7 +303,7 @@ unsafe extern "C" fn fgets(to: *mut c_char, size: c_int, file: *mut File) -> *mu
     if count == 0 {
         return null_mut();
     }
-    // SAFETY: it is the last place for which there is room, or one before it.
+    // SAFETY: the index is the last for which there is room, or lower.
     unsafe { to.wrapping_add(count).write(0) };
     to
 }
@@ -322,7 +322,7 @@ unsafe extern "C" fn fputc(character: c_int, file: *mut File) -> c_int {
 /// Writes text.
 ///
 /// # Safety
-/// `text` is a string; the rest as for `with`.
+/// `text` must be a string; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn fputs(text: *const c_char, file: *mut File) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
@@ -331,7 +331,7 @@ unsafe extern "C" fn fputs(text: *const c_char, file: *mut File) -> c_int {
     if unsafe { with(file, |state| state.write(text)) } { 0 } else { EOF }
 }
 
-/// Whether the end was reached.
+/// Returns whether the end was reached.
 ///
 /// # Safety
 /// As for `with`.
@@ -341,7 +341,7 @@ unsafe extern "C" fn feof(file: *mut File) -> c_int {
     unsafe { with(file, |state| c_int::from(state.has_ended)) }
 }
 
-/// Whether something has failed.
+/// Returns whether an operation has failed.
 ///
 /// # Safety
 /// As for `with`.
@@ -351,7 +351,7 @@ unsafe extern "C" fn ferror(file: *mut File) -> c_int {
     unsafe { with(file, |state| c_int::from(state.has_failed)) }
 }
 
-/// Nothing is kept back, so there is nothing to do.
+/// Does nothing, because output is not buffered.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn fflush(_: *mut File) -> c_int {
     0
@@ -360,7 +360,7 @@ extern "C" fn fflush(_: *mut File) -> c_int {
 /// Writes formatted text.
 ///
 /// # Safety
-/// `text` is a string, and the arguments are those that it takes; the rest as for `with`.
+/// `text` must be a string, and the arguments are those that it takes; the rest as for `with`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut VaList) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
@@ -384,7 +384,7 @@ unsafe extern "C" fn vfprintf(file: *mut File, text: *const c_char, list: &mut V
 /// Removes a file.
 ///
 /// # Safety
-/// `path` is a string.
+/// `path` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn remove(path: *const c_char) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -392,10 +392,10 @@ unsafe extern "C" fn remove(path: *const c_char) -> c_int {
     done(path.and_then(|path| fs::remove(path).map_err(|error| number_of(&error))))
 }
 
-/// Gives a file another path.
+/// Renames a file.
 ///
 /// # Safety
-/// `from` and `to` are strings.
+/// `from` and `to` must be strings.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     // SAFETY: the caller guarantees it.

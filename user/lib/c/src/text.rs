@@ -2,13 +2,13 @@
 
 use core::ffi::{c_char, c_int, c_long};
 
-/// The bytes of a string, without its zero, at most `limit`.
+/// Returns the bytes of a string, without its zero byte, at most `limit`.
 ///
 /// # Safety
-/// `text` points to bytes of which one of the first `limit` is zero, or that are at least as many.
+/// `text` must point to bytes of which one of the first `limit` is zero, or to at least `limit` bytes.
 pub const unsafe fn bytes<'a>(text: *const c_char, limit: usize) -> &'a [u8] {
     let mut length = 0;
-    // SAFETY: all bytes before the zero are there, and so is it, unless the limit comes first.
+    // SAFETY: all bytes up to and including the zero byte exist, unless the limit comes first.
     while length < limit && unsafe { text.wrapping_add(length).read() } != 0 {
         length += 1;
     }
@@ -19,7 +19,7 @@ pub const unsafe fn bytes<'a>(text: *const c_char, limit: usize) -> &'a [u8] {
 /// Compares two strings.
 ///
 /// # Safety
-/// Both are strings.
+/// Both must be strings.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strcmp(one: *const c_char, other: *const c_char) -> c_int {
     // SAFETY: the caller guarantees that both are strings.
@@ -29,7 +29,7 @@ unsafe extern "C" fn strcmp(one: *const c_char, other: *const c_char) -> c_int {
 /// Compares the first `size` bytes of two strings.
 ///
 /// # Safety
-/// Both are strings, or have `size` bytes.
+/// Both must be strings, or have `size` bytes.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strncmp(one: *const c_char, other: *const c_char, size: usize) -> c_int {
     // SAFETY: the caller guarantees that it is a string or long enough.
@@ -42,7 +42,7 @@ unsafe extern "C" fn strncmp(one: *const c_char, other: *const c_char, size: usi
 /// Copies a string.
 ///
 /// # Safety
-/// `from` is a string, and `to` has room for it and its zero.
+/// `from` must be a string, and `to` must have room for it and its zero byte.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strcpy(to: *mut c_char, from: *const c_char) -> *mut c_char {
     // SAFETY: the caller guarantees that it is a string.
@@ -52,10 +52,10 @@ unsafe extern "C" fn strcpy(to: *mut c_char, from: *const c_char) -> *mut c_char
     to
 }
 
-/// The first place of a character in a string, or null. The zero at the end counts.
+/// Returns the first occurrence of a character in a string, or null. The terminating zero byte counts.
 ///
 /// # Safety
-/// `text` is a string.
+/// `text` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strchr(text: *const c_char, character: c_int) -> *const c_char {
     // SAFETY: the caller guarantees that it is a string.
@@ -68,32 +68,33 @@ unsafe extern "C" fn strchr(text: *const c_char, character: c_int) -> *const c_c
     }
 }
 
-/// The number at the beginning of a string, and where it ends. One that does not fit becomes the nearest that does.
+/// Returns the number at the beginning of a string, and stores its end. A number out of range becomes the nearest one
+/// in range.
 ///
 /// # Safety
-/// `text` is a string, and `end` is null or points to a place for a pointer.
+/// `text` must be a string, and `end` must be null or point to memory for a pointer.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn strtol(text: *const c_char, end: *mut *const c_char, base: c_int) -> c_long {
     // SAFETY: the caller guarantees that it is a string.
     let (value, length) = number(unsafe { bytes(text, usize::MAX) }, base);
     if !end.is_null() {
-        // SAFETY: the caller guarantees that there is a place.
+        // SAFETY: the caller guarantees that there is memory for a pointer.
         unsafe { end.write(text.wrapping_add(length)) };
     }
     value as c_long
 }
 
-/// The decimal number at the beginning of a string, or 0.
+/// Returns the decimal number at the beginning of a string, or 0.
 ///
 /// # Safety
-/// `text` is a string.
+/// `text` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn atoi(text: *const c_char) -> c_int {
     // SAFETY: the caller guarantees that it is a string.
     number(unsafe { bytes(text, usize::MAX) }, 10).0 as c_int
 }
 
-/// A number and how many bytes it took, 0 if there is none.
+/// Returns a number and its length in bytes, 0 if there is none.
 fn number(text: &[u8], base: c_int) -> (i64, usize) {
     let blanks = text.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count();
     let mut at = blanks;

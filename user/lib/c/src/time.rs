@@ -1,4 +1,4 @@
-//! Points in time as C has them.
+//! Points in time in C's form.
 
 use core::ffi::{c_int, c_long};
 
@@ -9,42 +9,42 @@ use tench::time::{self, Duration};
 
 use crate::errno::{EINVAL, fail};
 
-/// Seconds and nanoseconds.
+/// A time in seconds and nanoseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TimeSpec {
     /// Seconds.
     pub seconds: c_long,
-    /// Nanoseconds, below 10⁹.
+    /// Nanoseconds, less than 10⁹.
     pub nanoseconds: c_long,
 }
 
 impl TimeSpec {
-    /// As a duration, if it is one.
+    /// Returns the time as a duration, if it is valid.
     pub fn duration(self) -> Option<Duration> {
         let nanoseconds = u32::try_from(self.nanoseconds).ok().filter(|nanoseconds| *nanoseconds < 1_000_000_000)?;
         Some(Duration::new(u64::try_from(self.seconds).ok()?, nanoseconds))
     }
 
-    /// As a point in time: so long after the machine was started.
+    /// Returns the time as an instant: this long after the machine was started.
     pub fn instant(self) -> Option<Instant> {
         Some(Instant::from_ticks(ticks(self.duration()?, time::frequency())))
     }
 }
 
-/// What a caller passes as a deadline.
+/// Returns a caller's deadline in ticks.
 ///
 /// # Safety
-/// `time` points to a time.
+/// `time` must point to a time.
 pub unsafe fn deadline(time: *const TimeSpec) -> Result<u64, c_int> {
     // SAFETY: the caller guarantees it.
     unsafe { *time }.instant().map(Instant::ticks).ok_or(EINVAL)
 }
 
-/// The time since the machine was started, on every clock.
+/// Stores the time since the machine was started, for every clock.
 ///
 /// # Safety
-/// `time` is a place for a time.
+/// `place` must point to memory for a time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn clock_gettime(clock: c_int, place: *mut TimeSpec) -> c_int {
     if !(0..=1).contains(&clock) {
@@ -56,10 +56,10 @@ unsafe extern "C" fn clock_gettime(clock: c_int, place: *mut TimeSpec) -> c_int 
     0
 }
 
-/// Lets others run for a while. Nothing ends it early.
+/// Sleeps for a duration. Nothing ends the sleep early.
 ///
 /// # Safety
-/// `duration` points to a time, and `left` is null or a place for one.
+/// `duration` must point to a time, and `left` must be null or point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn nanosleep(duration: *const TimeSpec, _left: *mut TimeSpec) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -72,30 +72,31 @@ unsafe extern "C" fn nanosleep(duration: *const TimeSpec, _left: *mut TimeSpec) 
     }
 }
 
-/// Nanoseconds since the machine was started. They last for 584 years.
+/// Returns the nanoseconds since the machine was started. They last for 584 years.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_time() -> u64 {
     u64::try_from(time::uptime().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The time so many nanoseconds after the machine was started, or the first after it that the counter knows.
+/// Returns the instant this many nanoseconds after the machine was started, or the first after it that the counter can
+/// represent.
 fn instant(nanoseconds: u64) -> Instant {
     Instant::from_ticks(ticks(Duration::from_nanos(nanoseconds), time::frequency()))
 }
 
-/// Lets others run for so many nanoseconds.
+/// Sleeps for a number of nanoseconds.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_delay(nanoseconds: u64) {
     time::sleep(Duration::from_nanos(nanoseconds));
 }
 
-/// Lets others run until a time.
+/// Sleeps until a time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_delay_until(nanoseconds: u64) {
     time::sleep_until(instant(nanoseconds));
 }
 
-/// A kernel's answer as C has it.
+/// Returns a kernel's result in C's form.
 fn code(result: Result<(), Error>) -> c_int {
     match result {
         Ok(()) => 0,
@@ -103,7 +104,7 @@ fn code(result: Result<(), Error>) -> c_int {
     }
 }
 
-/// The slot of a new notification; 0 if there is no memory for one.
+/// Returns the slot of a new notification; 0 if there is no memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_notification() -> u32 {
     memory::make::<Notification>(0).map_or(0, |made| made.leak().address().0)
@@ -115,10 +116,10 @@ extern "C" fn tench_signal(notification: u32) -> c_int {
     code(Cap::<Notification>::new(CapAddress(notification)).signal())
 }
 
-/// Waits for a notification, until a time if that is not 0.
+/// Waits for a notification, at most until a deadline if that is not 0.
 ///
 /// # Safety
-/// `bits` is null or a place for a number.
+/// `bits` must be null or point to memory for a number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn tench_await_event(notification: u32, nanoseconds: u64, bits: *mut u64) -> c_int {
     let deadline = (nanoseconds != 0).then(|| instant(nanoseconds));

@@ -1,37 +1,37 @@
-//! Attributes: how a thread, a lock or a condition is to be.
+//! Attributes of threads, locks and conditions.
 
 use core::ffi::{c_int, c_uint};
 
 use crate::errno::{EINVAL, ENOTSUP, done_or};
 
-/// Smallest stack of a thread, in bytes.
+/// Minimum size of a thread's stack in bytes.
 const STACK_MIN: usize = 16 * 1024;
 
-/// How a thread is to be.
+/// Attributes of a thread.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadAttributes {
-    /// Bytes of its stack; 0 for the usual size.
+    /// Size of its stack in bytes; 0 for the default.
     pub stack: usize,
-    /// Whether nobody joins it: 0 or 1.
+    /// Whether it is detached: 0 or 1.
     pub detached: c_uint,
 }
 
-/// How something else is to be.
+/// Attributes of another object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes {
-    /// Of a mutex its kind, of a condition its clock.
+    /// Kind of a mutex, or clock of a condition.
     pub kind: c_int,
 }
 
-/// Functions that set an attributes object up and take it down.
+/// Functions that initialise and destroy an attributes object.
 macro_rules! lifetimes {
     ($($type:ident $init:ident $destroy:ident;)*) => { $(
-        /// Sets the attributes to what is usual.
+        /// Sets the attributes to their defaults.
         ///
         /// # Safety
-        /// `attributes` is a place for them.
+        /// `attributes` must point to memory for them.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $init(attributes: *mut $type) -> c_int {
             // SAFETY: the caller guarantees it.
@@ -39,7 +39,7 @@ macro_rules! lifetimes {
             0
         }
 
-        /// The attributes are not used any more.
+        /// Ends the use of the attributes.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         extern "C" fn $destroy(_attributes: *mut $type) -> c_int {
             0
@@ -55,10 +55,10 @@ lifetimes! {
     Attributes pthread_barrierattr_init pthread_barrierattr_destroy;
 }
 
-/// Functions that choose with whom something is shared: with the threads of the process alone.
+/// Functions for the sharing of an object: only between the threads of the process.
 macro_rules! sharing {
     ($($set:ident)*) => { $(
-        /// Only 0, with the threads of the process, is provided.
+        /// Sets the sharing, which must be 0: between the threads of the process.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         extern "C" fn $set(_attributes: *mut Attributes, shared: c_int) -> c_int {
             match shared {
@@ -75,10 +75,10 @@ sharing! {
     pthread_barrierattr_setpshared
 }
 
-/// Bytes of the stack.
+/// Sets the size of the stack in bytes.
 ///
 /// # Safety
-/// `attributes` points to some.
+/// `attributes` must point to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_attr_setstacksize(attributes: *mut ThreadAttributes, size: usize) -> c_int {
     if size >= STACK_MIN {
@@ -88,10 +88,10 @@ unsafe extern "C" fn pthread_attr_setstacksize(attributes: *mut ThreadAttributes
     done_or(size >= STACK_MIN, EINVAL)
 }
 
-/// Whether nobody joins it.
+/// Sets whether the thread is detached.
 ///
 /// # Safety
-/// `attributes` points to some.
+/// `attributes` must point to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_attr_setdetachstate(attributes: *mut ThreadAttributes, detached: c_int) -> c_int {
     let good = (0..=1).contains(&detached);
@@ -102,10 +102,10 @@ unsafe extern "C" fn pthread_attr_setdetachstate(attributes: *mut ThreadAttribut
     done_or(good, EINVAL)
 }
 
-/// The kind of a mutex.
+/// Sets the kind of a mutex.
 ///
 /// # Safety
-/// `attributes` points to some.
+/// `attributes` must point to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut Attributes, kind: c_int) -> c_int {
     let good = (0..=2).contains(&kind);
@@ -116,10 +116,10 @@ unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut Attributes, kind
     done_or(good, EINVAL)
 }
 
-/// The kind of a mutex.
+/// Stores the kind of a mutex in `kind`.
 ///
 /// # Safety
-/// `attributes` points to some, and `kind` to a place for a number.
+/// `attributes` must point to some, and `kind` to memory for a number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const Attributes, kind: *mut c_int) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -129,7 +129,7 @@ unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const Attributes, ki
     0
 }
 
-/// The clock of a condition; all show the same.
+/// Sets the clock of a condition; all clocks show the same time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_condattr_setclock(_attributes: *mut Attributes, clock: c_int) -> c_int {
     done_or((0..=1).contains(&clock), EINVAL)

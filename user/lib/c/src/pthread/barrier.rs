@@ -7,7 +7,7 @@ use tench::sync::RawBarrier;
 use super::attributes::Attributes;
 use crate::errno::{EBUSY, EINVAL, done_or};
 
-/// What one of the threads gets that pass a barrier.
+/// Result of one of the threads that pass a barrier.
 const SERIAL_THREAD: c_int = -1;
 
 /// A barrier.
@@ -21,7 +21,7 @@ const _: () = assert!(size_of::<Barrier>() == 48);
 /// Makes a barrier for `count` threads.
 ///
 /// # Safety
-/// `barrier` is a place for one.
+/// `barrier` must point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_barrier_init(
     barrier: *mut Barrier,
@@ -35,20 +35,20 @@ unsafe extern "C" fn pthread_barrier_init(
     done_or(count > 0, EINVAL)
 }
 
-/// The barrier is not used any more. `EBUSY` if somebody waits.
+/// Ends the use of a barrier. Returns `EBUSY` if a thread waits.
 ///
 /// # Safety
-/// `barrier` points to one.
+/// `barrier` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_barrier_destroy(barrier: *const Barrier) -> c_int {
     // SAFETY: the caller guarantees it.
     done_or(unsafe { &*barrier }.raw.check_invariants() == 0, EBUSY)
 }
 
-/// Waits until all have arrived. One of them gets `PTHREAD_BARRIER_SERIAL_THREAD`.
+/// Waits until all threads have arrived. One of them gets `PTHREAD_BARRIER_SERIAL_THREAD`.
 ///
 /// # Safety
-/// `barrier` points to one.
+/// `barrier` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_barrier_wait(barrier: *const Barrier) -> c_int {
     // SAFETY: the caller guarantees it.

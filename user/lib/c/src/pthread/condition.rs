@@ -33,7 +33,7 @@ impl Condition {
 /// Makes a condition variable.
 ///
 /// # Safety
-/// `condition` is a place for one.
+/// `condition` must point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_init(condition: *mut Condition, _attributes: *const Attributes) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -41,20 +41,20 @@ unsafe extern "C" fn pthread_cond_init(condition: *mut Condition, _attributes: *
     0
 }
 
-/// The condition variable is not used any more. `EBUSY` if somebody waits.
+/// Ends the use of a condition variable. Returns `EBUSY` if a thread waits.
 ///
 /// # Safety
-/// `condition` points to one.
+/// `condition` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_destroy(condition: *const Condition) -> c_int {
     // SAFETY: the caller guarantees it.
     done_or(unsafe { &*condition }.raw.check_invariants() == 0, EBUSY)
 }
 
-/// Gives the mutex up, waits, and takes it again. `EPERM` if the caller does not have it.
+/// Releases the mutex, waits, and takes it again. Returns `EPERM` if the caller does not hold it.
 ///
 /// # Safety
-/// Both point to what they should.
+/// Both must point to valid objects.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_wait(condition: *const Condition, mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -63,10 +63,10 @@ unsafe extern "C" fn pthread_cond_wait(condition: *const Condition, mutex: *cons
     unsafe { &*condition }.wait(mutex, None)
 }
 
-/// The same; ends with `ETIMEDOUT` at a time.
+/// As `pthread_cond_wait`, with a deadline, at which it returns `ETIMEDOUT`.
 ///
 /// # Safety
-/// All point to what they should.
+/// All must point to valid objects.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_timedwait(
     condition: *const Condition,
@@ -85,7 +85,7 @@ unsafe extern "C" fn pthread_cond_timedwait(
 /// Wakes the thread that has waited longest.
 ///
 /// # Safety
-/// `condition` points to one.
+/// `condition` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_signal(condition: *const Condition) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -93,10 +93,10 @@ unsafe extern "C" fn pthread_cond_signal(condition: *const Condition) -> c_int {
     0
 }
 
-/// Wakes all that wait.
+/// Wakes all threads that wait.
 ///
 /// # Safety
-/// `condition` points to one.
+/// `condition` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_cond_broadcast(condition: *const Condition) -> c_int {
     // SAFETY: the caller guarantees it.

@@ -1,4 +1,4 @@
-//! Keys, under which each thread has a pointer of its own.
+//! Keys of thread-local pointers.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
@@ -9,14 +9,14 @@ use tench::sync::Mutex;
 
 use crate::errno::{EAGAIN, EINVAL, done_or};
 
-/// Keys, at most.
+/// Maximum number of keys.
 const KEYS: usize = 128;
 
-/// What is called with a thread's pointer when the thread ends.
+/// Function that is called with a thread's pointer when the thread ends.
 type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// A key. Its generation is odd while it is in use, so that pointers of an earlier use of the same number are not taken
-/// for its own.
+/// A key. Its generation is odd while it is in use; pointers with another generation belong to an earlier use of the
+/// same number and are ignored.
 #[derive(Clone, Copy)]
 struct Key {
     generation: u32,
@@ -25,7 +25,7 @@ struct Key {
 
 static TABLE: Mutex<[Key; KEYS]> = Mutex::new([Key { generation: 0, destructor: None }; KEYS]);
 
-/// The key with this number, if it is in use.
+/// Returns the key with this number, if it is in use.
 fn find(key: c_uint) -> Option<Key> {
     TABLE.lock().get(key as usize).copied().filter(|key| key.generation % 2 == 1)
 }
@@ -42,17 +42,17 @@ impl Drop for Values {
         for (key, (generation, value)) in self.0.take().into_iter().enumerate() {
             let found = find(key as c_uint).filter(|found| found.generation == generation);
             if let (Some(destructor), false) = (found.and_then(|found| found.destructor), value.is_null()) {
-                // SAFETY: the program says that it may be called with what it put there.
+                // SAFETY: the program guarantees that it may be called with the pointer that it set.
                 unsafe { destructor(value) };
             }
         }
     }
 }
 
-/// Makes a key, under which every thread has null. `EAGAIN` if there are 128.
+/// Makes a key, whose value is null in every thread. Returns `EAGAIN` if there are 128.
 ///
 /// # Safety
-/// `key` is a place for a number.
+/// `key` must point to memory for a number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_key_create(key: *mut c_uint, destructor: Option<Destructor>) -> c_int {
     let mut table = TABLE.lock();
@@ -63,7 +63,7 @@ unsafe extern "C" fn pthread_key_create(key: *mut c_uint, destructor: Option<Des
     0
 }
 
-/// A key is not used any more; nothing is called for what lies under it.
+/// Ends the use of a key; its destructor is not called.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_key_delete(key: c_uint) -> c_int {
     let mut table = TABLE.lock();
@@ -77,7 +77,7 @@ extern "C" fn pthread_key_delete(key: c_uint) -> c_int {
     }
 }
 
-/// Puts a pointer under a key, for the running thread.
+/// Sets the running thread's pointer for a key.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_setspecific(key: c_uint, value: *mut c_void) -> c_int {
     let found = find(key);
@@ -93,7 +93,7 @@ extern "C" fn pthread_setspecific(key: c_uint, value: *mut c_void) -> c_int {
     done_or(found.is_some(), EINVAL)
 }
 
-/// What the running thread has under a key, or null.
+/// Returns the running thread's pointer for a key, or null.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_getspecific(key: c_uint) -> *mut c_void {
     let value = VALUES.with(|values| values.0.borrow().get(key as usize).copied());
@@ -110,13 +110,13 @@ mod tests {
     #[test]
     fn a_key_that_is_deleted_is_gone() {
         let mut key = 0;
-        // SAFETY: the place is there.
+        // SAFETY: `key` is valid memory.
         assert_eq!(unsafe { pthread_key_create(&raw mut key, None) }, 0);
         let first = find(key).unwrap().generation;
         assert_eq!((pthread_key_delete(key), pthread_key_delete(key)), (0, EINVAL));
         assert!(find(key).is_none() && find(999).is_none());
         let mut again = 0;
-        // SAFETY: the place is there.
+        // SAFETY: `again` is valid memory.
         assert_eq!(unsafe { pthread_key_create(&raw mut again, None) }, 0);
         assert_eq!(again, key);
         assert_ne!(find(again).unwrap().generation, first);

@@ -1,11 +1,11 @@
 //! POSIX threads, on the threads and locks of the user library.
 //!
 //! The structures of `pthread.h` are arrays of words as large as the types here; all zeros are a valid value of each,
-//! so that the initialisers of C are zeros. Where POSIX leaves misuse undefined, and it can be seen, an error comes
-//! back.
+//! so that the initialisers of C are zeros. Where POSIX leaves misuse undefined, and it can be detected, an error is
+//! returned.
 //!
-//! Locks of C live as long as the program says, without anybody who watches, so everything here is reached through
-//! pointers, and every function relies on what POSIX asks of its caller.
+//! The lifetimes of C's locks are not checked, so everything here is reached through pointers, and every function
+//! relies on its caller to fulfil the requirements of POSIX.
 
 mod attributes;
 mod barrier;
@@ -16,7 +16,7 @@ mod once;
 mod read_write;
 mod thread;
 
-/// Number of the running thread, never 0.
+/// Returns the number of the running thread, never 0.
 fn me() -> usize {
     tench::thread::current_id() + 1
 }

@@ -11,18 +11,18 @@ use super::me;
 use crate::errno::{EAGAIN, EBUSY, EDEADLK, EPERM, ETIMEDOUT};
 use crate::time::{TimeSpec, deadline};
 
-/// Kinds; whatever is neither checks for errors.
+/// Kinds of mutexes; all others check for errors.
 const NORMAL: c_int = 0;
 const RECURSIVE: c_int = 2;
 
-/// A mutex: held to write, because that can be waited for until a time.
+/// A mutex: a read-write lock held for writing, because that supports deadlines.
 #[repr(C)]
 pub struct Mutex {
     kind: Cell<c_int>,
     lock: RawReadWrite,
     /// Number of the thread that holds it, or 0.
     owner: AtomicUsize,
-    /// How often it has been taken once more; only its owner reads and writes it.
+    /// Number of recursive acquisitions; only its owner reads and writes it.
     depth: Cell<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Mutex {
         self.owner.load(Ordering::Relaxed) == me()
     }
 
-    /// Takes it once more, if the running thread has it and the kind says that something happens then.
+    /// Handles a repeated acquisition by the owner, if the mutex's kind treats that specially.
     fn again(&self) -> Option<c_int> {
         if self.kind.get() == NORMAL || !self.is_mine() {
             return None;
@@ -55,7 +55,7 @@ impl Mutex {
         0
     }
 
-    /// Takes it, and waits if need be, until a time if there is one.
+    /// Takes the mutex, after waiting if necessary, at most until a deadline if there is one.
     pub fn lock(&self, deadline: Option<u64>) -> c_int {
         if self.lock.try_write() {
             return self.taken();
@@ -77,7 +77,7 @@ impl Mutex {
         }
     }
 
-    /// Gives it up. A normal one may be given up by another thread than took it.
+    /// Releases the mutex. A normal one may be released by another thread than its owner.
     fn unlock(&self) -> c_int {
         let held = if self.kind.get() == NORMAL { self.owner.load(Ordering::Relaxed) != 0 } else { self.is_mine() };
         if !held {
@@ -86,7 +86,7 @@ impl Mutex {
         match self.depth.get() {
             0 => {
                 self.owner.store(0, Ordering::Relaxed);
-                // SAFETY: somebody holds it, who is the caller or lets the caller do this.
+                // SAFETY: the lock is held, by the caller or by a thread that lets the caller release it.
                 unsafe { self.lock.unlock_write() };
             }
             depth => self.depth.set(depth - 1),
@@ -94,7 +94,8 @@ impl Mutex {
         0
     }
 
-    /// For a wait: checks that the running thread may give it up, and gives it up altogether by what it answers.
+    /// Prepares a wait: checks that the running thread may release the mutex, and returns a function that releases it
+    /// completely and returns its depth.
     pub fn release(&self) -> Result<impl FnOnce() -> usize, c_int> {
         if self.kind.get() != NORMAL && !self.is_mine() || self.owner.load(Ordering::Relaxed) == 0 {
             return Err(EPERM);
@@ -108,7 +109,7 @@ impl Mutex {
         })
     }
 
-    /// After a wait: takes it as it was.
+    /// Takes the mutex again after a wait, with its former depth.
     pub fn take_again(&self, depth: usize) {
         self.lock.write(None);
         self.taken();
@@ -119,7 +120,7 @@ impl Mutex {
 /// Makes a mutex.
 ///
 /// # Safety
-/// `mutex` is a place for one; `attributes` is null or points to some.
+/// `mutex` must point to memory for one; `attributes` must be null or point to some.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const Attributes) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -129,40 +130,40 @@ unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, attributes: *const At
     0
 }
 
-/// The mutex is not used any more. `EBUSY` if somebody holds it.
+/// Ends the use of a mutex. Returns `EBUSY` if it is held.
 ///
 /// # Safety
-/// `mutex` points to one.
+/// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
     if unsafe { &*mutex }.owner.load(Ordering::Relaxed) == 0 { 0 } else { EBUSY }
 }
 
-/// Takes a mutex. `EDEADLK` if it checks for errors and the caller has it.
+/// Takes a mutex. Returns `EDEADLK` if it checks for errors and the caller holds it.
 ///
 /// # Safety
-/// `mutex` points to one.
+/// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_lock(mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
     unsafe { &*mutex }.lock(None)
 }
 
-/// Takes a mutex if that needs no waiting, or answers `EBUSY`.
+/// Takes a mutex without waiting, or returns `EBUSY`.
 ///
 /// # Safety
-/// `mutex` points to one.
+/// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_trylock(mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.
     unsafe { &*mutex }.try_lock()
 }
 
-/// Takes a mutex, or answers `ETIMEDOUT` at a time.
+/// Takes a mutex, or returns `ETIMEDOUT` at a deadline.
 ///
 /// # Safety
-/// `mutex` points to one, and `time` to a time.
+/// `mutex` must point to one, and `time` to a time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const TimeSpec) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -173,10 +174,10 @@ unsafe extern "C" fn pthread_mutex_timedlock(mutex: *const Mutex, time: *const T
     }
 }
 
-/// Gives a mutex up. `EPERM` if nobody has it or, unless it is normal, the caller has not.
+/// Releases a mutex. Returns `EPERM` if it is not held or, unless it is normal, the caller does not hold it.
 ///
 /// # Safety
-/// `mutex` points to one.
+/// `mutex` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int {
     // SAFETY: the caller guarantees it.

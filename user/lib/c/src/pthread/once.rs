@@ -1,11 +1,11 @@
-//! What happens once.
+//! One-time initialisation.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use tench::sync::RawLock;
 
-/// Whether something has happened.
+/// State of a one-time initialisation.
 #[repr(C)]
 pub struct Once {
     done: AtomicUsize,
@@ -14,10 +14,10 @@ pub struct Once {
 
 const _: () = assert!(size_of::<Once>() == 24);
 
-/// Calls a function unless that has happened. When this returns, it has.
+/// Calls a function unless one was called before. When this returns, one has been called.
 ///
 /// # Safety
-/// `once` points to one, and `function` can be called.
+/// `once` must point to one, and `function` can be called.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_once(once: *const Once, function: extern "C" fn()) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -28,7 +28,7 @@ unsafe extern "C" fn pthread_once(once: *const Once, function: extern "C" fn()) 
             function();
             once.done.store(1, Ordering::Release);
         }
-        // SAFETY: it was taken above.
+        // SAFETY: the lock was taken above.
         unsafe { once.running.unlock() };
     }
     0

@@ -14,9 +14,9 @@ use crate::time::{TimeSpec, deadline};
 #[repr(C)]
 pub struct ReadWrite {
     raw: RawReadWrite,
-    /// Number of the thread that holds it to write, or 0.
+    /// Number of the thread that holds it for writing, or 0.
     writer: AtomicUsize,
-    /// How many hold it to read.
+    /// Number of threads that hold it for reading.
     readers: AtomicUsize,
 }
 
@@ -31,7 +31,7 @@ impl ReadWrite {
         self.writer.load(Ordering::Relaxed) == me()
     }
 
-    /// Notes who has it now.
+    /// Records the new holder.
     fn taken(&self, to_write: bool) -> c_int {
         if to_write {
             self.writer.store(me(), Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl ReadWrite {
     fn unlock(&self) -> c_int {
         if self.is_mine() {
             self.writer.store(0, Ordering::Relaxed);
-            // SAFETY: the running thread holds it to write.
+            // SAFETY: the running thread holds it for writing.
             unsafe { self.raw.unlock_write() };
             return 0;
         }
@@ -64,7 +64,7 @@ impl ReadWrite {
         if self.readers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
             return EPERM;
         }
-        // SAFETY: somebody holds it to read, and the program says that it is the caller.
+        // SAFETY: a thread holds it for reading, and the program guarantees that this is the caller.
         unsafe { self.raw.unlock_read() };
         0
     }
@@ -73,7 +73,7 @@ impl ReadWrite {
 /// Makes a lock.
 ///
 /// # Safety
-/// `lock` is a place for one.
+/// `lock` must point to memory for one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_init(lock: *mut ReadWrite, _attributes: *const Attributes) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -81,10 +81,10 @@ unsafe extern "C" fn pthread_rwlock_init(lock: *mut ReadWrite, _attributes: *con
     0
 }
 
-/// The lock is not used any more. `EBUSY` if somebody holds it.
+/// Ends the use of a lock. Returns `EBUSY` if it is held.
 ///
 /// # Safety
-/// `lock` points to one.
+/// `lock` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_destroy(lock: *const ReadWrite) -> c_int {
     // SAFETY: the caller guarantees it.
@@ -98,7 +98,7 @@ macro_rules! takers {
         #[doc = concat!("Takes a lock to ", $what, ", and waits if need be. `EDEADLK` if the caller has it to write.")]
         ///
         /// # Safety
-        /// `lock` points to one.
+        /// `lock` must point to one.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $plain(lock: *const ReadWrite) -> c_int {
             // SAFETY: the caller guarantees it.
@@ -108,7 +108,7 @@ macro_rules! takers {
         #[doc = concat!("Takes a lock to ", $what, " if that needs no waiting, or answers `EBUSY`.")]
         ///
         /// # Safety
-        /// `lock` points to one.
+        /// `lock` must point to one.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $try(lock: *const ReadWrite) -> c_int {
             // SAFETY: the caller guarantees it.
@@ -119,7 +119,7 @@ macro_rules! takers {
         #[doc = concat!("Takes a lock to ", $what, ", or answers `ETIMEDOUT` at a time.")]
         ///
         /// # Safety
-        /// Both point to what they should.
+        /// Both must point to valid objects.
         #[cfg_attr(target_os = "none", unsafe(no_mangle))]
         unsafe extern "C" fn $timed(lock: *const ReadWrite, time: *const TimeSpec) -> c_int {
             // SAFETY: the caller guarantees it.
@@ -137,10 +137,10 @@ takers! {
     pthread_rwlock_wrlock pthread_rwlock_trywrlock pthread_rwlock_timedwrlock true "write";
 }
 
-/// Gives a lock up. `EPERM` if nobody has it whom the caller could be.
+/// Releases a lock. Returns `EPERM` if neither the caller holds it for writing nor any thread for reading.
 ///
 /// # Safety
-/// `lock` points to one.
+/// `lock` must point to one.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_rwlock_unlock(lock: *const ReadWrite) -> c_int {
     // SAFETY: the caller guarantees it.

@@ -15,7 +15,7 @@ use super::attributes::ThreadAttributes;
 use crate::errno::{EAGAIN, EDEADLK, EINVAL, ESRCH};
 use crate::text::bytes;
 
-/// What a thread runs.
+/// Function of a thread.
 type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 /// Number of the main thread.
@@ -24,31 +24,31 @@ const MAIN: u64 = 1;
 /// A thread other than the main thread.
 struct Record {
     result: AtomicPtr<c_void>,
-    /// Whether its function has returned; changes under the lock of `state`.
+    /// Whether its function has returned; changes only under the lock of `state`.
     ended: AtomicBool,
     state: Mutex<State>,
 }
 
-/// Who frees what a thread had.
+/// State that determines who frees a thread's resources.
 enum State {
-    /// It was not said yet.
+    /// Not decided yet.
     Joinable(Option<RawThread>),
-    /// Somebody waits for it.
+    /// A thread joins it.
     Joining,
-    /// Nobody will.
+    /// Nobody will join it.
     Detached,
 }
 
-/// Threads that have not been joined and, if they are detached, not ended.
+/// Threads that have not been joined and, if they are detached, have not ended.
 static THREADS: Mutex<BTreeMap<u64, Arc<Record>>> = Mutex::new(BTreeMap::new());
 /// The next number.
 static NEXT: AtomicU64 = AtomicU64::new(MAIN + 1);
-/// Threads that run besides the main thread.
+/// Number of threads that run besides the main thread.
 static RUNNING: Mutex<usize> = Mutex::new(0);
-/// One of them has ended.
+/// Signals that one of them has ended.
 static ENDED: Condvar = Condvar::new();
 
-/// The running thread, as far as it was started here.
+/// The running thread, if it was started here.
 struct Own {
     number: Cell<u64>,
     record: Cell<Option<Arc<Record>>>,
@@ -72,7 +72,7 @@ impl Drop for Own {
     }
 }
 
-/// What a new thread is told.
+/// Arguments of a new thread.
 struct Beginning {
     number: u64,
     record: Arc<Record>,
@@ -80,7 +80,7 @@ struct Beginning {
     argument: *mut c_void,
 }
 
-/// Where a new thread begins.
+/// First function of a new thread.
 extern "C" fn begin(beginning: *mut ()) {
     // SAFETY: `pthread_create` made the box and passed it to this thread alone.
     let Beginning { number, record, function, argument } = *unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
@@ -88,11 +88,11 @@ extern "C" fn begin(beginning: *mut ()) {
         own.number.set(number);
         own.record.set(Some(record));
     });
-    // SAFETY: the program says that it may be called so.
+    // SAFETY: the program guarantees that the function may be called with this argument.
     finish(unsafe { function(argument) });
 }
 
-/// Notes the running thread's result.
+/// Records the running thread's result.
 fn finish(result: *mut c_void) {
     OWN.with(|own| {
         let record = own.record.take();
@@ -103,11 +103,11 @@ fn finish(result: *mut c_void) {
     });
 }
 
-/// Starts a thread. `EAGAIN` if there is not enough memory.
+/// Starts a thread. Returns `EAGAIN` if there is not enough memory.
 ///
 /// # Safety
-/// `place` is a place for a number, `attributes` is null or points to some, and `function` may be called with
-/// `argument` in another thread.
+/// `place` must point to memory for a number, `attributes` must be null or point to some, and `function` may be called
+/// with `argument` in another thread.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_create(
     place: *mut c_ulong,
@@ -127,14 +127,14 @@ unsafe extern "C" fn pthread_create(
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     THREADS.lock().insert(number, Arc::clone(&record));
     *RUNNING.lock() += 1;
-    // Before the thread begins, which may look.
+    // Written before the thread begins, which may read it.
     // SAFETY: the caller guarantees it.
     unsafe { *place = number };
     let beginning = Box::into_raw(Box::new(Beginning { number, record: Arc::clone(&record), function, argument }));
-    // SAFETY: `begin` takes a box that nobody else has.
+    // SAFETY: `begin` takes ownership of the box, to which nobody else refers.
     match unsafe { builder.spawn_raw(begin, beginning.cast()) } {
         Ok(thread) => {
-            // It may have been detached meanwhile; then the handle is dropped.
+            // The thread may have been detached meanwhile; then the handle is dropped.
             if let State::Joinable(handle) = &mut *record.state.lock() {
                 *handle = Some(thread);
             }
@@ -150,7 +150,7 @@ unsafe extern "C" fn pthread_create(
     }
 }
 
-/// The thread with a number, unless it is gone.
+/// Returns the thread with a number, unless it is gone.
 fn find(number: u64) -> Result<Arc<Record>, c_int> {
     match THREADS.lock().get(&number) {
         Some(record) => Ok(Arc::clone(record)),
@@ -158,11 +158,11 @@ fn find(number: u64) -> Result<Arc<Record>, c_int> {
     }
 }
 
-/// Waits for a thread's end. `ESRCH`: no such thread; `EINVAL`: it is detached, or somebody waits for it already;
-/// `EDEADLK`: it is the caller.
+/// Waits for a thread's end. Returns `ESRCH` if there is no such thread, `EINVAL` if it is detached or is being joined
+/// already, and `EDEADLK` if it is the caller.
 ///
 /// # Safety
-/// `result` is null or a place for a pointer.
+/// `result` must be null or point to memory for a pointer.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_join(number: c_ulong, result: *mut *mut c_void) -> c_int {
     if number == pthread_self() {
@@ -191,7 +191,7 @@ unsafe extern "C" fn pthread_join(number: c_ulong, result: *mut *mut c_void) -> 
     0
 }
 
-/// Lets a thread go on without being joined. Errors as for `pthread_join`, but for `EDEADLK`.
+/// Detaches a thread. Errors as for `pthread_join`, except `EDEADLK`.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_detach(number: c_ulong) -> c_int {
     let record = match find(number) {
@@ -209,13 +209,13 @@ extern "C" fn pthread_detach(number: c_ulong) -> c_int {
     0
 }
 
-/// The running thread's number.
+/// Returns the running thread's number.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_self() -> c_ulong {
     OWN.with(|own| own.number.get())
 }
 
-/// Whether two numbers are those of one thread.
+/// Returns whether two numbers are those of one thread.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn pthread_equal(one: c_ulong, other: c_ulong) -> c_int {
     c_int::from(one == other)
@@ -228,14 +228,14 @@ extern "C" fn pthread_exit(result: *mut c_void) -> ! {
     if pthread_self() == MAIN {
         drop(ENDED.wait_while(RUNNING.lock(), |running| *running > 0));
     }
-    // SAFETY: the program says that nobody relies on what lies on the stack.
+    // SAFETY: the program guarantees that nobody relies on values on the stack.
     unsafe { end() }
 }
 
-/// Gives the running thread a name; only that is provided.
+/// Names the running thread; other threads cannot be named.
 ///
 /// # Safety
-/// `name` is a string.
+/// `name` must be a string.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_setname_np(number: c_ulong, name: *const c_char) -> c_int {
     if number != pthread_self() {
@@ -247,7 +247,7 @@ unsafe extern "C" fn pthread_setname_np(number: c_ulong, name: *const c_char) ->
     0
 }
 
-/// Lets others run.
+/// Yields to other threads.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn sched_yield() -> c_int {
     yield_now();
