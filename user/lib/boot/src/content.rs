@@ -1,8 +1,8 @@
-//! A program's file that a parent hands over, in memory to which nobody else has a capability.
+//! A program's file that a parent transfers, in memory to which nobody else has a capability.
 //!
-//! Its bytes come in messages and are copied out of them. They lie in a frame that is made here: pages of it are shown
-//! to the process whose program it is, to be read and executed, and nobody is given the frame. So what was checked is
-//! what runs, whatever the parent does meanwhile.
+//! Its bytes come in messages and are copied out of them. They lie in a frame that is made here: pages of it are mapped
+//! into the process whose program it is, for reading and executing, and nobody else gets the frame. So the checked
+//! bytes are those that run, whatever the parent does meanwhile.
 
 use tench::memory::{self, Window as View};
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
@@ -10,24 +10,24 @@ use tench_abi::{CapAddress, Error};
 use tench_loader::{LoadError, Shown, Window};
 use tench_sys::{Cap, Frame, OWN_SPACE, Untyped};
 
-/// A file in a frame of its own. Dropping it gives the slots back; the memory belongs to whoever gave the block.
+/// A file in a frame of its own. Dropping it frees the slots; the memory belongs to the owner of the block.
 #[derive(Debug)]
 pub struct Content {
     block: CapAddress,
     frame: CapAddress,
     size_bits: u32,
-    /// Bytes that it may have.
+    /// Maximum size in bytes.
     room: usize,
-    /// Bytes that it has.
+    /// Size in bytes.
     length: usize,
 }
 
 impl Content {
-    /// Makes room for a file of so many bytes. `block` takes a block of 2^n bytes, with its capability in an empty
+    /// Makes room for a file of `bytes` bytes. `block` takes a block of 2^n bytes, with its capability in an empty
     /// slot.
     ///
     /// # Errors
-    /// Those of `block`; `OutOfMemory` if there are no slots; what the kernel says.
+    /// Fails with errors of `block`, with `OutOfMemory` if there are no slots, and with errors of the kernel.
     pub fn new(
         room: usize,
         block: impl FnOnce(u32, CapAddress) -> Result<Cap<Untyped>, LoadError>,
@@ -39,15 +39,15 @@ impl Content {
         Ok(content)
     }
 
-    /// Bytes for which there is still room.
+    /// Returns the number of bytes for which there is still room.
     pub const fn left(&self) -> usize {
         self.room - self.length
     }
 
-    /// Appends bytes, for which there is room, through a window onto the frame.
+    /// Appends bytes through a window onto the frame.
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no room; what the kernel says of the mapping.
+    /// Fails with `InvalidArgument` if there is no room, and with the kernel's errors for the mapping.
     pub fn append(&mut self, window: Window, bytes: &[u8]) -> Result<(), LoadError> {
         if bytes.len() > self.left() {
             return Err(LoadError::Kernel(Error::InvalidArgument));
@@ -57,10 +57,10 @@ impl Content {
         Ok(())
     }
 
-    /// Shows the file to this process. Nothing is appended meanwhile.
+    /// Maps the file into this process. Nothing can be appended meanwhile.
     ///
     /// # Errors
-    /// `OutOfMemory` if it cannot be mapped.
+    /// Fails with `OutOfMemory` if it cannot be mapped.
     pub fn open(&self) -> Result<Opened<'_>, LoadError> {
         let frame = Cap::new(self.frame);
         let view = View::new(frame, self.size_bits, MapFlags::READ).map_err(|_| LoadError::OutOfMemory)?;
@@ -73,14 +73,14 @@ impl Content {
 impl Drop for Content {
     fn drop(&mut self) {
         for slot in [self.frame, self.block].into_iter().filter(|slot| *slot != CapAddress::NULL) {
-            // What lay there may have gone with the memory.
+            // The capability may have been deleted with the memory.
             let _ = OWN_SPACE.delete_at(slot);
             memory::free_slot(slot);
         }
     }
 }
 
-/// A [`Content`] that lies in this process's address space.
+/// A [`Content`] that is mapped into this process's address space.
 #[derive(Debug)]
 pub struct Opened<'a> {
     content: &'a Content,
@@ -89,16 +89,16 @@ pub struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The file.
+    /// Returns the file.
     pub fn bytes(&self) -> &[u8] {
         let start = core::ptr::with_exposed_provenance::<u8>(self.view.address());
-        // SAFETY: the frame is mapped there, to be read, as long as `view` lives, and is at least that long. Nobody
-        // writes to it: only `Content` has a capability to it, whose `append` takes it mutably, and who is shown pages
-        // of it cannot write to them.
+        // SAFETY: the frame is mapped there, for reading, as long as `view` lives, and is at least that long. Nobody
+        // writes to it: only `Content` has a capability to it, whose `append` takes it mutably, and processes into
+        // which its pages are mapped cannot write to them.
         unsafe { core::slice::from_raw_parts(start, self.content.length) }
     }
 
-    /// The memory in which it lies, of which its process is shown parts.
+    /// Returns the memory in which it lies, parts of which are mapped into its process.
     pub const fn shown(&self) -> &Shown {
         &self.shown
     }

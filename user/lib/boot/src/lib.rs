@@ -1,5 +1,5 @@
-//! The boot archive, as a process is given it: its frames lie side by side in the slots for extra capabilities. What
-//! the loader needs to map something into the process itself. And programs' files that come from elsewhere
+//! The boot archive as a process gets it: its frames are side by side in the slots for extra capabilities. Also the
+//! resources that the loader needs to map memory into the process itself, and programs' files from elsewhere
 //! ([`Content`]).
 
 #![no_std]
@@ -18,8 +18,8 @@ use tench_loader::space::Space;
 use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
 use tench_sys::{Cap, Error, Frame, OWN_SPACE, PageTable, Rights};
 
-/// The archive's frames, of which the first lies in slot `first`, and log2 of their sizes. They are the frames that can
-/// be read and executed, and not written: those of devices and channels can be.
+/// Returns the archive's frames, the first of which is in slot `first`, and log2 of their sizes in bytes. They are the
+/// frames that can be read and executed, but not written; those of devices and channels can be written.
 pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
     (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
         let found = OWN_SPACE.identify_at(place).ok()?;
@@ -28,11 +28,11 @@ pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
     })
 }
 
-/// Maps the archive's frames side by side, at a random address, to be read for as long as the process lives. Answers
-/// them, and what is in them.
+/// Maps the archive's frames side by side, at a random address, for reading as long as the process lives. Returns the
+/// frames and the archive.
 ///
 /// # Errors
-/// What the kernel says of a mapping; `OutOfMemory` for its tables.
+/// Fails with the kernel's errors for a mapping, and with `OutOfMemory` for its tables.
 pub fn map(first: CapAddress, random: &mut Randomness) -> Result<(Shown, Archive<'static>), LoadError> {
     let size = frames(first).map(|(_, size_bits)| 1u64 << size_bits).sum();
     let mut shown = Shown::new(addresses::archive(&mut random.sequence(), size));
@@ -44,7 +44,7 @@ pub fn map(first: CapAddress, random: &mut Randomness) -> Result<(Shown, Archive
         shown.add(frame, size_bits)?;
     }
     let start = core::ptr::with_exposed_provenance::<u8>(shown.start() as usize);
-    // SAFETY: so many bytes were just mapped there, for ever; nobody can write to them.
+    // SAFETY: these bytes were just mapped there, for ever; nobody can write to them.
     let bytes = unsafe { core::slice::from_raw_parts(start, shown.size() as usize) };
     Ok((shown, Archive::new(bytes)))
 }

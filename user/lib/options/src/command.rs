@@ -1,4 +1,4 @@
-//! What the programs have in common whose options say what they do, and at which priorities.
+//! Start of programs whose options determine what they do, and at which priorities.
 
 use alloc::string::String;
 
@@ -8,19 +8,19 @@ use tench::process::Strings;
 use tench::runtime::text;
 use tench::sys::{Cap, SchedulingContext};
 
-/// What a command line asks for.
+/// Action that a command line requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command<T> {
-    /// To print this.
+    /// Print this help.
     Help(String),
-    /// To do this.
+    /// Perform this action.
     Do(T),
 }
 
-/// Prints the help, or does what the command line asks for.
+/// Prints the help, or performs the action that the command line requests.
 ///
-/// `parse` gets the words behind the program's name and the program's ceiling, the highest priority that its threads
-/// can have. An error is a line for the user: `parse`'s, `act`'s, or the kernel's about the ceiling.
+/// `parse` gets the words after the program's name and the program's ceiling, the highest priority of its threads. An
+/// error is a line for the user: `parse`'s, `act`'s, or the kernel's about the ceiling.
 pub fn start<T>(
     parse: impl FnOnce(core::iter::Skip<Strings>, u8) -> Result<Command<T>, String>,
     act: impl FnOnce(&T) -> Result<(), String>,

@@ -1,7 +1,8 @@
-//! Options as people know them: `-q`, `-t 3`, `-t3`, `--threads 3`, `--threads=3`.
+//! Command-line options in the usual forms: `-q`, `-t 3`, `-t3`, `--threads 3`, `--threads=3`.
 //!
-//! A program has a table of [`Entry`]; from it come the parsing, the help, and the errors, each of which says what is
-//! allowed. What is no option is an argument; `--` ends the options. A program whose options say everything that it
+//! A program has a table of [`Entry`], from which come the parsing, the help, and the errors, each of which says what
+//! is allowed. A word that is not an option is an argument; `--` ends the options. A program whose options determine
+//! all that it does begins with [`start`].
 //! does begins with [`start`].
 
 #![no_std]
@@ -20,26 +21,26 @@ use core::time::Duration;
 
 pub use command::{Command, start};
 
-/// An option that a program has.
+/// An option of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its letter, behind one `-`.
+    /// Its letter, after one `-`.
     pub short: Option<char>,
-    /// Its name, behind `--`.
+    /// Its name, after `--`.
     pub long: &'static str,
-    /// What its value is called in the help; empty for an option without a value.
+    /// Name of its value in the help; empty for an option without a value.
     pub value: &'static str,
-    /// What it is for.
+    /// Its description in the help.
     pub help: &'static str,
 }
 
 impl Entry {
-    /// An option without a value.
+    /// Returns an option without a value.
     pub const fn flag(short: Option<char>, long: &'static str, help: &'static str) -> Entry {
         Entry { short, long, value: "", help }
     }
 
-    /// An option with a value.
+    /// Returns an option with a value.
     pub const fn valued(short: Option<char>, long: &'static str, value: &'static str, help: &'static str) -> Entry {
         Entry { short, long, value, help }
     }
@@ -49,17 +50,17 @@ impl Entry {
     }
 }
 
-/// What a program was called with.
+/// The parsed command line.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     /// Names of options and their values, as given.
     given: Vec<(&'static str, &'a str)>,
-    /// What is no option, in order.
+    /// Arguments, in order.
     pub arguments: Vec<&'a str>,
 }
 
 impl<'a> Options<'a> {
-    /// Reads the words behind the program's name. The error is a line for the user.
+    /// Parses the words after the program's name. The error is a line for the user.
     pub fn parse(words: impl IntoIterator<Item = &'a str>, entries: &'static [Entry]) -> Result<Options<'a>, String> {
         let mut options = Options { given: Vec::new(), arguments: Vec::new() };
         let mut words = words.into_iter();
@@ -78,7 +79,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// `name`, `name=value`, or `name` with its value in the next word.
+    /// Parses `name`, `name=value`, or `name` with its value in the next word.
     fn take_long(
         &mut self,
         name: &'a str,
@@ -99,7 +100,7 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    /// Letters of options without a value, then perhaps one with a value, which is the rest or the next word.
+    /// Parses letters of options without a value, then perhaps one with a value, which is the rest or the next word.
     fn take_short(
         &mut self,
         letters: &'a str,
@@ -121,17 +122,17 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    /// Whether an option was given.
+    /// Returns whether an option was given.
     pub fn has(&self, long: &str) -> bool {
         self.given.iter().any(|given| given.0 == long)
     }
 
-    /// The last value of an option.
+    /// Returns the last value of an option.
     pub fn value(&self, long: &str) -> Option<&'a str> {
         self.given.iter().rev().find(|given| given.0 == long).map(|given| given.1)
     }
 
-    /// A number within a range.
+    /// Returns an option's number, which must be in a range.
     pub fn number(&self, long: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, String> {
         let Some(text) = self.value(long) else { return Ok(None) };
         match text.parse() {
@@ -140,7 +141,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// A time: see [`time`].
+    /// Returns an option's time: see [`time`].
     pub fn time(&self, long: &str) -> Result<Option<Duration>, String> {
         let Some(text) = self.value(long) else { return Ok(None) };
         match time(text) {
@@ -150,8 +151,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// A time of at least a microsecond and at most a hundred days: a number, and `us`, `ms`, `s`, `m` or `h` (seconds if
-/// nothing is said).
+/// Parses a time of at least a microsecond and at most a hundred days: a number, and `us`, `ms`, `s`, `m` or `h` (the
+/// default is seconds).
 pub fn time(text: &str) -> Option<Duration> {
     const MOST: u64 = 100 * 86_400 * 1_000_000;
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
@@ -172,7 +173,7 @@ fn missing(entry: &Entry) -> String {
     format!("--{} needs a value: {}", entry.long, entry.value)
 }
 
-/// The help about options, a line for each.
+/// Returns the help about options, a line for each.
 pub fn help(entries: &[Entry]) -> String {
     let name = |entry: &Entry| {
         let short = entry.short.map_or_else(|| String::from("    "), |letter| format!("-{letter}, "));

@@ -1,9 +1,9 @@
-//! The memory profiles of R1's applications: while slabs are set up, a program of ours asks for what the program of the
-//! same name asks for when it is started on R1's system. So what `memctl record` writes down is R1's workload.
+//! The memory profiles of R1's applications: while slabs are set up, a program makes the memory requests that the
+//! program of the same name makes when it is started on R1's system. So `memctl record` records R1's workload.
 //!
-//! The objects are not what these programs live on: a process of ours needs others, of other sizes, which the process
-//! server gets for it. They are asked for as they are there, a page as a frame and everything else as untyped memory of
-//! its size, and stay until the process ends, which gives them back.
+//! These programs do not use the objects: a Tench process needs others, of other sizes, which the process server gets
+//! for it. The requests have the sizes of R1's, a page as a frame and everything else as untyped memory; the objects
+//! stay until the process ends, which frees them.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -21,12 +21,13 @@ use tench_mem_client::slabs::{Descriptor, Lifetime, Slabs};
 pub use tench_slabs::Application;
 use tench_slabs::{Request, Trace};
 
-/// Whether slabs are set up.
+/// Returns whether slabs are set up.
 pub fn is_slab_mode() -> bool {
     !matches!(Slabs::STANDARD.policy(), Err(Failure::Refused(Error::NoSlabs) | Failure::Lost(_)))
 }
 
-/// Asks for what an application asks for when it starts, and keeps. Answers the bytes; 0 if no slabs are set up.
+/// Requests the objects that an application requests when it starts, and keeps. Returns their size in bytes; 0 if no
+/// slabs are set up.
 pub fn start(application: Application) -> Result<u64, Failure> {
     if !is_slab_mode() {
         return Ok(0);
@@ -46,7 +47,7 @@ pub fn start(application: Application) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// What a request asks for.
+/// Returns the descriptors of a request.
 fn descriptors(trace: &Trace, request: &Request) -> Vec<Descriptor> {
     let Request::Alloc { bundle, .. } = request else { return Vec::new() };
     let of = |one: &tench_slabs::Descriptor| Descriptor {

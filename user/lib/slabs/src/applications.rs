@@ -1,5 +1,5 @@
-//! R1's applications: what starting each asks for, and what it frees while it runs; and the orders in which R1 starts
-//! and stops them (its table 4.2).
+//! R1's applications: the memory requests of starting each, and of its running; and the orders in which R1 starts and
+//! stops them (its table 4.2).
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -16,7 +16,7 @@ pub enum Application {
     Timer,
     /// Computes and waits: 104,448 B in 29 objects.
     Fibonacci,
-    /// Loads a model, hands it over and frees it: 1,157,376 B in 285 objects, of which 253 pages and their 8 KiB node
+    /// Loads a model, transfers it and frees it: 1,157,376 B in 285 objects, of which 253 pages and their 8 KiB node
     /// are freed while it runs.
     Mltest,
 }
@@ -24,10 +24,10 @@ pub enum Application {
 use Application::{Fibonacci, Hello, Mltest, Timer};
 
 impl Application {
-    /// All of them.
+    /// All applications.
     pub const ALL: [Application; 4] = [Hello, Timer, Fibonacci, Mltest];
 
-    /// The name people use.
+    /// Returns the application's name for users.
     pub const fn name(self) -> &'static str {
         match self {
             Hello => "hello",
@@ -37,7 +37,7 @@ impl Application {
         }
     }
 
-    /// What starting it asks for.
+    /// Returns the trace of its start, as text.
     const fn text(self) -> &'static [u8] {
         match self {
             Hello => include_bytes!("../../../../lab/traces/hello.trace"),
@@ -47,13 +47,13 @@ impl Application {
         }
     }
 
-    /// What starting it asks for, request by request.
+    /// Returns the trace of its start.
     #[expect(clippy::missing_panics_doc, reason = "the trace is part of this crate; a test reads it")]
     pub fn start(self) -> Trace {
         Trace::parse(self.text()).expect("the traces of the applications are whole")
     }
 
-    /// Which of those requests are freed while it runs: each range together.
+    /// Returns the ranges of those requests that are freed while it runs, each range together.
     pub const fn freed_while_running(self) -> &'static [Range<usize>] {
         match self {
             // The pages of the model, then the node that held them.
@@ -65,15 +65,15 @@ impl Application {
     }
 }
 
-/// Pages of the model that `mltest` loads.
+/// Number of pages of the model that `mltest` loads.
 const MODEL_PAGES: usize = 253;
-/// The request of `mltest` that asks for the first of them.
+/// Number of `mltest`'s request for the first of them.
 const MODEL_FIRST: usize = 18;
 
-/// A start or a stop of an application; the second member tells two of the same apart.
+/// A start or a stop of an application; the second member distinguishes instances of the same application.
 type Step = (Application, u8);
 
-/// Table 4.2's three orders. An application that is named for the second time is stopped.
+/// Table 4.2's three orders. The second occurrence of an application stops it.
 pub const SEQUENCES: [[Step; 16]; 3] = [
     [
         (Hello, 1),
@@ -131,23 +131,23 @@ pub const SEQUENCES: [[Step; 16]; 3] = [
     ],
 ];
 
-/// An application that is started, runs and is stopped.
+/// Returns the trace of starting, running and stopping an application.
 pub fn application(application: Application) -> Trace {
     sequence(&[(application, 1), (application, 1)])
 }
 
-/// Applications that are started and stopped in this order: naming one for the second time stops it. Each stop is one
-/// request, and so is what an application frees while it runs, as in R1's logs.
+/// Returns the trace of starting and stopping applications in this order: the second occurrence of an application stops
+/// it. Each stop is one request, and so are an application's frees while it runs, as in R1's logs.
 pub fn sequence(steps: &[Step]) -> Trace {
     play(steps).0
 }
 
-/// The account that R1 printed for these steps: it misses what applications free while they run.
+/// Returns the accounting that R1 printed for these steps, which misses applications' frees while they run.
 pub fn printed_account(steps: &[Step]) -> Accounting {
     Accounting::Printed { missed: play(steps).1 }
 }
 
-/// The trace, and the numbers of the requests that free while an application runs.
+/// Returns the trace, and the numbers of the requests that free while an application runs.
 fn play(steps: &[Step]) -> (Trace, Vec<u32>) {
     let mut trace = Trace::new();
     let mut missed = Vec::new();

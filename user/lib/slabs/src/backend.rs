@@ -1,4 +1,4 @@
-//! What makes objects of a slab: the kernel on the target, and here a model of its rule.
+//! Backends, which make the objects of a slab: the kernel on the target, and here a model of its rule.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -7,35 +7,35 @@ use crate::bundle::Piece;
 use crate::slab::{Account, align_up};
 use crate::slabs::Slabs;
 
-/// Where objects shall go.
+/// Position for new objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At the slab's watermark, aligned to their size.
+    /// The slab's watermark, aligned to the objects' size.
     Watermark,
-    /// At this offset in bytes from the slab's base.
+    /// This offset in bytes from the slab's base.
     At(u64),
 }
 
-/// Why no objects were made.
+/// Reason why no objects were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no room, or not at that place.
+    /// There is no room, or not at that position.
     Full,
-    /// For a reason that another slab would not change: no slot, say.
+    /// Another slab would not help, for instance because there is no slot.
     Otherwise,
 }
 
-/// Makes and unmakes objects.
+/// A backend makes and deletes objects.
 pub trait Backend {
     /// Makes the objects of descriptor number `part` of the bundle: `count` objects of `size` bytes, side by side in
-    /// slab number `slab`. All or none. Answers the offset of the first.
+    /// slab number `slab`. All or none. Returns the offset of the first.
     fn retype(&mut self, slab: usize, part: usize, place: Place, size: u64, count: u32) -> Result<u64, Refused>;
 
-    /// Deletes what was made for descriptor number `part`, because another one of the bundle found no place.
+    /// Deletes the objects made for descriptor number `part`, because another one of the bundle found no room.
     fn undo(&mut self, part: usize, piece: Piece);
 }
 
-/// A model of the kernel: what it answers to retype and delete, and its own account of each slab.
+/// A model of the kernel: its results for retype and delete, and its own account of each slab.
 #[derive(Clone, Debug)]
 pub struct Model {
     slabs: Vec<ModelSlab>,
@@ -51,30 +51,30 @@ struct ModelSlab {
     size: u64,
     watermark: u64,
     live: u64,
-    /// Size of each object, by its offset.
+    /// Size in bytes of each object, by its offset.
     objects: BTreeMap<u64, u64>,
 }
 
 impl Model {
-    /// The kernel's side of these slabs, all of them empty.
+    /// Returns the kernel's side of these slabs, all of them empty.
     pub fn new(slabs: &Slabs) -> Model {
         let of = |slab: &crate::Slab| ModelSlab { base: slab.base(), size: slab.size(), ..ModelSlab::default() };
         let bases = slabs.slabs().iter().enumerate().map(|(number, slab)| (slab.base(), number)).collect();
         Model { slabs: slabs.slabs().iter().map(of).collect(), bases, retypes: 0, refused: 0 }
     }
 
-    /// The kernel's account of a slab.
+    /// Returns the kernel's account of a slab.
     pub fn account(&self, slab: usize) -> Account {
         let slab = &self.slabs[slab];
         Account { watermark: slab.watermark, objects: slab.objects.len() as u64, live: slab.live }
     }
 
-    /// Retypes that had success, and that had none.
+    /// Returns the numbers of successful and of failed retypes.
     pub const fn retypes(&self) -> (u64, u64) {
         (self.retypes, self.refused)
     }
 
-    /// Deletes the object at a physical address. False if there is none of that size.
+    /// Deletes the object at a physical address. Returns false if there is none of that size.
     pub fn delete(&mut self, address: u64, size: u64) -> bool {
         let Some((base, number)) = self.bases.range(..=address).next_back() else { return false };
         let slab = &mut self.slabs[*number];
@@ -92,7 +92,7 @@ impl Model {
 }
 
 impl ModelSlab {
-    /// Where objects would go, if there is room.
+    /// Returns the offset at which objects would go, if there is room.
     fn room(&self, place: Place, size: u64, bytes: u64) -> Option<u64> {
         let offset = match place {
             Place::Watermark => align_up(self.watermark, size),

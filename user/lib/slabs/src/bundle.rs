@@ -1,28 +1,28 @@
-//! What is asked for: bundles of objects, by size and number alone. What the objects are is the backend's affair.
+//! Bundles of requested objects, described by size and number alone. The backend decides what the objects are.
 
 use crate::slabs::Slabs;
 
-/// The smallest object, in bytes: what the kernel can retype to.
+/// Size in bytes of the smallest object to which the kernel can retype.
 pub const MIN_SIZE: u64 = 16;
-/// Objects that one descriptor can ask for.
+/// Maximum number of objects of one descriptor.
 pub const MAX_COUNT: u32 = 1 << 20;
 
 /// Objects of one size that lie side by side in one slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Descriptor {
-    /// Bytes of one object: a power of two, at least [`MIN_SIZE`].
+    /// Size of one object in bytes: a power of two, at least [`MIN_SIZE`].
     pub size: u64,
-    /// How many: 1 to [`MAX_COUNT`].
+    /// Number of objects: 1 to [`MAX_COUNT`].
     pub count: u32,
 }
 
 impl Descriptor {
-    /// `count` objects of `size` bytes.
+    /// Returns a descriptor of `count` objects of `size` bytes.
     pub const fn new(size: u64, count: u32) -> Descriptor {
         Descriptor { size, count }
     }
 
-    /// Whether there can be such objects.
+    /// Returns whether such objects are possible.
     pub const fn is_valid(self) -> bool {
         self.size.is_power_of_two()
             && self.size >= MIN_SIZE
@@ -31,43 +31,44 @@ impl Descriptor {
             && self.count <= MAX_COUNT
     }
 
-    /// Bytes of all of them. Cannot overflow for a valid descriptor.
+    /// Returns the size of all objects in bytes. Cannot overflow for a valid descriptor.
     pub const fn bytes(self) -> u64 {
         self.size.wrapping_mul(self.count as u64)
     }
 }
 
-/// How long objects live, as far as the one who asks knows.
+/// Lifetime of objects, as far as the requester knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Lifetime {
-    /// Until they are freed.
+    /// Objects that live until they are freed.
     #[default]
     Dynamic,
-    /// For ever. These come from slabs of their own, because one object that stays keeps a slab from being reset.
+    /// Objects that live for ever. These come from slabs of their own, because one permanent object keeps a slab from
+    /// being reset.
     Static,
 }
 
-/// Where the objects of one descriptor have gone.
+/// Position of the objects of one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The slab, as its place among [`Slabs::slabs`].
+    /// Index of the slab in [`Slabs::slabs`].
     pub slab: usize,
-    /// Of the first object, in bytes from the slab's base.
+    /// Offset of the first object from the slab's base in bytes.
     pub offset: u64,
-    /// Bytes of one object.
+    /// Size of one object in bytes.
     pub size: u64,
-    /// Objects, side by side.
+    /// Number of objects, side by side.
     pub count: u32,
 }
 
 impl Piece {
-    /// Address and size in bytes of each object, lowest first.
+    /// Returns address and size in bytes of each object, lowest first.
     pub fn objects(self, slabs: &Slabs) -> impl DoubleEndedIterator<Item = (u64, u64)> + use<> {
         let first = slabs.slabs()[self.slab].base() + self.offset;
         (0..u64::from(self.count)).map(move |i| (first + i * self.size, self.size))
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of all objects in bytes.
     pub const fn bytes(self) -> u64 {
         self.size * self.count as u64
     }

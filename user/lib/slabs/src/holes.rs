@@ -1,11 +1,11 @@
-//! What is free of a slab whose watermark rule is lifted: ranges in the order of their addresses.
+//! Free ranges of a slab whose watermark rule is lifted, in the order of their addresses.
 //!
-//! A sorted array rather than a tree: there are few ranges, they are walked as a whole by most policies, and an array
-//! can be given room ahead of need, so that freeing, which may cut a range in two, never has to ask for memory.
+//! They are a sorted array rather than a tree: there are few ranges, most policies iterate over all of them, and an
+//! array can be enlarged ahead of need, so that freeing, which may split a range, never has to allocate memory.
 
 use alloc::vec::Vec;
 
-/// A free range: bytes from the slab's base.
+/// A free range, in bytes from the slab's base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hole {
     pub start: u64,
@@ -17,23 +17,24 @@ pub(crate) struct Hole {
 pub(crate) struct Holes(Vec<Hole>);
 
 impl Holes {
-    /// All of a slab of `size` bytes.
+    /// Returns the single free range of an empty slab of `size` bytes.
     pub fn whole(size: u64) -> Holes {
         Holes(alloc::vec![Hole { start: 0, end: size }])
     }
 
-    /// Lowest first.
+    /// Returns an iterator over the ranges, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = Hole> + '_ {
         self.0.iter().copied()
     }
 
-    /// Makes room for as many ranges as there can be among `objects` objects. False if there is no memory for that.
+    /// Makes room for the maximum number of ranges among `objects` objects. Returns false if there is no memory for
+    /// that.
     pub fn reserve(&mut self, objects: u64) -> bool {
         let wanted = usize::try_from(objects + 1).unwrap_or(usize::MAX);
         self.0.try_reserve(wanted.saturating_sub(self.0.len())).is_ok()
     }
 
-    /// Takes a range out of the hole around it. False, and nothing changes, if it is not all free.
+    /// Takes a range out of the hole around it. Returns false and changes nothing if it is not all free.
     pub fn take(&mut self, start: u64, end: u64) -> bool {
         let at = self.0.partition_point(|hole| hole.end <= start);
         let Some(hole) = self.0.get_mut(at) else { return false };
@@ -55,7 +56,7 @@ impl Holes {
         true
     }
 
-    /// Gives a range back. False, and nothing changes, if part of it is free already.
+    /// Frees a range. Returns false and changes nothing if part of it is free already.
     pub fn give(&mut self, start: u64, end: u64) -> bool {
         let at = self.0.partition_point(|hole| hole.end < start);
         let touches_below = self.0.get(at).is_some_and(|hole| hole.end == start);
@@ -76,17 +77,17 @@ impl Holes {
         true
     }
 
-    /// Bytes that are free.
+    /// Returns the number of free bytes.
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|hole| hole.end - hole.start).sum()
     }
 
-    /// Bytes of the range that ends at the slab's end; the others are holes between objects.
+    /// Returns the size of the range that ends at the slab's end; the others are holes between objects.
     pub fn tail(&self, size: u64) -> u64 {
         self.0.last().filter(|hole| hole.end == size).map_or(0, |hole| hole.end - hole.start)
     }
 
-    /// What is wrong, if something is.
+    /// Returns the violated invariant, if any.
     pub fn check_invariants(&self, size: u64) -> Result<(), &'static str> {
         if self.0.iter().any(|hole| hole.start >= hole.end || hole.end > size) {
             return Err("a hole is empty or ends beyond its slab");

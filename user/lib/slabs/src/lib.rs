@@ -1,9 +1,9 @@
 //! Slabs: memory in the manner of seL4's untyped objects, and everything about its allocation that needs no system
 //! call.
 //!
-//! A *slab* is a piece of untyped memory that can only be used from the bottom up. The kernel keeps a *watermark*,
-//! above which the next object goes, aligned to its own size; the mark returns to 0 when the last object of the slab is
-//! deleted. So memory is lost in two ways, and each has a name here:
+//! A *slab* is a block of untyped memory that can only be used from the bottom up. The kernel keeps a *watermark*,
+//! above which the next object goes, aligned to its own size; the watermark returns to 0 when the last object of the
+//! slab is deleted. So memory is lost in two ways, each of which has a name here:
 //!
 //! ```text
 //!   0                                        watermark                          size
@@ -14,11 +14,12 @@
 //!   │       │ ment  │           │ an object │                                   │
 //!   └───────┴╌╌╌╌╌╌╌┴───────────┴▒▒▒▒▒▒▒▒▒▒▒┴───────────────────────────────────┘
 //! ```
-//! What is lost comes back when the slab is empty: that is a *reset*. Which slab an object goes to is a *policy*, and
-//! decides how much is lost.
+//! Lost memory comes back when the slab is empty: that is a *reset*. A *policy* chooses the slab of each object, and so
+//! determines how much is lost.
 //!
-//! Who uses it: the memory server, which keeps its books in [`Slabs`] and gives the kernel as [`Backend`]; a replay on
-//! the target; and the host's tool, with [`Model`] in place of the kernel. All of them run this code, so results agree.
+//! The users of this crate are the memory server, which keeps its metadata in [`Slabs`], with the kernel as
+//! [`Backend`]; a replay on the target; and the host's tool, with [`Model`] in place of the kernel. All of them run
+//! this code, so results agree.
 //!
 //! ```
 //! use tench_slabs::{Descriptor, Lifetime, Model, Policy, STANDARD_SLABS, Slabs};
@@ -39,15 +40,15 @@
 //! assert_eq!(STANDARD_SLABS.len(), 22);
 //! ```
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | `slab`, `holes` | one slab and its books; what is free of it when the watermark rule is lifted |
-//! | `slabs` | all slabs: grant bundles, free objects |
-//! | `policy` | which slab |
-//! | `backend` | what makes the objects: a trait, and a model of the kernel |
-//! | `trace`, `applications`, `random` | workloads: written down, of applications, random |
-//! | `replay` | runs a workload, collects what is reported about it |
-//! | `recorder` | writes down what a running system was asked |
+//! | `slab`, `holes` | one slab and its metadata; its free ranges when the watermark rule is lifted |
+//! | `slabs` | all slabs: granting bundles, freeing objects |
+//! | `policy` | the choice of a slab |
+//! | `backend` | making objects: a trait, and a model of the kernel |
+//! | `trace`, `applications`, `random` | workloads: recorded, of applications, random |
+//! | `replay` | running a workload and collecting statistics |
+//! | `recorder` | recording the requests to a running system |
 
 #![no_std]
 #![forbid(unsafe_code)]

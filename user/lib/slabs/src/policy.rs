@@ -1,7 +1,7 @@
-//! Which slab an object goes to.
+//! Policies, which choose the slab of an object.
 //!
-//! A policy sees *candidates*: stretches of free memory in which the objects fit. With the watermark rule there is one
-//! for each slab, from the watermark to the end; when the rule is lifted, each hole between objects is one.
+//! A policy sees *candidates*: ranges of free memory in which the objects fit. With the watermark rule there is one for
+//! each slab, from the watermark to the end; when the rule is lifted, each hole between objects is one.
 //!
 //! ```text
 //!     start        offset               end                limit
@@ -14,40 +14,41 @@ use core::str::FromStr;
 use crate::bundle::Descriptor;
 use crate::slab::{Slab, align_up};
 
-/// How a slab is chosen.
+/// Policy for choosing a slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Policy {
-    /// **Next fit without books**, as R1 found it: retypes are tried, slab after slab, from the one where the last
-    /// bundle ended, until one has success. Good for showing what books are worth: each wrong guess is a system call.
-    /// With the watermark rule lifted it is [`Policy::NextFit`], for who names offsets knows what is free.
+    /// **Next fit by guessing**, as R1 found it: without metadata, retypes are tried, slab after slab, from the one
+    /// where the last bundle ended, until one succeeds. Useful for showing the value of metadata: each wrong guess is a
+    /// system call. With the watermark rule lifted it is [`Policy::NextFit`], because a requester that names offsets
+    /// knows the free ranges.
     NextFitGuessing = 0,
-    /// **Next fit with books**: the same choice without failing retypes. Cheapest to choose (1 to 22 looks, mostly 1),
-    /// spreads wear evenly, mixes everything: the most memory is lost.
+    /// **Next fit with metadata**: the same choice without failing retypes. Cheapest to choose (1 to 22 slabs examined,
+    /// mostly 1), spreads wear evenly, mixes everything: the most memory is lost.
     NextFit = 1,
     /// **First fit**: the first slab with room, the largest first. Keeps the small slabs free; good only if little is
-    /// freed before all is.
+    /// freed before everything is.
     FirstFit = 2,
     /// **Best fit**, R1's: the slab with the least left above the objects, the first of equals. Fills small slabs
-    /// first, which become empty, and so whole again, more often.
+    /// first, which become empty, and so are reset, more often.
     #[default]
     BestFit = 3,
-    /// **Worst fit**: the slab with the most left. Spreads objects over the large slabs, so that hardly one becomes
-    /// empty; good as a bad example, and where what is left shall stay useful for large objects.
+    /// **Worst fit**: the slab with the most left. Spreads objects over the large slabs, so that hardly any becomes
+    /// empty; good as a bad example, and where the rest is to stay useful for large objects.
     WorstFit = 4,
-    /// **Best fit that counts alignment**: what is skipped to align the objects counts as left over too, so a slab with
-    /// little room is not taken because skipping uses it up. R1's closing idea; on its workloads as good as best fit.
+    /// **Best fit that counts alignment**: memory skipped to align the objects counts as left over too, so a slab with
+    /// little room is not chosen because skipping uses it up. R1's closing idea; on its workloads as good as best fit.
     BestFitAlignment = 5,
     /// **Segregated**: objects of a size keep to slabs of their own, and slabs in use fill before empty ones, large
-    /// ones first; `docs/manual/policies.md` says how. Less is lost than with best fit in every workload of R1's study
-    /// but for one peak, which is equal. Good wherever memory is short and objects of many sizes come and go.
+    /// ones first; `docs/manual/policies.md` describes it. Less is lost than with best fit in every workload of R1's
+    /// study except for one peak, which is equal. Good wherever memory is short and objects of many sizes come and go.
     Segregated = 6,
-    /// **Buddy**: the smallest block of a power of two, aligned to its size, that holds the objects. What is left are
-    /// blocks again, so large aligned requests fit for long. Good with the watermark rule lifted.
+    /// **Buddy**: the smallest block of a power of two, aligned to its size, that holds the objects. The rest consists
+    /// of blocks again, so large aligned requests fit for long. Good with the watermark rule lifted.
     Buddy = 7,
 }
 
-/// A stretch of free memory in which the objects fit, in bytes from the slab's base.
+/// A range of free memory in which the objects fit, in bytes from the slab's base.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     slab: usize,
@@ -58,7 +59,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Where the objects go in free memory from `start` to `limit`, if they fit.
+    /// Returns the candidate for the objects in free memory from `start` to `limit`, if they fit.
     fn within(slab: usize, start: u64, limit: u64, descriptor: Descriptor) -> Option<Candidate> {
         let offset = align_up(start, descriptor.size);
         let end = offset + descriptor.bytes();
@@ -71,7 +72,7 @@ impl Candidate {
 }
 
 impl Policy {
-    /// All of them, in the order of their codes.
+    /// All policies, in the order of their codes.
     pub const ALL: [Policy; 8] = [
         Policy::NextFitGuessing,
         Policy::NextFit,
@@ -83,7 +84,7 @@ impl Policy {
         Policy::Buddy,
     ];
 
-    /// The name people use.
+    /// Returns the policy's name for users.
     pub const fn name(self) -> &'static str {
         match self {
             Policy::NextFitGuessing => "next-fit-guessing",
@@ -97,17 +98,17 @@ impl Policy {
         }
     }
 
-    /// The number that travels in messages.
+    /// Returns the policy's number in messages.
     pub const fn code(self) -> u64 {
         self as u64
     }
 
-    /// The policy with that number.
+    /// Returns the policy with that number.
     pub fn from_code(code: u64) -> Option<Policy> {
         Policy::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// Slab and offset for objects, if there is room for them. `rover` is where next fit goes on.
+    /// Returns slab and offset for objects, if there is room for them. `rover` is where next fit continues.
     pub(crate) fn choose(self, slabs: &[Slab], rover: usize, descriptor: Descriptor) -> Option<(usize, u64)> {
         let chosen = match self {
             Policy::NextFit | Policy::NextFitGuessing => {
@@ -141,7 +142,7 @@ impl FromStr for Policy {
     }
 }
 
-/// Calls `visit` with each candidate, slab by slab, until it answers true.
+/// Calls `visit` with each candidate, slab by slab, until it returns true.
 fn each_candidate(
     slabs: &[Slab],
     numbers: impl Iterator<Item = usize>,
@@ -164,7 +165,7 @@ fn each_candidate(
     }
 }
 
-/// The first candidate.
+/// Returns the first candidate.
 fn first(slabs: &[Slab], numbers: impl Iterator<Item = usize>, descriptor: Descriptor) -> Option<Candidate> {
     let mut found = None;
     each_candidate(slabs, numbers, descriptor, |_, candidate| {
@@ -174,7 +175,7 @@ fn first(slabs: &[Slab], numbers: impl Iterator<Item = usize>, descriptor: Descr
     found
 }
 
-/// The candidate with the least cost, the first of equals. The search ends at cost 0.
+/// Returns the candidate with the least cost, the first of equals. The search ends at cost 0.
 fn least(slabs: &[Slab], descriptor: Descriptor, cost: impl Fn(&Candidate) -> u64) -> Option<Candidate> {
     let mut best: Option<(u64, Candidate)> = None;
     each_candidate(slabs, 0..slabs.len(), descriptor, |_, candidate| {
@@ -187,7 +188,8 @@ fn least(slabs: &[Slab], descriptor: Descriptor, cost: impl Fn(&Candidate) -> u6
     best.map(|(_, candidate)| candidate)
 }
 
-/// The slab for objects of this size, by a cost in eighths of a byte (`n` bytes are asked for):
+/// Returns the candidate for objects of this size in the slab of least cost, in eighths of a byte (for a request of `n`
+/// bytes):
 ///
 /// | slab | cost |
 /// |---|---|
@@ -196,15 +198,15 @@ fn least(slabs: &[Slab], descriptor: Descriptor, cost: impl Fn(&Candidate) -> u6
 /// | in use, otherwise | `left + 4 live - 6 size`, and `5 size` if its largest object has another size, and `240 n` if its last one has |
 /// | each | `26 n log2(size)` besides |
 ///
-/// So a slab that serves this size already is taken first, the largest of them, for a slab that is emptied as a whole
-/// is worth as much as it is large; the more of what it holds is dead, the better, since the dead bytes are lost
-/// anyway. An empty slab is opened next, the one in which least is left; this costs small objects more than large ones,
-/// which shall have slabs that they fill alone. A slab of another size is spoiled last, and a large one only for want
-/// of others. The last term keeps large requests out of large slabs while small ones would do.
+/// So a slab that already serves this size is chosen first, the largest of them, because a slab that is emptied as a
+/// whole is worth as much as it is large; the more of its memory is dead, the better, since dead bytes are lost anyway.
+/// An empty slab is opened next, the one in which least is left; this costs small objects more than large ones, which
+/// should have slabs that they fill alone. A slab of another size is mixed last, and a large one only for want of
+/// others. The last term keeps large requests out of large slabs if small ones suffice.
 ///
-/// The weights were found by searching on R1's workloads and random ones. Around them is a small plateau (232 to 240
-/// for the 240, 24 to 28 for the 26) where results hardly change; beyond it sequence 2 can do worse than best fit.
-/// Without the watermark rule there is nothing to keep apart, and this is best fit.
+/// The weights were found by a search on R1's workloads and random ones. Around them is a small plateau (232 to 240 for
+/// the 240, 24 to 28 for the 26) where results hardly change; beyond it sequence 2 can do worse than best fit. Without
+/// the watermark rule there is nothing to segregate, and this is best fit.
 fn segregated(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     let bytes = descriptor.bytes().cast_signed();
     let bits = descriptor.size.trailing_zeros() as u8;
@@ -224,7 +226,7 @@ fn segregated(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     best.map(|(_, candidate)| candidate)
 }
 
-/// The part of [`segregated`]'s cost that depends on what the slab holds.
+/// Returns the part of [`segregated`]'s cost that depends on the slab's objects.
 fn kept_apart(slab: &Slab, bits: u8, bytes: i64, left: i64) -> i64 {
     if slab.objects() == 0 {
         return left;
@@ -239,16 +241,16 @@ fn kept_apart(slab: &Slab, bits: u8, bytes: i64, left: i64) -> i64 {
     }
 }
 
-/// The smallest buddy block that holds the objects; where there is none, the place that skips least.
+/// Returns the smallest buddy block that holds the objects, or, if there is none, the candidate that skips least.
 ///
-/// With the watermark rule the block at the aligned watermark is the only one of a slab that can be used. Without, a
-/// hole falls into blocks, and each is looked at.
+/// With the watermark rule only the block at the aligned watermark of a slab can be used. Without it, a hole is divided
+/// into blocks, and each is examined.
 fn buddy(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     let wanted = descriptor.bytes().next_power_of_two();
     let mut best: Option<(u64, Candidate)> = None;
     each_candidate(slabs, 0..slabs.len(), descriptor, |slab, candidate| {
         let mut offer = |block: u64, candidate: Candidate| {
-            // Not a whole block: after all that are.
+            // A candidate that is not a whole block comes after all that are.
             let cost = if block >= wanted { block } else { (1 << 48) + candidate.left() };
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, candidate));
@@ -267,14 +269,14 @@ fn buddy(slabs: &[Slab], descriptor: Descriptor) -> Option<Candidate> {
     best.map(|(_, candidate)| candidate)
 }
 
-/// The largest aligned block that begins at `start` and ends by `limit`.
+/// Returns the size of the largest aligned block that begins at `start` and ends by `limit`.
 fn block_at(start: u64, limit: u64) -> u64 {
     let room = limit - start;
     let largest = if room == 0 { 0 } else { 1 << room.ilog2() };
     if start == 0 { largest } else { largest.min(1 << start.trailing_zeros()) }
 }
 
-/// The blocks into which free memory falls, each as large as its alignment allows.
+/// Returns the blocks into which free memory is divided, each as large as its alignment allows.
 fn blocks(start: u64, limit: u64) -> impl Iterator<Item = (u64, u64)> {
     let mut at = start;
     core::iter::from_fn(move || {

@@ -1,20 +1,20 @@
-//! R1's random workload: at each step either a random object lives no longer, or one of random type is asked for.
+//! R1's random workload: each step either frees a random live object or requests one of random type.
 
 use alloc::vec::Vec;
 
 use crate::bundle::{Descriptor, Lifetime};
 use crate::replay::{Source, Step};
 
-/// What describes a random workload. The default is R1's, with a chance of 16 %.
+/// Parameters of a random workload. The default is R1's, with a chance of 16 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RandomSettings {
-    /// What the random numbers begin with.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// Steps before all that lives is freed.
+    /// Number of steps before all live objects are freed.
     pub requests: usize,
-    /// Chance in per cent that a step frees something.
+    /// Chance in per cent that a step frees an object.
     pub chance: u32,
-    /// Bundles that live at most; with so many, the next step frees one.
+    /// Maximum number of live bundles; when it is reached, the next step frees one.
     pub limit: usize,
 }
 
@@ -24,26 +24,26 @@ impl Default for RandomSettings {
     }
 }
 
-/// A random workload under way. What it asks for depends on what was granted, since only that can be freed.
+/// A random workload in progress. Its requests depend on which were granted, since only those can be freed.
 #[derive(Clone, Debug)]
 pub struct Random {
     settings: RandomSettings,
     numbers: Numbers,
-    /// Requests made so far.
+    /// Number of requests made so far.
     made: usize,
-    /// Numbers of the bundles that live.
+    /// Request numbers of the live bundles.
     live: Vec<u32>,
-    /// The last request was an `alloc`, and how it went is not known yet.
+    /// Whether the last request was an `alloc` with an unknown result.
     asked: bool,
 }
 
 impl Random {
-    /// From the beginning.
+    /// Returns the workload at its beginning.
     pub fn new(settings: RandomSettings) -> Random {
         Random { settings, numbers: Numbers::new(settings.seed), made: 0, live: Vec::new(), asked: false }
     }
 
-    /// One of R1's nine types of objects, where it has several sizes a random one. Sizes are those of RV32.
+    /// Returns one of R1's nine types of objects, of a random size if there are several. Sizes are those of RV32.
     fn object(&mut self) -> Descriptor {
         match self.numbers.below(9) {
             0 => Descriptor::new(1 << (4 + self.numbers.below(11)), 1), // untyped memory
@@ -95,8 +95,8 @@ impl Source for Random {
 }
 
 /// Random numbers: xoshiro128++, whose state is filled from the seed by a 64-bit linear congruential generator with a
-/// permuted output (PCG-XSH-RR), as the generator of R1's system has it. In which order that system drew is not known,
-/// so its sequences cannot be had again from a seed; they are in `lab/traces`, from its logs.
+/// permuted output (PCG-XSH-RR), like the generator of R1's system. The order of that system's draws is unknown, so its
+/// sequences cannot be reproduced from a seed; they are in `lab/traces`, from its logs.
 #[derive(Clone, Debug)]
 struct Numbers([u32; 4]);
 
@@ -118,8 +118,8 @@ impl Numbers {
         result
     }
 
-    /// A number below `limit`, all equally likely: the high half of a product, refused where its low half lies in the
-    /// part that would favour some.
+    /// Returns a number below `limit`, uniformly distributed: the high half of a product, rejected if its low half lies
+    /// in the part that would bias the result.
     fn below(&mut self, limit: u32) -> u32 {
         let zone = (limit << limit.leading_zeros()).wrapping_sub(1);
         loop {

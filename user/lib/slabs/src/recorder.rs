@@ -1,7 +1,7 @@
-//! Writes down what a running system is asked, as the text of a trace.
+//! Recorder of the requests to a running system, as the text of a trace.
 //!
-//! The buffer has a fixed size and is made at once, so recording never asks for memory while a request is served. When
-//! it is full, recording ends with a comment that says so; the text stays a trace.
+//! The buffer has a fixed size and is allocated at once, so recording never allocates memory while a request is served.
+//! When it is full, recording ends with a comment that says so; the text is still a trace.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use core::fmt::{self, Write};
 use crate::bundle::{Descriptor, Lifetime};
 use crate::trace::write_bundle;
 
-/// The last line of a recording that did not fit.
+/// Last line of a recording that did not fit.
 const FULL: &str = "# the buffer was full\n";
 
 /// A recording.
@@ -18,12 +18,12 @@ const FULL: &str = "# the buffer was full\n";
 pub struct Recorder {
     text: String,
     limit: usize,
-    /// Requests written so far, which is the number of the next.
+    /// Number of requests written so far, which is the number of the next.
     next: u32,
     full: bool,
 }
 
-/// Counts bytes instead of keeping them.
+/// A writer that counts bytes instead of storing them.
 struct Length(usize);
 
 impl Write for Length {
@@ -34,14 +34,14 @@ impl Write for Length {
 }
 
 impl Recorder {
-    /// A recording of at most `bytes` bytes. None if there is not as much memory.
+    /// Returns a recording of at most `bytes` bytes; `None` if there is not enough memory.
     pub fn new(bytes: usize) -> Option<Recorder> {
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(bytes).ok()?;
         Some(Recorder { text: String::from_utf8(buffer).ok()?, limit: bytes, next: 0, full: false })
     }
 
-    /// A bundle was granted. Answers the number by which its freeing is recorded; none if it was not written down.
+    /// Records a granted bundle. Returns its number for recording that it is freed; `None` if it was not recorded.
     pub fn alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> Option<u32> {
         self.line(|out| {
             out.write_str("alloc")?;
@@ -49,7 +49,7 @@ impl Recorder {
         })
     }
 
-    /// A bundle found no room.
+    /// Records a bundle that found no room.
     pub fn failed(&mut self, bundle: &[Descriptor], lifetime: Lifetime) {
         self.line(|out| {
             out.write_str("failed")?;
@@ -57,17 +57,17 @@ impl Recorder {
         });
     }
 
-    /// The bundle with that number was freed.
+    /// Records that the bundle with that number was freed.
     pub fn free(&mut self, number: u32) {
         self.line(|out| write!(out, "free {number}"));
     }
 
-    /// What was written.
+    /// Returns the recorded text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether something was not written for want of room.
+    /// Returns whether a request was not recorded for lack of room.
     pub const fn is_full(&self) -> bool {
         self.full
     }

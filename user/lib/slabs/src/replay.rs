@@ -1,4 +1,4 @@
-//! Runs a workload and collects what is reported about it.
+//! Running a workload and collecting statistics about it.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -11,40 +11,40 @@ use crate::policy::Policy;
 use crate::slabs::{Error, Figures, Slabs};
 use crate::trace::Trace;
 
-/// Where requests come from.
+/// Source of requests.
 pub trait Source {
-    /// The next request. False if there is none.
+    /// Stores the next request in `step`. Returns false if there is none.
     fn next(&mut self, step: &mut Step) -> bool;
 
-    /// Whether the last request, an `alloc`, was granted.
+    /// Notes whether the last request, an `alloc`, was granted.
     fn answered(&mut self, granted: bool);
 
-    /// Requests before all that is left is freed at the end.
+    /// Returns the number of requests before the final freeing of all live objects.
     fn active(&self) -> usize;
 }
 
-/// A request under way. The same one is used again and again, so that most requests need no memory.
+/// The current request. It is reused, so that most requests need no memory.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// What is asked.
+    /// Kind of the request.
     pub kind: StepKind,
-    /// How long the objects live.
+    /// Lifetime of the objects.
     pub lifetime: Lifetime,
-    /// What a bundle consists of.
+    /// Descriptors of the bundle.
     pub bundle: Vec<Descriptor>,
     /// Numbers of the requests whose objects are freed.
     pub numbers: Vec<u32>,
 }
 
-/// What a request asks.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepKind {
-    /// A bundle.
+    /// Request for a bundle.
     #[default]
     Alloc,
-    /// That the objects of requests are freed.
+    /// Request to free the objects of other requests.
     Free,
-    /// Nothing: a bundle that found no room when the trace was recorded.
+    /// No request: a bundle that found no room when the trace was recorded.
     Failed,
 }
 
@@ -54,12 +54,12 @@ impl Step {
         self.set(StepKind::Alloc, bundle, lifetime, &[]);
     }
 
-    /// Becomes a request that had no success.
+    /// Becomes a failed request.
     pub fn failed(&mut self, bundle: &[Descriptor], lifetime: Lifetime) {
         self.set(StepKind::Failed, bundle, lifetime, &[]);
     }
 
-    /// Becomes a request to free the objects of others.
+    /// Becomes a request to free the objects of other requests.
     pub fn free(&mut self, numbers: &[u32]) {
         self.set(StepKind::Free, &[], Lifetime::Dynamic, numbers);
     }
@@ -73,20 +73,21 @@ impl Step {
     }
 }
 
-/// Which account of the losses a replay keeps.
+/// Accounting of losses in a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Accounting {
-    /// Everything that is lost.
+    /// All losses count.
     #[default]
     Complete,
-    /// R1's as printed in its table 4.5: what these requests free is not counted as lost to the watermark rule.
+    /// R1's accounting as printed in its table 4.5: memory freed by these requests does not count as lost to the
+    /// watermark rule.
     Printed {
         /// Numbers of the requests that free while an application runs.
         missed: Vec<u32>,
     },
 }
 
-/// How a workload is run.
+/// Options of a run of a workload.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The slabs; they must be empty. Their policy is replaced.
@@ -95,18 +96,18 @@ pub struct Options {
     pub policy: Policy,
     /// Whether the watermark rule is lifted.
     pub lifted: bool,
-    /// Which account is kept.
+    /// The accounting of losses.
     pub accounting: Accounting,
 }
 
 impl Options {
-    /// R1's slabs under a policy.
+    /// Returns options with R1's slabs under a policy.
     pub fn new(policy: Policy) -> Options {
         Options { slabs: Slabs::standard(), policy, lifted: false, accounting: Accounting::Complete }
     }
 }
 
-/// The largest values seen, in bytes.
+/// Maximum values, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peaks {
     /// Lost to the watermark rule.
@@ -115,7 +116,7 @@ pub struct Peaks {
     pub alignment: u64,
     /// Lost to both together.
     pub total: u64,
-    /// Free below the highest objects; the same as `total` unless the rule is lifted.
+    /// Free below the highest objects; equal to `total` unless the rule is lifted.
     pub gaps: u64,
     /// In use.
     pub live: u64,
@@ -139,18 +140,18 @@ pub struct Means {
 /// The state after a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
-    /// All figures; `requested` is what profiles have as their horizontal axis.
+    /// All figures; `requested` is the horizontal axis of profiles.
     pub figures: Figures,
     /// Free bytes below the highest objects.
     pub gaps: u64,
-    /// This request found no room.
+    /// Whether this request found no room.
     pub out_of_memory: bool,
 }
 
 /// One slab in a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// Bytes of the slab.
+    /// Size of the slab in bytes.
     pub size: u64,
     /// Bytes in live objects.
     pub live: u64,
@@ -165,27 +166,27 @@ pub struct Bar {
 /// All slabs at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Per cent of the requests that were made: 25, 50, 75 or 100. What is freed at the end does not count.
+    /// Percentage of the requests made so far: 25, 50, 75 or 100. The final freeing does not count.
     pub percent: u32,
     /// The slabs, the largest first.
     pub bars: Vec<Bar>,
 }
 
-/// What a meter has seen.
+/// Statistics of a meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// The largest values.
     pub peaks: Peaks,
     /// Mean values.
     pub means: Means,
-    /// At the end.
+    /// Figures at the end.
     pub figures: Figures,
 }
 
 impl Outcome {
-    /// As JSON, on one line: bytes, mean values with two digits.
+    /// Returns the statistics as JSON, on one line: bytes, mean values with two digits.
     pub fn json(&self) -> String {
         let Outcome { peaks, means, figures, .. } = self;
         let mut out = String::new();
@@ -213,7 +214,7 @@ impl Outcome {
     }
 }
 
-/// Collects figures after each request; on the target, what the memory server answers.
+/// Collector of figures after each request; on the target, the figures in the memory server's replies.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     requests: u64,
@@ -223,7 +224,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Notes the figures after a request.
+    /// Records the figures after a request.
     pub fn note(&mut self, figures: Figures, gaps: u64) {
         let Meter { requests, peaks, sums, last } = self;
         *requests += 1;
@@ -241,7 +242,7 @@ impl Meter {
         sums.live += live;
     }
 
-    /// What was seen so far.
+    /// Returns the statistics so far.
     pub fn outcome(&self) -> Outcome {
         let mean = |sum: u64| (sum * 100 + self.requests / 2) / self.requests.max(1);
         let Means { watermark, alignment, total, gaps, live } = self.sums;
@@ -256,23 +257,23 @@ impl Meter {
     }
 }
 
-/// All that is known about a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// The figures that are reported.
+    /// The reported statistics.
     pub outcome: Outcome,
     /// The state after each request.
     pub profile: Vec<Point>,
     /// The slabs at 25, 50, 75 and 100 % of the requests.
     pub snapshots: Vec<Snapshot>,
-    /// What was asked for: a trace that asks for the same.
+    /// The requests, as a trace that makes the same ones.
     pub trace: Trace,
-    /// Retypes that the kernel was asked for and did.
+    /// Number of retypes that the kernel was asked for and performed.
     pub retypes: u64,
 }
 
-/// Runs a workload on a model of the kernel. Errors: `InUse` if the slabs are not empty. Every other answer is part of
-/// the result.
+/// Runs a workload on a model of the kernel. Fails with `InUse` if the slabs are not empty. Failures of requests are
+/// part of the result.
 pub fn replay(source: &mut dyn Source, options: &Options) -> Result<Replay, Error> {
     let mut run = Run::new(options)?;
     let active = source.active();
@@ -290,14 +291,14 @@ pub fn replay(source: &mut dyn Source, options: &Options) -> Result<Replay, Erro
     Ok(Replay { outcome: meter.outcome(), profile, snapshots, trace, retypes: kernel.retypes().0 })
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run {
     slabs: Slabs,
     kernel: Model,
-    /// What lives, by the number of its request.
+    /// Live objects, by the numbers of their requests.
     live: BTreeMap<u32, Vec<Piece>>,
     accounting: Accounting,
-    /// Bytes lost to the watermark rule in each slab that the account does not count.
+    /// Bytes lost to the watermark rule in each slab that the accounting does not count.
     missed: Vec<u64>,
     meter: Meter,
     profile: Vec<Point>,
@@ -324,7 +325,7 @@ impl Run {
         })
     }
 
-    /// Whether the bundle was granted. Errors: those that say that the workload or the books are bad.
+    /// Requests a bundle, and returns whether it was granted. Fails if the workload or the metadata is bad.
     fn alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> Result<bool, Error> {
         match self.slabs.grant(bundle, lifetime, &mut self.kernel) {
             Ok(pieces) => {
@@ -339,7 +340,7 @@ impl Run {
         }
     }
 
-    /// Frees what requests were granted, object by object. If they were granted nothing, there is nothing to do.
+    /// Frees the objects of requests, one by one. Does nothing for requests that were not granted.
     fn free(&mut self, numbers: &[u32]) -> Result<(), Error> {
         let number = self.profile.len() as u32;
         let misses = matches!(&self.accounting, Accounting::Printed { missed } if missed.contains(&number));
@@ -352,7 +353,7 @@ impl Run {
             }
         }
         if granted.is_empty() {
-            // A line that does nothing, so that the numbers of the others stay the same.
+            // A line without effect keeps the numbers of the others the same.
             self.trace.push_failed(&[], Lifetime::Dynamic);
         } else {
             self.trace.push_free(&granted);
@@ -373,7 +374,7 @@ impl Run {
         Ok(())
     }
 
-    /// Notes the state after a request.
+    /// Records the state after a request.
     fn note(&mut self, out_of_memory_before: u64, active: usize) {
         let mut figures = self.slabs.figures();
         figures.watermark_loss -= self.missed.iter().sum::<u64>();

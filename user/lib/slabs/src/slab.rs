@@ -1,12 +1,12 @@
-//! One slab and its books.
+//! One slab and its metadata.
 
 use crate::bundle::Lifetime;
 use crate::holes::Holes;
 
 /// A slab as its owner knows it, without asking the kernel.
 ///
-/// As long as the watermark rule holds, `watermark = live + alignment_loss + watermark_loss`: every byte below the mark
-/// is in a live object, was skipped so that an object could be aligned, or was an object.
+/// As long as the watermark rule holds, `watermark = live + alignment_loss + watermark_loss`: every byte below the
+/// watermark is in a live object, was skipped to align an object, or was in a deleted object.
 #[derive(Clone, Debug)]
 pub struct Slab {
     base: u64,
@@ -20,14 +20,14 @@ pub struct Slab {
     resets: u64,
     /// Log2 of the size of the largest object placed since the last reset; 0 for none.
     largest_bits: u8,
-    /// The same of the object placed last since then.
+    /// Log2 of the size of the object placed last since the last reset; 0 for none.
     last_bits: u8,
     /// Free ranges; used only while the watermark rule is lifted.
     holes: Holes,
     lifted: bool,
 }
 
-/// What placing objects changes in the books of a slab, to take it back.
+/// The part of a slab's metadata that placing objects changes, saved to undo the placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     watermark: u64,
@@ -38,19 +38,19 @@ pub(crate) struct Mark {
     last_bits: u8,
 }
 
-/// What the kernel can say about a slab, to compare the books with.
+/// A slab as the kernel describes it, for comparison with the metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Bytes below the watermark; 0 where objects were placed by offset.
+    /// Number of bytes below the watermark; 0 where objects were placed by offset.
     pub watermark: u64,
-    /// Live objects.
+    /// Number of live objects.
     pub objects: u64,
-    /// Bytes in them.
+    /// Their size in bytes.
     pub live: u64,
 }
 
 impl Slab {
-    /// An empty slab. `size` is a power of two, `base` a multiple of it.
+    /// Returns an empty slab. `size` must be a power of two, `base` a multiple of it.
     pub(crate) fn new(base: u64, size: u64, lifetime: Lifetime) -> Slab {
         Slab {
             base,
@@ -69,53 +69,54 @@ impl Slab {
         }
     }
 
-    /// Physical address of the first byte.
+    /// Returns the physical address of the first byte.
     pub const fn base(&self) -> u64 {
         self.base
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// What objects it is for.
+    /// Returns the lifetime of the slab's objects.
     pub const fn lifetime(&self) -> Lifetime {
         self.lifetime
     }
 
-    /// Bytes below the watermark. 0 while the rule is lifted, because then no object is placed by it.
+    /// Returns the number of bytes below the watermark; 0 while the rule is lifted, because then no object is placed by
+    /// it.
     pub const fn watermark(&self) -> u64 {
         self.watermark
     }
 
-    /// Bytes in live objects.
+    /// Returns the number of bytes in live objects.
     pub const fn live(&self) -> u64 {
         self.live
     }
 
-    /// Live objects.
+    /// Returns the number of live objects.
     pub const fn objects(&self) -> u64 {
         self.objects
     }
 
-    /// Bytes below the watermark that were skipped to align objects.
+    /// Returns the number of bytes below the watermark that were skipped to align objects.
     pub const fn alignment_loss(&self) -> u64 {
         self.alignment_loss
     }
 
-    /// Bytes below the watermark that were objects.
+    /// Returns the number of bytes below the watermark that were in deleted objects.
     pub const fn watermark_loss(&self) -> u64 {
         self.watermark_loss
     }
 
-    /// How often its last object was deleted.
+    /// Returns how often the last object of the slab was deleted.
     pub const fn resets(&self) -> u64 {
         self.resets
     }
 
-    /// Free bytes below the highest object. With the watermark rule that is what is lost; without, it is what would be,
-    /// and can be used for whatever fits.
+    /// Returns the number of free bytes below the highest object. With the watermark rule these are lost; without it
+    /// they would be, and can be used.
     pub fn gaps(&self) -> u64 {
         if self.lifted {
             self.size - self.live - self.holes.tail(self.size)
@@ -124,43 +125,44 @@ impl Slab {
         }
     }
 
-    /// What the kernel should say.
+    /// Returns the account that the kernel should return.
     pub const fn account(&self) -> Account {
         Account { watermark: self.watermark, objects: self.objects, live: self.live }
     }
 
-    /// Log2 of the largest object placed since the last reset; 0 if there is none.
+    /// Returns log2 of the size of the largest object placed since the last reset; 0 if there is none.
     pub(crate) const fn largest_bits(&self) -> u8 {
         self.largest_bits
     }
 
-    /// Log2 of the object placed last since the last reset; 0 if there is none.
+    /// Returns log2 of the size of the object placed last since the last reset; 0 if there is none.
     pub(crate) const fn last_bits(&self) -> u8 {
         self.last_bits
     }
 
-    /// Whether objects may go to any free offset.
+    /// Returns whether objects may go to any free offset.
     pub(crate) const fn lifted(&self) -> bool {
         self.lifted
     }
 
-    /// The free ranges, while the rule is lifted.
+    /// Returns the free ranges, while the rule is lifted.
     pub(crate) const fn holes(&self) -> &Holes {
         &self.holes
     }
 
-    /// Lifts the watermark rule or brings it back. Only for an empty slab.
+    /// Lifts the watermark rule or restores it. The slab must be empty.
     pub(crate) fn lift(&mut self, lifted: bool) {
         self.holes = if lifted { Holes::whole(self.size) } else { Holes::default() };
         self.lifted = lifted;
     }
 
-    /// Whether the books have room for what may follow if `count` more objects are placed here.
+    /// Makes room in the metadata for `count` more objects. Returns false if there is no memory for that.
     pub(crate) fn reserve(&mut self, count: u32) -> bool {
         !self.lifted || self.holes.reserve(self.objects + u64::from(count))
     }
 
-    /// Books objects at `offset`. Under the rule, `offset` is at or above the watermark; otherwise the range is free.
+    /// Records objects at `offset`. Under the rule, `offset` must be at or above the watermark; otherwise the range
+    /// must be free.
     pub(crate) fn place(&mut self, offset: u64, size: u64, count: u32) {
         let bytes = size * u64::from(count);
         if self.lifted {
@@ -177,7 +179,7 @@ impl Slab {
         self.last_bits = size_bits;
     }
 
-    /// The books as they are before something is placed.
+    /// Returns the metadata for undoing a placement.
     pub(crate) const fn mark(&self) -> Mark {
         Mark {
             watermark: self.watermark,
@@ -189,7 +191,7 @@ impl Slab {
         }
     }
 
-    /// Takes back the placement that came last: as if it had never been planned.
+    /// Undoes the last placement completely.
     pub(crate) fn unplace(&mut self, mark: Mark, offset: u64, bytes: u64) {
         if self.lifted {
             let given = self.holes.give(offset, offset + bytes);
@@ -203,7 +205,7 @@ impl Slab {
         self.last_bits = mark.last_bits;
     }
 
-    /// Books that an object is gone. False, and nothing changes, if there cannot have been such an object.
+    /// Records that an object was deleted. Returns false and changes nothing if there cannot have been such an object.
     pub(crate) fn free(&mut self, offset: u64, size: u64) -> bool {
         let top = if self.lifted { self.size } else { self.watermark };
         if self.objects == 0 || self.live < size || offset + size > top || !offset.is_multiple_of(size) {
@@ -223,7 +225,7 @@ impl Slab {
         true
     }
 
-    /// The last object is gone: so is everything that was lost.
+    /// Resets the slab after its last object was deleted: nothing is lost any more.
     fn reset(&mut self) {
         self.watermark = 0;
         self.alignment_loss = 0;
@@ -233,12 +235,12 @@ impl Slab {
         self.resets += 1;
     }
 
-    /// Forgets how often it was reset, when a new measurement begins.
+    /// Clears the count of resets, when a new measurement begins.
     pub(crate) fn forget_resets(&mut self) {
         self.resets = 0;
     }
 
-    /// What is wrong, if something is.
+    /// Returns the violated invariant, if any.
     pub fn check_invariants(&self) -> Result<(), &'static str> {
         if !self.size.is_power_of_two() || !self.base.is_multiple_of(self.size) {
             return Err("a slab is not aligned to its size");
@@ -269,7 +271,7 @@ impl Slab {
     }
 }
 
-/// The next multiple of `size`, a power of two.
+/// Returns the next multiple of `size`, a power of two.
 pub(crate) const fn align_up(value: u64, size: u64) -> u64 {
     (value + (size - 1)) & !(size - 1)
 }

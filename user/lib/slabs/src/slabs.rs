@@ -1,8 +1,8 @@
-//! All slabs of a memory server: bundles are granted here, and what is freed comes back here.
+//! All slabs of a memory server: granting bundles, and freeing objects.
 //!
-//! With books, a bundle is planned as a whole before the kernel hears of it, so one that does not fit costs nothing.
-//! The guessing policy has no books to plan with: what it made for the first descriptors of a bundle that then fails is
-//! deleted again, and unless a slab became empty by that, the memory stays below its watermark, lost.
+//! With metadata, a bundle is planned as a whole before the kernel is called, so one that does not fit costs nothing.
+//! The guessing policy has no metadata with which to plan: the objects made for the first descriptors of a bundle that
+//! then fails are deleted again, and unless a slab became empty by that, the memory below its watermark is lost.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,7 +12,7 @@ use crate::bundle::{Descriptor, Lifetime, Piece};
 use crate::policy::Policy;
 use crate::slab::{Account, Mark, Slab};
 
-/// R1's slabs for dynamic objects, in bytes, largest first. With the one for static objects 2,723,584 B.
+/// Sizes of R1's slabs for dynamic objects, in bytes, largest first. With the one for static objects 2,723,584 B.
 pub const STANDARD_SLABS: [u64; 22] = [
     512 << 10,
     512 << 10,
@@ -37,75 +37,75 @@ pub const STANDARD_SLABS: [u64; 22] = [
     1 << 10,
     512,
 ];
-/// R1's slab for static objects, in bytes.
+/// Size of R1's slab for static objects, in bytes.
 pub const STANDARD_STATIC_SLABS: [u64; 1] = [256];
 
-/// Why a request had no success.
+/// Reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A descriptor asks for nothing, for too much, or for a size that no object has; or there is no descriptor.
+    /// A descriptor has a count of 0, a count too large, or an impossible size; or there is no descriptor.
     BadBundle,
     /// No slab has room.
     OutOfMemory,
-    /// There is no memory to keep the books in. Nothing was changed.
+    /// There is no memory for the metadata. Nothing was changed.
     NoBooks,
-    /// The kernel refused what the books allow. What had been made of the bundle was deleted.
+    /// The kernel refused an operation that the metadata allows. The objects already made for the bundle were deleted.
     Refused,
     /// No object of that size can have been at that address. Nothing was changed.
     NoSuchObject,
-    /// The watermark rule can be lifted, or brought back, only while there are no objects.
+    /// The watermark rule can be lifted or restored only while there are no objects.
     InUse,
-    /// Slabs overlap, or one is not a power of two in size, of at least 16 bytes, and aligned to that.
+    /// Slabs overlap, or the size of one is not a power of two of at least 16 bytes, or it is not aligned to its size.
     BadSlab,
 }
 
 /// Sums over all slabs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes in live objects.
+    /// Number of bytes in live objects.
     pub live: u64,
-    /// Live objects.
+    /// Number of live objects.
     pub objects: u64,
-    /// Bytes lost to the watermark rule.
+    /// Number of bytes lost to the watermark rule.
     pub watermark_loss: u64,
-    /// Bytes lost to alignment.
+    /// Number of bytes lost to alignment.
     pub alignment_loss: u64,
-    /// How often a slab became empty.
+    /// Number of times that a slab became empty.
     pub resets: u64,
-    /// Retypes that the kernel refused for want of room.
+    /// Number of retypes that the kernel refused for lack of room.
     pub failed_retypes: u64,
-    /// Bundles that found no room.
+    /// Number of bundles that found no room.
     pub out_of_memory: u64,
-    /// Bytes of all bundles that were granted.
+    /// Size of all granted bundles in bytes.
     pub requested: u64,
 }
 
 impl Figures {
-    /// Bytes lost to both.
+    /// Returns the number of bytes lost to both.
     pub const fn loss(&self) -> u64 {
         self.watermark_loss + self.alignment_loss
     }
 }
 
-/// Slabs, their books, and the policy that chooses among them.
+/// Slabs, their metadata, and the policy that chooses among them.
 #[derive(Clone, Debug)]
 pub struct Slabs {
-    /// Those for dynamic objects, then those for static ones; of each the largest first.
+    /// Slabs for dynamic objects, then those for static ones; each group the largest first.
     slabs: Vec<Slab>,
-    /// How many are for dynamic objects.
+    /// Number of slabs for dynamic objects.
     dynamic: usize,
-    /// Numbers of the slabs in the order of their addresses.
+    /// Indices of the slabs in the order of their addresses.
     by_address: Vec<usize>,
     policy: Policy,
     lifted: bool,
-    /// Where next fit goes on: a slab for dynamic objects and one for static ones.
+    /// Slabs at which next fit continues, for dynamic objects and for static ones.
     rovers: [usize; 2],
     figures: Figures,
 }
 
 impl Slabs {
-    /// Slabs at these base addresses, of these sizes in bytes. They are put in the order of [`Slabs::slabs`]: dynamic
-    /// before static, larger before smaller, otherwise as given.
+    /// Returns slabs at these base addresses, of these sizes in bytes. They are put in the order of [`Slabs::slabs`]:
+    /// dynamic before static, larger before smaller, otherwise as given.
     pub fn new(memory: &[(u64, u64, Lifetime)]) -> Result<Slabs, Error> {
         let good = |&(base, size, _): &(u64, u64, Lifetime)| {
             size.is_power_of_two() && size >= crate::MIN_SIZE && base.is_multiple_of(size)
@@ -135,7 +135,7 @@ impl Slabs {
         })
     }
 
-    /// Slabs of these sizes, the largest first, side by side from address 0 as far as their alignment lets them.
+    /// Returns slabs of these sizes, the largest first, side by side from address 0 as far as their alignment permits.
     pub fn with_sizes(dynamic: &[u64], statics: &[u64]) -> Result<Slabs, Error> {
         let kinds = [(dynamic, Lifetime::Dynamic), (statics, Lifetime::Static)];
         let all = kinds.iter().flat_map(|&(sizes, lifetime)| sizes.iter().map(move |&size| (size, lifetime)));
@@ -152,48 +152,48 @@ impl Slabs {
         Slabs::new(&memory)
     }
 
-    /// R1's slabs.
+    /// Returns R1's slabs.
     #[expect(clippy::missing_panics_doc, reason = "the sizes are constants, and good; a test makes them")]
     pub fn standard() -> Slabs {
         Slabs::with_sizes(&STANDARD_SLABS, &STANDARD_STATIC_SLABS).expect("the standard sizes are good")
     }
 
-    /// Those for dynamic objects, then those for static ones; of each the largest first.
+    /// Returns the slabs for dynamic objects, then those for static ones; each group the largest first.
     pub fn slabs(&self) -> &[Slab] {
         &self.slabs
     }
 
-    /// What the kernel should say about a slab.
+    /// Returns the account of a slab that the kernel should return.
     pub fn account(&self, slab: usize) -> Option<Account> {
         Some(self.slabs.get(slab)?.account())
     }
 
-    /// Sums over all slabs.
+    /// Returns the sums over all slabs.
     pub const fn figures(&self) -> Figures {
         self.figures
     }
 
-    /// Free bytes below the highest object of each slab, in all.
+    /// Returns the number of free bytes below the highest object of each slab, in all.
     pub fn gaps(&self) -> u64 {
         self.slabs.iter().map(Slab::gaps).sum()
     }
 
-    /// The policy in force.
+    /// Returns the current policy.
     pub const fn policy(&self) -> Policy {
         self.policy
     }
 
-    /// Changes the policy, from the next bundle on. What lives stays where it is.
+    /// Changes the policy, from the next bundle on. Live objects stay where they are.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
     }
 
-    /// Whether the watermark rule is lifted.
+    /// Returns whether the watermark rule is lifted.
     pub const fn lifted(&self) -> bool {
         self.lifted
     }
 
-    /// Lifts the watermark rule, or brings it back. While it is lifted, objects are placed at any free offset, by
+    /// Lifts the watermark rule, or restores it. While it is lifted, objects are placed at any free offset, by
     /// [`Place::At`], and nothing is lost. Errors: `InUse`.
     pub fn lift(&mut self, lifted: bool) -> Result<(), Error> {
         if self.figures.objects > 0 {
@@ -204,8 +204,8 @@ impl Slabs {
         Ok(())
     }
 
-    /// Sets the counters to 0 (resets, failed retypes, bundles without room, bytes requested) and lets next fit begin
-    /// at the first slab, so that what follows can be compared with a replay.
+    /// Sets the counters to 0 (resets, failed retypes, bundles without room, bytes requested) and makes next fit begin
+    /// at the first slab, so that the following requests can be compared with a replay.
     pub fn begin_measurement(&mut self) {
         self.slabs.iter_mut().for_each(Slab::forget_resets);
         self.rovers = [0, self.dynamic];
@@ -213,7 +213,7 @@ impl Slabs {
         self.figures = Figures { live, objects, watermark_loss, alignment_loss, ..Figures::default() };
     }
 
-    /// Grants a bundle, whole or not at all, and answers where its objects are: one piece for each descriptor.
+    /// Grants a bundle, whole or not at all, and returns the positions of its objects: one piece for each descriptor.
     /// Errors: `BadBundle`, `OutOfMemory`, `NoBooks`, `Refused`.
     pub fn grant(
         &mut self,
@@ -226,7 +226,7 @@ impl Slabs {
         }
         let mut pieces = Vec::new();
         pieces.try_reserve_exact(bundle.len()).map_err(|_| Error::NoBooks)?;
-        // Who names offsets knows what is free and need not guess.
+        // A requester that names offsets knows the free ranges and need not guess.
         let granted = if self.policy == Policy::NextFitGuessing && !self.lifted {
             self.guess(bundle, lifetime, backend, &mut pieces)
         } else {
@@ -240,7 +240,7 @@ impl Slabs {
         granted.map(|()| pieces)
     }
 
-    /// Books that the object of `size` bytes at a physical address is gone, as the kernel's delete reports it.
+    /// Records that the object of `size` bytes at a physical address was deleted, as the kernel's delete reports it.
     /// Errors: `NoSuchObject`.
     pub fn freed(&mut self, address: u64, size: u64) -> Result<(), Error> {
         let slab = self.find(address).ok_or(Error::NoSuchObject)?;
@@ -252,14 +252,14 @@ impl Slabs {
         if freed { Ok(()) } else { Err(Error::NoSuchObject) }
     }
 
-    /// The slab in which an address lies, in O(log n).
+    /// Returns the slab in which an address lies, in O(log n).
     pub fn find(&self, address: u64) -> Option<usize> {
         let after = self.by_address.partition_point(|&number| self.slabs[number].base() <= address);
         let number = *self.by_address.get(after.checked_sub(1)?)?;
         (address - self.slabs[number].base() < self.slabs[number].size()).then_some(number)
     }
 
-    /// What is wrong, if something is.
+    /// Returns the violated invariant, if any.
     pub fn check_invariants(&self) -> Result<(), &'static str> {
         let mut sum = Figures { failed_retypes: self.figures.failed_retypes, ..Figures::default() };
         for slab in &self.slabs {
@@ -282,7 +282,7 @@ impl Slabs {
         Ok(())
     }
 
-    /// The slabs for objects of that lifetime.
+    /// Returns the range of the slabs for objects of that lifetime.
     fn range(&self, lifetime: Lifetime) -> Range<usize> {
         match lifetime {
             Lifetime::Dynamic => 0..self.dynamic,
@@ -290,7 +290,7 @@ impl Slabs {
         }
     }
 
-    /// Changes one slab and the sums with it.
+    /// Changes one slab, and updates the sums.
     fn change<R>(&mut self, slab: usize, change: impl FnOnce(&mut Slab) -> R) -> R {
         let slab = &mut self.slabs[slab];
         let sums = &mut self.figures;
@@ -308,7 +308,7 @@ impl Slabs {
         result
     }
 
-    /// Plans a bundle in the books and, if all of it fits, has it made.
+    /// Plans a bundle in the metadata and, if all of it fits, has it made.
     fn plan_and_do(
         &mut self,
         bundle: &[Descriptor],
@@ -344,7 +344,7 @@ impl Slabs {
             let made = backend.retype(piece.slab, part, place, piece.size, piece.count);
             if made != Ok(piece.offset) {
                 self.figures.failed_retypes += u64::from(made == Err(Refused::Full));
-                // Made, but elsewhere than planned: the kernel and the books disagree about the slab.
+                // The objects were made elsewhere than planned: the kernel and the metadata disagree about the slab.
                 if let Ok(offset) = made {
                     backend.undo(part, Piece { offset, ..piece });
                 }
@@ -397,14 +397,14 @@ impl Slabs {
         Ok(())
     }
 
-    /// Takes back what was planned from piece number `first` on, as if it had never been.
+    /// Undoes the plan from piece number `first` on completely.
     fn take_back(&mut self, pieces: &[Piece], marks: &[Mark], first: usize) {
         for (piece, mark) in pieces.iter().zip(marks).skip(first).rev() {
             self.change(piece.slab, |slab| slab.unplace(*mark, piece.offset, piece.bytes()));
         }
     }
 
-    /// Deletes what was made. Unlike what was only planned, this leaves a trace in the kernel's watermarks.
+    /// Deletes objects that were made. Unlike undoing a plan, this affects the kernel's watermarks.
     fn undo(&mut self, pieces: &[Piece], backend: &mut impl Backend) {
         for (part, piece) in pieces.iter().enumerate().rev() {
             backend.undo(part, *piece);

@@ -1,4 +1,4 @@
-//! Traces: what was asked for, in order, as text that people can read and edit. The format: `docs/manual/traces.md`.
+//! Traces: requests in order, as text that people can read and edit. The format: `docs/manual/traces.md`.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -13,72 +13,72 @@ use crate::replay::{Source, Step};
 pub enum Request {
     /// A bundle that was granted when the trace was recorded. [`Trace::bundle`] has its descriptors.
     Alloc {
-        /// Where its descriptors are.
+        /// Range of its descriptors.
         bundle: Range<u32>,
-        /// How long its objects live.
+        /// Lifetime of its objects.
         lifetime: Lifetime,
     },
-    /// All objects of earlier requests are freed, together. [`Trace::numbers`] has the requests' numbers.
+    /// A request to free all objects of earlier requests together. [`Trace::numbers`] has the requests' numbers.
     Free {
-        /// Where the numbers are.
+        /// Range of the numbers.
         numbers: Range<u32>,
     },
-    /// A bundle that found no room when the trace was recorded; where known, what it asked for. A replay counts it as a
-    /// request and does not ask again, since no later line would free it.
+    /// A bundle that found no room when the trace was recorded, with its descriptors where they are known. A replay
+    /// counts it as a request and does not repeat it, since no later line would free it.
     Failed {
-        /// Where its descriptors are.
+        /// Range of its descriptors.
         bundle: Range<u32>,
-        /// How long its objects would have lived.
+        /// Lifetime that its objects would have had.
         lifetime: Lifetime,
     },
 }
 
-/// What was asked for, in order. Requests have numbers, from 0.
+/// Requests in order. They are numbered from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     requests: Vec<Request>,
     descriptors: Vec<Descriptor>,
-    /// Numbers of the requests that are freed, of all `Free` one after another.
+    /// Numbers of the freed requests, of all `Free` one after another.
     freed: Vec<u32>,
 }
 
-/// What is wrong with a trace.
+/// A defect of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The mistake in that line.
     pub mistake: Mistake,
 }
 
-/// What can be wrong with a line.
+/// Kind of mistake in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// It is not text.
+    /// The line is not text.
     NotText,
-    /// Its first word is none of those that there are.
+    /// The first word is unknown.
     UnknownWord,
     /// `alloc` without a count and a size.
     NothingAsked,
     /// A count without a size.
     CountWithoutSize,
-    /// A word that should be a number.
+    /// A word is not a number, although one is needed.
     NotANumber,
-    /// A count of 0, or of too many.
+    /// A count is 0 or too large.
     BadCount,
-    /// A size that no object has.
+    /// A size is impossible for an object.
     BadSize,
     /// `free` without a number.
     NothingFreed,
-    /// A range of numbers whose end lies before its beginning.
+    /// A range of numbers ends before its beginning.
     BackwardRange,
-    /// `free` of a request that has not come yet.
+    /// `free` of a later request.
     NotYet,
     /// `free` of a request that was no `alloc`.
     NotAlloc,
     /// `free` of a request that was freed before.
     FreedBefore,
-    /// Something after `static`.
+    /// A word after `static`.
     AfterStatic,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for Damage {
 impl core::error::Error for Damage {}
 
 impl Trace {
-    /// One without requests.
+    /// Returns a trace without requests.
     pub const fn new() -> Trace {
         Trace { requests: Vec::new(), descriptors: Vec::new(), freed: Vec::new() }
     }
@@ -129,7 +129,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Reads one line without its comment. `freed` says of each request whether it was freed.
+    /// Reads one line without its comment. `freed` says for each request whether it was freed.
     fn parse_line(&mut self, line: &str, freed: &mut Vec<bool>) -> Result<(), Mistake> {
         let mut words = line.split_ascii_whitespace();
         match words.next() {

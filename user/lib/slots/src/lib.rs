@@ -1,9 +1,9 @@
-//! Which slots of a capability space are free: one bit for each slot of each second-level node that is there.
+//! Map of the free slots of a CSpace: one bit for each slot of each existing second-level node.
 //!
-//! The lowest free slot is taken first, so that the last node is sooner or later all free and can be given back.
+//! The lowest free slot is taken first, so that the last node eventually becomes free and can be returned.
 //!
-//! Used by every process through the user library, and by the memory server, which cannot use that library because it
-//! asks nobody for memory. Nothing here makes a system call.
+//! Every process uses this through the user library, and so does the memory server, which cannot use that library
+//! because it has nobody to ask for memory. Nothing here makes a system call.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -12,13 +12,13 @@
 use tench_abi::CapAddress;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 
-/// Second-level nodes that a map can have: 65,536 slots.
+/// Maximum number of second-level nodes of a map: 65,536 slots.
 pub const MAX_NODES: usize = 256;
-/// Bits of a word of the map.
+/// Number of bits of a word of the map.
 const WORD_BITS: usize = u64::BITS as usize;
-/// Words for one node.
+/// Number of words of one node.
 const NODE_WORDS: usize = NODE_SLOTS / WORD_BITS;
-/// Words that are looked at for slots side by side when others would do, too.
+/// Number of words searched for adjacent slots when others would do, too.
 const NEARBY: usize = 2 * NODE_WORDS;
 
 /// The free slots of at most `NODES` second-level nodes. A set bit is a free slot.
@@ -26,7 +26,7 @@ pub struct SlotMap<const NODES: usize = MAX_NODES> {
     nodes: [[u64; NODE_WORDS]; NODES],
     /// A set bit for each node with a free slot.
     summary: [u64; MAX_NODES / WORD_BITS],
-    /// Nodes that are there besides node 0. (An empty map is all zero, so that it takes no room in the program's file.)
+    /// Number of nodes besides node 0. (An empty map is all zero, so that it takes no room in the program's file.)
     further_nodes: usize,
     free: usize,
 }
@@ -38,20 +38,20 @@ impl<const NODES: usize> Default for SlotMap<NODES> {
 }
 
 impl<const NODES: usize> SlotMap<NODES> {
-    /// A map with node 0, of which no slot is free.
+    /// Returns a map with node 0, none of whose slots is free.
     pub const fn new() -> Self {
         const { assert!(NODES > 0 && NODES <= MAX_NODES) };
         SlotMap { nodes: [[0; NODE_WORDS]; NODES], summary: [0; MAX_NODES / WORD_BITS], further_nodes: 0, free: 0 }
     }
 
-    /// Makes the slots from `first` to before `end`, all of one node, free.
+    /// Marks the slots from `first` to before `end`, all of one node, as free.
     pub fn add_range(&mut self, first: CapAddress, end: CapAddress) {
         for slot in first.0..end.0 {
             self.free(CapAddress(slot));
         }
     }
 
-    /// Adds the next node, all of whose slots are free, and answers its first slot; `None` if there cannot be more.
+    /// Adds the next node, all of whose slots are free, and returns its first slot; `None` if there cannot be more.
     pub fn add_node(&mut self) -> Option<CapAddress> {
         let index = self.nodes();
         if index == NODES {
@@ -64,22 +64,22 @@ impl<const NODES: usize> SlotMap<NODES> {
         Some(first)
     }
 
-    /// Nodes that are there.
+    /// Returns the number of nodes.
     const fn nodes(&self) -> usize {
         self.further_nodes + 1
     }
 
-    /// Index of the next node to be added.
+    /// Returns the index of the next node to be added.
     pub const fn next_node(&self) -> u32 {
         self.nodes() as u32
     }
 
-    /// Free slots.
+    /// Returns the number of free slots.
     pub const fn count(&self) -> usize {
         self.free
     }
 
-    /// Removes the last node if all its slots are free, and answers its index. Node 0 stays.
+    /// Removes the last node if all its slots are free, and returns its index. Node 0 stays.
     pub fn remove_last_node(&mut self) -> Option<u32> {
         let last = self.last_node_if_free()?;
         let first = last as usize * NODE_WORDS;
@@ -89,14 +89,14 @@ impl<const NODES: usize> SlotMap<NODES> {
         Some(last)
     }
 
-    /// The last node if all its slots are free, and it is not node 0.
+    /// Returns the last node if all its slots are free and it is not node 0.
     pub fn last_node_if_free(&self) -> Option<u32> {
         let words = self.nodes.get(self.further_nodes)?;
         let is_free = self.further_nodes > 0 && words.iter().all(|word| *word == u64::MAX);
         is_free.then_some(self.further_nodes as u32)
     }
 
-    /// The words of all nodes, one after another.
+    /// Returns the words of all nodes, one after another.
     const fn words(&self) -> &[u64] {
         self.nodes.as_flattened()
     }
@@ -121,14 +121,14 @@ impl<const NODES: usize> SlotMap<NODES> {
         Some(CapAddress((index * WORD_BITS) as u32 + word.trailing_zeros()))
     }
 
-    /// The lowest word with a free slot.
+    /// Returns the lowest word with a free slot.
     fn lowest_word(&self) -> Option<usize> {
         let (part, summary) = self.summary.iter().enumerate().find(|(_, summary)| **summary != 0)?;
         let number = part * WORD_BITS + summary.trailing_zeros() as usize;
         Some(number * NODE_WORDS + self.nodes[number].iter().position(|word| *word != 0)?)
     }
 
-    /// Takes `count` free slots side by side in one word, if there are some near to the lowest free slot.
+    /// Takes `count` adjacent free slots in one word, if there are some near the lowest free slot.
     pub fn take_run_nearby(&mut self, count: usize) -> Option<CapAddress> {
         if count == 0 || count > WORD_BITS {
             return None;
@@ -145,7 +145,7 @@ impl<const NODES: usize> SlotMap<NODES> {
         None
     }
 
-    /// Takes a certain slot, if it is free.
+    /// Takes a given slot, if it is free.
     pub fn remove(&mut self, slot: CapAddress) {
         if self.is_free(slot) {
             let index = slot.0 as usize;
@@ -154,7 +154,7 @@ impl<const NODES: usize> SlotMap<NODES> {
         }
     }
 
-    /// Takes `count` free slots side by side in one node, and answers the first.
+    /// Takes `count` adjacent free slots in one node, and returns the first.
     pub fn take_run(&mut self, count: usize) -> Option<CapAddress> {
         let first = self.find_run(count)?;
         for taken in first..first + count as u32 {
@@ -165,17 +165,17 @@ impl<const NODES: usize> SlotMap<NODES> {
         Some(CapAddress(first))
     }
 
-    /// Whether `count` free slots lie side by side in one node.
+    /// Returns whether one node has `count` adjacent free slots.
     pub fn has_run(&self, count: usize) -> bool {
         self.find_run(count).is_some()
     }
 
-    /// The first of `count` free slots side by side in one node.
+    /// Returns the first of `count` adjacent free slots in one node.
     fn find_run(&self, count: usize) -> Option<u32> {
         if count == 0 || count > NODE_SLOTS {
             return None;
         }
-        // Free slots right before the word at hand, in the same node.
+        // Number of free slots right before the current word, in the same node.
         let mut before = 0;
         for (index, &word) in self.words()[..self.nodes() * NODE_WORDS].iter().enumerate() {
             if index.is_multiple_of(NODE_WORDS) {
@@ -193,13 +193,13 @@ impl<const NODES: usize> SlotMap<NODES> {
         None
     }
 
-    /// Whether a slot is free.
+    /// Returns whether a slot is free.
     pub fn is_free(&self, slot: CapAddress) -> bool {
         let index = slot.0 as usize;
         self.words().get(index / WORD_BITS).is_some_and(|word| word & 1 << (index % WORD_BITS) != 0)
     }
 
-    /// Makes a slot free. One that is free already, or of no managed node, stays as it is.
+    /// Frees a slot. A slot that is free already, or of no managed node, stays as it is.
     pub fn free(&mut self, slot: CapAddress) {
         let index = slot.0 as usize;
         if index >> NODE_BITS < self.nodes() && !self.is_free(slot) && index != 0 {
@@ -209,12 +209,12 @@ impl<const NODES: usize> SlotMap<NODES> {
     }
 }
 
-/// The lowest of `count` set bits side by side in a word.
+/// Returns the lowest of `count` adjacent set bits in a word.
 fn run_in(word: u64, count: usize) -> Option<usize> {
     if word.count_ones() < count as u32 {
         return None;
     }
-    // A bit stays if it and those above it, twice as many each time, are set.
+    // A bit stays set if it and those above it, twice as many each time, are set.
     let (mut starts, mut length) = (word, 1);
     while length < count && starts != 0 {
         let more = length.min(count - length);
@@ -316,7 +316,7 @@ mod tests {
             let expected = (0..512 - count as u32 + 1).find(|first| in_node(*first) && free(*first));
             assert_eq!(map.has_run(count), expected.is_some(), "{round}: {count}");
             assert_eq!(map.take_run(count).map(|first| first.0), expected, "{round}: {count}");
-            // Holes of every size appear where slots are given back one by one.
+            // Holes of every size appear where slots are freed one by one.
             for slot in 0..(seed >> 33) % 90 {
                 map.free(CapAddress(48 + ((seed >> 20) + slot * 7) as u32 % 464));
             }
@@ -333,7 +333,7 @@ mod tests {
             (seed >> 33) % limit
         };
         for step in 0..1_000_000 {
-            // Phases of growing and of shrinking, so that nodes come and go.
+            // Phases of growing and of shrinking, so that nodes are added and removed.
             let grows = if step / 20_000 % 2 == 0 { 6 } else { 3 };
             if below(10) < grows || taken.is_empty() {
                 if free.is_empty()

@@ -1,6 +1,6 @@
-//! Byte streams: pipes, open files, whatever bytes come from and go to.
+//! Byte streams: pipes, open files, and other sources and targets of bytes.
 //!
-//! A capability designates one *end* of a stream: who holds it can read or write there, and pass it on. Any server can
+//! A capability designates one *end* of a stream: its holder can read or write there, and transfer it. Any server can
 //! have ends; the file server has pipes and files. See docs/manual/streams.md.
 
 #![no_std]
@@ -11,5 +11,5 @@ pub mod protocol;
 
 pub use protocol::{Error, Stream};
 
-/// Why a request had no success.
+/// Reason why a request failed.
 pub type Failure = tench_protocol::Failure<Error>;
