@@ -1,26 +1,25 @@
-//! Requests and answers over a channel, both ways.
+//! Requests and replies over a channel, in both directions.
 //!
-//! Each side may have up to 64 requests in flight; answers come in whatever order the other side has them. A request is
-//! known by its number: the low six bits are its place in a table, the others change whenever the place is used again,
-//! so that an answer that comes twice does not pass for the answer to the next request. An answer has to name a request
-//! in flight and its operation, and a request a place that is free; anything else closes the channel.
+//! Each side may have up to 64 requests in flight; replies come in any order. A request is identified by its number:
+//! the low six bits are its index in a table, the others change whenever the index is reused, so that a duplicate reply
+//! is not taken for the reply to the next request. A reply has to name a request in flight and its operation, and a
+//! request a free index; anything else closes the channel.
 //!
-//! # Nobody waits for ever
+//! # Freedom from deadlock
 //!
-//! Both sides may send as much as they like, so both may find their rings full. That is no deadlock as long as whoever
-//! cannot send goes on taking in, by [`receive`](Calls::receive):
+//! Both sides may send as much as they like, so both may find their rings full. That is no deadlock as long as a side
+//! that cannot send goes on receiving, with [`receive`](Calls::receive):
 //!
-//! 1. To take a message in needs no room: it frees lines and changes the own control line, which can always be written.
-//!    `receive` never waits and sends nothing but what is left of an older message, if there is room for it.
-//! 2. There is always a place for what was taken in. An answer belongs to a request whose place in the table is still
-//!    kept. Of requests no more than the limit are in flight, so whoever has not yet been able to answer keeps at most
-//!    so many. Events are dealt with at once, or dropped.
-//! 3. So lines are taken in whatever else goes on, room is made, and who waits for room is woken. A message that is
-//!    sent in parts is no exception: each part needs one line.
+//! 1. Receiving a message needs no room: it frees lines and changes the side's own control line, which can always be
+//!    written. `receive` never waits, and sends nothing but the rest of an older message, if there is room for it.
+//! 2. There is always room for what was received. A reply belongs to a request whose index is still reserved. No more
+//!    requests than the limit are in flight, so a side that has not yet been able to reply stores at most that many.
+//!    Events are handled at once, or dropped.
+//! 3. So lines are received whatever else happens, which makes room, and a side that waits for room is woken. A message
+//!    that is sent in parts is no exception: each part needs one line.
 //!
-//! Hence the two rules for users: who is refused with `Full` calls `receive`, or [`wait`](Calls::wait) and then
-//! `receive`, before it tries again; and to deal with a request must not mean to wait for an answer without calling
-//! `receive`.
+//! Hence the two rules for users: after `Full`, call `receive`, or [`wait`](Calls::wait) and then `receive`, before
+//! trying again; and never handle a request by waiting for a reply without calling `receive`.
 
 use crate::error::{Broken, Refused, Unfit};
 use crate::layout::{Kind, LONGEST, Message, Side};
@@ -29,14 +28,14 @@ use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::sleep::{Bell, Idle};
 
-/// The largest number of requests in flight in one direction.
+/// Maximum number of requests in flight in one direction.
 pub const MOST: u32 = 64;
 
 const PLACE: u16 = MOST as u16 - 1;
 
-/// A request: of this side, to know its answer by, or of the peer, to answer it.
+/// A request: of this side, to recognise its reply, or of the peer, to reply to it.
 ///
-/// The operation and above it the number, as in a header, so that two are compared at once.
+/// The word has the operation and above it the number, as in a header, so that both are compared at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request(u32);
 
@@ -51,35 +50,36 @@ impl Request {
         (self.0 >> 16) as u16
     }
 
-    /// A number less than the limit, which no other request in flight in this direction has.
+    /// Returns the index of the request: less than the limit, and unique among the requests in flight in this
+    /// direction.
     #[inline]
     pub fn place(self) -> usize {
         usize::from(self.id() & PLACE)
     }
 
-    /// What is asked for.
+    /// Returns the requested operation.
     #[inline]
     pub fn operation(self) -> u16 {
         self.0 as u16
     }
 }
 
-/// What comes from the peer.
+/// A message from the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Incoming<'m> {
-    /// The peer asks, and waits for [`answer`](Calls::answer).
+    /// A request, for which the peer expects an [`answer`](Calls::answer).
     Request(Request, &'m [u64]),
-    /// The peer has answered a request of this side.
+    /// The peer's reply to a request of this side.
     Answer(Request, &'m [u64]),
-    /// The peer says something: an operation, and words.
+    /// An event: an operation, and words.
     Event(u16, &'m [u64]),
 }
 
-/// The requests in flight in one direction.
+/// Table of the requests in flight in one direction.
 struct Table {
-    /// A bit for each place that is used.
+    /// Bit set of the indices in use.
     used: u64,
-    /// Who uses the place, or used it last.
+    /// The current or last request with each index.
     requests: [Request; MOST as usize],
 }
 
@@ -106,7 +106,7 @@ impl Table {
     }
 }
 
-/// A side of a channel on which both sides ask and answer.
+/// A side of a channel on which both sides make requests and reply.
 pub struct Calls<M, B, const LINES: usize = LONGEST> {
     sender: Sender<M, B, LINES>,
     receiver: Receiver<M, B, LINES>,
@@ -119,7 +119,7 @@ pub struct Calls<M, B, const LINES: usize = LONGEST> {
 
 impl<M: Memory, B: Bell + Clone, const LINES: usize> Calls<M, B, LINES> {
     /// Opens a channel as [`open`](crate::open) does, with at most `limit` requests in flight in each direction. Both
-    /// sides use the same limit.
+    /// sides must use the same limit.
     ///
     /// Errors: `Lines`, `Limit`.
     pub fn open(memory: &M, side: Side, bell: B, limit: u32) -> Result<Self, Unfit> {
@@ -132,7 +132,7 @@ impl<M: Memory, B: Bell + Clone, const LINES: usize> Calls<M, B, LINES> {
 }
 
 impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
-    /// Asks the peer. Its answer will be [`Incoming::Answer`] with the request that is returned.
+    /// Sends a request to the peer. Its reply will be an [`Incoming::Answer`] with the returned request.
     ///
     /// Errors: `TooMany`, `Full`, `TooLong`, `Broken`; then nothing was sent.
     #[inline]
@@ -148,10 +148,10 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         Ok(request)
     }
 
-    /// Answers a request of the peer.
+    /// Replies to a request of the peer.
     ///
-    /// Errors: `NotAsked` if it was answered before; `Full`, `TooLong`, `Broken`. Then nothing was sent, and it can
-    /// still be answered.
+    /// Errors: `NotAsked` if it got a reply before; `Full`, `TooLong`, `Broken`. Then nothing was sent, and the reply
+    /// can still be sent.
     #[inline]
     pub fn answer(&mut self, request: Request, words: &[u64]) -> Result<(), Refused> {
         if !self.owed.has(request) {
@@ -162,7 +162,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         Ok(())
     }
 
-    /// Says something that has no answer. Errors: `Full`, `TooLong`, `Broken`; then nothing was sent.
+    /// Sends an event, which has no reply. Errors: `Full`, `TooLong`, `Broken`; then nothing was sent.
     pub fn event(&mut self, operation: u16, words: &[u64]) -> Result<(), Refused> {
         self.send(Kind::Event, Request::new(0, operation), words)
     }
@@ -181,7 +181,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         self.receiver.broken().map_or(Refused::TooMany, Refused::Broken)
     }
 
-    /// The next message, if there is one.
+    /// Returns the next message, if there is one.
     #[inline]
     pub fn receive(&mut self) -> Result<Option<Incoming<'_>>, Broken> {
         if self.sender.is_partial() {
@@ -195,7 +195,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         let request = Request(head.request());
         match kind {
             Kind::Request => {
-                // A place beyond the limit counts as used.
+                // An index beyond the limit counts as used.
                 if self.owed.used >> request.place() & 1 != 0 || request.place() >= self.limit as usize {
                     return Err(self.close(Broken::Request(request.id())));
                 }
@@ -221,8 +221,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
-    /// Returns when [`receive`](Self::receive) has something to do, or, if `room` is true, when a message could be
-    /// sent: looks a few times, and then sleeps until the peer rings. It may also return without a reason.
+    /// Waits until [`receive`](Self::receive) has something to do, or, if `room` is true, until a message could be
+    /// sent: polls a few times, and then sleeps until the peer notifies this side. May also return without a reason.
     pub fn wait(&mut self, room: bool, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
             if self.receiver.has_line() || self.makes_progress(room)? {
@@ -241,9 +241,9 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         Ok(())
     }
 
-    /// For whoever waits for more than this channel: says that this side sleeps from now on, and looks once more.
-    /// Answers whether there is nothing to do, and it may sleep until the bell rings; whatever it does, it calls
-    /// [`awake`](Self::awake) then.
+    /// For users that wait for more than this channel: announces that this side sleeps from now on, and checks once
+    /// more. Returns whether there is nothing to do, so that this side may sleep until its doorbell is notified; in
+    /// either case it has to call [`awake`](Self::awake) afterwards.
     #[inline]
     pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
         match self.prepare(false) {
@@ -252,7 +252,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
-    /// The same for whoever has also been refused with `Full`: the bell rings when there is room, too.
+    /// As [`prepare_sleep`](Self::prepare_sleep), for a side that has also failed with `Full`: the doorbell is notified
+    /// when there is room, too.
     #[inline(never)]
     pub fn prepare_sleep_for_room(&mut self) -> Result<bool, Broken> {
         match self.prepare(true) {
@@ -261,13 +262,13 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
-    /// This side does not sleep any more.
+    /// Announces that this side does not sleep any more.
     pub fn awake(&mut self) {
         self.sender.awake();
         self.receiver.awake();
     }
 
-    /// Says that this side is about to sleep; answers whether there is something to do already.
+    /// Announces that this side is about to sleep; returns whether there is something to do already.
     #[inline(always)]
     fn prepare(&mut self, room: bool) -> Result<bool, Broken> {
         let has_line = !self.receiver.prepare_sleep()?;
@@ -275,7 +276,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         Ok(has_line || has_room)
     }
 
-    /// Whether there is room that somebody waits for.
+    /// Returns whether there is room for which the caller waits.
     fn makes_progress(&mut self, room: bool) -> Result<bool, Broken> {
         if !room && !self.sender.is_partial() {
             return Ok(false);
@@ -283,23 +284,23 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         self.sender.has_room().map_err(|broken| self.close(broken))
     }
 
-    /// Whether part of a message was not sent yet: whoever has nothing more to do calls [`receive`](Self::receive)
-    /// until it was.
+    /// Returns whether part of a message was not sent yet: a user with nothing more to do has to call
+    /// [`receive`](Self::receive) until it was.
     pub fn is_partial(&self) -> bool {
         self.sender.is_partial()
     }
 
-    /// How many requests of this side wait for their answers.
+    /// Returns the number of requests of this side that wait for their replies.
     pub fn in_flight(&self) -> u32 {
         self.asked.used.count_ones()
     }
 
-    /// How many requests of the peer were not answered.
+    /// Returns the number of requests of the peer without replies.
     pub fn unanswered(&self) -> u32 {
         self.owed.used.count_ones()
     }
 
-    /// Closes the channel; answers why it is closed, which may be an older reason.
+    /// Closes the channel; returns why it is closed, which may be an older reason.
     #[cold]
     pub fn close(&mut self, why: Broken) -> Broken {
         let why = self.receiver.close(why);

@@ -1,62 +1,63 @@
-//! What can go wrong, and whose fault it is.
+//! Errors of channels, and who causes them.
 
 use core::error::Error;
 use core::fmt;
 
-/// Memory that cannot hold a channel: the fault of whoever opens it.
+/// Reason why memory cannot hold a channel, caused by the user that opens it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// A frame has a power of two of bytes, from 4 KiB to 64 KiB; this one has so many.
+    /// The frame's size in bytes, which is not a power of two from 4 KiB to 64 KiB.
     Size(usize),
-    /// A frame begins at a multiple of 64; this is where it begins.
+    /// The frame's address, which is not a multiple of 64.
     Alignment(usize),
-    /// Two halves of a control line and at least one other need four lines, or more in equal parts; there are so many.
+    /// The number of lines, which cannot be divided into two halves with a control line and at least one other line
+    /// each.
     Lines(usize),
-    /// So many requests in flight were asked for; 1 to 64 are possible.
+    /// The requested limit of requests in flight, which is not from 1 to 64.
     Limit(u32),
 }
 
-/// Why a message was not accepted. Nothing of it was sent.
+/// Reason why a message was not accepted. Nothing of it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// There is no room now: the peer has to take lines in first. Not a fault.
+    /// There is no room now: the peer has to receive lines first. Not a fault.
     Full,
-    /// As many requests as there may be wait for their answers. Not a fault.
+    /// The maximum number of requests wait for their replies. Not a fault.
     TooMany,
-    /// The message has more words than one can have: the fault of the caller.
+    /// The message has too many words: the fault of the caller.
     TooLong(usize),
-    /// There is no such request to be answered, or it was answered before: the fault of the caller.
+    /// There is no such request, or it got a reply before: the fault of the caller.
     NotAsked,
     /// The peer has broken the rules, now or earlier.
     Broken(Broken),
 }
 
-/// How the peer has broken the rules. The channel is closed: from then on every operation answers the same.
+/// Violation of the protocol by the peer. The channel is closed: from then on every operation fails in the same way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Broken {
     /// A line belongs neither to this lap through the ring nor to the one before.
     Lap {
-        /// The lap that is due.
+        /// The expected lap.
         due: u16,
-        /// The lap that the line claims.
+        /// The line's lap.
         found: u16,
     },
-    /// A message begins with a line of a kind that does not exist, or that does not begin messages.
+    /// A message begins with a line of an unknown kind, or of one that does not begin messages.
     Kind(u8),
-    /// A message claims to have so many words, more than one can have.
+    /// A message's length in words, which exceeds the maximum.
     Length(u16),
-    /// A message of several lines goes on with this header, which does not continue it.
+    /// A message of several lines continues with this header, which does not belong to it.
     Rest(u64),
-    /// The peer claims to have taken in so many lines in all: fewer than it said before, or more than were sent.
+    /// The peer's total number of received lines, which is less than before, or more than were sent.
     Credits(u64),
-    /// An answer to something that was not asked.
+    /// A reply to a request that was not made.
     Unasked {
-        /// The request that it claims to answer.
+        /// The number of the request in the reply.
         id: u16,
-        /// The operation that it claims to have done.
+        /// The operation in the reply.
         operation: u16,
     },
-    /// A request with a number that cannot be, or is that of a request without an answer.
+    /// A request with an impossible number, or with that of a request without a reply.
     Request(u16),
     /// This side has closed the channel by itself.
     Closed,

@@ -1,4 +1,4 @@
-//! What lies where in the frame, and what the words of a line mean.
+//! Layout of the frame, and encoding of a line's words.
 //!
 //! ```text
 //!   half of the first side                 half of the second side
@@ -14,38 +14,38 @@
 //!              │ lap  │ length │ kind │ operation │ id  │
 //! ```
 //! A half is written by its side alone and never read by it, so each line has one writer and one reader. (Where a half
-//! has a page or more, the other side could be given it read-only.)
+//! has a page or more, the other side could map it read-only.)
 //!
-//! *Lap* counts how often the writer has been through its lines, from 1. So a reader that knows which line is next
-//! needs no index of the writer's: the line has arrived when its lap is the reader's, has not when it is the one
-//! before, and anything else is a mistake. A frame of zeros is one in which lap 0 is complete: nothing has to be
-//! initialised, and neither side has to wait for the other to do so.
+//! *Lap* counts the writer's passes through its lines, from 1. So a reader that knows which line is next needs no index
+//! from the writer: the line has arrived when its lap is the reader's, has not when it is the one before, and anything
+//! else is an error. In a frame of zeros lap 0 is complete: nothing has to be initialised, and neither side has to wait
+//! for the other to do so.
 
 use crate::memory::{Memory, WORDS};
 
-/// Words of a message in one line.
+/// Number of words of a message in one line.
 pub const PAYLOAD: usize = WORDS - 1;
-/// Lines that the longest message has by default: 525 words, or 4 KiB and 13 words.
+/// Default number of lines of the longest message: 525 words, or 4 KiB and 13 words.
 pub const LONGEST: usize = 75;
 
-/// Words of the control line. How many lines this side has taken in since the channel was opened.
+/// Word of the control line: the number of lines that this side has received since the channel was opened.
 pub(crate) const TAKEN: usize = 0;
-/// Odd while this side sleeps until a line arrives; another number for each sleep.
+/// Word of the control line: odd while this side sleeps until a line arrives; a different number for each sleep.
 pub(crate) const ASLEEP: usize = 1;
-/// Odd while this side sleeps until it can send; another number for each sleep.
+/// Word of the control line: odd while this side sleeps until it can send; a different number for each sleep.
 pub(crate) const WAITS: usize = 2;
 
-/// Which of the two.
+/// One of the two sides of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The one that writes to the first half of the frame.
+    /// The side that writes to the first half of the frame.
     First,
-    /// The other one.
+    /// The side that writes to the second half of the frame.
     Second,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other side.
     pub fn other(self) -> Side {
         match self {
             Side::First => Side::Second,
@@ -54,14 +54,14 @@ impl Side {
     }
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Asks for an answer.
+    /// A request, which expects a reply.
     Request,
-    /// Is one.
+    /// A reply.
     Answer,
-    /// Neither.
+    /// An event, which is neither.
     Event,
 }
 
@@ -78,16 +78,16 @@ impl Kind {
     }
 }
 
-/// A message, or what goes around in its place.
+/// A message, borrowed from the sender's or the receiver's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message<'m> {
-    /// What it is.
+    /// Kind of the message.
     pub kind: Kind,
-    /// What is asked for; the channel passes it on.
+    /// The requested operation; the channel passes it on.
     pub operation: u16,
-    /// Which request; the channel passes it on.
+    /// Number of the request; the channel passes it on.
     pub id: u16,
-    /// What it says.
+    /// Words of the message.
     pub words: &'m [u64],
 }
 
@@ -96,14 +96,14 @@ pub struct Message<'m> {
 pub(crate) struct Header(pub u64);
 
 impl Header {
-    /// Of a message's first line, but for the lap. The length was checked.
+    /// Returns the header of a message's first line, without the lap. The length must have been checked.
     #[inline]
     pub fn first(message: &Message<'_>) -> Header {
         let (operation, id) = (u64::from(message.operation), u64::from(message.id));
         Header((message.words.len() as u64) << 16 | message.kind.number() << 28 | operation << 32 | id << 48)
     }
 
-    /// Of a line with which a message continues that has so many words left, but for the lap.
+    /// Returns the header of a continuation line of a message with `length` remaining words, without the lap.
     pub fn rest(length: usize) -> Header {
         Header((length as u64) << 16 | REST << 28)
     }
@@ -123,7 +123,7 @@ impl Header {
         (self.0 >> 16) as usize & 0xfff
     }
 
-    /// The kind, if a message can begin with it.
+    /// Returns the kind, if a message can begin with it.
     #[inline(always)]
     pub fn kind(self) -> Result<Kind, u8> {
         match (self.0 >> 28) as u8 & 15 {
@@ -139,7 +139,7 @@ impl Header {
         (self.0 >> 32) as u16
     }
 
-    /// Operation and number.
+    /// Returns operation and number.
     #[inline]
     pub fn request(self) -> u32 {
         (self.0 >> 32) as u32
@@ -169,7 +169,7 @@ impl<M: Memory> Half<M> {
         &self.memory.line(self.start)[word]
     }
 
-    /// A line of messages.
+    /// Returns a line of messages.
     #[inline(always)]
     pub fn line(&self, index: usize) -> &[M::Word; WORDS] {
         self.memory.line(self.start + 1 + index)
@@ -181,13 +181,13 @@ impl<M: Memory> Half<M> {
     }
 }
 
-/// Where a side is in a ring.
+/// Position of a side in a ring.
 pub(crate) struct Place {
-    /// The next line.
+    /// Index of the next line.
     pub line: usize,
     /// The lap to which it belongs.
     pub lap: u16,
-    /// How many lines there are.
+    /// Number of lines.
     pub lines: usize,
 }
 

@@ -1,39 +1,39 @@
 //! Channels of cache lines in a frame that two cores share.
 //!
 //! ```text
-//!   Calls                             requests and answers, both ways, in any order
-//!   Sender ──▶ ring ──▶ Receiver      messages of any length, one direction
-//!   Memory  Frame                     what the two cores share
-//!   Bell  Idle                        what wakes the other side, what this side does meanwhile
+//!   Calls                             requests and replies, in both directions, in any order
+//!   Sender ──▶ ring ──▶ Receiver      messages of any length, in one direction
+//!   Memory  Frame                     the memory that the two cores share
+//!   Bell  Idle                        waking the other side; polling and sleeping of this side
 //! ```
-//! Programs on one core talk through the kernel; programs on different cores talk through lines of 64 bytes in memory
-//! that both have mapped. A line travels from one core's cache to the other's, and no kernel is involved as long as
-//! both sides are awake. What lies where in the frame is said in `layout.rs`.
+//! Programs on one core communicate through the kernel; programs on different cores communicate through lines of 64
+//! bytes in memory that both have mapped. A line moves from one core's cache to the other's, and no kernel is involved
+//! as long as both sides are awake. `layout.rs` describes the frame.
 //!
-//! # Flow
+//! # Flow control
 //!
-//! A ring has as many lines as half of the frame has room for, but one. The sender writes a line when it knows that the
-//! receiver has taken in what was there before; it keeps count of how many lines it may write, and looks at the
-//! receiver's number only when there are none left. The receiver publishes that number when it has taken in half a
-//! ring, and before it sleeps. So while both are awake its control line is written twice in each lap, and all else that
-//! is written is messages.
+//! A ring has one line less than half of the frame has room for. The sender writes a line when it knows that the
+//! receiver has received the line's previous contents; it counts the lines that it may write, and reads the receiver's
+//! number only when there are none left. The receiver publishes that number when it has received half a ring, and
+//! before it sleeps. So while both are awake the receiver's control line is written twice in each lap, and all other
+//! writes are messages.
 //!
-//! A sender without room can always expect some: if a whole ring of lines is outstanding, either the receiver has some
-//! of them still to take in, or it took in all of them and published at least half.
+//! A sender without room can always expect some: if a whole ring of lines is outstanding, either the receiver still has
+//! some of them to receive, or it has received all of them and published at least half.
 //!
 //! # Long messages
 //!
-//! A message of more than seven words takes several lines, and may have more of them than the ring. What has no room
-//! stays with the sender, which has a buffer for one message; the receiver puts it together in a buffer of its own. So
-//! the longest message does not depend on the size of the frame, and `try_send` takes all of a message or nothing.
+//! A message of more than seven words takes several lines, possibly more than the ring has. The part without room stays
+//! with the sender, which has a buffer for one message; the receiver reassembles it in a buffer of its own. So the
+//! longest message does not depend on the size of the frame, and `try_send` accepts all of a message or nothing.
 //!
 //! # Sleeping
 //!
-//! A side that is busy looks for lines by itself; one that is idle sleeps until it is rung. Whoever has looked a few
-//! times in vain says in its control line that it sleeps, passes a fence, looks once more, and sleeps. Whoever has
-//! written a line or made room passes a fence, and looks whether the other side sleeps. So one of the two sees the
-//! other (`sleep.rs` has the argument). The bell rings at most once in each sleep; whoever polls is never rung, unless
-//! it was asleep a moment ago.
+//! A busy side polls for lines; an idle one sleeps until its doorbell is notified. A side that has polled a few times
+//! in vain announces in its control line that it sleeps, executes a fence, checks once more, and sleeps. A side that
+//! has written a line or made room executes a fence, and checks whether the other sleeps. So one of the two sees the
+//! other (`sleep.rs` has the argument). The doorbell is notified at most once in each sleep; a side that polls is never
+//! notified, unless it slept a moment ago.
 //!
 //! # Memory order
 //!
@@ -43,18 +43,18 @@
 //! | reads of a line | the number of lines taken in: release, acquire | a line must not be overwritten while it is read |
 //! | "a line is there", "somebody sleeps" | a fence between store and load on both sides | otherwise both could miss each other |
 //!
-//! Each access says what it pairs with. The tests run all orders of steps of both sides, and again with each of these
-//! taken away, to see that it is missed.
+//! Each access says with what it pairs. The tests try all orders of steps of both sides, and repeat that without each
+//! of these orderings, to check that the tests detect it.
 //!
 //! # A hostile peer
 //!
-//! The peer may write anything anywhere in the frame at any time. This side never reads what it wrote itself, checks
-//! and uses one and the same copy of whatever it reads, and keeps all indices to itself. A call looks at no more lines
-//! than the longest message has. What cannot be is answered by [`Broken`], which says what was wrong; from then on the
-//! channel is closed. The peer is not told: whoever holds the channel tells it, if there is another way.
+//! The peer may write anything anywhere in the frame at any time. This side never reads its own writes, checks and uses
+//! one and the same copy of whatever it reads, and keeps all indices to itself. A call examines no more lines than the
+//! longest message has. A violation of the protocol fails with [`Broken`], which says what was wrong; from then on the
+//! channel is closed. The peer is not told; the user of the channel can tell it, if there is another way.
 //!
-//! What a peer can do is to be silent, to have the bell rung in vain, once for each message and each batch of credits,
-//! and to send messages that make no sense, which is for whoever understands messages to check.
+//! A peer can be silent, notify in vain, once for each message and each batch of credits, and send meaningless
+//! messages, which the users of messages have to check.
 //!
 //! # Example
 //!
@@ -102,8 +102,8 @@ pub use sleep::{Bell, Idle};
 /// The two ends of a side.
 pub type Ends<M, B, const LINES: usize = LONGEST> = (Sender<M, B, LINES>, Receiver<M, B, LINES>);
 
-/// Opens a channel for one side: its end of each direction. The memory is all zeros before either side opens it; both
-/// sides use the same number of lines and the same `LINES`. `bell` wakes the peer.
+/// Opens a channel for one side: its end of each direction. The memory must be all zeros before either side opens it;
+/// both sides must use the same number of lines and the same `LINES`. `bell` notifies the peer.
 ///
 /// Error: `Lines`.
 pub fn open<M: Memory, B: Bell + Clone, const LINES: usize>(

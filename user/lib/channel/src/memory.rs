@@ -6,20 +6,20 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::error::Unfit;
 
-/// Words of a line.
+/// Number of words of a line.
 pub const WORDS: usize = 8;
-/// Bytes of a line.
+/// Size of a line in bytes.
 pub const LINE: usize = 64;
-/// Bytes of the smallest frame that [`Frame::at`] takes.
+/// Size in bytes of the smallest frame that [`Frame::at`] accepts.
 pub const SMALLEST: usize = 4 << 10;
-/// Bytes of the largest.
+/// Size in bytes of the largest frame that [`Frame::at`] accepts.
 pub const LARGEST: usize = 64 << 10;
 
-/// A word that two cores use at the same time.
+/// A word that two cores access at the same time.
 pub trait Word {
-    /// Its value.
+    /// Returns the value.
     fn load(&self, order: Ordering) -> u64;
-    /// Sets it.
+    /// Sets the value.
     fn store(&self, value: u64, order: Ordering);
 }
 
@@ -37,49 +37,49 @@ impl Word for AtomicU64 {
 
 /// Shared memory: a frame on the target, a vector in tests, words of a checker that tries all orders.
 pub trait Memory: Clone {
-    /// Its words.
+    /// Type of its words.
     type Word: Word;
 
-    /// How many lines it has; always the same.
+    /// Returns the number of lines, which never changes.
     fn lines(&self) -> usize;
 
-    /// A line; `index` is less than the number of lines.
+    /// Returns a line; `index` must be less than the number of lines.
     fn line(&self, index: usize) -> &[Self::Word; WORDS];
 
-    /// A sequentially consistent fence: of two cores that each store, fence and load what the other stored, one sees
-    /// it.
+    /// Executes a sequentially consistent fence: of two cores that each store, fence and load what the other stored, at
+    /// least one sees the other's store.
     fn fence(&self) {
         fence(Ordering::SeqCst);
     }
 }
 
-/// A line as it lies in memory.
+/// A line in memory.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Line([AtomicU64; WORDS]);
 
 const _: () = assert!(size_of::<Line>() == LINE);
 
-/// A mapped frame. It holds atomic words and nothing else, so whatever the peer writes there is a valid value.
+/// A mapped frame. It consists of atomic words, so whatever the peer writes there is a valid value.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'m>(&'m [Line]);
 
 impl<'m> Frame<'m> {
-    /// Made of lines, which are zero.
+    /// Returns a frame that consists of lines, which must be zero.
     pub fn of(lines: &'m [Line]) -> Frame<'m> {
         Frame(lines)
     }
 }
 
 impl Frame<'static> {
-    /// The frame of `bytes` bytes that is mapped at `start`: a power of two from [`SMALLEST`] to [`LARGEST`], all zeros
+    /// Returns the frame of `bytes` bytes mapped at `start`: a power of two from [`SMALLEST`] to [`LARGEST`], all zeros
     /// until either side opens a channel in it.
     ///
     /// Errors: `Size`, `Alignment`.
     ///
     /// # Safety
-    /// The memory is mapped, readable and writable, and stays so as long as the frame, its copies or a channel in it
-    /// are used. In this address space nothing but such values reaches it.
+    /// The memory must be mapped, readable and writable, and stay so as long as the frame, its copies or a channel in
+    /// it are used. In this address space only such frames may access it.
     pub unsafe fn at(start: NonNull<u8>, bytes: usize) -> Result<Frame<'static>, Unfit> {
         if !bytes.is_power_of_two() || !(SMALLEST..=LARGEST).contains(&bytes) {
             return Err(Unfit::Size(bytes));
@@ -87,8 +87,8 @@ impl Frame<'static> {
         if !start.addr().get().is_multiple_of(LINE) {
             return Err(Unfit::Alignment(start.addr().get()));
         }
-        // SAFETY: it is aligned, and by the caller's word mapped for ever; other processes and cores that write to it
-        // meet atomic words.
+        // SAFETY: it is aligned, and the caller guarantees that it stays mapped; other processes and cores may write to
+        // it, because its words are atomic.
         Ok(Frame(unsafe { slice::from_raw_parts(start.cast().as_ptr(), bytes / LINE) }))
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a ring that receives.
+//! The receiving end of a ring.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -7,21 +7,21 @@ use crate::layout::{ASLEEP, Half, Header, Kind, LONGEST, Message, PAYLOAD, Place
 use crate::memory::{Memory, WORDS, Word};
 use crate::sleep::{Bell, Idle, Own, Peer};
 
-/// Receives messages of at most `LINES` lines.
+/// Receiver of messages of at most `LINES` lines.
 pub struct Receiver<M, B, const LINES: usize = LONGEST> {
     own: Half<M>,
     peer: Half<M>,
     place: Place,
-    /// Lines that the peer was told were taken in since the beginning.
+    /// Number of lines that the peer was told were received since the beginning.
     told: u64,
-    /// How many lines more are taken in before it is told again.
+    /// Number of further lines to receive before it is told again.
     quiet: usize,
-    /// How many there are each time.
+    /// Initial value of that number.
     batch: usize,
     waits: Peer<B, WAITS>,
     asleep: Own<ASLEEP>,
-    /// The message that is being put together: its first header, how many lines are here, how many words are not.
-    /// Nothing is missing of a message that was received, and something is if the channel is closed.
+    /// The message being reassembled: its first header, the number of lines received, the number of words missing.
+    /// Nothing is missing of a received message; something is if the channel is closed.
     head: Header,
     here: usize,
     missing: usize,
@@ -32,7 +32,8 @@ pub struct Receiver<M, B, const LINES: usize = LONGEST> {
 impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     pub(crate) fn new(memory: &M, side: Side, bell: B) -> Self {
         let lines = memory.lines() / 2 - 1;
-        // When the sender has no room, the receiver has told of at least so many lines, or still has lines to take in.
+        // When the sender has no room, the receiver has published at least this many lines, or still has lines to
+        // receive.
         let batch = (lines / 2).max(1);
         Receiver {
             own: Half::new(memory.clone(), side),
@@ -51,14 +52,14 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         }
     }
 
-    /// The next message, if all of it has arrived. Looks at no more lines than the longest message has.
+    /// Returns the next message, if all of it has arrived. Examines no more lines than the longest message has.
     #[inline]
     pub fn try_receive(&mut self) -> Result<Option<Message<'_>>, Broken> {
         let Some((kind, head)) = self.fetch()? else { return Ok(None) };
         Ok(Some(Message { kind, operation: head.operation(), id: head.id(), words: self.words(head) }))
     }
 
-    /// The same, of which [`words`](Self::words) answers the rest.
+    /// As [`try_receive`](Self::try_receive); [`words`](Self::words) returns the message's words.
     #[inline(always)]
     pub(crate) fn fetch(&mut self) -> Result<Option<(Kind, Header)>, Broken> {
         let line = self.peer.line(self.place.line);
@@ -79,8 +80,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         self.fetch_slowly(header)
     }
 
-    /// Does what is left to do when the next line is not the whole of a message: with this header, that was just read,
-    /// or none.
+    /// Handles the case in which the next line is not a whole message, with this header, which was just read, or
+    /// without one.
     #[inline(never)]
     fn fetch_slowly(&mut self, mut header: Header) -> Result<Option<(Kind, Header)>, Broken> {
         loop {
@@ -101,18 +102,18 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         }
     }
 
-    /// The words of the message that was fetched with this header.
+    /// Returns the words of the message that was fetched with this header.
     #[inline]
     pub(crate) fn words(&self, head: Header) -> &[u64] {
         &self.buffer.as_flattened()[..head.length()]
     }
 
-    /// Why the channel is closed, if it is.
+    /// Returns why the channel is closed, if it is.
     pub(crate) fn broken(&self) -> Option<Broken> {
         self.broken
     }
 
-    /// Takes in the line that has this header, and belongs to a message of several lines or to none.
+    /// Receives the line with this header, which belongs to a message of several lines or to none.
     fn take(&mut self, header: Header) -> Result<(), Broken> {
         if self.missing == 0 {
             if let Err(kind) = header.kind() {
@@ -125,7 +126,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         } else if header.0 != Header::rest(self.missing).with_lap(self.place.lap).0 {
             return Err(self.close(Broken::Rest(header.0)));
         }
-        // The place in the buffer exists, because the length was checked.
+        // The index in the buffer is valid, because the length was checked.
         copy(self.peer.line(self.place.line), &mut self.buffer[self.here]);
         self.go_on();
         self.here += 1;
@@ -133,7 +134,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         Ok(())
     }
 
-    /// Lets go of the line that was copied.
+    /// Advances past the line that was copied.
     #[inline(always)]
     fn go_on(&mut self) {
         self.place.advance();
@@ -143,7 +144,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         }
     }
 
-    /// Tells the sender of the room that there is.
+    /// Publishes the room to the sender.
     #[cold]
     fn give_back(&mut self) {
         self.tell();
@@ -158,16 +159,17 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         self.own.control(TAKEN).store(self.told, Release);
     }
 
-    /// Whether there is something to receive: a line, or a reason to close the channel.
+    /// Returns whether there is something to receive: a line, or a reason to close the channel.
     #[inline]
     pub fn has_line(&self) -> bool {
-        // Relaxed: nothing is read because of it but, later and with acquire, the same header.
+        // Relaxed: the result only leads to a later load of the same header, with acquire.
         let header = Header(self.peer.line(self.place.line)[0].load(Relaxed));
         header.lap() != self.place.lap.wrapping_sub(1)
     }
 
-    /// Says that this side is about to sleep until a line arrives. If the answer is true, it may: the peer rings when
-    /// it has written one. Otherwise there is one already. After either, whoever slept calls [`awake`](Self::awake).
+    /// Announces that this side is about to sleep until a line arrives. If this returns true, it may sleep: the peer
+    /// notifies it after writing a line. Otherwise there is one already. In either case the caller has to call
+    /// [`awake`](Self::awake) afterwards.
     #[inline]
     pub fn prepare_sleep(&mut self) -> Result<bool, Broken> {
         if let Some(broken) = self.broken {
@@ -189,13 +191,13 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         Ok(!has_line)
     }
 
-    /// Says that this side does not sleep any more.
+    /// Announces that this side does not sleep any more.
     #[inline]
     pub fn awake(&mut self) {
         self.asleep.end(&self.own);
     }
 
-    /// Returns when there is something to receive: looks a few times, and then sleeps.
+    /// Waits until there is something to receive: polls a few times, and then sleeps.
     pub fn wait(&mut self, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
             if self.has_line() {
@@ -210,19 +212,19 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         Ok(())
     }
 
-    /// Closes this end; answers why it is closed, which may be an older reason.
+    /// Closes this end; returns why it is closed, which may be an older reason.
     #[cold]
     pub fn close(&mut self, why: Broken) -> Broken {
-        // Whatever arrives now is no whole message.
+        // A line that arrives now does not complete a message.
         self.missing = usize::MAX;
         *self.broken.get_or_insert(why)
     }
 }
 
-/// The header of a line.
+/// Returns the header of a line.
 #[inline(always)]
 fn look<W: Word>(line: &[W; WORDS]) -> Header {
-    // Acquire: the words that were written before the header are seen too. Pairs with the release in `Ring::put`.
+    // Acquire: the words written before the header are seen too. Pairs with the release in `Ring::put`.
     Header(line[0].load(Acquire))
 }
 

@@ -1,4 +1,4 @@
-//! The end of a ring that sends.
+//! The sending end of a ring.
 
 use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -8,50 +8,50 @@ use crate::layout::{ASLEEP, Half, Header, LONGEST, Message, PAYLOAD, Place, Side
 use crate::memory::{Memory, Word};
 use crate::sleep::{Bell, Idle, Own, Peer};
 
-/// Sends messages of at most `LINES` lines.
+/// Sender of messages of at most `LINES` lines.
 pub struct Sender<M, B, const LINES: usize = LONGEST> {
     ring: Ring<M>,
     asleep: Peer<B, ASLEEP>,
     waits: Own<WAITS>,
-    /// The words of the last message that have no line yet: `unsent` of them.
+    /// The unsent words of the last message: `unsent` of them.
     rest: [[u64; PAYLOAD]; LINES],
     unsent: Range<usize>,
     broken: Option<Broken>,
 }
 
-/// The lines, and what is known of them.
+/// The lines, and the known state of them.
 struct Ring<M> {
     own: Half<M>,
     peer: Half<M>,
     place: Place,
-    /// Lines that may be written without asking. 0 if the channel is broken, and 0 between calls while part of a
-    /// message has no line: so a message with room for its line needs no other check.
+    /// Number of lines that may be written without checking. 0 if the channel is broken, and 0 between calls while part
+    /// of a message is unsent: so a message with room for its line needs no other check.
     room: usize,
-    /// How many lines the peer is known to have taken in since the beginning. All other lines but those with room are
-    /// outstanding.
+    /// Number of lines that the peer is known to have received since the beginning. All other lines except those with
+    /// room are outstanding.
     taken: u64,
 }
 
 impl<M: Memory> Ring<M> {
-    /// Writes the next line. There is room.
+    /// Writes the next line. There must be room.
     #[inline(always)]
     fn put(&mut self, header: Header, words: &[u64]) {
         let line = self.own.line(self.place.line);
-        // Relaxed: the header's release puts the words before the header. They come after the peer's last look at the
-        // line, because the room was made known by the peer after that look, and was read with acquire in `refresh`.
+        // Relaxed: the header's release orders the words before the header. They come after the peer's last read of the
+        // line, because the peer published the room after that read, and `refresh` read it with acquire.
         if let Ok(words) = <&[u64; PAYLOAD]>::try_from(words) {
             // The commonest length, without a test at each word.
             line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
         } else {
             line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
         }
-        // Release: whoever sees the header sees the words. Pairs with the acquire in `receiver::look`.
+        // Release: a reader that sees the header sees the words. Pairs with the acquire in `receiver::look`.
         line[0].store(header.with_lap(self.place.lap).0, Release);
         self.place.advance();
         self.room -= 1;
     }
 
-    /// Writes lines as long as there is room; answers for how many words there was.
+    /// Writes lines as long as there is room; returns for how many words there was.
     fn put_rest(&mut self, words: &[u64]) -> usize {
         let mut done = 0;
         while done < words.len() && self.room > 0 {
@@ -63,10 +63,10 @@ impl<M: Memory> Ring<M> {
         done
     }
 
-    /// Looks how much room the peer has made.
+    /// Checks how much room the peer has made.
     fn refresh(&mut self) -> Result<(), Broken> {
-        // Acquire: the peer has read the lines that it gives back before it said so, and what is written to them from
-        // now on cannot be what it read. Pairs with the release in `Receiver::tell`.
+        // Acquire: the peer read the lines that it returns before it published them, so it cannot read what is written
+        // to them from now on. Pairs with the release in `Receiver::tell`.
         let taken = self.peer.control(TAKEN).load(Acquire);
         let outstanding = (self.place.lines - self.room) as u64;
         let newly = taken.wrapping_sub(self.taken);
@@ -100,8 +100,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         }
     }
 
-    /// Sends a message, and wakes the peer if it sleeps. What has no room in the ring of a message of several lines
-    /// stays with the sender until [`flush`](Self::flush) or the next message.
+    /// Sends a message, and notifies the peer if it sleeps. The part of a message of several lines that has no room in
+    /// the ring stays with the sender until [`flush`](Self::flush) or the next message.
     ///
     /// Errors: `Full` if there is no room, or not for all of the message before; `TooLong`; `Broken`. Then nothing was
     /// sent.
@@ -133,9 +133,9 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         Ok(())
     }
 
-    /// Looks for room, and sends what is left of the last message.
+    /// Checks for room, and sends the unsent part of the last message.
     ///
-    /// Errors: `Full` if something is still left; `Broken`.
+    /// Errors: `Full` if a part is still unsent; `Broken`.
     pub fn flush(&mut self) -> Result<(), Refused> {
         if let Some(broken) = self.broken {
             return Err(broken.into());
@@ -154,26 +154,27 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         if self.unsent.is_empty() { Ok(()) } else { Err(Refused::Full) }
     }
 
-    /// Whether part of the last message has no line yet. Then whoever goes to sleep should sleep for room too.
+    /// Returns whether part of the last message is unsent. Then a side that goes to sleep should sleep for room too.
     #[inline]
     pub fn is_partial(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether another message has room, after what is left of the last one.
+    /// Returns whether another message has room, after the unsent part of the last one.
     pub fn has_room(&mut self) -> Result<bool, Broken> {
         if self.ring.room == 0 {
             match self.flush() {
                 Err(Refused::Broken(broken)) => return Err(broken),
-                // Whatever was left and has no room now leaves no room either.
+                // An unsent part without room leaves no room for a message either.
                 _ => return Ok(self.ring.room > 0),
             }
         }
         Ok(true)
     }
 
-    /// Says that this side is about to sleep until there is room. If the answer is true, it may: the peer rings when it
-    /// has made room. Otherwise there is room already. After either, whoever slept calls [`awake`](Self::awake).
+    /// Announces that this side is about to sleep until there is room. If this returns true, it may sleep: the peer
+    /// notifies it after making room. Otherwise there is room already. In either case the caller has to call
+    /// [`awake`](Self::awake) afterwards.
     pub fn prepare_wait(&mut self) -> Result<bool, Broken> {
         self.waits.begin(&self.ring.own);
         let has_room = self.has_room();
@@ -183,13 +184,14 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         has_room.map(|has_room| !has_room)
     }
 
-    /// Says that this side does not sleep any more.
+    /// Announces that this side does not sleep any more.
     #[inline]
     pub fn awake(&mut self) {
         self.waits.end(&self.ring.own);
     }
 
-    /// Returns when there is room: looks a few times, and then sleeps. What was left of the last message is sent first.
+    /// Waits until there is room: polls a few times, and then sleeps. The unsent part of the last message is sent
+    /// first.
     pub fn wait(&mut self, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
             if self.has_room()? {
@@ -204,7 +206,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         Ok(())
     }
 
-    /// Closes this end; answers why it is closed, which may be an older reason.
+    /// Closes this end; returns why it is closed, which may be an older reason.
     #[cold]
     pub fn close(&mut self, why: Broken) -> Broken {
         self.ring.room = 0;

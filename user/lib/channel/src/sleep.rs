@@ -5,10 +5,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::layout::Half;
 use crate::memory::{Memory, Word};
 
-/// What wakes the peer when it sleeps: on the target a system call that raises an interrupt on the other core, which
+/// Doorbell that wakes a sleeping peer: on the target a system call that raises an interrupt on the other core, which
 /// signals a notification there.
 pub trait Bell {
-    /// Wakes the peer, or lets its next sleep end at once.
+    /// Wakes the peer, or makes its next sleep end at once.
     fn ring(&self);
 }
 
@@ -18,20 +18,20 @@ impl<B: Bell + ?Sized> Bell for &B {
     }
 }
 
-/// How a thread spends its time while there is nothing to do.
+/// Behaviour of a thread that has nothing to do.
 pub trait Idle {
-    /// How often it looks before it sleeps.
+    /// Returns how often the thread polls before it sleeps.
     fn polls(&self) -> u32;
-    /// Between two looks: lets somebody else have the core for a moment, if there is anybody.
+    /// Yields the core for a moment between two polls.
     fn pause(&mut self);
-    /// Sleeps until the peer rings, or has rung since the last sleep. May return earlier.
+    /// Sleeps until the peer notifies this side, or has done so since the last sleep. May return earlier.
     fn sleep(&mut self);
 }
 
-/// This side's word that says whether it sleeps, for one of the two reasons there are.
+/// This side's control word that says whether it sleeps, for one of the two reasons.
 ///
-/// The word is odd in a sleep, and each sleep has another number: the peer cannot change the word, and so remembers for
-/// which sleep it has rung.
+/// The word is odd in a sleep, and each sleep has a different number: the peer cannot change the word, and so remembers
+/// for which sleep it has notified this side.
 pub(crate) struct Own<const WORD: usize> {
     value: u64,
 }
@@ -41,35 +41,36 @@ impl<const WORD: usize> Own<WORD> {
         Own { value: 0 }
     }
 
-    /// Says so. Whatever was to be awaited has to be looked at once more after this.
+    /// Announces a sleep. The condition to wait for has to be checked once more after this.
     pub fn begin<M: Memory>(&mut self, own: &Half<M>) {
         if self.value.is_multiple_of(2) {
             self.value = self.value.wrapping_add(1);
-            // Relaxed: it says nothing about other words. The fence puts it before the look that follows.
+            // Relaxed: it says nothing about other words. The fence orders it before the check that follows.
             own.control(WORD).store(self.value, Relaxed);
         }
         // Pairs with the fence in `Peer::ring_if_asleep`. Both sides store, fence and load: this one stores that it
-        // sleeps and loads what it waits for, the peer stores that and loads whether somebody sleeps. One of the fences
-        // is first in the order of all such fences. If it is this one, the peer sees the sleep and rings; if it is the
-        // peer's, this side sees what it waits for, and does not sleep. Without either fence both loads could overtake
+        // sleeps and loads what it waits for, the peer stores that and loads whether this side sleeps. One of the
+        // fences is first in the order of all such fences. If it is this one, the peer sees the sleep and notifies; if
+        // it is the peer's, this side sees what it waits for, and does not sleep. Without either fence both loads could
+        // overtake the stores before them.
         // the stores before them.
         own.fence();
     }
 
-    /// Says that the sleep is over, if there was one.
+    /// Announces the end of the sleep, if there was one.
     #[inline]
     pub fn end<M: Memory>(&mut self, own: &Half<M>) {
         if !self.value.is_multiple_of(2) {
             self.value = self.value.wrapping_add(1);
-            // Relaxed: a peer that still sees the old value rings in vain, once, and the next sleep ends at once.
+            // Relaxed: a peer that still sees the old value notifies in vain, once, and the next sleep ends at once.
             own.control(WORD).store(self.value, Relaxed);
         }
     }
 }
 
-/// The peer's word of the same kind.
+/// The peer's control word of the same kind.
 pub(crate) struct Peer<B, const WORD: usize> {
-    /// The last sleep that it was rung for.
+    /// The last sleep for which the peer was notified.
     rung: u64,
     bell: B,
 }
@@ -79,7 +80,7 @@ impl<B: Bell, const WORD: usize> Peer<B, WORD> {
         Peer { rung: 0, bell }
     }
 
-    /// To be called after what the peer may wait for was stored.
+    /// Notifies the peer if it sleeps. Has to be called after storing what the peer may wait for.
     #[inline(always)]
     pub fn ring_if_asleep<M: Memory>(&mut self, peer: &Half<M>) {
         // Pairs with the fence in `Own::begin`; see there.
@@ -87,10 +88,10 @@ impl<B: Bell, const WORD: usize> Peer<B, WORD> {
         self.ring_if_seen_asleep(peer);
     }
 
-    /// The same if there was a fence since.
+    /// As [`ring_if_asleep`](Self::ring_if_asleep), after a fence.
     #[inline(always)]
     pub fn ring_if_seen_asleep<M: Memory>(&mut self, peer: &Half<M>) {
-        // Relaxed: the value is only compared, and whatever the peer wrote, the worst is a bell that nobody needs.
+        // Relaxed: the value is only compared, and whatever the peer wrote, the worst is a needless notification.
         let value = peer.control(WORD).load(Relaxed);
         if value & 1 != 0 && value != self.rung {
             self.ring(value);

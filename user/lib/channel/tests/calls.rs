@@ -1,4 +1,4 @@
-//! Requests both ways, answered in any order.
+//! Requests in both directions, with replies in any order.
 
 mod host;
 
@@ -19,16 +19,16 @@ fn pair<'m>(memory: &Frame<'m>, limit: u32) -> [Own<'m>; 2] {
     [Side::First, Side::Second].map(|side| Calls::open(memory, side, Count::default(), limit).unwrap())
 }
 
-/// One side, which asks until it was answered so many times, and answers what it was asked in an order of its own.
+/// One side, which makes requests until it has got a given number of replies, and replies in an order of its own.
 struct Party<'m> {
     calls: Own<'m>,
-    /// What the answers to the requests in flight have to be.
+    /// Expected replies to the requests in flight.
     expected: HashMap<usize, (Request, Vec<u64>)>,
-    /// Requests with their words that were not answered yet.
+    /// Requests without replies yet, with their words.
     owed: Vec<(Request, Vec<u64>)>,
     asked: u64,
     answered: u64,
-    /// How many messages were refused for lack of room.
+    /// Number of messages refused for lack of room.
     full: u64,
 }
 
@@ -41,7 +41,7 @@ impl<'m> Party<'m> {
         Party { calls, expected: HashMap::new(), owed: Vec::new(), asked: 0, answered: 0, full: 0 }
     }
 
-    /// Answers whether it was sent.
+    /// Makes a request; returns whether it was sent.
     fn ask(&mut self, length: usize) -> bool {
         let words: Vec<u64> = (0..length as u64).map(|word| self.asked << 16 | word).collect();
         match self.calls.request(length as u16, &words) {
@@ -127,7 +127,7 @@ proptest! {
         }
     }
 
-    /// Both sides send as much as they can, and take in only when they cannot: with one line in each direction, and
+    /// Both sides send as much as they can, and receive only when they cannot: with one line in each direction, and
     /// with messages that do not fit into it.
     #[test]
     fn both_sides_full_of_requests_is_no_deadlock(ring in 1..4usize, limit in 1..=MOST, length in 0..=LINES * PAYLOAD, choice: usize) {
@@ -137,7 +137,7 @@ proptest! {
         let mut rounds = 0;
         while parties.iter().any(|party| party.answered < EACH) {
             for party in &mut parties {
-                // Its own requests go first, and answers wait as long as there is room for requests.
+                // Its own requests go first, and replies wait as long as there is room for requests.
                 while party.asked < EACH && party.ask(length) {}
                 while party.answer(choice) {}
                 party.receive();
@@ -160,7 +160,7 @@ fn more_requests_than_the_limit_are_refused() {
     }
     second.answer(requests[1], &[5]).unwrap();
     assert_eq!(first.receive(), Ok(Some(Incoming::Answer(requests[1], &[5]))));
-    // The place is used again, under another number.
+    // The index is reused, under another number.
     let again = first.request(1, &[]).unwrap();
     assert!(again.place() == requests[1].place() && again != requests[1]);
     assert_eq!(first.in_flight(), 3);
@@ -179,7 +179,7 @@ fn limits_and_memory_that_cannot_be_are_refused() {
     }
 }
 
-/// How often a side accepts a message that its peer sends by hand, and what it says of the next one of the same.
+/// Returns how often a side accepts a message that its peer sends by hand, and the error for the next identical one.
 fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> (u32, Broken) {
     let lines = lines(3);
     let memory = Frame::of(&lines);
@@ -196,7 +196,7 @@ fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> (u32, Broke
             Err(broken) => break broken,
         }
     };
-    // From now on it is closed, whatever is asked.
+    // From now on the channel is closed for every operation.
     assert_eq!(calls.receive(), Err(broken));
     assert_eq!(calls.request(1, &[]), Err(Refused::Broken(broken)));
     assert_eq!(calls.event(1, &[]), Err(Refused::Broken(broken)));
@@ -208,12 +208,12 @@ fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> (u32, Broke
 fn answers_to_nothing_close_the_channel() {
     let unasked = |accepted, id, operation| (accepted, Broken::Unasked { id, operation });
     assert_eq!(judge(Kind::Answer, 3, 1, None), unasked(0, 3, 1));
-    // A request in flight has number 64: here the number is another one of the same place, the operation is another,
-    // the place is.
+    // The request in flight has number 64: here the number is another one of the same index, then the operation is
+    // another, then the index is.
     assert_eq!(judge(Kind::Answer, 128, 1, Some(1)), unasked(0, 128, 1));
     assert_eq!(judge(Kind::Answer, 64, 2, Some(1)), unasked(0, 64, 2));
     assert_eq!(judge(Kind::Answer, 65, 1, Some(1)), unasked(0, 65, 1));
-    // It was asked, but is answered twice.
+    // The request was made, but gets two replies.
     assert_eq!(judge(Kind::Answer, 64, 1, Some(1)), unasked(1, 64, 1));
 }
 
@@ -222,6 +222,6 @@ fn requests_that_cannot_be_close_the_channel() {
     // Places 0 to 4 exist.
     assert_eq!(judge(Kind::Request, 5, 1, None), (0, Broken::Request(5)));
     assert_eq!(judge(Kind::Request, 64 + 63, 1, None), (0, Broken::Request(127)));
-    // The second time, the first one has no answer yet.
+    // The second time, the first one has no reply yet.
     assert_eq!(judge(Kind::Request, 4, 1, None), (1, Broken::Request(4)));
 }

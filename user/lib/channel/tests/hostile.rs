@@ -1,5 +1,5 @@
-//! A peer that writes anything anywhere in the frame, before any access of the other side: it closes its channel, and
-//! nothing else. Not a panic, not an endless loop, not a word of another channel.
+//! A peer that writes anything anywhere in the frame, before any access of the other side: it can close its channel,
+//! but cause no panic, no endless loop, and no change of another channel.
 
 mod host;
 
@@ -14,12 +14,12 @@ use proptest::prelude::*;
 use tench_channel::{Broken, Calls, Frame, Incoming, Memory, PAYLOAD, Refused, Request, Side, WORDS, Word};
 
 const LINES: usize = 4;
-/// Accesses of one call at most: those of the lines of the longest message, once as sent and once as received, and of
-/// control words.
+/// Maximum number of accesses of one call: those of the lines of the longest message, once sent and once received, and
+/// of control words.
 const MOST_ACCESSES: u32 = 2 * LINES as u32 * WORDS as u32 + 20;
 
-/// What the peer writes: where, what, and how many accesses later than the time before. It keeps some bits of what is
-/// there.
+/// A write of the peer: position, value, and the number of accesses since the last one. It keeps some bits of the old
+/// value.
 #[derive(Clone, Copy, Debug)]
 struct Blow {
     after: u32,
@@ -28,7 +28,7 @@ struct Blow {
     change: u64,
 }
 
-/// Memory under attack. It counts what the victim does.
+/// Memory under attack, which counts the victim's accesses.
 #[derive(Clone)]
 struct Attacked {
     lines: Rc<Vec<[Attackable; WORDS]>>,
@@ -38,7 +38,7 @@ struct Attacked {
 struct Attack {
     values: Vec<Cell<u64>>,
     blows: RefCell<VecDeque<Blow>>,
-    /// Accesses since the last blow, and since the last call began.
+    /// Number of accesses since the last write, and since the last call began.
     quiet: Cell<u32>,
     accesses: Cell<u32>,
 }
@@ -49,7 +49,7 @@ struct Attackable {
 }
 
 impl Attackable {
-    /// The word, when the peer has done what it wants to do before this access.
+    /// Returns the word, after performing the peer's writes that precede this access.
     fn access(&self) -> &Cell<u64> {
         let Attack { values, blows, quiet, accesses } = &*self.attack;
         accesses.set(accesses.get() + 1);
@@ -98,7 +98,7 @@ impl Attacked {
         Attacked { lines: Rc::new(lines), attack }
     }
 
-    /// Runs one call, and sees that it does not do much.
+    /// Runs one call, and checks that it makes few accesses.
     fn bounded<T>(&self, call: impl FnOnce() -> T) -> T {
         self.attack.accesses.set(0);
         let result = call();
@@ -108,8 +108,8 @@ impl Attacked {
     }
 }
 
-/// Words as a peer would write them that knows the rules, but for one: laps, lengths, kinds and numbers near what is
-/// due, or what is there with one bit changed. As bits to keep and bits to change.
+/// Generates words as a peer would write them that follows the protocol except for one rule: laps, lengths, kinds and
+/// numbers near the expected ones, or the old value with one bit changed; as bits to keep and bits to change.
 fn value() -> impl Strategy<Value = (u64, u64)> {
     let header = (0..4u64, 0..40u64, 0..6u64, 0..3u64, prop_oneof![0..3u64, 64..67u64]);
     let header = header
@@ -133,7 +133,7 @@ fn blow(ring: usize, pause: u32) -> impl Strategy<Value = Blow> {
     (0..pause, word, value()).prop_map(|(after, word, (keep, change))| Blow { after, word, keep, change })
 }
 
-/// What the victim does with the channel: once it is broken, all has to answer the same.
+/// The victim's use of the channel: once it is broken, all operations must fail alike.
 struct Victim {
     calls: Calls<Attacked, Count, LINES>,
     memory: Attacked,
@@ -196,7 +196,7 @@ impl Victim {
     }
 }
 
-/// A channel of which both sides keep the rules.
+/// A channel with both sides following the protocol.
 struct Quiet<'m> {
     sides: [Calls<Frame<'m>, Count, LINES>; 2],
     asked: HashMap<Request, Vec<u64>>,
@@ -228,8 +228,8 @@ impl<'m> Quiet<'m> {
     }
 }
 
-/// Lines, at most so many blows with pauses of less than so many accesses, and at most so many steps: by whom, what,
-/// how long.
+/// Generates a number of lines, writes with pauses of bounded numbers of accesses, and steps: which side, which
+/// operation, which length.
 fn attack(
     blows: usize,
     pause: u32,
@@ -256,8 +256,8 @@ proptest! {
         }
     }
 
-    /// The peer keeps the rules most of the time, so the channel is well under way when a word changes. Both sides are
-    /// victims.
+    /// The peer follows the protocol most of the time, so the channel is well under way when a word changes. Both sides
+    /// are victims.
     #[test]
     fn a_peer_breaks_the_rules_now_and_then((ring, blows, steps) in attack(4, 600, 150)) {
         let memory = Attacked::new(ring, blows);

@@ -34,11 +34,11 @@ fn step() -> impl Strategy<Value = Step> {
 struct End<'m> {
     sender: Sender<Frame<'m>, Count, LINES>,
     receiver: Receiver<Frame<'m>, Count, LINES>,
-    /// What the peer rings.
+    /// The peer's doorbell.
     bell: Count,
-    /// For what it sleeps: a line, room.
+    /// Whether it sleeps for a line, and for room.
     asleep: (bool, bool),
-    /// What it has sent and the peer has not received.
+    /// Messages sent and not yet received by the peer.
     sent: VecDeque<Vec<u64>>,
 }
 
@@ -65,12 +65,12 @@ impl<'m> World<'m> {
         match end.sender.try_send(&Message { kind: Kind::Event, operation, id, words: &words }) {
             Ok(()) => end.sent.push_back(words),
             Err(Refused::TooLong(_)) => assert!(length > LINES * PAYLOAD),
-            // Whoever has taken in everything has made room.
+            // A peer that has received everything has made room.
             Err(refused) => assert!(refused == Refused::Full && !end.sent.is_empty()),
         }
     }
 
-    /// Answers whether there was a message.
+    /// Receives a message; returns whether there was one.
     fn receive(&mut self, side: usize) -> bool {
         let [first, second] = &mut self.ends;
         let (end, peer) = if side == 0 { (first, second) } else { (second, first) };
@@ -87,7 +87,7 @@ impl<'m> World<'m> {
         }
     }
 
-    /// Wakes whoever was rung, and only those may have been rung who sleep.
+    /// Wakes the notified sides, and checks that only sleeping ones were notified.
     fn wake(&mut self) {
         for end in &mut self.ends {
             let (line, room) = end.asleep;
@@ -121,11 +121,11 @@ impl<'m> World<'m> {
                 self.receive(side);
             }
             Step::Flush(_) => assert!(matches!(end.sender.flush(), Ok(()) | Err(Refused::Full))),
-            // Nobody else sends what is left of a message.
+            // Only the sender itself sends the unsent part of a message.
             Step::SleepForLine(_) if end.sender.is_partial() => {}
             Step::SleepForLine(_) => end.asleep.0 = end.receiver.prepare_sleep().unwrap(),
             Step::SleepForRoom(_) => {
-                // Who waits for room still takes in what comes.
+                // A side that waits for room still receives what comes.
                 let (line, room) = (end.receiver.prepare_sleep().unwrap(), end.sender.prepare_wait().unwrap());
                 end.asleep = if line && room { (true, true) } else { (false, false) };
                 if !(line && room) {
@@ -137,9 +137,9 @@ impl<'m> World<'m> {
         self.wake();
     }
 
-    /// Both sides do what they should: then everything arrives, and whoever sleeps is woken by what it sleeps for.
+    /// Lets both sides finish: everything arrives, and a sleeper is woken by what it sleeps for.
     fn finish(&mut self) {
-        // A message in parts needs so many rounds at most until all of it is there.
+        // A message in parts needs at most this many rounds until all of it has arrived.
         let mut quiet = 0;
         while quiet <= LINES {
             quiet += 1;
@@ -150,7 +150,7 @@ impl<'m> World<'m> {
                         quiet = 0;
                     }
                 } else {
-                    // It may sleep only if there is nothing for it.
+                    // It may sleep only if there is nothing to receive.
                     assert!(!self.ends[side].receiver.has_line());
                 }
                 self.wake();

@@ -1,5 +1,5 @@
-//! Every order of steps of two sides: nothing torn, nothing lost, nobody who sleeps for ever. And what happens with a
-//! fence or an ordering less, so that it is known that the checker would find it.
+//! Every order of steps of two sides: nothing torn, nothing lost, no endless sleep. Also each order without one fence
+//! or ordering, to check that the checker would find the mistake.
 
 mod checker;
 
@@ -18,7 +18,7 @@ fn expect(message: Message<'_>, number: u64, length: usize) {
     assert_eq!((message.kind, u64::from(message.id)), (Kind::Event, number));
 }
 
-/// Sends one by one, polling.
+/// Sends messages one by one, polling.
 fn send_polling<B: Bell>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize]) {
     for (number, &length) in lengths.iter().enumerate() {
         let words = words(length, number as u64);
@@ -45,7 +45,7 @@ fn receive_polling<B: Bell>(receiver: &mut Receiver<Lines, B, LINES>, lengths: &
     }
 }
 
-/// Both sides poll.
+/// Runs two sides that poll.
 fn polling(ring: usize, preemptions: usize, mistake: Mistake, lengths: &'static [usize]) {
     check(preemptions, move || {
         let memory = Lines::new(ring, mistake);
@@ -73,7 +73,7 @@ fn send_sleeping<B: Bell>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize
     }
 }
 
-/// Both sides sleep whenever there is nothing to do. One of them can be without its fences.
+/// Runs two sides that sleep whenever there is nothing to do. One of them can be without its fences.
 fn sleeping(ring: usize, preemptions: usize, careless: Option<Side>, lengths: &'static [usize]) {
     check(preemptions, move || {
         let memory = Lines::new(ring, Mistake::Nothing);
@@ -96,8 +96,8 @@ fn sleeping(ring: usize, preemptions: usize, careless: Option<Side>, lengths: &'
     });
 }
 
-/// The sender sleeps until the receiver, which polls, has taken in the first of two lines. One of them can be without
-/// its fences.
+/// Runs a sender that sleeps until the receiver, which polls, has received the first of two lines. One of them can be
+/// without its fences.
 fn waiting(careless: Option<Side>) {
     check(4, move || {
         let memory = Lines::new(1, Mistake::Nothing);
@@ -177,8 +177,8 @@ fn without_release_and_acquire_credits_let_a_line_be_overwritten_while_it_is_rea
     polling(1, 4, Mistake::Credits, &[7, 7]);
 }
 
-/// Both sides ask, answer, and sleep whenever there is nothing to do: nobody sleeps for ever, though each line of the
-/// other side has to be taken in before there is room.
+/// Runs two sides that make requests, reply, and sleep whenever there is nothing to do: neither sleeps for ever, though
+/// each line of the other side has to be received before there is room.
 fn asking(ring: usize, preemptions: usize, length: usize) {
     check(preemptions, move || {
         let memory = Lines::new(ring, Mistake::Nothing);
@@ -199,7 +199,7 @@ fn ask_and_answer(mut calls: Calls<Lines, Signal, LINES>, mut own: Signal, lengt
             match incoming {
                 Incoming::Request(request, received) => {
                     assert_eq!(received, words(length, 1));
-                    // With one line the request of this side may be in the way of the answer.
+                    // With one line the request of this side may be in the way of the reply.
                     while let Err(refused) = calls.answer(request, &words(1, 2)) {
                         assert_eq!(refused, Refused::Full);
                         calls.wait(true, &mut own).unwrap();
@@ -219,7 +219,7 @@ fn ask_and_answer(mut calls: Calls<Lines, Signal, LINES>, mut own: Signal, lengt
     }
 }
 
-/// Takes in what can only be an answer, if it is there.
+/// Receives what can only be a reply, if it has arrived.
 fn take_answer(calls: &mut Calls<Lines, Signal, LINES>, asked: Option<Request>) -> bool {
     match calls.receive().unwrap() {
         Some(Incoming::Answer(request, _)) => {

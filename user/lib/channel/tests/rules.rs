@@ -1,4 +1,4 @@
-//! Each rule of the frame, broken by a peer that writes words by hand; and what both ends see that keep them.
+//! Each rule of the frame, broken by a peer that writes words by hand; and the behaviour of ends that follow the rules.
 
 mod host;
 
@@ -10,12 +10,12 @@ use tench_channel::{Broken, Frame, Kind, LINE, Line, Memory, Message, Receiver, 
 
 const LINES: usize = 3;
 const RING: usize = 4;
-/// Where the second side's half begins: its control line, and then its lines.
+/// Start of the second side's half: its control line, and then its lines.
 const PEER: usize = RING + 1;
 
 type Ends<'m> = (Sender<Frame<'m>, Count, LINES>, Receiver<Frame<'m>, Count, LINES>);
 
-/// What the receiver says when the peer's lines begin with these headers.
+/// Returns the receiver's result when the peer's lines begin with these headers.
 fn after(headers: &[u64]) -> Result<usize, Broken> {
     let lines = lines(RING);
     let memory = Frame::of(&lines);
@@ -37,7 +37,7 @@ fn after(headers: &[u64]) -> Result<usize, Broken> {
     }
 }
 
-/// A header as `layout.rs` draws it.
+/// Returns a header as `layout.rs` draws it.
 fn header(lap: u64, length: u64, kind: u64) -> u64 {
     lap | length << 16 | kind << 28
 }

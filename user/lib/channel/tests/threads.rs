@@ -1,4 +1,4 @@
-//! Two threads of this machine, each with a side, that ask, answer, poll and sleep.
+//! Two threads of the host, each with a side, that make requests, reply, poll and sleep.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tench_channel::{Bell, Calls, Frame, Idle, Incoming, LONGEST, Line, PAYLOAD, Refused, Request, SMALLEST, Side};
 
-/// Requests of each side.
+/// Number of requests of each side.
 const EACH: u64 = 150_000;
-/// Nobody sleeps as long as this, unless the bell was forgotten.
+/// Duration longer than any sleep, unless a notification was lost.
 const FOREVER: Duration = Duration::from_secs(20);
 
-/// A notification: a bell that was rung is remembered.
+/// A notification: a doorbell signal is remembered.
 #[derive(Clone, Default)]
 struct Notification(Arc<(Mutex<bool>, Condvar, AtomicU64)>);
 
@@ -48,7 +48,7 @@ impl Idle for Sleeper {
     }
 }
 
-/// A message's words follow from its number; now and then it is a long one.
+/// Returns the length of a message, whose words are determined by its number; now and then it is long.
 fn length(number: u64) -> usize {
     if number.is_multiple_of(97) { (number * 31) as usize % (LONGEST * PAYLOAD + 1) } else { number as usize % 8 }
 }
@@ -65,7 +65,7 @@ struct Party {
 }
 
 impl Party {
-    /// Sends what can be sent. Answers whether there is more to send.
+    /// Sends all that can be sent. Returns whether there is more to send.
     fn send(&mut self) -> bool {
         // The youngest first, so the order is not that of the requests.
         while let Some(&(request, number)) = self.owed.last() {
@@ -126,7 +126,8 @@ impl Party {
     }
 }
 
-/// Both sides look so often before they sleep. Answers how often they slept, and how often they were rung.
+/// Runs both sides, which poll the given number of times before they sleep. Returns how often they slept, and how often
+/// they were notified.
 fn hammer(polls: [u32; 2]) -> [(u64, u64); 2] {
     let lines: Vec<Line> = (0..SMALLEST / size_of::<Line>()).map(|_| Line::default()).collect();
     let frame = Frame::of(Box::leak(lines.into_boxed_slice()));

@@ -1,11 +1,11 @@
-//! A balanced tree over nodes that lie in an array of its user and are named by their place in it.
+//! A balanced tree over nodes that lie in an array of its user and are named by their indices.
 //!
-//! The tree allocates nothing and owns nothing: the user keeps the nodes, with [`Links`] in each, and says through
-//! [`View`] and [`Nodes`] where those are. A node can be in several trees at once, with links for each. A node may
-//! carry a summary of the subtree below it (the largest gap, say); the tree has it made anew wherever the subtree has
-//! changed, and stops on the way to the root where nothing changes any more.
+//! The tree allocates nothing and owns nothing: the user keeps the nodes, with [`Links`] in each, and provides access
+//! to them through [`View`] and [`Nodes`]. A node can be in several trees at once, with links for each. A node may
+//! carry a summary of its subtree (the largest gap, for instance); the tree recomputes it wherever the subtree has
+//! changed, and stops on the path to the root where nothing changes any more.
 //!
-//! The heights of two siblings differ by at most one (Adelson-Velsky and Landis), so that with `n` nodes no way to the
+//! The heights of two siblings differ by at most one (Adelson-Velsky and Landis), so that with `n` nodes no path to the
 //! root is longer than 1.45 log₂ n. Insertion, removal and every search take O(log n) steps; there is no recursion.
 
 #![no_std]
@@ -18,29 +18,29 @@ use core::num::NonZeroU32;
 
 use search::{leftmost, rightmost};
 
-/// Names a node: its place in the array, from 0 on.
+/// Name of a node: its index in the array, from 0 on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(NonZeroU32);
 
 impl Id {
-    /// The node at `place`, which is less than 2³² − 1.
+    /// Returns the node at `place`, which must be less than 2³² − 1.
     #[inline(always)]
     pub const fn new(place: u32) -> Id {
-        // The place 2³² − 1 cannot be named; an array of so many nodes would not fit into memory.
+        // The index 2³² − 1 cannot be named; an array of so many nodes would not fit into memory.
         match NonZeroU32::new(place.wrapping_add(1)) {
             Some(number) => Id(number),
             None => Id(NonZeroU32::MAX),
         }
     }
 
-    /// Its place.
+    /// Returns the node's index.
     #[inline(always)]
     pub const fn place(self) -> usize {
         (self.0.get() - 1) as usize
     }
 }
 
-/// Where a node stands in a tree.
+/// Position of a node in a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Links {
     left: Option<Id>,
@@ -49,7 +49,7 @@ pub struct Links {
     balance: Balance,
 }
 
-/// Which subtree of a node is higher, by one.
+/// The higher subtree of a node, by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Balance {
     /// The node is in no tree.
@@ -61,57 +61,58 @@ enum Balance {
 }
 
 impl Links {
-    /// Of a node that is in no tree.
+    /// Links of a node that is in no tree.
     pub const NONE: Links = Links { left: None, right: None, parent: None, balance: Balance::Unlinked };
 
-    /// The child whose subtree comes before the node.
+    /// Returns the child whose subtree comes before the node.
     #[inline(always)]
     pub const fn left(&self) -> Option<Id> {
         self.left
     }
 
-    /// The child whose subtree comes after the node.
+    /// Returns the child whose subtree comes after the node.
     #[inline(always)]
     pub const fn right(&self) -> Option<Id> {
         self.right
     }
 
-    /// Whether the node is in a tree.
+    /// Returns whether the node is in a tree.
     #[inline(always)]
     pub const fn is_linked(&self) -> bool {
         !matches!(self.balance, Balance::Unlinked)
     }
 }
 
-/// The nodes of a tree, to look at: enough for searches.
+/// Shared access to the nodes of a tree: enough for searches.
 pub trait View {
-    /// A node's links.
+    /// Returns a node's links.
     fn links(&self, id: Id) -> &Links;
 }
 
-/// The nodes of a tree, to change it.
+/// Exclusive access to the nodes of a tree, for changing it.
 pub trait Nodes: View {
-    /// A node's links.
+    /// Returns a node's links, mutably.
     fn links_mut(&mut self, id: Id) -> &mut Links;
 
-    /// Makes a node's summary of its subtree anew from the node itself and the summaries of its children. Answers
-    /// whether it is another one than before. Trees without summaries leave this as it is.
+    /// Recomputes a node's summary of its subtree from the node itself and the summaries of its children. Returns
+    /// whether it has changed. Trees without summaries need not implement this.
     #[inline(always)]
     fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
         let _ = (id, left, right);
         false
     }
 
-    /// The same for a summary of many parts, of which only those in `which` can have changed, because only those of one
-    /// child did: a bit for each, and all bits if anything may have changed. Answers which have changed.
+    /// As [`summarise`](Self::summarise), for a summary of many parts, of which only those in `which` can have changed,
+    /// because only those of one child did: a bit for each, and all bits if anything may have changed. Returns which
+    /// have changed.
     #[inline(always)]
     fn summarise_parts(&mut self, id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
         let _ = which;
         if self.summarise(id, left, right) { u32::MAX } else { 0 }
     }
 
-    /// Makes the parts in `which` of a node's summary anew after a leaf was added somewhere below it, or after the
-    /// summary of such a node has become larger. Answers which have changed.
+    /// Recomputes the parts in `which` of a node's summary after a leaf was added somewhere below it, or after the
+    /// summary of such a node has become larger. Returns which have changed.
     #[inline(always)]
     fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
         let _ = leaf;
@@ -119,17 +120,17 @@ pub trait Nodes: View {
         self.summarise_parts(id, left, right, which)
     }
 
-    /// May give `to` the summary that `from` has, because it now stands at the top of a subtree with the same nodes. If
-    /// the answer is that it has not, the summary is made anew. Only if each change of a node is followed by
-    /// [`Tree::changed`] before the next insertion or removal is `from`'s summary certain to be right.
+    /// Copies the summary of `from` to `to`, which now stands at the top of a subtree with the same nodes, and returns
+    /// true; or returns false, and the summary is recomputed. The summary of `from` is certain to be right only if each
+    /// change of a node is followed by [`Tree::changed`] before the next insertion or removal.
     #[inline(always)]
     fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
         let _ = (to, from);
         false
     }
 
-    /// Makes the summary of a node that comes into the tree as a leaf, whatever summary it had before. Answers which
-    /// parts of the summaries above can change by it.
+    /// Computes the summary of a node that is inserted as a leaf, whatever summary it had before. Returns which parts
+    /// of the summaries above can change because of it.
     #[inline(always)]
     fn summarise_leaf(&mut self, id: Id) -> u32 {
         self.summarise(id, None, None);
@@ -151,19 +152,19 @@ enum Side {
 }
 
 impl Tree {
-    /// An empty tree.
+    /// Returns an empty tree.
     pub const fn new() -> Tree {
         Tree { root: None }
     }
 
-    /// The node at the top, for searches that go by summaries.
+    /// Returns the root, for searches by summaries.
     #[inline(always)]
     pub const fn root(&self) -> Option<Id> {
         self.root
     }
 
-    /// Inserts a node that is not in the tree, behind all nodes for which `is_before` holds. These must be the first
-    /// ones in order.
+    /// Inserts a node that is not in the tree after all nodes for which `is_before` holds. These must be the first ones
+    /// in order.
     pub fn insert<N: Nodes>(&mut self, nodes: &mut N, id: Id, mut is_before: impl FnMut(&N, Id) -> bool) {
         let mut place = None;
         let mut next = self.root;
@@ -197,7 +198,7 @@ impl Tree {
         self.hang(nodes, id, Some(parent));
     }
 
-    /// Inserts a node that is not in the tree right behind one that is.
+    /// Inserts a node that is not in the tree right after one that is.
     pub fn insert_after<N: Nodes>(&mut self, nodes: &mut N, id: Id, previous: Id) {
         let parent = match nodes.links(previous).right {
             None => {
@@ -213,7 +214,7 @@ impl Tree {
         self.hang(nodes, id, Some(parent));
     }
 
-    /// Makes a node a leaf below `parent`, which names it already.
+    /// Makes a node a leaf below `parent`, which already links to it.
     fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Option<Id>) {
         *nodes.links_mut(id) = Links { left: None, right: None, parent, balance: Balance::Even };
         let mut which = nodes.summarise_leaf(id);
@@ -227,7 +228,7 @@ impl Tree {
         self.has_grown(nodes, id);
     }
 
-    /// Removes a node of the tree.
+    /// Removes a node from the tree.
     pub fn remove<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
         let Links { left, right, parent, balance } = core::mem::take(nodes.links_mut(id));
         let (from, side) = match (left, right) {
@@ -242,7 +243,7 @@ impl Tree {
                     (heir, Side::Right)
                 } else {
                     let Links { parent, right: orphan, .. } = *nodes.links(heir);
-                    // The heir is a left child, of a node below `right` or of `right` itself.
+                    // The replacement is a left child, of a node below `right` or of `right` itself.
                     let parent = parent.unwrap_or(right);
                     nodes.links_mut(parent).left = orphan;
                     if let Some(orphan) = orphan {
@@ -257,7 +258,7 @@ impl Tree {
                 nodes.links_mut(left).parent = Some(heir);
                 self.replace(nodes, parent, id, Some(heir));
                 renew_upwards(nodes, Some(from), Some(heir), ALL);
-                // Above the heir nothing knows yet that another node stands there.
+                // The summaries above do not yet include the replacement at its new position.
                 renew(nodes, heir);
                 renew_upwards(nodes, parent, None, ALL);
                 (Some(from), side)
@@ -266,14 +267,14 @@ impl Tree {
         self.has_shrunk(nodes, from, side);
     }
 
-    /// Has summaries made anew after a node has changed in a way that leaves the order as it is.
+    /// Recomputes summaries after a node has changed in a way that leaves the order unchanged.
     #[inline]
     pub fn changed<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
         renew_upwards(nodes, Some(id), None, ALL);
     }
 
-    /// The same after what a node adds to summaries has become larger: only the node's own summary is made anew from
-    /// its children, and those above it by [`Nodes::summarise_added`].
+    /// As [`changed`](Self::changed), after a node's contribution to summaries has become larger: only the node's own
+    /// summary is recomputed from its children, and those above it by [`Nodes::summarise_added`].
     #[inline]
     pub fn enlarged<N: Nodes>(&mut self, nodes: &mut N, id: Id) {
         let Links { left, right, mut parent, .. } = *nodes.links(id);
@@ -286,7 +287,7 @@ impl Tree {
         }
     }
 
-    /// Inserts a node that is not in the tree between two neighbours, as [`around`](Self::around) answers them.
+    /// Inserts a node that is not in the tree between two neighbours, as [`around`](Self::around) returns them.
     pub fn insert_between<N: Nodes>(&mut self, nodes: &mut N, id: Id, before: Option<Id>, after: Option<Id>) {
         match (before, after) {
             // Of two neighbours one has no child on the side of the other.
@@ -297,7 +298,7 @@ impl Tree {
         }
     }
 
-    /// Puts `new` where `old` was below `parent`. Answers on which side that is.
+    /// Replaces `old` by `new` below `parent`. Returns on which side that is.
     #[inline]
     fn replace<N: Nodes>(&mut self, nodes: &mut N, parent: Option<Id>, old: Id, new: Option<Id>) -> Side {
         let mut side = Side::Left;
@@ -329,7 +330,7 @@ impl Tree {
                 links.balance = higher;
                 at = parent;
             } else if links.balance == higher {
-                // The child is uneven, so that the rotation makes the subtree as high as it was.
+                // The child is uneven, so the rotation restores the subtree's former height.
                 self.rotate(nodes, parent, at, higher);
                 return;
             } else {
@@ -339,7 +340,7 @@ impl Tree {
         }
     }
 
-    /// Restores the balance from a node on whose subtree on one side has become lower by one.
+    /// Restores the balance from a node whose subtree on one side has become lower by one.
     #[inline]
     fn has_shrunk<N: Nodes>(&mut self, nodes: &mut N, from: Option<Id>, mut side: Side) {
         let mut next = from;
@@ -369,8 +370,8 @@ impl Tree {
         }
     }
 
-    /// Raises `child` or its inner child to the place of `at`, whose subtree on the side of `child`, `higher`, is
-    /// higher by two. Answers which of them stands there now.
+    /// Raises `child` or its inner child to the position of `at`, whose subtree on the side of `child`, `higher`, is
+    /// higher by two. Returns the node that is there now.
     fn rotate<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id, higher: Balance) -> Id {
         let is_left = higher == Balance::Left;
         let lower = if is_left { Balance::Right } else { Balance::Left };
@@ -410,15 +411,14 @@ impl Tree {
         let has_summary = nodes.inherit_summary(top, at);
         renew(nodes, at);
         if !has_summary {
-            // Also above, for users that change a node and have the tree know it only after the next insertion or
-            // removal.
+            // Also above, for users that change a node and tell the tree only after the next insertion or removal.
             renew(nodes, top);
             renew_upwards(nodes, nodes.links(top).parent, None, ALL);
         }
         top
     }
 
-    /// The left child takes its parent's place, which becomes its right child.
+    /// Moves the left child to the position of its parent, which becomes its right child.
     fn raise_left_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
         let parent = nodes.links(at).parent;
         let inner = nodes.links_mut(child).right.replace(at);
@@ -430,7 +430,7 @@ impl Tree {
         nodes.links_mut(at).parent = Some(child);
     }
 
-    /// The right child takes its parent's place, which becomes its left child.
+    /// Moves the right child to the position of its parent, which becomes its left child.
     fn raise_right_child<N: Nodes>(&mut self, nodes: &mut N, at: Id, child: Id) {
         let parent = nodes.links(at).parent;
         let inner = nodes.links_mut(child).left.replace(at);
@@ -443,7 +443,7 @@ impl Tree {
     }
 
     /// Panics unless every node is linked both ways and balanced; `check` is called for each node in order, with the
-    /// one before it, and panics if the order or a summary is wrong. Answers the number of nodes.
+    /// one before it, and panics if the order or a summary is wrong. Returns the number of nodes.
     pub fn check_invariants<N: View>(&self, nodes: &N, mut check: impl FnMut(&N, Option<Id>, Id)) -> usize {
         let mut count = 0;
         let mut previous = None;
@@ -465,7 +465,7 @@ impl Tree {
     }
 }
 
-/// Panics unless each node of a subtree says rightly which of its subtrees is higher, by one at most. Answers the
+/// Panics unless each node of a subtree records correctly which of its subtrees is higher, by one at most. Returns the
 /// subtree's height.
 fn check_height<N: View>(nodes: &N, top: Option<Id>) -> u32 {
     let Some(top) = top else { return 0 };
@@ -484,8 +484,8 @@ fn check_height<N: View>(nodes: &N, top: Option<Id>) -> u32 {
 /// All parts of a summary.
 const ALL: u32 = u32::MAX;
 
-/// Has summaries made anew from a node up to the root or to below `end`, or to where nothing changes any more. `which`
-/// of the first one's parts can have changed.
+/// Recomputes summaries from a node up to the root or to below `end`, or to where nothing changes any more. `which` of
+/// the first one's parts can have changed.
 #[inline]
 fn renew_upwards<N: Nodes>(nodes: &mut N, from: Option<Id>, end: Option<Id>, mut which: u32) {
     let mut next = from;
@@ -499,7 +499,7 @@ fn renew_upwards<N: Nodes>(nodes: &mut N, from: Option<Id>, end: Option<Id>, mut
     }
 }
 
-/// Makes a node's summary anew.
+/// Recomputes a node's summary.
 #[inline]
 fn renew<N: Nodes>(nodes: &mut N, id: Id) {
     let Links { left, right, .. } = *nodes.links(id);

@@ -1,19 +1,19 @@
-//! Finding nodes: the ends, neighbours, and where something would be.
+//! Searches: ends, neighbours, and insertion points.
 
 use crate::{Id, Tree, View};
 
 impl Tree {
-    /// The first node in order.
+    /// Returns the first node in order.
     pub fn first<N: View>(&self, nodes: &N) -> Option<Id> {
         self.root.map(|root| leftmost(nodes, root))
     }
 
-    /// The last node in order.
+    /// Returns the last node in order.
     pub fn last<N: View>(&self, nodes: &N) -> Option<Id> {
         self.root.map(|root| rightmost(nodes, root))
     }
 
-    /// The node that comes after another one.
+    /// Returns the node after another one.
     #[inline]
     pub fn next<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
         match nodes.links(id).right {
@@ -22,7 +22,7 @@ impl Tree {
         }
     }
 
-    /// The node that comes after all of another one's subtree.
+    /// Returns the node after all of another one's subtree.
     #[inline]
     pub fn next_above<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
         let mut child = id;
@@ -38,7 +38,7 @@ impl Tree {
         parent
     }
 
-    /// The node that comes before another one.
+    /// Returns the node before another one.
     #[inline]
     pub fn previous<N: View>(&self, nodes: &N, id: Id) -> Option<Id> {
         if let Some(left) = nodes.links(id).left {
@@ -57,7 +57,8 @@ impl Tree {
         parent
     }
 
-    /// The first node for which `is_before` does not hold; those for which it holds must be the first ones in order.
+    /// Returns the first node for which `is_before` does not hold; those for which it holds must be the first ones in
+    /// order.
     #[inline]
     pub fn lower_bound<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
         let mut found = None;
@@ -74,7 +75,7 @@ impl Tree {
         found
     }
 
-    /// The last node for which `is_before` holds; these must be the first ones in order.
+    /// Returns the last node for which `is_before` holds; these must be the first ones in order.
     #[inline]
     pub fn last_before<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> Option<Id> {
         let mut found = None;
@@ -91,8 +92,8 @@ impl Tree {
         found
     }
 
-    /// The last node for which `is_before` holds, and the first for which it does not: neighbours between which a new
-    /// node would go.
+    /// Returns the last node for which `is_before` holds, and the first for which it does not: the neighbours between
+    /// which a new node is inserted.
     #[inline]
     pub fn around<N: View>(&self, nodes: &N, mut is_before: impl FnMut(&N, Id) -> bool) -> (Option<Id>, Option<Id>) {
         let (mut before, mut after) = (None, None);
@@ -111,7 +112,7 @@ impl Tree {
     }
 }
 
-/// The first node of a subtree.
+/// Returns the first node of a subtree.
 #[inline]
 pub(crate) fn leftmost<N: View>(nodes: &N, mut id: Id) -> Id {
     while let Some(left) = nodes.links(id).left {
@@ -120,7 +121,7 @@ pub(crate) fn leftmost<N: View>(nodes: &N, mut id: Id) -> Id {
     id
 }
 
-/// The last node of a subtree.
+/// Returns the last node of a subtree.
 #[inline]
 pub(crate) fn rightmost<N: View>(nodes: &N, mut id: Id) -> Id {
     while let Some(right) = nodes.links(id).right {

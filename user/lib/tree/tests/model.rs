@@ -1,4 +1,4 @@
-//! The tree against a sorted list.
+//! The tree, compared with a sorted list.
 
 use proptest::prelude::*;
 use tench_tree::{Id, Links, Nodes, Tree, View};
@@ -42,9 +42,9 @@ impl Nodes for Arena {
 enum Step {
     /// Insert a node with this value.
     Insert(u32),
-    /// Remove the node at this place of the order.
+    /// Remove the node at this index of the order.
     Remove(prop::sample::Index),
-    /// Give the node at this place the value of its neighbour, or one in between: the order stays.
+    /// Give the node at this index the value of its neighbour, or one in between: the order stays.
     Change(prop::sample::Index),
 }
 
@@ -96,7 +96,7 @@ fn play(steps: &[Step]) {
                 let place = index.index(order.len());
                 let next = order.get(place + 1).map_or(2000, |next| arena.0[next.place()].value);
                 arena.0[order[place].place()].value = next;
-                // It has become larger, or is the same.
+                // The value has become larger, or is the same.
                 if place % 2 == 0 {
                     tree.changed(&mut arena, order[place]);
                 } else {

@@ -1,5 +1,5 @@
-//! Memory, bells and threads of a checker that tries every order of steps, and lets loads see old values where the
-//! orderings allow it.
+//! Memory, doorbells and threads of a checker that tries every order of steps, and lets loads see old values where the
+//! orderings permit it.
 
 #![allow(dead_code)] // Each test file uses what it needs.
 
@@ -12,24 +12,25 @@ use loom::sync::atomic::{AtomicU64, fence};
 use loom::thread;
 use tench_channel::{Bell, Idle, Memory, WORDS, Word};
 
-/// What is wrong on purpose, to see that the checker finds it.
+/// Deliberate mistakes, to check that the checker finds them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     Nothing,
-    /// The header is written, and read, without an order to the words behind it.
+    /// The header is written and read without ordering with respect to the words after it.
     Header,
-    /// Credits are given, and taken, without an order to the words of the lines.
+    /// Credits are written and read without ordering with respect to the words of the lines.
     Credits,
 }
 
 /// A word of the control lines or a header is atomic. A word of a message is never written and read at the same time if
+/// the channel is correct, so it is plain data, for which the checker reports that case.
 /// the channel does what it should, so it is data of which the checker says when that happens.
 pub enum Checked {
     Atomic(AtomicU64, bool),
     Plain(UnsafeCell<u64>),
 }
 
-// SAFETY: the checker finds every unordered access to plain data; that is what it is for.
+// SAFETY: the checker finds every unordered access to plain data, which is its purpose.
 unsafe impl Sync for Checked {}
 // SAFETY: as above.
 unsafe impl Send for Checked {}
@@ -38,7 +39,7 @@ impl Word for Checked {
     fn load(&self, order: Ordering) -> u64 {
         match self {
             Checked::Atomic(word, relaxed) => word.load(if *relaxed { Relaxed } else { order }),
-            // SAFETY: the checker finds it if anybody writes.
+            // SAFETY: the checker reports a concurrent write.
             Checked::Plain(word) => word.with(|word| unsafe { *word }),
         }
     }
@@ -46,7 +47,7 @@ impl Word for Checked {
     fn store(&self, value: u64, order: Ordering) {
         match self {
             Checked::Atomic(word, relaxed) => word.store(value, if *relaxed { Relaxed } else { order }),
-            // SAFETY: the checker finds it if anybody else is here.
+            // SAFETY: the checker reports any concurrent access.
             Checked::Plain(word) => word.with_mut(|word| unsafe { *word = value }),
         }
     }
@@ -57,7 +58,7 @@ impl Word for Checked {
 pub struct Lines(Arc<Vec<[Checked; WORDS]>>, bool);
 
 impl Lines {
-    /// With so many lines in each direction.
+    /// Returns a frame with `ring` lines in each direction.
     pub fn new(ring: usize, mistake: Mistake) -> Lines {
         let word = |line: usize, word: usize| match (line % (ring + 1), word) {
             (0, _) => Checked::Atomic(AtomicU64::new(0), mistake == Mistake::Credits),
@@ -68,7 +69,7 @@ impl Lines {
         Lines(Arc::new(lines.collect()), true)
     }
 
-    /// The same memory for a side that leaves its fences out.
+    /// Returns the same memory for a side that omits its fences.
     pub fn without_fences(&self) -> Lines {
         Lines(Arc::clone(&self.0), false)
     }
@@ -92,7 +93,7 @@ impl Memory for Lines {
     }
 }
 
-/// The notification of one side. Whoever sleeps on it and is not woken is found by the checker.
+/// The notification of one side. The checker reports a sleeper that is never woken.
 #[derive(Clone)]
 pub struct Signal(pub Arc<Notify>);
 
@@ -122,7 +123,7 @@ impl Idle for Signal {
     }
 }
 
-/// For sides that never sleep: nobody may ring.
+/// Doorbell for sides that never sleep: it must not be notified.
 #[derive(Clone)]
 pub struct Silent;
 
@@ -132,7 +133,7 @@ impl Bell for Silent {
     }
 }
 
-/// Tries all orders with at most `preemptions` of them against a thread's will.
+/// Tries all orders with at most `preemptions` preemptions of threads.
 pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -1,4 +1,4 @@
-//! Memory and bells of this machine.
+//! Memory and doorbells on the host.
 
 #![allow(dead_code)] // Each test file uses what it needs.
 
@@ -7,17 +7,17 @@ use std::rc::Rc;
 
 use tench_channel::{Bell, Idle, Line};
 
-/// The lines of a frame with so many for messages in each direction.
+/// Returns the lines of a frame with `ring` lines for messages in each direction.
 pub fn lines(ring: usize) -> Vec<Line> {
     (0..2 * (ring + 1)).map(|_| Line::default()).collect()
 }
 
-/// Counts how often it was rung.
+/// Doorbell that counts its notifications.
 #[derive(Clone, Default, Debug)]
 pub struct Count(Rc<Cell<u32>>);
 
 impl Count {
-    /// How often it was rung since the last time that this was asked.
+    /// Returns the number of notifications since the last call.
     pub fn take(&self) -> u32 {
         self.0.take()
     }
@@ -29,7 +29,7 @@ impl Bell for Count {
     }
 }
 
-/// For tests in which both sides are one thread, that cannot sleep.
+/// Idle behaviour of tests in which both sides are one thread, which cannot sleep.
 pub struct Never;
 
 impl Idle for Never {
