@@ -1,4 +1,4 @@
-//! The nodes: which are in use, and which can be taken.
+//! The arena of nodes, used and free.
 
 use tench_tree::Id;
 
@@ -8,31 +8,31 @@ use crate::node::{Node, State};
 /// Nodes in storage that may grow at its end.
 pub struct Arena<S> {
     pub storage: S,
-    /// First of the nodes that were used before and are spare now.
+    /// First of the nodes that were used before and are free now.
     spare: Option<Id>,
-    /// Nodes from here on were never used.
+    /// Index from which on nodes were never used.
     untouched: usize,
-    /// Nodes in use.
+    /// Number of nodes in use.
     used: usize,
 }
 
 impl<S: AsRef<[Node]> + AsMut<[Node]>> Arena<S> {
-    /// An arena of which no node is in use, whatever the storage holds.
+    /// Returns an arena of which no node is in use, whatever the storage holds.
     pub const fn new(storage: S) -> Arena<S> {
         Arena { storage, spare: None, untouched: 0, used: 0 }
     }
 
-    /// Nodes in use.
+    /// Returns the number of nodes in use.
     pub const fn used(&self) -> usize {
         self.used
     }
 
-    /// Nodes that can be taken.
+    /// Returns the number of nodes that can be taken.
     pub fn left(&self) -> usize {
         self.storage.as_ref().len() - self.used
     }
 
-    /// Refuses unless `count` nodes can be taken.
+    /// Fails unless `count` nodes can be taken.
     pub fn require(&self, count: usize) -> Result<(), Error> {
         if self.left() < count { Err(Error::NeedsNodes) } else { Ok(()) }
     }
@@ -57,7 +57,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Arena<S> {
         &mut self.storage.as_mut()[id.place()]
     }
 
-    /// Takes a node for an extent. Its links and its summary are made when it is put into a tree.
+    /// Takes a node for an extent. Its links and its summary are set when it is inserted into a tree.
     pub fn take(&mut self, base: u64, size: u64, state: State, region: u32) -> Result<Id, Error> {
         let id = match self.spare {
             Some(spare) => {
@@ -76,7 +76,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Arena<S> {
         Ok(id)
     }
 
-    /// Takes back the node of an extent that is in no tree.
+    /// Frees the node of an extent that is in no tree.
     pub fn give_back(&mut self, id: Id) {
         self.node_mut(id).state = State::Spare(self.spare);
         self.spare = Some(id);

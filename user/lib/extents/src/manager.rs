@@ -1,4 +1,4 @@
-//! The operations.
+//! The operations of the manager.
 
 use tench_tree::{Id, Tree};
 
@@ -7,21 +7,21 @@ use crate::node::{BySize, Free, Node, State, Used};
 use crate::search::{Wanted, best_fit};
 use crate::{GRANULE, NODES_PER_ADD, NODES_PER_ALLOC, NODES_PER_FREE, NODES_PER_SPLIT, RESERVE};
 
-/// Addresses end here, so that rounding up never overflows.
+/// End of addresses, low enough that rounding up never overflows.
 const ADDRESS_END: u64 = 1 << 62;
 
-/// Why an operation was refused. It has changed nothing.
+/// Reason why an operation failed. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A size is 0 or not a multiple of the granule, an alignment not a power of two, or a range ends before it begins.
     BadSize,
-    /// The memory, or part of it, is there already.
+    /// The memory, or part of it, is already managed.
     Overlap,
     /// No free extent can hold the block.
     OutOfMemory,
-    /// No such memory was given out, or not all of it, or not as one block.
+    /// The memory was not allocated, or not all of it, or not as one block.
     NotGiven,
-    /// The storage has too few nodes left: let it grow, and try again.
+    /// The storage has too few free nodes: grow it, and try again.
     NeedsNodes,
 }
 
@@ -39,12 +39,12 @@ impl core::fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// What a free operation freed.
+/// Result of a free operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freed {
-    /// A whole block.
+    /// A whole block was freed.
     Whole,
-    /// Part of a block: the rest is still in use, as one or two blocks with the same tag.
+    /// Part of a block was freed: the rest is still in use, as one or two blocks with the same tag.
     Part,
 }
 
@@ -53,35 +53,35 @@ pub enum Freed {
 pub struct Block {
     /// First address.
     pub base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// What its user wants to know of it.
+    /// The user's data about the block.
     pub tag: u64,
 }
 
-/// Memory that belongs together.
+/// A contiguous range of free memory, or a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First address.
     pub base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// The tag of a block; free memory has none.
     pub tag: Option<u64>,
 }
 
-/// Sums over everything.
+/// Sums over all memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Free bytes.
+    /// Number of free bytes.
     pub free: u64,
-    /// Bytes in blocks.
+    /// Number of bytes in blocks.
     pub used: u64,
-    /// Bytes of the largest free extent.
+    /// Size of the largest free extent in bytes.
     pub largest: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: usize,
-    /// Free extents.
+    /// Number of free extents.
     pub extents: usize,
 }
 
@@ -100,7 +100,7 @@ pub struct Manager<S> {
 }
 
 impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
-    /// A manager without memory.
+    /// Returns a manager without memory.
     pub const fn new(storage: S) -> Manager<S> {
         Manager {
             arena: Arena::new(storage),
@@ -113,23 +113,23 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         }
     }
 
-    /// The storage, to let it grow. New nodes are [`Node::EMPTY`]; the others must stay as they are.
+    /// Returns the storage, for growing it. New nodes must be [`Node::EMPTY`]; the others must stay as they are.
     pub const fn storage(&mut self) -> &mut S {
         &mut self.arena.storage
     }
 
-    /// Nodes that are left.
+    /// Returns the number of free nodes.
     pub fn nodes_left(&self) -> usize {
         self.arena.left()
     }
 
-    /// Whether the storage should grow before the next operation. While it is growing this is not asked again.
+    /// Returns whether the storage should grow before the next operation; false while it is growing.
     pub fn wants_refill(&self) -> bool {
         !self.is_refilling && self.nodes_left() < RESERVE
     }
 
-    /// Begins a refill, if it is time for one and none is under way: so it cannot nest. What the refill allocates comes
-    /// out of the reserve.
+    /// Begins a refill, if it is time for one and none is in progress, so refills cannot nest. The refill's allocations
+    /// use the reserve.
     #[must_use]
     pub fn begin_refill(&mut self) -> bool {
         let begins = self.wants_refill();
@@ -142,12 +142,12 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         self.is_refilling = false;
     }
 
-    /// Whether there are nodes for [`split`](Self::split).
+    /// Returns whether there are nodes for [`split`](Self::split).
     pub fn can_split(&self) -> bool {
         self.nodes_left() >= NODES_PER_SPLIT
     }
 
-    /// Takes memory under management, all of it free. It stays apart from other memory that it touches.
+    /// Adds memory, all of it free. It stays separate from adjacent memory.
     /// Errors: `BadSize`, `Overlap`, `NeedsNodes`.
     pub fn add(&mut self, base: u64, size: u64) -> Result<(), Error> {
         let end = base.checked_add(size).filter(|end| *end <= ADDRESS_END).ok_or(Error::BadSize)?;
@@ -167,17 +167,17 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// A block anywhere. Answers its address. Errors: `BadSize`, `OutOfMemory`, `NeedsNodes`.
+    /// Allocates a block anywhere. Returns its address. Errors: `BadSize`, `OutOfMemory`, `NeedsNodes`.
     pub fn alloc(&mut self, size: u64, tag: u64) -> Result<u64, Error> {
         self.alloc_aligned(size, GRANULE, tag)
     }
 
-    /// A block that begins at a multiple of `align`, a power of two.
+    /// Allocates a block at a multiple of `align`, a power of two.
     pub fn alloc_aligned(&mut self, size: u64, align: u64, tag: u64) -> Result<u64, Error> {
         self.alloc_from_range_aligned(0, u64::MAX, size, align, tag)
     }
 
-    /// A block whose bytes all lie from `base` to before `limit`, and that begins at a multiple of `align`.
+    /// Allocates a block that lies entirely from `base` to before `limit`, at a multiple of `align`.
     pub fn alloc_from_range_aligned(
         &mut self,
         base: u64,
@@ -200,7 +200,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(place)
     }
 
-    /// Makes part of a free extent a block. The nodes for it are there.
+    /// Makes part of a free extent a block. The nodes for it must be available.
     fn carve(&mut self, id: Id, place: u64, size: u64, tag: u64) -> Result<(), Error> {
         let &Node { base, region, .. } = self.arena.node(id);
         let (end, block_end) = (self.arena.node(id).end(), place + size);
@@ -216,7 +216,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
             }
             self.arena.take(place, size, State::Used(tag), region)?
         } else if block_end < end {
-            // What is left lies behind the block.
+            // The rest lies after the block.
             let node = self.arena.node_mut(id);
             (node.base, node.size) = (block_end, end - block_end);
             self.free.changed(&mut Free(self.arena.nodes_mut()), id);
@@ -233,7 +233,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     }
 
     /// Frees a block, or part of one, and joins it with free neighbours. Errors: `BadSize`, `NotGiven`, and for a part
-    /// `NeedsNodes`: a whole block can be freed whatever has run out.
+    /// `NeedsNodes`: a whole block can always be freed.
     pub fn free(&mut self, base: u64, size: u64) -> Result<Freed, Error> {
         if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
             return Err(Error::BadSize);
@@ -259,7 +259,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(if whole { Freed::Whole } else { Freed::Part })
     }
 
-    /// Takes part of a block out of it. What is left before and behind it are blocks with the same tag.
+    /// Removes part of a block. The rests before and after it are blocks with the same tag.
     fn cut_out(&mut self, id: Id, from: u64, to: u64) -> Result<(), Error> {
         let end = self.arena.node(id).end();
         if from == self.arena.node(id).base {
@@ -275,7 +275,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// Makes memory free that is in no tree, and joins it with free neighbours of its region. If it was a whole block,
+    /// Makes memory that is in no tree free, and joins it with free neighbours of its region. If it was a whole block,
     /// `own` is its node.
     fn release(&mut self, base: u64, size: u64, region: u32, own: Option<Id>) -> Result<(), Error> {
         let (before, after) = self.free_around(base);
@@ -305,7 +305,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// Lets a free extent begin at `base`, and be larger by `size`.
+    /// Moves the start of a free extent to `base`, and enlarges it by `size`.
     fn enlarge(&mut self, id: Id, base: u64, size: u64) {
         self.remove_by_size(id);
         let node = self.arena.node_mut(id);
@@ -315,7 +315,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         self.insert_by_size(id);
     }
 
-    /// Divides a block into one of `lower` bytes, which keeps its tag, and the rest.
+    /// Divides a block into one of `lower` bytes, which keeps its tag, and the rest, which gets `tag`.
     /// Errors: `BadSize` (also if nothing would be left), `NotGiven` (no block begins at `base`), `NeedsNodes`.
     pub fn split(&mut self, base: u64, lower: u64, tag: u64) -> Result<(), Error> {
         let id = self.last_used(base).filter(|id| self.arena.node(*id).base == base).ok_or(Error::NotGiven)?;
@@ -328,7 +328,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(())
     }
 
-    /// Divides a block at an address inside it. Answers the upper part. There is a node for it.
+    /// Divides a block at an address inside it. Returns the upper part. A node must be available.
     fn divide(&mut self, id: Id, at: u64) -> Result<Id, Error> {
         let &Node { base, size, state, region, .. } = self.arena.node(id);
         let upper = self.arena.take(at, base + size - at, state, region)?;
@@ -338,7 +338,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         Ok(upper)
     }
 
-    /// The block in which an address lies.
+    /// Returns the block in which an address lies.
     pub fn find(&self, address: u64) -> Option<Block> {
         let node = self.arena.node(self.last_used(address)?);
         match node.state {
@@ -347,7 +347,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         }
     }
 
-    /// Everything that ends above an address, in order of addresses.
+    /// Returns all extents that end above an address, in order of addresses.
     pub fn extents(&self, from: u64) -> impl Iterator<Item = Extent> {
         let (mut used, mut free) = (self.first_used(from), self.first_free(from));
         core::iter::from_fn(move || {
@@ -364,7 +364,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         })
     }
 
-    /// Sums over everything.
+    /// Returns sums over all memory.
     pub fn totals(&self) -> Totals {
         let largest = self.by_size.last(&BySize(self.arena.nodes()));
         Totals { largest: largest.map_or(0, |last| self.arena.node(last).size), ..self.totals }
@@ -372,29 +372,29 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
 
     // ── Trees ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// The last block that begins at an address or below: if the address lies in a block, that one.
+    /// Returns the last block that begins at or below an address: if the address lies in a block, that one.
     fn last_used(&self, address: u64) -> Option<Id> {
         self.used.last_before(&Used(self.arena.nodes()), |view, id| view.0[id.place()].base <= address)
     }
 
-    /// The block in which an address lies, or the next one.
+    /// Returns the block in which an address lies, or the next one.
     fn first_used(&self, address: u64) -> Option<Id> {
         let view = Used(self.arena.nodes());
         self.used.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
     }
 
-    /// The free extent in which an address lies, or the next one.
+    /// Returns the free extent in which an address lies, or the next one.
     fn first_free(&self, address: u64) -> Option<Id> {
         let view = Free(self.arena.nodes());
         self.free.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
     }
 
-    /// The free extents before and behind an address that lies in none.
+    /// Returns the free extents before and after an address that lies in none.
     fn free_around(&self, address: u64) -> (Option<Id>, Option<Id>) {
         self.free.around(&Free(self.arena.nodes()), |view, id| view.0[id.place()].base < address)
     }
 
-    /// Puts a free extent into its trees.
+    /// Inserts a free extent into its trees.
     fn insert_free(&mut self, id: Id, before: Option<Id>, after: Option<Id>) {
         self.free.insert_between(&mut Free(self.arena.nodes_mut()), id, before, after);
         self.insert_by_size(id);
@@ -449,7 +449,8 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         self.check_cover();
     }
 
-    /// Panics unless extents cover each region without holes or overlaps, and no two free ones in it touch.
+    /// Panics unless the extents of each region cover it without holes or overlaps, and no two free ones in it are
+    /// adjacent.
     fn check_cover(&self) {
         let view = self.arena.nodes();
         let (mut used, mut free) = (self.used.first(&Used(view)), self.free.first(&Free(view)));

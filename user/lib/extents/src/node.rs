@@ -1,30 +1,30 @@
-//! An extent, and what the tree of the free ones knows of those below it.
+//! Nodes: an extent, and the summary of the free extents below it.
 
 use tench_tree::{Id, Links, Nodes, View};
 
 use crate::GRANULE;
 
-/// Alignments with a summary of their own: 4 KiB (which is the size), 8 KiB, … 1 GiB.
+/// Number of alignments with a summary of their own: 4 KiB (which is the size), 8 KiB, … 1 GiB.
 pub const ALIGNMENTS: usize = 19;
-/// The largest size in granules that summaries can tell from others: they count to 2³² − 1, and an extent that is
-/// larger counts as one of that size, of which alignment may take up to 1 GiB.
+/// Largest size in granules that summaries represent exactly: they count to 2³² − 1, and a larger extent counts as one
+/// of that size, of which alignment may take up to 1 GiB.
 pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
 
 /// A number of granules for each alignment.
 pub type Usable = [u32; ALIGNMENTS];
 /// The summary of no memory.
 const NOTHING: Usable = [0; ALIGNMENTS];
-/// All parts of a summary.
+/// Mask of all parts of a summary.
 const ALL: u32 = u32::MAX;
 
-/// What an extent is.
+/// State of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No extent: a node that can be taken, and the next such.
+    /// No extent: a free node, and the next free node.
     Spare(Option<Id>),
     /// Free memory.
     Free,
-    /// A block, with what its user wants to know of it.
+    /// A block, with the user's data.
     Used(u64),
 }
 
@@ -33,21 +33,21 @@ pub enum State {
 pub struct Node {
     /// First address.
     pub(crate) base: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
     pub(crate) state: State,
-    /// The region that it lies in.
+    /// The region in which it lies.
     pub(crate) region: u32,
-    /// In the tree of the blocks or in that of the free extents.
+    /// Links in the tree of the blocks or in that of the free extents.
     by_address: Links,
     by_size: Links,
-    /// In the tree of free extents by address: for each alignment, the granules of the largest block in the subtree
-    /// that begins at a multiple of it. They fall from alignment to alignment.
+    /// In the tree of free extents by address: for each alignment, the size in granules of the largest block in the
+    /// subtree that begins at a multiple of it. The sizes decrease from alignment to alignment.
     pub(crate) usable: Usable,
 }
 
 impl Node {
-    /// A node that is nothing yet.
+    /// An unused node.
     pub const EMPTY: Node = Node {
         base: 0,
         size: 0,
@@ -58,19 +58,20 @@ impl Node {
         usable: [0; ALIGNMENTS],
     };
 
-    /// One past its last address.
+    /// Returns one past the last address.
     #[inline(always)]
     pub(crate) const fn end(&self) -> u64 {
         self.base + self.size
     }
 
-    /// Whether it is free memory.
+    /// Returns whether the extent is free memory.
     #[inline(always)]
     pub(crate) const fn is_free(&self) -> bool {
         matches!(self.state, State::Free)
     }
 
-    /// The largest blocks in it that begin at multiples of the alignments, in granules; as the tree sees it.
+    /// Returns the size in granules of the largest block in the extent that begins at a multiple of the alignment; as
+    /// the tree sees it.
     fn own_usable(&self, alignment: usize) -> u32 {
         let mask = (1 << alignment) - 1;
         let start = self.base / GRANULE;
@@ -78,7 +79,7 @@ impl Node {
         counted(self.size).saturating_sub(lost as u32)
     }
 
-    /// Panics if its summary is not that of its subtree.
+    /// Panics if the node's summary is not that of its subtree.
     pub(crate) fn check_summary(&self, nodes: &[Node]) {
         let children = [self.by_address.left(), self.by_address.right()].into_iter().flatten();
         let mut expected: [u32; ALIGNMENTS] = core::array::from_fn(|alignment| self.own_usable(alignment));
@@ -90,8 +91,8 @@ impl Node {
         assert_eq!(self.usable, expected, "a summary is that of the subtree");
     }
 
-    /// Makes its summary anew from its own extent and those of the subtrees below it: the parts in `which`, a bit for
-    /// each alignment. Answers which of them have changed.
+    /// Recomputes the node's summary from its own extent and the subtrees below it: the parts in `which`, a bit for
+    /// each alignment. Returns which of them have changed.
     #[inline(always)]
     fn summarise(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
         if which == ALL { self.summarise_all(left, right) } else { self.summarise_some(left, right, which) }
@@ -109,7 +110,7 @@ impl Node {
                 *place = most;
                 changed |= 1 << alignment;
             } else if most == 0 {
-                // All further ones are 0, and were before.
+                // All further ones are 0, as before.
                 break;
             }
             // The start is a multiple of this alignment, and becomes one of the next.
@@ -130,7 +131,7 @@ impl Node {
             let bit = rest & rest.wrapping_neg();
             rest ^= bit;
             let alignment = bit.trailing_zeros() as usize;
-            // What lies before the first multiple is lost.
+            // Memory before the first multiple is lost.
             let own = size.saturating_sub(start.wrapping_neg() & (bit - 1));
             let most = own.max(left[alignment]).max(right[alignment]);
             if self.usable[alignment] != most {
@@ -141,8 +142,8 @@ impl Node {
         changed
     }
 
-    /// Raises the parts in `which` of its summary to those of an extent that has come into the subtree. Answers which
-    /// of them have changed.
+    /// Raises the parts in `which` of the node's summary to those of an extent that was added to the subtree. Returns
+    /// which of them have changed.
     #[inline(always)]
     fn raise(&mut self, added: &Usable, which: u32) -> u32 {
         let mut changed = 0;
@@ -160,20 +161,20 @@ impl Node {
     }
 }
 
-/// Bytes in granules, as summaries count them.
+/// Returns bytes in granules, as summaries count them.
 #[inline(always)]
 fn counted(bytes: u64) -> u32 {
     (bytes / GRANULE).min(u64::from(u32::MAX)) as u32
 }
 
-/// The nodes as the tree of the free extents by address sees them.
+/// Nodes in the tree of the free extents by address.
 pub struct Free<S>(pub S);
-/// The nodes as the tree of the blocks by address sees them.
+/// Nodes in the tree of the blocks by address.
 pub struct Used<S>(pub S);
-/// The nodes as the tree of the free extents by size sees them.
+/// Nodes in the tree of the free extents by size.
 pub struct BySize<S>(pub S);
 
-/// What a tree sees of the nodes: which links, through a slice that it may change or not.
+/// A tree's view of the nodes: its links, through a shared or an exclusive slice.
 macro_rules! views {
     ($($view:ident $links:ident { $($summarise:item)* })*) => {$(
         impl View for $view<&[Node]> {
@@ -222,7 +223,7 @@ views! {
 
         #[inline(always)]
         fn summarise_leaf(&mut self, id: Id) -> u32 {
-            // A summary of nothing counts nowhere, so those parts count that differ from it.
+            // An empty summary never counts, so the parts that differ from it have changed.
             self.0[id.place()].usable = NOTHING;
             summarise(self.0, id, None, None, ALL)
         }
@@ -231,7 +232,7 @@ views! {
     BySize by_size {}
 }
 
-/// Makes parts of a node's summary anew. Answers which have changed.
+/// Recomputes parts of a node's summary. Returns which have changed.
 fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
     let place = id.place();
     let one = match (left, right) {

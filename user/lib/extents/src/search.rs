@@ -1,30 +1,30 @@
-//! Where a block fits.
+//! Searches for free extents in which a block fits.
 
 use tench_tree::{Id, Tree, View};
 
 use crate::node::{ALIGNMENTS, BySize, Free, Node, SUMMARISED};
 use crate::{GRANULE, PATIENCE};
 
-/// What is looked for.
+/// A requested block.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Lowest address.
     pub base: u64,
-    /// Highest address that may be part of it.
+    /// Highest address that the block may include.
     pub last: u64,
-    /// Bytes, a multiple of the granule and not 0.
+    /// Size in bytes, a multiple of the granule and not 0.
     pub size: u64,
-    /// A power of two, at least the granule.
+    /// Alignment: a power of two, at least the granule.
     pub align: u64,
 }
 
 impl Wanted {
-    /// Whether it may lie anywhere.
+    /// Returns whether the block may lie anywhere.
     const fn is_anywhere(&self) -> bool {
         self.base == 0 && self.last == u64::MAX
     }
 
-    /// The lowest address in a free extent where it fits.
+    /// Returns the lowest address in a free extent where the block fits.
     pub fn place_in(&self, extent: &Node) -> Option<u64> {
         let mask = self.align - 1;
         let start = extent.base.max(self.base).checked_add(mask)? & !mask;
@@ -36,7 +36,7 @@ impl Wanted {
 /// A free extent and the address in it where the block fits.
 pub type Found = (Id, u64);
 
-/// The best fit; see the head of the crate.
+/// Returns the best fit; see the crate's documentation.
 pub fn best_fit(free: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
     let view = BySize(nodes);
     let at_least = |size: u64| by_size.lower_bound(&view, |view, id| view.0[id.place()].size < size);
@@ -49,7 +49,7 @@ pub fn best_fit(free: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) ->
         }
         candidate = by_size.next(&view, id);
     }
-    // So large that it fits wherever the extent begins.
+    // So large that the block fits wherever the extent begins.
     if wanted.is_anywhere()
         && let Some(id) = at_least(wanted.size.saturating_add(wanted.align - GRANULE))
     {
@@ -58,13 +58,13 @@ pub fn best_fit(free: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) ->
     lowest_fit(free, nodes, wanted)
 }
 
-/// The lowest address where the block fits.
+/// Returns the lowest address where the block fits.
 pub fn lowest_fit(free: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
     let view = Free(nodes);
     let size = (wanted.size / GRANULE) as u32;
     let alignment = ((wanted.align / GRANULE).trailing_zeros() as usize).min(ALIGNMENTS - 1);
     let fits_below = |id: Id| nodes[id.place()].usable[alignment] >= size;
-    // The extent in which the range begins can be too short from there on; all others are as the summaries say.
+    // The extent in which the range begins can be too short from there on; for all others the summaries are right.
     let mut from = free.lower_bound(&view, |view, id| view.0[id.place()].end() <= wanted.base)?;
     loop {
         if nodes[from.place()].base > wanted.last {
@@ -74,15 +74,15 @@ pub fn lowest_fit(free: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found>
             return Some((from, place));
         }
         from = next_with(free, &view, from, fits_below, |id| {
-            // As the summaries see it: exact but for an alignment that has none of its own, which is looked at above.
+            // In terms of the summaries: exact except for an alignment without one of its own, which is checked above.
             let seen = Wanted { base: 0, last: u64::MAX, size: wanted.size, align: GRANULE << alignment };
             seen.place_in(&nodes[id.place()]).is_some()
         })?;
     }
 }
 
-/// The first node behind `from` for which `is_good` holds. If `has_below` does not hold for a node, no node of its
-/// subtree is good.
+/// Returns the first node after `from` for which `is_good` holds. If `has_below` does not hold for a node, no node of
+/// its subtree is good.
 fn next_with(
     tree: &Tree,
     view: &Free<&[Node]>,
@@ -92,7 +92,7 @@ fn next_with(
 ) -> Option<Id> {
     let mut at = from;
     loop {
-        // Everything behind `at` in its own subtree, then the next node above.
+        // Everything after `at` in its own subtree, then the next node above.
         if let Some(right) = view.links(at).right().filter(|right| has_below(*right))
             && let Some(found) = first_with(view, right, &has_below, &is_good)
         {
@@ -105,7 +105,7 @@ fn next_with(
     }
 }
 
-/// The first good node of a subtree.
+/// Returns the first good node of a subtree.
 fn first_with(
     view: &Free<&[Node]>,
     top: Id,

@@ -1,11 +1,11 @@
-//! The manager against a sorted list of extents that is searched from end to end.
+//! The manager, compared with a sorted list of extents that is searched linearly.
 
 use proptest::prelude::*;
 use tench_extents::{
     ALLOCATIONS_PER_REFILL, Error, Extent, Freed, GRANULE, Manager, NODES_PER_ALLOC, NODES_PER_FREE, Node, PATIENCE,
 };
 
-/// Generator of numbers that always gives the same ones (xorshift64*).
+/// Pseudo-random numbers (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -21,14 +21,14 @@ impl Random {
     }
 }
 
-/// The slow, obvious manager: all extents in order of addresses, with the region of each.
+/// The slow, obvious manager: all extents in order of addresses, each with its region.
 #[derive(Default)]
 struct Model {
     extents: Vec<(Extent, usize)>,
     regions: usize,
 }
 
-/// A request of the manager.
+/// A request to the manager.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     base: u64,
@@ -48,7 +48,7 @@ impl Model {
         Ok(())
     }
 
-    /// Where a block fits in each free extent, with the extent's size and address: the best fit first.
+    /// Returns where a block fits in each free extent, with the extent's size and address: the best fit first.
     fn fits(&self, request: &Request) -> Vec<(u64, u64, u64)> {
         let mut fits: Vec<_> = self
             .extents
@@ -64,7 +64,7 @@ impl Model {
         fits
     }
 
-    /// Where the block must lie, by the rules at the head of the crate.
+    /// Returns where the block must lie by the rules in the crate's documentation.
     fn place(&self, request: &Request) -> Option<u64> {
         let fits = self.fits(request);
         let mut large: Vec<_> = self.extents.iter().map(|(one, _)| one).filter(|one| one.tag.is_none()).collect();
@@ -124,7 +124,7 @@ impl Model {
 struct Pair {
     manager: Manager<Vec<Node>>,
     model: Model,
-    /// Nodes that an allocation and a free operation took at most.
+    /// Maximum numbers of nodes that an allocation and a free operation took.
     most: (usize, usize),
 }
 
@@ -137,7 +137,7 @@ impl Pair {
         assert_eq!(self.manager.add(base, size), self.model.add(base, size));
     }
 
-    /// Asks for a block, and looks that it lies where it must. Without alignment and range that is the best fit.
+    /// Allocates a block, and checks that it lies where it must. Without alignment and range that is the best fit.
     fn alloc(&mut self, request: Request, tag: u64) -> Option<u64> {
         let Request { base, limit, size, align } = request;
         let expected = self.model.place(&request);
@@ -165,7 +165,7 @@ impl Pair {
     }
 }
 
-/// A random request for memory of regions that lie below `end`.
+/// Returns a random request for memory of regions that lie below `end`.
 fn request(random: &mut Random, end: u64) -> Request {
     let size = GRANULE * if random.below(4) == 0 { 1 << random.below(8) } else { 1 + random.below(20) };
     let align = if random.below(2) == 0 { GRANULE } else { GRANULE << random.below(9) };
@@ -177,7 +177,7 @@ fn request(random: &mut Random, end: u64) -> Request {
     Request { base, limit, size, align }
 }
 
-/// `steps` random operations, checked whole every `every` steps.
+/// Performs `steps` random operations, with a full check every `every` steps.
 fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usize) -> (usize, usize) {
     let mut random = Random(seed);
     let mut pair = Pair::new(4 * most + 64);
@@ -195,7 +195,7 @@ fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usi
             }
         } else if wants >= 2 && !blocks.is_empty() {
             let (base, size) = blocks.swap_remove(random.below(blocks.len() as u64) as usize);
-            // All of it, or a part; what is left can be freed later.
+            // All of it, or a part; the rest can be freed later.
             let pages = size / GRANULE;
             let from = if random.below(4) == 0 { random.below(pages) } else { 0 };
             let length = if random.below(4) == 0 { 1 + random.below(pages - from) } else { pages - from };
@@ -204,7 +204,7 @@ fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usi
             let rest = [(base, from * GRANULE), (start + bytes, base + size - (start + bytes))];
             blocks.extend(rest.into_iter().filter(|(_, bytes)| *bytes > 0));
         } else {
-            // Mostly nothing that was given out, or not as one block.
+            // Mostly memory that was not allocated, or not as one block.
             let base = GRANULE * random.below(end / GRANULE + 10);
             let size = GRANULE * (1 + random.below(8));
             let before = pair.manager.totals();
@@ -256,13 +256,13 @@ fn free_has_three_outcomes() {
     pair.add(0x10_0000, 64 * GRANULE);
     let all = Request { base: 0, limit: u64::MAX, size: 8 * GRANULE, align: GRANULE };
     let block = pair.alloc(all, 5).unwrap();
-    // Part of it, in the middle; what stays keeps its tag, and is freed in another order.
+    // Part of it, in the middle; the rest keeps its tag, and is freed in another order.
     assert_eq!(pair.manager.free(block + 2 * GRANULE, GRANULE), Ok(Freed::Part));
     pair.model.free(block + 2 * GRANULE, GRANULE).unwrap();
     assert_eq!(pair.manager.find(block + 7 * GRANULE).map(|used| (used.size, used.tag)), Some((5 * GRANULE, 5)));
     assert_eq!(pair.manager.find(block + 2 * GRANULE), None);
     pair.check();
-    // What was never given out, or is free again, or lies in two blocks, is refused.
+    // Freeing memory that was never allocated, or is free again, or lies in two blocks, fails.
     for (base, size) in [
         (block + 2 * GRANULE, GRANULE),
         (block, 8 * GRANULE),
@@ -359,7 +359,7 @@ fn a_refill_does_not_nest_and_finds_what_it_needs() {
     while !manager.wants_refill() {
         manager.alloc_from_range_aligned(GRANULE, u64::MAX, GRANULE, 8 * GRANULE, 0).unwrap();
     }
-    // The operation at hand, when there is just not enough for another one and the refill.
+    // The operation at hand, when there are just not enough nodes for another one and the refill.
     assert!(manager.begin_refill());
     assert!(!manager.begin_refill() && !manager.wants_refill(), "one is under way");
     for _ in 0..ALLOCATIONS_PER_REFILL {
@@ -377,7 +377,7 @@ fn sizes_beyond_the_summaries_are_found_too() {
     let mut manager = Manager::new(vec![Node::EMPTY; 64]);
     let size = (u64::from(u32::MAX) + 1) * GRANULE;
     for number in 1..12_u64 {
-        // All as large as summaries can say; the ninth and tenth in order of size are large enough.
+        // All of the maximum size of summaries; the ninth and tenth in order of size are large enough.
         manager.add(number * (1 << 46) + GRANULE, size + number * GRANULE).unwrap();
     }
     manager.check_invariants();

@@ -1,31 +1,30 @@
-//! Waiting for one another.
+//! Barriers.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::platform::{Platform, Word};
 use crate::waiter::{Line, Waiter, wake_all};
 
-/// A point that threads pass together, again and again.
+/// A point that threads pass together, repeatedly.
 pub struct Barrier<P: Platform> {
-    /// How many have arrived; changes under the line's lock.
+    /// Number of threads that have arrived; changes under the line's lock.
     arrived: P::Word,
     line: Line<P>,
     size: usize,
 }
 
 impl<P: Platform> Barrier<P> {
-    /// For `size` threads; made of a word that is 0 and an empty line.
+    /// Returns a barrier for `size` threads, made from a word that is 0 and an empty line.
     pub const fn of(arrived: P::Word, line: Line<P>, size: usize) -> Barrier<P> {
         Barrier { arrived, line, size }
     }
 
-    /// For `size` threads.
+    /// Returns a barrier for `size` threads.
     pub fn new(size: usize) -> Barrier<P> {
         Barrier::of(P::Word::new(0), Line::new(), size)
     }
 
-    /// Waits until as many threads have arrived as it was made for. Answers true to one of them: the one that came
-    /// last.
+    /// Waits until as many threads have arrived as the barrier's size. Returns true to the thread that came last.
     pub fn wait(&self) -> bool {
         let waiter = Waiter::new();
         let others = self.line.with(|list| {
@@ -41,7 +40,7 @@ impl<P: Platform> Barrier<P> {
         });
         match others {
             Some(others) => {
-                // SAFETY: they were in the list, so they wait, and now they are in no list.
+                // SAFETY: the waiters were in the list, so they wait, and now they are in no list.
                 unsafe { wake_all(others) };
                 true
             }
@@ -52,7 +51,7 @@ impl<P: Platform> Barrier<P> {
         }
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         let waiting = self.line.check_invariants();
         assert!(waiting < self.size.max(1));

@@ -1,4 +1,4 @@
-//! Waiting until somebody says that something has changed.
+//! Condition variables.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -8,26 +8,26 @@ use crate::waiter::{Line, Waiter, wake_all};
 
 /// A condition variable for data behind a [`FairLock`].
 ///
-/// Waiters are woken in the order in which they came. None wakes without having been notified or its time being up, but
-/// whoever is woken has to look again: somebody else may have been faster.
+/// Waiters are woken in the order in which they came. None wakes without a notification or the end of its deadline, but
+/// a woken thread has to check the condition again: another thread may have been faster.
 pub struct Condition<P: Platform> {
-    /// Whether somebody waits, so that a notification without waiters costs one load.
+    /// Whether a thread waits, so that a notification without waiters costs one load.
     waited: P::Word,
     line: Line<P>,
 }
 
 impl<P: Platform> Condition<P> {
-    /// Nobody waits; made of a word that is 0 and an empty line.
+    /// Returns a condition variable without waiters, made from a word that is 0 and an empty line.
     pub const fn of(waited: P::Word, line: Line<P>) -> Condition<P> {
         Condition { waited, line }
     }
 
-    /// Nobody waits.
+    /// Returns a condition variable without waiters.
     pub fn new() -> Condition<P> {
         Condition::of(P::Word::new(0), Line::new())
     }
 
-    /// Gives the lock up, waits to be notified, and takes the lock again.
+    /// Releases the lock, waits to be notified, and takes the lock again.
     ///
     /// # Safety
     /// The caller holds the lock.
@@ -37,7 +37,7 @@ impl<P: Platform> Condition<P> {
         lock.lock();
     }
 
-    /// The same until a time at most. Answers whether it was notified.
+    /// As [`wait`](Self::wait), at most until a deadline. Returns whether the thread was notified.
     ///
     /// # Safety
     /// The caller holds the lock.
@@ -48,8 +48,8 @@ impl<P: Platform> Condition<P> {
         notified
     }
 
-    /// Waits to be notified, until a time if there is one; `release` gives the lock up, whichever kind of lock it is,
-    /// when notifications are no longer missed. Answers whether it was notified.
+    /// Waits to be notified, at most until a deadline if there is one; `release` releases the lock, of whatever kind,
+    /// once notifications can no longer be missed. Returns whether the thread was notified.
     pub fn wait_with(&self, deadline: Option<u64>, release: impl FnOnce()) -> bool {
         let waiter = Waiter::new();
         self.line.with(|list| {
@@ -71,7 +71,7 @@ impl<P: Platform> Condition<P> {
             left
         });
         if !left {
-            // Somebody took it out of the list and is about to wake it, and will touch it until then.
+            // Another thread took the waiter out of the list and is about to wake it, and will access it until then.
             waiter.wait();
         }
         !left
@@ -79,7 +79,7 @@ impl<P: Platform> Condition<P> {
 
     /// Wakes the thread that has waited longest.
     pub fn notify_one(&self) {
-        // Whoever began to wait before the caller changed something did so under the same lock as the caller.
+        // A thread that began to wait before the caller's change did so under the same lock as the caller.
         if self.waited.load(Relaxed) == 0 {
             return;
         }
@@ -89,7 +89,7 @@ impl<P: Platform> Condition<P> {
             first
         });
         if let Some(waiter) = first {
-            // SAFETY: it was in the list, so it waits, and now it is in no list.
+            // SAFETY: the waiter was in the list, so it waits, and now it is in no list.
             unsafe { Waiter::wake(waiter) };
         }
     }
@@ -103,11 +103,11 @@ impl<P: Platform> Condition<P> {
             self.waited.store(0, Relaxed);
             list.take_all()
         });
-        // SAFETY: they were in the list, so they wait, and now they are in no list.
+        // SAFETY: the waiters were in the list, so they wait, and now they are in no list.
         unsafe { wake_all(all) };
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         self.line.check_invariants()
     }

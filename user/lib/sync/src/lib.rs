@@ -1,25 +1,24 @@
-//! Locks, conditions, semaphores: the algorithms, without a system below.
+//! Locks, condition variables, semaphores: the algorithms, independent of the system below.
 //!
 //! ```text
 //!   FairLock            lock without data: everything else is built on it
 //!   Line                a queue of waiters behind a FairLock
-//!   Condition  Permits  ReadWrite  Barrier       what a Line is good for
+//!   Condition  Permits  ReadWrite  Barrier       built on a Line
 //!   shared::…           the same for memory that several processes share
 //! ```
-//! A [`Platform`] says what a word in memory is and how a thread sleeps and is woken. So the same code runs on the
-//! target, on the host with the threads of its own, and under a checker that tries every order of steps.
+//! A [`Platform`] defines a word in memory and how a thread sleeps and is woken. So the same code runs on the target,
+//! on the host's threads, and under a checker that tries every order of steps.
 //!
-//! # Fair
+//! # Fairness
 //!
-//! Whoever asks first gets first. A lock that is given up while others wait is never free for a moment in between: it
-//! is handed to the thread that has waited longest, and whoever comes meanwhile waits behind the others. So no thread
-//! starves, however often another takes and releases the same lock.
+//! Locks are granted in the order of the requests. A lock that is released while threads wait is never free in between:
+//! it is handed to the thread that has waited longest, and a thread that comes meanwhile queues behind the others. So
+//! no thread starves, however often another takes and releases the same lock.
 //!
-//! # Nothing spins
+//! # No spinning
 //!
-//! With fixed priorities, a thread that spins would keep the one that it waits for from running. Every wait here
-//! sleeps. Without contention nobody sleeps and nobody is woken: an operation is one or two atomic instructions on one
-//! word.
+//! With fixed priorities, a spinning thread would keep the thread for which it waits from running. Every wait here
+//! sleeps. Without contention no thread sleeps or is woken: an operation is one or two atomic instructions on one word.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -1,48 +1,48 @@
-//! A semaphore.
+//! Semaphores.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::platform::{Platform, Word};
 use crate::waiter::{Line, Waiter};
 
-/// In the state: somebody waits, and there are no permits.
+/// State bit: a thread waits, and there are no permits.
 const WAITED: usize = 1;
-/// In the state: one permit.
+/// State increment for one permit.
 const PERMIT: usize = 2;
 
-/// Permits that are taken and given back.
+/// A semaphore.
 ///
-/// The state is twice the number of permits, or [`WAITED`]. Whoever sets or clears that bit holds the line's lock;
-/// while it is set, a permit goes straight to the thread that has waited longest.
+/// The state is twice the number of permits, or [`WAITED`]. That bit is set and cleared under the line's lock; while it
+/// is set, a permit goes straight to the thread that has waited longest.
 pub struct Permits<P: Platform> {
     state: P::Word,
     line: Line<P>,
 }
 
-/// There are as many permits as can be counted.
+/// Error: the number of permits is at its maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
 impl<P: Platform> Permits<P> {
-    /// The most permits there can be.
+    /// Maximum number of permits.
     pub const MAX: usize = usize::MAX / PERMIT;
 
-    /// What the first word must be for this many permits.
+    /// Returns the initial value of the first word for this many permits.
     pub const fn word(permits: usize) -> usize {
         permits * PERMIT
     }
 
-    /// Made of a word (see [`word`](Self::word)) and an empty line.
+    /// Returns a semaphore made from a word (see [`word`](Self::word)) and an empty line.
     pub const fn of(state: P::Word, line: Line<P>) -> Permits<P> {
         Permits { state, line }
     }
 
-    /// With this many permits, at most [`MAX`](Self::MAX).
+    /// Returns a semaphore with this many permits, at most [`MAX`](Self::MAX).
     pub fn new(permits: usize) -> Permits<P> {
         Permits::of(P::Word::new(Self::word(permits)), Line::new())
     }
 
-    /// Permits that nobody has.
+    /// Returns the number of free permits.
     pub fn available(&self) -> usize {
         self.state.load(Relaxed) / PERMIT
     }
@@ -60,7 +60,7 @@ impl<P: Platform> Permits<P> {
         false
     }
 
-    /// Takes a permit, and waits for it if need be.
+    /// Takes a permit, after waiting if necessary.
     #[inline]
     pub fn acquire(&self) {
         if !self.try_acquire() {
@@ -68,7 +68,7 @@ impl<P: Platform> Permits<P> {
         }
     }
 
-    /// The same until a time at most. Answers whether it has a permit.
+    /// Takes a permit, waiting at most until a deadline. Returns whether a permit was taken.
     #[inline]
     pub fn acquire_until(&self, deadline: u64) -> bool {
         self.try_acquire() || self.wait_for(Some(deadline))
@@ -82,7 +82,7 @@ impl<P: Platform> Permits<P> {
                 if self.try_acquire() {
                     return false;
                 }
-                // It fails if a permit has come.
+                // This fails if a permit has become free.
                 let _ = self.state.replace(0, WAITED, Relaxed, Relaxed);
             }
             // SAFETY: this function returns only when the waiter was woken or has left the list.
@@ -99,7 +99,7 @@ impl<P: Platform> Permits<P> {
         }
     }
 
-    /// Gives up waiting. Answers false if a permit has come at the last moment.
+    /// Stops waiting. Returns false if a permit has come at the last moment.
     fn leave(&self, waiter: &Waiter<P>) -> bool {
         let left = self.line.with(|list| {
             let left = list.remove(waiter);
@@ -109,13 +109,13 @@ impl<P: Platform> Permits<P> {
             left
         });
         if !left {
-            // Whoever took it out of the list is about to wake it, and will touch it until then.
+            // The thread that took the waiter out of the list is about to wake it, and will access it until then.
             waiter.wait();
         }
         left
     }
 
-    /// Gives a permit back.
+    /// Returns a permit.
     #[inline]
     pub fn release(&self) -> Result<(), Overflow> {
         let mut state = self.state.load(Relaxed);
@@ -135,7 +135,7 @@ impl<P: Platform> Permits<P> {
         }
     }
 
-    /// Gives a permit to the thread that has waited longest; answers false if nobody waits any more.
+    /// Gives a permit to the thread that has waited longest; returns false if no thread waits any more.
     #[cold]
     fn hand_over(&self) -> bool {
         let first = self.line.with(|list| {
@@ -147,7 +147,7 @@ impl<P: Platform> Permits<P> {
         });
         match first {
             Some(waiter) => {
-                // SAFETY: it was in the list, so it waits, and now it is in no list.
+                // SAFETY: the waiter was in the list, so it waits, and now it is in no list.
                 unsafe { Waiter::wake(waiter) };
                 true
             }
@@ -155,7 +155,7 @@ impl<P: Platform> Permits<P> {
         }
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         let waiting = self.line.check_invariants();
         assert!(self.state.load(Relaxed) == WAITED || self.state.load(Relaxed).is_multiple_of(PERMIT));

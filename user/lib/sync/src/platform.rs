@@ -1,26 +1,26 @@
-//! What the algorithms need of the system below.
+//! The algorithms' requirements of the system below.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// A word in memory that several threads use at the same time.
+/// A word in memory that several threads access at the same time.
 pub trait Word {
-    /// With this value.
+    /// Returns a word with this value.
     fn new(value: usize) -> Self;
-    /// Its value.
+    /// Returns the value.
     fn load(&self, order: Ordering) -> usize;
-    /// Sets it.
+    /// Sets the value.
     fn store(&self, value: usize, order: Ordering);
-    /// Sets it, and answers what it was.
+    /// Sets the value, and returns the old one.
     fn swap(&self, value: usize, order: Ordering) -> usize;
-    /// Sets it if it is `current`; otherwise answers what it is.
+    /// Sets the value if it is `current`; otherwise fails with the actual value.
     fn replace(&self, current: usize, new: usize, success: Ordering, failure: Ordering) -> Result<usize, usize>;
-    /// Adds, and answers what it was.
+    /// Adds to the value, and returns the old one.
     fn add(&self, value: usize, order: Ordering) -> usize;
-    /// Subtracts, and answers what it was.
+    /// Subtracts from the value, and returns the old one.
     fn subtract(&self, value: usize, order: Ordering) -> usize;
-    /// Sets bits, and answers what it was.
+    /// Sets bits, and returns the old value.
     fn set_bits(&self, bits: usize, order: Ordering) -> usize;
-    /// Clears bits, and answers what it was.
+    /// Clears bits, and returns the old value.
     fn clear_bits(&self, bits: usize, order: Ordering) -> usize;
 }
 
@@ -71,24 +71,24 @@ impl Word for AtomicUsize {
     }
 }
 
-/// How threads sleep.
+/// Threads' sleeping and waking.
 pub trait Platform: Sized {
-    /// A word in memory.
+    /// Type of a word in memory.
     type Word: Word;
-    /// What wakes one thread.
+    /// Handle for waking one thread.
     type Parker: Clone;
 
-    /// What wakes the running thread.
+    /// Returns the handle for waking the running thread.
     fn own() -> Self::Parker;
 
-    /// Sleeps until [`unpark`](Self::unpark) is called on what wakes the running thread, or was since it last slept;
-    /// may also return without that.
+    /// Sleeps until [`unpark`](Self::unpark) is called with the running thread's handle, or returns at once if that
+    /// happened since it last slept; may also return without that.
     fn park(own: &Self::Parker);
 
-    /// The same until a time at most, in ticks of the system's counter. Answers whether the time was still to come when
-    /// it returned.
+    /// As [`park`](Self::park), at most until a deadline in ticks of the system's counter. Returns whether the deadline
+    /// was still to come when it returned.
     fn park_until(own: &Self::Parker, deadline: u64) -> bool;
 
-    /// Wakes a thread, or lets its next sleep end at once.
+    /// Wakes a thread, or makes its next sleep end at once.
     fn unpark(parker: &Self::Parker);
 }

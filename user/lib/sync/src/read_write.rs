@@ -1,43 +1,43 @@
-//! A lock that many hold to read, or one to write.
+//! Read-write locks.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::platform::{Platform, Word};
 use crate::waiter::{Line, List, Waiter};
 
-/// In the state: a writer holds it.
+/// State bit: a writer holds the lock.
 const WRITER: usize = 1;
-/// In the state: somebody waits, so that nobody who comes now goes first.
+/// State bit: a thread waits, so that no newcomer goes first.
 const WAITED: usize = 2;
-/// In the state: one reader holds it.
+/// State increment for one reader.
 const READER: usize = 4;
 
 /// Kinds of waiters.
 const TO_READ: usize = 0;
 const TO_WRITE: usize = 1;
 
-/// A lock that many hold to read, or one to write.
+/// A lock that many threads hold for reading, or one for writing.
 ///
-/// All wait in one line. When the lock can be given to the first, it is; when that is a reader, also to the readers
-/// right behind it. So neither readers nor writers starve. [`WAITED`] is set and cleared under the line's lock, and set
-/// exactly while the line is not empty; while it is set, only those who hold the line's lock add holders.
+/// All wait in one line. The lock is granted to the first as soon as possible, and if that is a reader, also to the
+/// readers right behind it. So neither readers nor writers starve. [`WAITED`] is set and cleared under the line's lock,
+/// and is set exactly while the line is not empty; while it is set, only threads that hold the line's lock add holders.
 pub struct ReadWrite<P: Platform> {
     state: P::Word,
     line: Line<P>,
 }
 
 impl<P: Platform> ReadWrite<P> {
-    /// A free lock, made of a word that is 0 and an empty line.
+    /// Returns a free lock, made from a word that is 0 and an empty line.
     pub const fn of(state: P::Word, line: Line<P>) -> ReadWrite<P> {
         ReadWrite { state, line }
     }
 
-    /// A free lock.
+    /// Returns a free lock.
     pub fn new() -> ReadWrite<P> {
         ReadWrite::of(P::Word::new(0), Line::new())
     }
 
-    /// Takes it to read, if no writer holds it and nobody waits.
+    /// Takes the lock for reading, if no writer holds it and no thread waits.
     #[inline]
     pub fn try_read(&self) -> bool {
         let mut state = self.state.load(Relaxed);
@@ -50,19 +50,21 @@ impl<P: Platform> ReadWrite<P> {
         false
     }
 
-    /// Takes it to write, if nobody holds it.
+    /// Takes the lock for writing, if it is free.
     #[inline]
     pub fn try_write(&self) -> bool {
         self.state.replace(0, WRITER, Acquire, Relaxed).is_ok()
     }
 
-    /// Takes it to read, and waits if need be, until a time if there is one. Answers whether it was taken.
+    /// Takes the lock for reading, after waiting if necessary, at most until a deadline if there is one. Returns
+    /// whether it was taken.
     #[inline]
     pub fn read(&self, deadline: Option<u64>) -> bool {
         self.try_read() || self.wait_for(TO_READ, deadline)
     }
 
-    /// Takes it to write, and waits if need be, until a time if there is one. Answers whether it was taken.
+    /// Takes the lock for writing, after waiting if necessary, at most until a deadline if there is one. Returns
+    /// whether it was taken.
     #[inline]
     pub fn write(&self, deadline: Option<u64>) -> bool {
         self.try_write() || self.wait_for(TO_WRITE, deadline)
@@ -80,8 +82,8 @@ impl<P: Platform> ReadWrite<P> {
                 if if kind == TO_READ { self.try_read() } else { self.try_write() } {
                     return false;
                 }
-                // It fails if somebody has come or gone. It must not be set when the lock has become free: nobody would
-                // come to hand it over.
+                // This fails if the state has changed. The bit must not be set when the lock has become free: no thread
+                // would hand it over.
                 if state != 0 && self.state.replace(state, state | WAITED, Relaxed, Relaxed).is_ok() {
                     break;
                 }
@@ -100,7 +102,7 @@ impl<P: Platform> ReadWrite<P> {
         }
     }
 
-    /// Gives up waiting. Answers false if the lock has come at the last moment.
+    /// Stops waiting. Returns false if the lock has come at the last moment.
     fn leave(&self, waiter: &Waiter<P>) -> bool {
         let (left, granted) = self.line.with(|list| {
             let left = list.remove(waiter);
@@ -109,16 +111,16 @@ impl<P: Platform> ReadWrite<P> {
         });
         granted.wake();
         if !left {
-            // Whoever took it out of the list is about to wake it, and will touch it until then.
+            // The thread that took the waiter out of the list is about to wake it, and will access it until then.
             waiter.wait();
         }
         left
     }
 
-    /// Gives it back after reading.
+    /// Releases the lock after reading.
     ///
     /// # Safety
-    /// The caller holds it to read.
+    /// The caller must hold it for reading.
     #[inline]
     pub unsafe fn unlock_read(&self) {
         if self.state.subtract(READER, Release) == READER | WAITED {
@@ -126,10 +128,10 @@ impl<P: Platform> ReadWrite<P> {
         }
     }
 
-    /// Gives it back after writing.
+    /// Releases the lock after writing.
     ///
     /// # Safety
-    /// The caller holds it to write.
+    /// The caller must hold it for writing.
     #[inline]
     pub unsafe fn unlock_write(&self) {
         if self.state.replace(WRITER, 0, Release, Relaxed).is_err() {
@@ -137,7 +139,7 @@ impl<P: Platform> ReadWrite<P> {
         }
     }
 
-    /// Clears bits of the state, and gives the lock to whoever is first.
+    /// Clears bits of the state, and grants the lock to the first waiters.
     #[cold]
     fn hand_over(&self, bits: usize) {
         let granted = self.line.with(|list| {
@@ -147,7 +149,7 @@ impl<P: Platform> ReadWrite<P> {
         granted.wake();
     }
 
-    /// Gives the lock to as many of the first as can have it, and answers them.
+    /// Grants the lock to as many of the first waiters as can have it, and returns them.
     fn grant(&self, list: &List<'_, P>) -> Granted<P> {
         let mut granted = Granted::none();
         while let Some(kind) = list.first_kind() {
@@ -155,7 +157,7 @@ impl<P: Platform> ReadWrite<P> {
             if state & WRITER != 0 || kind == TO_WRITE && state >= READER {
                 break;
             }
-            // Nobody else adds holders meanwhile.
+            // No other thread adds holders meanwhile.
             self.state.add(if kind == TO_READ { READER } else { WRITER }, Acquire);
             if let Some(waiter) = list.pop() {
                 granted.push(waiter);
@@ -167,7 +169,7 @@ impl<P: Platform> ReadWrite<P> {
         granted
     }
 
-    /// How many wait. Panics if the state contradicts itself.
+    /// Returns the number of waiters. Panics if the state is inconsistent.
     pub fn check_invariants(&self) -> usize {
         let waiting = self.line.check_invariants();
         let state = self.state.load(Relaxed);
@@ -203,9 +205,9 @@ impl<P: Platform> Granted<P> {
         self.last = waiter;
     }
 
-    /// Wakes them.
+    /// Wakes the waiters.
     fn wake(self) {
-        // SAFETY: they are in no list, and only this chain has them.
+        // SAFETY: the waiters are in no list, and only this chain has them.
         unsafe { crate::waiter::wake_all(self.first) };
     }
 }

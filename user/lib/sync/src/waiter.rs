@@ -1,4 +1,4 @@
-//! Threads that wait, and queues of them.
+//! Waiting threads, and queues of them.
 
 use core::ptr::{self, null};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -10,10 +10,10 @@ use crate::platform::{Platform, Word};
 const WAITING: usize = 0;
 const WOKEN: usize = 1;
 
-/// A thread that waits. It lies on the thread's own stack, and stays there until the thread is woken or has left the
+/// A waiting thread. It lies on the thread's own stack, and stays there until the thread is woken or has left the
 /// queue.
 ///
-/// Its links belong to the queue in which it is, and are read and written only by whoever may change that queue.
+/// Its links belong to its queue, and are accessed only by a thread that may change that queue.
 pub struct Waiter<P: Platform> {
     parker: P::Parker,
     state: P::Word,
@@ -23,17 +23,17 @@ pub struct Waiter<P: Platform> {
     previous: P::Word,
     /// Whether it is in a [`List`]: 1 or 0.
     listed: P::Word,
-    /// What it waits for, where a queue has different waiters.
+    /// Kind of the wait, where a queue has different waiters.
     kind: usize,
 }
 
 impl<P: Platform> Waiter<P> {
-    /// The running thread, which does not wait yet.
+    /// Returns a waiter for the running thread, which does not wait yet.
     pub fn new() -> Waiter<P> {
         Self::with_kind(0)
     }
 
-    /// The same, which waits for something in particular.
+    /// Returns a waiter of a given kind.
     pub fn with_kind(kind: usize) -> Waiter<P> {
         Waiter {
             parker: P::own(),
@@ -45,29 +45,29 @@ impl<P: Platform> Waiter<P> {
         }
     }
 
-    /// Its address, as it is written to links.
+    /// Returns the waiter's address as it is stored in links.
     pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self).expose_provenance()
     }
 
-    /// The waiter at an address that a link holds; null for 0.
+    /// Returns the waiter at an address stored in a link; null for 0.
     pub(crate) fn at(address: usize) -> *const Waiter<P> {
         if address == 0 { null() } else { ptr::with_exposed_provenance(address) }
     }
 
-    /// Whether it was woken.
+    /// Returns whether the waiter was woken.
     pub fn is_woken(&self) -> bool {
         self.state.load(Acquire) == WOKEN
     }
 
-    /// Waits until somebody wakes it.
+    /// Waits until the waiter is woken.
     pub fn wait(&self) {
         while !self.is_woken() {
             P::park(&self.parker);
         }
     }
 
-    /// Waits until somebody wakes it, or a time. Answers whether it was woken.
+    /// Waits until the waiter is woken, at most until a deadline. Returns whether it was woken.
     pub fn wait_until(&self, deadline: u64) -> bool {
         while !self.is_woken() {
             if !P::park_until(&self.parker, deadline) {
@@ -77,12 +77,12 @@ impl<P: Platform> Waiter<P> {
         true
     }
 
-    /// Wakes a waiter, which may be gone the moment it knows.
+    /// Wakes a waiter, which may cease to exist the moment it notices.
     ///
     /// # Safety
-    /// `waiter` waits or is about to, was not woken before, and is in no queue any more.
+    /// `waiter` must wait or be about to, must not have been woken before, and must be in no queue any more.
     pub unsafe fn wake(waiter: *const Waiter<P>) {
-        // SAFETY: it stays where it is until it is woken, which happens below.
+        // SAFETY: the waiter stays where it is until it is woken, which happens below.
         let waiting = unsafe { &*waiter };
         let parker = waiting.parker.clone();
         waiting.state.store(WOKEN, Release);
@@ -97,8 +97,8 @@ impl<P: Platform> Default for Waiter<P> {
     }
 }
 
-/// Waiters in the order in which they came, behind a lock that is held for a few instructions at a time and never while
-/// somebody is woken.
+/// A queue of waiters in the order in which they came, behind a lock that is held for a few instructions at a time and
+/// never while a thread is woken.
 pub struct Line<P: Platform> {
     lock: FairLock<P>,
     first: P::Word,
@@ -106,26 +106,26 @@ pub struct Line<P: Platform> {
 }
 
 impl<P: Platform> Line<P> {
-    /// An empty line, made of a free lock and two words that are 0.
+    /// Returns an empty line, made from a free lock and two words that are 0.
     pub const fn of(lock: FairLock<P>, first: P::Word, last: P::Word) -> Line<P> {
         Line { lock, first, last }
     }
 
-    /// An empty line.
+    /// Returns an empty line.
     pub fn new() -> Line<P> {
         Line::of(FairLock::new(), P::Word::new(0), P::Word::new(0))
     }
 
-    /// Runs a function on the line's list, while nobody else can.
+    /// Runs a function on the line's list, with exclusive access.
     pub(crate) fn with<T>(&self, function: impl FnOnce(&List<'_, P>) -> T) -> T {
         self.lock.lock();
         let result = function(&List { line: self });
-        // SAFETY: it was taken above.
+        // SAFETY: the lock was taken above.
         unsafe { self.lock.unlock() };
         result
     }
 
-    /// How many wait. Panics if the list is broken.
+    /// Returns the number of waiters. Panics if the list is broken.
     pub fn check_invariants(&self) -> usize {
         self.with(|list| list.check())
     }
@@ -143,7 +143,7 @@ pub(crate) struct List<'l, P: Platform> {
 }
 
 impl<P: Platform> List<'_, P> {
-    /// Whether nobody waits.
+    /// Returns whether no thread waits.
     pub fn is_empty(&self) -> bool {
         self.line.first.load(Relaxed) == 0
     }
@@ -151,7 +151,7 @@ impl<P: Platform> List<'_, P> {
     /// Appends a waiter.
     ///
     /// # Safety
-    /// It stays where it is until it has left the list.
+    /// The waiter must stay where it is until it has left the list.
     pub unsafe fn push(&self, waiter: &Waiter<P>) {
         let last = self.line.last.load(Relaxed);
         waiter.next.store(0, Relaxed);
@@ -165,13 +165,13 @@ impl<P: Platform> List<'_, P> {
         self.line.last.store(waiter.address(), Relaxed);
     }
 
-    /// The kind of the waiter that came first.
+    /// Returns the kind of the waiter that came first.
     pub fn first_kind(&self) -> Option<usize> {
         // SAFETY: waiters in the list stay (`push`).
         unsafe { Waiter::<P>::at(self.line.first.load(Relaxed)).as_ref() }.map(|waiter| waiter.kind)
     }
 
-    /// Takes the first out.
+    /// Removes the first waiter.
     pub fn pop(&self) -> Option<*const Waiter<P>> {
         // SAFETY: waiters in the list stay (`push`).
         let waiter = unsafe { Waiter::<P>::at(self.line.first.load(Relaxed)).as_ref() }?;
@@ -179,7 +179,7 @@ impl<P: Platform> List<'_, P> {
         Some(waiter)
     }
 
-    /// Takes all out: the first of a chain that [`wake_all`] follows.
+    /// Removes all waiters: returns the first of a chain for [`wake_all`].
     pub fn take_all(&self) -> *const Waiter<P> {
         let first = Waiter::<P>::at(self.line.first.load(Relaxed));
         let mut place = first;
@@ -193,7 +193,7 @@ impl<P: Platform> List<'_, P> {
         first
     }
 
-    /// Takes a certain one out. Answers whether it was in the list.
+    /// Removes a given waiter. Returns whether it was in the list.
     pub fn remove(&self, waiter: &Waiter<P>) -> bool {
         let listed = waiter.listed.load(Relaxed) == 1;
         if listed {
@@ -218,7 +218,7 @@ impl<P: Platform> List<'_, P> {
         waiter.listed.store(0, Relaxed);
     }
 
-    /// How many wait. Panics if the links contradict each other.
+    /// Returns the number of waiters. Panics if the links are inconsistent.
     fn check(&self) -> usize {
         let (mut count, mut previous) = (0, 0);
         let mut place = Waiter::<P>::at(self.line.first.load(Relaxed));
@@ -237,13 +237,13 @@ impl<P: Platform> List<'_, P> {
 /// Wakes a chain of waiters.
 ///
 /// # Safety
-/// The chain was taken out of a list, and nobody else wakes its waiters.
+/// The chain must have been taken out of a list, and no other thread may wake its waiters.
 pub(crate) unsafe fn wake_all<P: Platform>(first: *const Waiter<P>) {
     let mut place = first;
     // SAFETY: a waiter stays until it is woken.
     while let Some(waiter) = unsafe { place.as_ref() } {
         place = Waiter::at(waiter.next.load(Relaxed));
-        // SAFETY: it waits, is in no list, and is woken here alone.
+        // SAFETY: the waiter waits, is in no list, and is woken only here.
         unsafe { Waiter::wake(waiter) };
     }
 }

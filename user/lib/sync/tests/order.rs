@@ -1,5 +1,5 @@
 //! Every order of steps of a few threads, tried by a checker that also lets loads see old values where the orderings
-//! allow it: whatever it finds wrong is a missing acquire, a missed waiter or a lock that two hold.
+//! permit it: it would find a missing acquire, a missed waiter or a lock held twice.
 
 mod checker;
 
@@ -26,7 +26,7 @@ impl Platform for Loom {
         thread::park();
     }
 
-    /// Time is always up, so that the checker tries giving up at every moment.
+    /// Deadlines have always passed, so that the checker tries giving up at every moment.
     fn park_until(_: &Thread, _: u64) -> bool {
         thread::yield_now();
         false
@@ -87,7 +87,7 @@ fn a_lock_goes_to_whoever_waits_and_not_to_whoever_is_there_first() {
         }
         // SAFETY: it was taken above.
         unsafe { shared.0.unlock() };
-        // It is never free before the other has had it.
+        // The lock is never free before the other has had it.
         assert!(!shared.0.try_lock() || shared.1.get() == 1);
         other.join().unwrap();
         assert_eq!(shared.1.get(), 1);

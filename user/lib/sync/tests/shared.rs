@@ -1,4 +1,4 @@
-//! Every order of steps of a few members, some of which end without a word.
+//! Every order of steps of a few members, some of which end silently.
 
 mod checker;
 
@@ -13,7 +13,7 @@ use tench_sync::shared::{Condition, Crowd, Error, Lock, Permits, Slept, Table, T
 
 const COUNT: usize = 3;
 
-/// What the members share.
+/// Data that the members share.
 struct Shared {
     table: Table<Checked>,
     lock: Lock<Checked>,
@@ -23,14 +23,14 @@ struct Shared {
     notify: [Notify; COUNT],
     dead: [AtomicBool; COUNT],
     count: AtomicUsize,
-    /// Whether sleepers look by themselves, as they must where others end; otherwise whoever is not woken sleeps for
-    /// ever.
+    /// Whether sleepers check by themselves, as they must where others end; otherwise a sleeper that is not woken
+    /// sleeps for ever.
     impatient: bool,
 }
 
 struct Member<'s> {
     shared: &'s Shared,
-    /// Its number; from its end on one that nobody has, so that what it would still do concerns nobody.
+    /// The member's number; after its end an unused one, so that its remaining steps have no effect.
     me: Cell<usize>,
 }
 
@@ -73,7 +73,7 @@ impl Crowd for Member<'_> {
     }
 }
 
-/// Runs `function` as each of so many members.
+/// Runs `function` as each of `count` members.
 fn members(count: usize, permits: usize, impatient: bool, function: fn(&Member)) -> Arc<Shared> {
     let shared = Arc::new(Shared {
         table: Table::new(),
@@ -120,7 +120,7 @@ fn the_lock_of_a_member_that_ends_passes_on() {
         let shared = members(2, 0, true, |member| {
             let taken = member.shared.lock.lock(member, None).unwrap();
             if member.me.get() == 1 {
-                // It ends while it holds the lock.
+                // The member ends while it holds the lock.
                 member.shared.dead[1].store(true, SeqCst);
                 return;
             }
@@ -138,7 +138,7 @@ fn a_member_that_ends_while_it_waits_is_passed_over() {
     check(2, || {
         let shared = members(2, 0, true, |member| {
             if member.me.get() == 1 {
-                // It ends where it would sleep.
+                // The member ends where it would sleep.
                 if member.shared.lock.lock(member, Some(0)).is_ok() {
                     member.shared.lock.unlock(member).unwrap();
                 }
@@ -148,7 +148,7 @@ fn a_member_that_ends_while_it_waits_is_passed_over() {
             member.shared.data.increment();
             member.shared.lock.unlock(member).unwrap();
         });
-        // Its bit may be left, if nobody had to look.
+        // Its bit may be left, if no member had to check.
         assert_eq!((shared.lock.owner(), shared.data.get()), (None, 1));
     });
 }
@@ -170,7 +170,7 @@ fn giving_up_passes_the_permit_on() {
     check(2, || {
         let shared = members(3, 0, false, |member| match member.me.get() {
             0 => member.shared.permits.release(member).unwrap(),
-            // Either it takes the permit and gives it back, or it gives up; the third has it in the end.
+            // The second member either takes the permit and returns it, or gives up; the third has it in the end.
             1 if member.shared.permits.acquire(member, Some(0)) => member.shared.permits.release(member).unwrap(),
             1 => {}
             _ => assert!(member.shared.permits.acquire(member, None)),

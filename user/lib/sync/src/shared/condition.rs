@@ -1,4 +1,4 @@
-//! A condition variable that threads of several processes use.
+//! Condition variables shared by several processes.
 
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -14,13 +14,13 @@ pub struct Condition<W> {
 }
 
 impl<W: Word> Condition<W> {
-    /// Nobody waits.
+    /// Returns a condition variable without waiters.
     pub fn new() -> Condition<W> {
         Condition { gate: Gate::new() }
     }
 
-    /// Gives the lock up, waits to be notified, until a time if there is one, and takes the lock again. Answers how it
-    /// was taken, and whether the caller was notified.
+    /// Releases the lock, waits to be notified, at most until a deadline if there is one, and takes the lock again.
+    /// Returns how it was taken, and whether the caller was notified.
     /// Errors: `NotHeld`; then it has not waited.
     pub fn wait(
         &self,

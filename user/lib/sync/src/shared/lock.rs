@@ -1,4 +1,4 @@
-//! A lock that threads of several processes take.
+//! Locks shared by several processes.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -8,27 +8,27 @@ use crate::platform::Word;
 /// A lock. All words are 0 at first.
 #[repr(C)]
 pub struct Lock<W> {
-    /// 0, or the number of the member that holds it and 1.
+    /// 0, or the number of the member that holds the lock plus 1.
     owner: W,
     gate: Gate<W>,
 }
 
-/// The lock was taken.
+/// Result of taking the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "what the lock protects may be half changed"]
 pub enum Taken {
-    /// From a member that gave it up.
+    /// The last owner released it.
     InOrder,
-    /// From a member that has ended: what the lock protects may be half changed.
+    /// The last owner has ended: data that the lock protects may be inconsistent.
     OwnerDied,
 }
 
-/// Why a lock was not taken or not given up.
+/// Reason why a lock was not taken or not released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Somebody holds it.
+    /// The lock is held.
     Busy,
-    /// The time is up.
+    /// The deadline has passed.
     TimedOut,
     /// The running member holds it already.
     HeldAlready,
@@ -50,12 +50,12 @@ impl core::fmt::Display for Error {
 impl core::error::Error for Error {}
 
 impl<W: Word> Lock<W> {
-    /// A free lock.
+    /// Returns a free lock.
     pub fn new() -> Lock<W> {
         Lock { owner: W::new(0), gate: Gate::new() }
     }
 
-    /// Takes it if it is free and nobody waits.
+    /// Takes the lock if it is free and no member waits.
     /// Errors: `Busy`, `HeldAlready`.
     #[inline]
     pub fn try_lock(&self, crowd: &impl Crowd<Word = W>) -> Result<Taken, Error> {
@@ -66,7 +66,7 @@ impl<W: Word> Lock<W> {
         Err(if self.owner.load(Relaxed) == own { Error::HeldAlready } else { Error::Busy })
     }
 
-    /// Takes it, and waits for it if need be; until a time if there is one.
+    /// Takes the lock, after waiting if necessary, at most until a deadline if there is one.
     /// Errors: `TimedOut`, `HeldAlready`.
     #[inline]
     pub fn lock(&self, crowd: &impl Crowd<Word = W>, deadline: Option<u64>) -> Result<Taken, Error> {
@@ -83,7 +83,7 @@ impl<W: Word> Lock<W> {
         self.owner.load(SeqCst) == 0
     }
 
-    /// Takes it if it is free or, when told to look, its owner has ended.
+    /// Takes the lock if it is free or, if `look` is true, if its owner has ended.
     fn take(&self, crowd: &impl Crowd<Word = W>, look: bool) -> Option<Taken> {
         let own = crowd.me() + 1;
         match self.owner.replace(0, own, SeqCst, SeqCst) {
@@ -95,7 +95,7 @@ impl<W: Word> Lock<W> {
         }
     }
 
-    /// Gives it up.
+    /// Releases the lock.
     /// Errors: `NotHeld`.
     #[inline]
     pub fn unlock(&self, crowd: &impl Crowd<Word = W>) -> Result<(), Error> {
@@ -109,12 +109,12 @@ impl<W: Word> Lock<W> {
         Ok(())
     }
 
-    /// The member that holds it.
+    /// Returns the member that holds the lock.
     pub fn owner(&self) -> Option<usize> {
         self.owner.load(Relaxed).checked_sub(1)
     }
 
-    /// How many wait.
+    /// Returns the number of waiting members.
     pub fn waiting(&self) -> u32 {
         self.gate.waiting.load(Relaxed).count_ones()
     }

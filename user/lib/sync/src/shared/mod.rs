@@ -1,20 +1,20 @@
-//! The same for memory that several processes share, any of which may end at any moment.
+//! Locks, condition variables and semaphores in memory that several processes share, any of which may end at any
+//! moment.
 //!
-//! Nothing here is a pointer, and no step leaves anything half done: whoever ends, ends between two states that the
-//! others understand. A [`Crowd`] has at most [`MEMBERS`] members, each a thread that can be woken.
+//! There are no pointers here, and no step leaves anything half done: a process ends between two states that the others
+//! understand. A [`Crowd`] has at most [`MEMBERS`] members, each a thread that can be woken.
 //!
 //! ```text
-//!   crowd     who is next: a counter of tickets; for each member the ticket with which it waits
-//!   gate      who waits here: a bit for each member
-//!   lock      owner: 0, or a member's number and 1                   + gate
-//!   permits   how many nobody has                                    + gate
+//!   crowd     order of waiters: a counter of tickets; for each member the ticket with which it waits
+//!   gate      the waiters: a bit for each member
+//!   lock      owner: 0, or a member's number plus 1                  + gate
+//!   permits   number of free permits                                 + gate
 //!   condition                                                          gate
 //! ```
-//! Whoever has to wait takes a ticket, sets its bit, and looks again. The lock, or a permit, is for the waiting member
-//! with the lowest ticket, and while anybody waits, for nobody else: so all are served in the order in which they came.
-//! A member that has ended is passed over. Waking somebody is only a hint to look again; a waiter that nobody wakes
-//! looks after a while by itself, so what is lost when somebody ends between changing a state and waking another costs
-//! time and no more.
+//! A member that has to wait takes a ticket, sets its bit, and checks again. The lock, or a permit, is reserved for the
+//! waiting member with the lowest ticket: so all are served in the order in which they came. A member that has ended is
+//! passed over. Waking a member is only a hint to check again; a waiter that is not woken checks after a while by
+//! itself, so if a member ends between changing a state and waking another, only time is lost.
 
 mod condition;
 mod lock;
@@ -28,57 +28,57 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::platform::Word;
 
-/// Members of a crowd, at most.
+/// Maximum number of members of a crowd.
 pub const MEMBERS: usize = 64;
 
-/// Why a member's sleep has ended.
+/// Reason why a member's sleep has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slept {
-    /// It was woken, or perhaps was.
+    /// The member was woken, or perhaps was.
     Woken,
-    /// It has slept so long that it should see whether the others are still there.
+    /// The member has slept so long that it should check whether the others still live.
     Long,
-    /// The time is up.
+    /// The deadline has passed.
     TimedOut,
 }
 
-/// The running thread as one of those that share memory.
+/// The running thread as one of the members that share memory.
 pub trait Crowd {
-    /// A word in memory.
+    /// Type of a word in memory.
     type Word: Word;
 
-    /// Its number, below [`MEMBERS`].
+    /// Returns its number, below [`MEMBERS`].
     fn me(&self) -> usize;
 
-    /// What all members share.
+    /// Returns the table that all members share.
     fn table(&self) -> &Table<Self::Word>;
 
-    /// Sleeps until it is woken, for a while, or until a time at most, in ticks of the system's counter.
+    /// Sleeps until it is woken, or for a while, or at most until a deadline in ticks of the system's counter.
     fn sleep(&self, deadline: Option<u64>) -> Slept;
 
-    /// Wakes a member. Answers false if it has ended.
+    /// Wakes a member. Returns false if it has ended.
     fn wake(&self, member: usize) -> bool;
 
-    /// Whether a member's process is still there.
+    /// Returns whether a member's process still lives.
     fn is_alive(&self, member: usize) -> bool;
 }
 
-/// What the members of a crowd share. All words are 0 at first.
+/// Data that the members of a crowd share. All words are initially 0.
 #[repr(C)]
 pub struct Table<W> {
-    /// The last ticket that was taken.
+    /// The last ticket taken.
     tickets: W,
     /// The ticket of each member.
     ticket: [W; MEMBERS],
 }
 
 impl<W: Word> Table<W> {
-    /// An unused table.
+    /// Returns an unused table.
     pub fn new() -> Table<W> {
         Table { tickets: W::new(0), ticket: core::array::from_fn(|_| W::new(0)) }
     }
 
-    /// Lets a member wait behind all that wait already.
+    /// Queues a member behind all that wait already.
     fn take_ticket(&self, member: usize) {
         let ticket = self.tickets.add(1, Relaxed) + 1;
         if let Some(place) = self.ticket.get(member) {
@@ -97,7 +97,7 @@ impl<W: Word> Default for Table<W> {
     }
 }
 
-/// Who waits for something.
+/// The waiters for one object.
 #[repr(transparent)]
 pub(crate) struct Gate<W> {
     waiting: W,
@@ -108,29 +108,29 @@ impl<W: Word> Gate<W> {
         Gate { waiting: W::new(0) }
     }
 
-    /// Whether nobody waits.
+    /// Returns whether no member waits.
     #[inline]
     fn is_empty(&self) -> bool {
         self.waiting.load(SeqCst) == 0
     }
 
-    /// The running member waits from now on.
+    /// Makes the running member a waiter.
     fn enter(&self, crowd: &impl Crowd<Word = W>) {
         crowd.table().take_ticket(crowd.me());
         self.waiting.set_bits(1 << crowd.me(), SeqCst);
     }
 
-    /// A member does not wait any more. Answers whether it did.
+    /// Removes a waiter. Returns whether it was one.
     fn remove(&self, member: usize) -> bool {
         self.waiting.clear_bits(1 << member, SeqCst) >> member & 1 != 0
     }
 
-    /// Whether a member waits.
+    /// Returns whether a member waits.
     fn has(&self, member: usize) -> bool {
         self.waiting.load(SeqCst) >> member & 1 != 0
     }
 
-    /// The member that has waited longest.
+    /// Returns the member that has waited longest.
     fn first(&self, crowd: &impl Crowd<Word = W>) -> Option<usize> {
         let mut left = self.waiting.load(SeqCst);
         let mut first = None;
@@ -145,7 +145,7 @@ impl<W: Word> Gate<W> {
         first.map(|(_, member)| member)
     }
 
-    /// Wakes the member that has waited longest, and forgets those that have ended.
+    /// Wakes the member that has waited longest, and removes those that have ended.
     fn wake_first(&self, crowd: &impl Crowd<Word = W>) {
         while let Some(first) = self.first(crowd) {
             if first == crowd.me() || crowd.wake(first) {
@@ -155,10 +155,11 @@ impl<W: Word> Gate<W> {
         }
     }
 
-    /// Waits until `take` has taken what this gate is for; until a time if there is one.
+    /// Waits until `take` has taken what this gate is for, at most until a deadline if there is one.
     ///
-    /// `take` is tried only by the member that has waited longest, and is told whether to see whether others have
-    /// ended. `free` says whether there is something to take. Answers what `take` has, or `None` when the time is up.
+    /// Only the member that has waited longest tries `take`, which is told whether to check whether others have ended.
+    /// `free` says whether there is something to take. Returns the result of `take`, or `None` if the deadline has
+    /// passed.
     fn pass<T>(
         &self,
         crowd: &impl Crowd<Word = W>,
@@ -173,7 +174,7 @@ impl<W: Word> Gate<W> {
             if first == Some(crowd.me()) {
                 if let Some(taken) = take(look) {
                     self.remove(crowd.me());
-                    // What is left is for the next.
+                    // The rest is for the next.
                     self.pass_on(crowd, free);
                     return Some(taken);
                 }
@@ -186,7 +187,7 @@ impl<W: Word> Gate<W> {
                 Slept::Long => look = true,
                 Slept::TimedOut => {
                     self.remove(crowd.me());
-                    // It may have been woken in the same moment; then the next has to be.
+                    // This member may have been woken at the same moment; then the next has to be woken.
                     self.pass_on(crowd, free);
                     return None;
                 }
@@ -194,7 +195,7 @@ impl<W: Word> Gate<W> {
         }
     }
 
-    /// Wakes the first if there is something for it.
+    /// Wakes the first waiter if there is something for it.
     fn pass_on(&self, crowd: &impl Crowd<Word = W>, free: impl Fn() -> bool) {
         if !self.is_empty() && free() {
             self.wake_first(crowd);

@@ -1,4 +1,4 @@
-//! A semaphore that threads of several processes use.
+//! Semaphores shared by several processes.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
@@ -6,9 +6,9 @@ use super::{Crowd, Gate};
 use crate::permits::Overflow;
 use crate::platform::Word;
 
-/// Permits that are taken and given back.
+/// A semaphore.
 ///
-/// A permit has no owner: one that a member has taken is gone when it ends without giving it back.
+/// A permit has no owner: if a member ends without returning a permit, the permit is lost.
 #[repr(C)]
 pub struct Permits<W> {
     free: W,
@@ -16,17 +16,17 @@ pub struct Permits<W> {
 }
 
 impl<W: Word> Permits<W> {
-    /// With this many permits.
+    /// Returns a semaphore with this many permits.
     pub fn new(permits: usize) -> Permits<W> {
         Permits { free: W::new(permits), gate: Gate::new() }
     }
 
-    /// Permits that nobody has.
+    /// Returns the number of free permits.
     pub fn available(&self) -> usize {
         self.free.load(Relaxed)
     }
 
-    /// Sets the number of permits, before anybody uses them.
+    /// Sets the number of permits, before any is used.
     pub fn reset(&self, permits: usize) {
         self.free.store(permits, SeqCst);
     }
@@ -42,19 +42,20 @@ impl<W: Word> Permits<W> {
         None
     }
 
-    /// Takes a permit if there is one and nobody waits.
+    /// Takes a permit if there is one and no member waits.
     #[inline]
     pub fn try_acquire(&self) -> bool {
         self.gate.is_empty() && self.take().is_some()
     }
 
-    /// Takes a permit, and waits for it if need be; until a time if there is one. Answers whether it has one.
+    /// Takes a permit, after waiting if necessary, at most until a deadline if there is one. Returns whether a permit
+    /// was taken.
     #[inline]
     pub fn acquire(&self, crowd: &impl Crowd<Word = W>, deadline: Option<u64>) -> bool {
         self.try_acquire() || self.gate.pass(crowd, deadline, |_| self.take(), || self.free.load(SeqCst) > 0).is_some()
     }
 
-    /// Gives a permit back.
+    /// Returns a permit.
     #[inline]
     pub fn release(&self, crowd: &impl Crowd<Word = W>) -> Result<(), Overflow> {
         let mut free = self.free.load(Relaxed);

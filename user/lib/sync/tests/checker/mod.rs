@@ -12,8 +12,8 @@ use tench_sync::Word;
 
 /// The checker's words.
 ///
-/// Of sequentially consistent accesses the checker knows only fences, so such a load has one before it and such a store
-/// one behind it.
+/// For sequentially consistent accesses the checker supports only fences, so such a load has one before it and such a
+/// store one after it.
 pub struct Checked(AtomicUsize);
 
 impl Word for Checked {
@@ -64,17 +64,17 @@ impl Word for Checked {
     }
 }
 
-/// Tries all orders with at most `preemptions` of them against a thread's will.
+/// Tries all orders with at most `preemptions` preemptions of threads.
 pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// Data that the checker watches: two at a time are an error, and so is one that does not see the other's change.
+/// Data that the checker watches: concurrent accesses are an error, and so is one that does not see the last change.
 pub struct Guarded(UnsafeCell<usize>);
 
-// SAFETY: the checker finds every unordered access; that is what it is for.
+// SAFETY: the checker finds every unordered access, which is its purpose.
 unsafe impl Sync for Guarded {}
 // SAFETY: as above.
 unsafe impl Send for Guarded {}
@@ -85,17 +85,17 @@ impl Guarded {
     }
 
     pub fn increment(&self) {
-        // SAFETY: the checker finds it if anybody else is here.
+        // SAFETY: the checker reports any concurrent access.
         self.0.with_mut(|value| unsafe { *value += 1 });
     }
 
     pub fn get(&self) -> usize {
-        // SAFETY: the checker finds it if anybody writes.
+        // SAFETY: the checker reports a concurrent write.
         self.0.with(|value| unsafe { *value })
     }
 }
 
-/// Runs `function` in as many threads, one of which is the caller.
+/// Runs `function` in `count` threads, one of which is the caller.
 pub fn together<T: Send + Sync + 'static>(count: usize, shared: &Arc<T>, function: fn(usize, &T)) {
     let handles: Vec<_> = (1..count)
         .map(|number| {
