@@ -1,34 +1,34 @@
-//! Where to go on looking for those who have given up.
+//! Cursors for the search for waiters that have given up.
 //!
-//! Somebody who waits at a server can give up without a word, and the server has to ask the kernel about each. It asks
-//! about a few at a time, so that no request takes long, and about others the next time.
+//! A thread that waits at a server can give up without telling it, and the server has to ask the kernel about each. It
+//! asks about a few at a time, so that no request takes long, and about others the next time.
 
 use alloc::vec::Vec;
 
-/// Families of which it is known where to go on. Of more, one begins anew.
+/// Maximum number of families with a cursor. Others begin anew.
 const KNOWN: usize = 64;
-/// The number of everybody together, which is no family's.
+/// Pseudo-family of all waiters together, which no family has as its number.
 pub const EVERYBODY: u64 = u64::MAX;
 
-/// Places at which looking goes on, for each family.
+/// Positions at which the search continues, for each family.
 pub struct Cursors<T> {
-    /// Who has looked last comes last.
+    /// Cursors in the order of their last use.
     known: Vec<(u64, T)>,
 }
 
 impl<T> Cursors<T> {
-    /// Everybody begins anew.
+    /// Returns an empty set: every search begins anew.
     pub const fn new() -> Cursors<T> {
         Cursors { known: Vec::new() }
     }
 
-    /// Takes out where a family goes on.
+    /// Removes a family's cursor, and returns it.
     pub fn take(&mut self, family: u64) -> Option<T> {
         let place = self.known.iter().position(|(other, _)| *other == family)?;
         Some(self.known.remove(place).1)
     }
 
-    /// A family goes on there. It has none so far.
+    /// Adds a family's cursor. The family must have none.
     pub fn put(&mut self, family: u64, place: T) {
         if self.known.len() == KNOWN {
             self.known.remove(0);
@@ -43,9 +43,9 @@ impl<T> Default for Cursors<T> {
     }
 }
 
-/// Looks at no more than so many of those who wait, in their order, from the one on with this number, or from the first
-/// if there are not so many. Returns the numbers of those for whom `has_gone` holds, and from where to go on when these
-/// are not there any more.
+/// Examines at most `looks` waiters, in their order, from the one with the given number on, or from the first if there
+/// are not so many. Returns the numbers of those for which `has_gone` holds, and the position from which to continue
+/// when these have been removed.
 pub fn look<'a, R: 'a>(
     from: Option<usize>,
     looks: usize,

@@ -1,25 +1,25 @@
-//! Places for what outlasts the process that made it, such as files.
+//! Fair-share quota for entries that outlast the process that made them, such as files.
 //!
-//! [`Places`](crate::Places) come back when the process ends that has them. These stay taken. If they counted for
-//! nobody from then on, a program could start one child after another, each of which takes half of what is free and
-//! ends, until nothing is free. So they count for the family, whoever of it lives, by the same rule ([`allows`]). When
-//! the last process of the family has ended, they are nobody's.
+//! Entries of [`Places`](crate::Places) are freed when their process ends. These stay. If they counted for nobody from
+//! then on, a program could start one child after another, each of which takes half of the free entries and ends, until
+//! none is free. So they count for the family, whichever of its processes live, by the same rule ([`allows`]). When the
+//! last process of the family has ended, they belong to nobody.
 //!
 //! ```text
-//! families   family ──▶ its places, and since when it has some      owner   family, since when: what each place is marked with
+//! families   family ──▶ its entries, and a unique number      owner   family and unique number: the mark of each entry
 //! ```
-//! Numbers of families are used again. What is left of one that has ended is not taken for that of the next with its
-//! number, because that one has some since later.
+//! Family numbers are reused. The entries left by a family that has ended are not taken for those of the next with its
+//! number, because that one has another unique number.
 //!
-//! A family of [guests](power::is_of_guests) ends when a program wants it to: that starts a process on another core and
-//! ends it, as often as it likes, and each time that was a family. Nobody knows here who has sent it and whether that
-//! one lives. So all guests together get what one family gets, and what those have left that have ended counts for the
-//! others. Of that part each family of guests gets what a family gets of everything: a client of such a family may take
-//! one more place while that has fewer than guests may have more in all. Whoever of whom nothing is known is of one of
-//! them, [`COMMON`], which never ends.
+//! A family of [guests](power::is_of_guests) ends when a program wants it to: the program starts a process on another
+//! core and ends it, as often as it likes, and each time that was a family. The server does not know which program that
+//! was, or whether it lives. So all guests together get what one family gets, and entries left by guests that have
+//! ended count for the others. Of that share each family of guests gets what a family gets of the whole: a client of
+//! such a family may take one more entry while its family has fewer than guests may have more in all. A client without
+//! a known family belongs to one of them, [`COMMON`], which never ends.
 //!
 //! ```text
-//! 1,024 places   a family 512   all guests 512: the first 256, the second 128, …
+//! 1,024 entries   a family 512   all guests 512: the first 256, the second 128, …
 //! ```
 
 use alloc::collections::BTreeMap;
@@ -28,77 +28,77 @@ use tench_abi::power::{self, Client};
 
 use crate::allows;
 
-/// The family for which whoever counts of whom nothing is known. No process has it in its badge. It is one of guests.
+/// The family of clients without a known family. No process has it in its badge. It is one of guests.
 pub const COMMON: u64 = power::family_of(0, power::GUESTS);
 
-/// Whose a place is.
+/// Owner of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     family: u64,
     since: u64,
 }
 
-/// What a family has.
+/// The share of a family.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// A number that is used once, so that its places are known from those that were left by another one of its number.
+    /// A unique number, which distinguishes its entries from those left by an earlier family with the same number.
     since: u64,
     count: usize,
 }
 
-/// How many places each family has.
+/// Number of entries of each family.
 #[derive(Clone, Debug)]
 pub struct Lasting {
     limit: usize,
     taken: usize,
-    /// How many of these guests have, or have left.
+    /// Number of those that guests have, or have left.
     guests: usize,
-    /// Only families that have some.
+    /// Families with entries.
     families: BTreeMap<u64, Held>,
-    /// The next number of those that are used once.
+    /// The next unique number.
     next: u64,
 }
 
 impl Lasting {
-    /// So many places, all free.
+    /// Returns a quota of `limit` entries, all free.
     pub const fn new(limit: usize) -> Lasting {
         Lasting { limit, taken: 0, guests: 0, families: BTreeMap::new(), next: 0 }
     }
 
-    /// Returns how many places there are.
+    /// Returns the number of entries.
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Returns how many places are taken, with those that are nobody's.
+    /// Returns the number of entries in use, including those that belong to nobody.
     pub const fn taken(&self) -> usize {
         self.taken
     }
 
-    /// Returns how many places count for a family.
+    /// Returns the number of entries that count for a family.
     pub fn held(&self, family: u64) -> usize {
         self.families.get(&family).map_or(0, |held| held.count)
     }
 
-    /// Returns whether a client may take one more.
+    /// Returns whether a client may take one more entry.
     pub fn may_take(&self, client: Client) -> bool {
         self.may_take_all(client, 1)
     }
 
-    /// Returns whether a client may take so many more, one after another. None are always possible.
+    /// Returns whether a client may take `count` more entries, one after another. 0 is always possible.
     pub fn may_take_all(&self, client: Client, count: usize) -> bool {
         // Each is harder to get than the one before.
         let Some(before) = count.checked_sub(1) else { return true };
         let (own, taken) = (self.held(client.family) + before, self.taken + before);
         if power::is_of_guests(client.family) {
-            // What guests may have is half of what others do not have.
+            // The guests' share is half of what others do not have.
             let part = self.limit.saturating_sub(self.taken - self.guests).div_ceil(2);
             return allows(own, self.guests + before, part);
         }
         allows(own, taken, self.limit)
     }
 
-    /// A client has one more, whether it [may](Self::may_take) or not. Returns whose it is.
+    /// Gives a client one more entry, whether it [may](Self::may_take) take it or not. Returns the entry's owner.
     pub fn take(&mut self, client: Client) -> Owner {
         let family = client.family;
         let held = self.families.entry(family).or_insert_with(|| {
@@ -111,12 +111,12 @@ impl Lasting {
         Owner { family, since: held.since }
     }
 
-    /// A place is free again.
+    /// Frees an entry.
     pub fn give_back(&mut self, owner: Owner) {
         self.give_back_all(owner, 1);
     }
 
-    /// So many places of one owner are free again.
+    /// Frees `count` entries of one owner.
     pub fn give_back_all(&mut self, owner: Owner, count: usize) {
         self.taken -= count;
         if power::is_of_guests(owner.family) {
@@ -132,15 +132,15 @@ impl Lasting {
         }
     }
 
-    /// The last process of a family has ended. What the family has stays taken, and is nobody's; if it was one of
-    /// guests, all guests'.
+    /// Ends a family after its last process has ended. Its entries stay in use and belong to nobody; those of a family
+    /// of guests belong to all guests.
     pub fn family_ended(&mut self, family: u64) {
         if family != COMMON {
             self.families.remove(&family);
         }
     }
 
-    /// Panics unless places are taken by these owners, some of whose families may have ended.
+    /// Panics unless the entries in use have these owners, some of whose families may have ended.
     pub fn check_invariants(&self, owners: &[Owner]) {
         assert_eq!(owners.len(), self.taken, "what is taken is somebody's or was");
         for (family, held) in &self.families {

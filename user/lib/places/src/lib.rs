@@ -1,25 +1,25 @@
-//! Places of a server's table, shared among its clients.
+//! Fair-share quota of a server's table, whose entries its clients share.
 //!
-//! A table has so many places in all. If the first who asks could have them all, one client would shut out every other;
-//! and a fixed share for each would be small for the many times when hardly anybody asks. So what is free decides. And
-//! because a process starts others, it is not the process that counts but its [family](tench_abi::power::family):
+//! A table has a limited number of entries. If the first client could take all of them, it would shut out every other;
+//! and a fixed share for each would be small for the usual case of few clients. So the number of free entries decides.
+//! And because a process starts others, what counts is not the process but its [family](tench_abi::power::family):
 //!
-//! > A client may take one more place while its family has fewer than are free.
+//! > A client may take one more entry while its family has fewer than are free.
 //!
-//! Alone, a family gets half of the table; `n` that want everything at the same time get one part in `n + 1` each, and
-//! as much stays free; if they come one after another, each gets half of what the others left. A family that has
-//! nothing is refused only when nothing is free at all. That is so however many processes each of them has: of 1,024
-//! places, a program alone gets 512, and with eleven children it gets 512, too. If each process could have half of what
-//! is left, twelve of them would have 512 + 256 + … + 1 + 1, which is all. Within a family, processes can take places
-//! from each other. Whoever has the power `processes` starts each of his children as a new family.
+//! Alone, a family gets half of the table; `n` families that want everything at the same time get one part in `n + 1`
+//! each, and as much stays free; if they come one after another, each gets half of what the others left. A family
+//! without entries is refused only when no entry is free. This holds however many processes each of them has: of 1,024
+//! entries, a program alone gets 512, and with eleven children it gets 512, too. If each process could have half of
+//! what is left, twelve of them would have 512 + 256 + … + 1 + 1, which is all. Within a family, processes can take
+//! entries from each other. A process with the power `processes` starts each of its children as a new family.
 //!
 //! ```text
-//! held       process ──▶ its family, its places        so that they come back when the process ends
-//! families   family  ──▶ the places of its processes   what the rule asks for
+//! held       process ──▶ its family, its entries        returned when the process ends
+//! families   family  ──▶ the entries of its processes   used by the rule
 //! ```
-//! The rule needs to know no more than how many places each family has. Servers hear of the ends of processes, and give
-//! back by process; so it is kept how many each process has, too. Places for what stays when its maker has ended are
-//! counted by family alone ([`lasting`]).
+//! The rule needs only the number of entries of each family. Servers are told of the ends of processes, and return
+//! entries by process; so each process's number is kept, too. Entries that outlast their process are counted by family
+//! alone ([`lasting`]).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -38,95 +38,94 @@ use alloc::collections::BTreeMap;
 
 pub use tench_abi::power::Client;
 
-/// Returns whether a client may take one more place whose family has `own` of `limit` places, of which `taken` are
-/// taken in all.
+/// Returns whether a client may take one more entry if its family has `own` of `limit` entries, of which `taken` are in
+/// use in all.
 pub const fn allows(own: usize, taken: usize, limit: usize) -> bool {
     own < limit.saturating_sub(taken)
 }
 
-/// What a process has.
+/// The share of a process.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     family: u64,
     count: usize,
 }
 
-/// How many places each process has, and each family.
+/// Number of entries of each process and of each family.
 #[derive(Clone, Debug)]
 pub struct Places {
     limit: usize,
     taken: usize,
-    /// Only processes that have some.
+    /// Processes with entries.
     held: BTreeMap<u64, Held>,
-    /// Only families that have some.
+    /// Families with entries.
     families: BTreeMap<u64, usize>,
 }
 
 impl Places {
-    /// So many places, all free.
+    /// Returns a quota of `limit` entries, all free.
     pub const fn new(limit: usize) -> Places {
         Places { limit, taken: 0, held: BTreeMap::new(), families: BTreeMap::new() }
     }
 
-    /// Places that there are.
+    /// Returns the number of entries.
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Places that are taken.
+    /// Returns the number of entries in use.
     pub const fn taken(&self) -> usize {
         self.taken
     }
 
-    /// Places that a process has.
+    /// Returns the number of entries of a process.
     pub fn held(&self, process: u64) -> usize {
         self.held.get(&process).map_or(0, |held| held.count)
     }
 
-    /// Places that the processes of a family have.
+    /// Returns the number of entries of a family's processes.
     pub fn held_by_family(&self, family: u64) -> usize {
         self.families.get(&family).copied().unwrap_or(0)
     }
 
-    /// Returns the family for which what a process has counts, if it has anything.
+    /// Returns the family for which a process's entries count, if it has any.
     pub fn family_of(&self, process: u64) -> Option<u64> {
         self.held.get(&process).map(|held| held.family)
     }
 
-    /// Returns the first process of a family, from this number on, that has places.
+    /// Returns the first process of a family, from this number on, that has entries.
     pub fn process_of(&self, family: u64, from: u64) -> Option<u64> {
         self.held.range(from..).find(|(_, held)| held.family == family).map(|(process, _)| *process)
     }
 
-    /// Returns the family for which a client counts: the one that is known of its process, if the client does not say
-    /// any.
+    /// Returns the family for which a client counts: the known one of its process, if the client does not name any.
     fn family(&self, Client { process, family }: Client) -> u64 {
         let known = self.held.get(&process).filter(|_| family == process);
         known.map_or(family, |held| held.family)
     }
 
-    /// Returns how many places count for a client: those of its family, and its own if they were taken before its
-    /// family was known.
+    /// Returns the number of entries that count for a client: those of its family, and its own if they were taken
+    /// before its family was known.
     fn own(&self, client: Client) -> usize {
         let family = self.family(client);
         let stray = self.held.get(&client.process).filter(|held| held.family != family);
         self.held_by_family(family) + stray.map_or(0, |held| held.count)
     }
 
-    /// Returns whether a client may take one more.
+    /// Returns whether a client may take one more entry.
     pub fn may_take(&self, client: Client) -> bool {
         allows(self.own(client), self.taken, self.limit)
     }
 
-    /// Returns whether a client may take so many more, one after another. None are always possible.
+    /// Returns whether a client may take `count` more entries, one after another. 0 is always possible.
     pub fn may_take_all(&self, client: Client, count: usize) -> bool {
         // Each is harder to get than the one before.
         let Some(before) = count.checked_sub(1) else { return true };
         allows(self.own(client) + before, self.taken + before, self.limit)
     }
 
-    /// A client has one more, whether it [may](Self::may_take) or not: a server that is started again finds what there
-    /// is. Of whom no family was known before, what it has is its family's from now on.
+    /// Gives a client one more entry, whether it [may](Self::may_take) take it or not: a restarted server re-enters the
+    /// existing ones. If no family of the client was known before, its entries count for its family from now on.
     pub fn take(&mut self, client: Client) {
         self.taken += 1;
         self.add(client, 1);
@@ -155,7 +154,7 @@ impl Places {
         }
     }
 
-    /// Takes so many places from a process, or as many as it has. Returns how many.
+    /// Takes `count` entries from a process, or as many as it has. Returns their number.
     fn subtract(&mut self, process: u64, count: usize) -> Option<usize> {
         let held = self.held.get_mut(&process)?;
         let (count, family) = (count.min(held.count), held.family);
@@ -167,18 +166,18 @@ impl Places {
         Some(count)
     }
 
-    /// A process has one less. If it has none, nothing happens.
+    /// Frees one entry of a process. Does nothing if the process has none.
     pub fn give_back(&mut self, process: u64) {
         self.give_back_all(process, 1);
     }
 
-    /// A process has so many less: the same as if it gave back one after another.
+    /// Frees `count` entries of a process, as if it returned one after another.
     pub fn give_back_all(&mut self, process: u64, count: usize) {
         self.taken -= self.subtract(process, count).unwrap_or(0);
     }
 
-    /// So many places of a process are a client's from now on, whether that one may have them or not. Of more than the
-    /// first has, only as many as it has.
+    /// Transfers `count` entries from a process to a client, whether the client may have them or not; at most as many
+    /// as the process has.
     pub fn pass(&mut self, from: u64, to: Client, count: usize) {
         if let Some(count @ 1..) = self.subtract(from, count) {
             self.add(to, count);

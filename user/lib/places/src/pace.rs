@@ -1,44 +1,44 @@
-//! How many of those whose time has come are answered at a time.
+//! Limit to the number of waiters that a server wakes at a time.
 //!
-//! A server answers them at its own priority, which is a high one, whatever theirs are. If everybody who can wait had
-//! the same deadline, all the answers together would hold up whatever runs at a lower priority than the server. So
-//! there are a few answers, and then a pause in which others run and requests are served.
+//! A server replies to waiters at its own, high priority, whatever theirs are. If all possible waiters had the same
+//! deadline, all the replies together would hold up everything of lower priority than the server. So there are a few
+//! replies, and then a pause in which others run and requests are served.
 
-/// Answers without a pause.
+/// Number of replies without a pause.
 pub const ANSWERS: u32 = 8;
-/// For how many answers a request counts during which an alarm went off: what was left of it was done at the server's
-/// priority, too.
+/// Number of replies for which a request counts during which an alarm went off, because the rest of it was done at the
+/// server's priority, too.
 pub const URGENT: u32 = 4;
 
-/// Counts answers.
+/// A counter of replies.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Ticks of a pause.
+    /// Duration of a pause in ticks.
     pause: u64,
-    /// Answers until the next one.
+    /// Number of replies until the next pause.
     left: u32,
-    /// When a pause would end that began with the last answer.
+    /// End of a pause that began with the last reply.
     end: u64,
 }
 
 impl Pace {
-    /// Nobody was answered yet. A pause takes so many nanoseconds from when the last answer is begun.
+    /// Returns a counter without replies. A pause takes `pause` nanoseconds from the start of the last reply.
     pub const fn new(pause: u64, frequency: u64) -> Pace {
         let pause = (pause as u128 * frequency as u128).div_ceil(1_000_000_000) as u64;
         Pace { pause, left: ANSWERS, end: 0 }
     }
 
-    /// Returns whether somebody may be answered at this time.
+    /// Returns whether a reply is permitted at this time.
     pub const fn admits(&self, now: u64) -> bool {
         self.left > 0 || now >= self.end
     }
 
-    /// Somebody is answered.
+    /// Counts a reply.
     pub const fn count(&mut self, now: u64) {
         self.count_as(1, now);
     }
 
-    /// A request has been carried out, in the middle of which an alarm went off.
+    /// Counts a request in the middle of which an alarm went off.
     pub const fn count_urgent(&mut self, now: u64) {
         self.count_as(URGENT, now);
     }
@@ -51,7 +51,7 @@ impl Pace {
         self.end = now.saturating_add(self.pause);
     }
 
-    /// Returns when those whose deadline this is can be answered.
+    /// Returns when waiters with this deadline can get their replies.
     pub const fn earliest(&self, deadline: u64) -> u64 {
         if self.left == 0 && deadline < self.end { self.end } else { deadline }
     }

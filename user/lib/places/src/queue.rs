@@ -1,4 +1,4 @@
-//! Who waits until when, of all processes.
+//! Queue of the waiting threads of all processes, with their deadlines.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -8,52 +8,51 @@ use crate::cursors::Cursors;
 use crate::turns::{Head, Turns};
 use crate::{Client, Places};
 
-/// The deadline of who waits for as long as it takes.
+/// Deadline of a wait without one.
 pub const NEVER: u64 = u64::MAX;
 
-/// What a wait is found by. Those of a process are in the order of their deadlines, and of arrival where these are
-/// equal.
+/// Key of a wait. Those of a process are in the order of their deadlines, and of arrival where these are equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Key {
-    /// Whose thread waits.
+    /// Process of the waiting thread.
     pub process: u64,
-    /// Until when; [`NEVER`]: as long as it takes.
+    /// Deadline of the wait, or [`NEVER`].
     pub deadline: u64,
-    /// Which of all waits this is, in the order in which they began.
+    /// Sequence number of the wait, in the order in which waits began.
     pub arrival: u64,
 }
 
 /// The only group of which families are members.
 const ALL: u64 = 0;
 
-/// Waiting threads, each in a place that its family has. Families that have threads whose time has come are served in
-/// turn, and in each of them the processes: so one with many processes delays others by one answer each time and not by
-/// all of them, and so does a process with many threads within its family.
+/// Waiting threads, each of which takes an entry of its family's quota. Families with threads whose deadlines have
+/// passed are served in turn, and in each of them the processes: so a family with many processes delays others by one
+/// reply each time and not by all of them, and so does a process with many threads within its family.
 ///
 /// ```text
 /// waiters      process, deadline, arrival ──▶ R
 /// families     each family, with the earliest of its processes that wait for their time     waits for that, or for its turn
 /// processes    each process, with its earliest thread                                       the same, in its family
 /// ```
-/// A family is called when its time has come, and of its processes one with each answer to it: so no answer takes
-/// longer because many of one family have the same deadline. `R` is what it takes to answer.
+/// A family is called when its deadline has passed, and one of its processes with each reply to the family: so no reply
+/// takes longer because many of one family have the same deadline. `R` is the data needed for a reply.
 pub struct Queue<R> {
     waiters: BTreeMap<Key, R>,
     families: Turns,
     processes: Turns,
     arrivals: u64,
-    /// The earliest deadline, which servers ask for with each request: 0 while anybody's time has come, [`NEVER`] if
-    /// there is none.
+    /// The earliest deadline, which servers query with each request: 0 while a deadline has passed, [`NEVER`] if there
+    /// is none.
     next: u64,
     places: Places,
-    /// Behind whom of each family [`take_out_some`](Self::take_out_some) goes on.
+    /// For each family, the key after which [`take_out_some`](Self::take_out_some) continues.
     cursors: Cursors<Key>,
-    /// Behind whom of all [`take_out_any`](Self::take_out_any) goes on.
+    /// The key after which [`take_out_any`](Self::take_out_any) continues.
     cursor: Key,
 }
 
 impl<R> Queue<R> {
-    /// An empty queue for at most `limit` threads.
+    /// Returns an empty queue for at most `limit` threads.
     pub const fn new(limit: usize) -> Queue<R> {
         Queue {
             waiters: BTreeMap::new(),
@@ -77,7 +76,7 @@ impl<R> Queue<R> {
         self.waiters.len()
     }
 
-    /// Returns whether nobody waits.
+    /// Returns whether no thread waits.
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
@@ -87,12 +86,12 @@ impl<R> Queue<R> {
         self.places.held(process)
     }
 
-    /// Returns who waits with this key.
+    /// Returns the data of the wait with this key.
     pub fn get(&self, key: Key) -> Option<&R> {
         self.waiters.get(&key)
     }
 
-    /// Lets somebody wait until `deadline`.
+    /// Adds a wait until `deadline`.
     pub fn push(&mut self, deadline: u64, client: Client, reply: R) -> Key {
         let process = client.process;
         let before = self.places.family_of(process).zip(self.head(process));
@@ -103,7 +102,7 @@ impl<R> Queue<R> {
         self.waiters.insert(key, reply);
         match before {
             Some((known, head)) if known != family => {
-                // Its family was not known.
+                // The family of the process was not known before.
                 self.leave(known, head);
                 self.rejoin(known);
                 self.enter(family, None, head.min(key));
@@ -114,8 +113,9 @@ impl<R> Queue<R> {
         key
     }
 
-    /// A thread waits, and before it that one was the first of its process. If it comes before that, the process waits
-    /// for its time, and the family, too, if it comes before all of it. Who has a turn keeps it.
+    /// Adds a wait, before which `before` was the first of its process. If the new wait comes first, the process waits
+    /// for its deadline, and so does the family, if it comes before all of the family. A process or family that is
+    /// called stays called.
     fn enter(&mut self, family: u64, before: Option<Key>, key: Key) {
         let first = self.processes.first(family).map(|(head, _)| head);
         let is_first =
@@ -133,14 +133,15 @@ impl<R> Queue<R> {
         }
     }
 
-    /// A process, of which this is the first, waits neither for its time nor for its turn; nor does its family.
+    /// Removes a process, whose first wait is `head`, from those that wait for a deadline or for their turn, and its
+    /// family likewise.
     fn leave(&mut self, family: u64, head: Key) {
         self.families.remove(ALL, self.processes.first(family).map(|(head, _)| head), family);
         self.processes.remove(family, Some(head.time()), head.process);
     }
 
-    /// A family that has [left](Self::leave) waits again: for its turn, after all others, if one of its processes does
-    /// so, and otherwise for the earliest time of one.
+    /// Adds a family again after it has [left](Self::leave): waiting for its turn, after all others, if one of its
+    /// processes is called, and otherwise for the earliest deadline of one.
     fn rejoin(&mut self, family: u64) {
         if self.processes.is_any_called(family) {
             self.families.call(ALL, family);
@@ -149,33 +150,33 @@ impl<R> Queue<R> {
         }
     }
 
-    /// The earliest deadline, which is 0 while anybody's time has come.
+    /// Returns the earliest deadline, which is 0 while a deadline has passed.
     #[inline]
     pub const fn next_deadline(&self) -> Option<u64> {
         if self.next == NEVER { None } else { Some(self.next) }
     }
 
-    /// Works out the earliest deadline anew.
+    /// Recomputes the earliest deadline.
     fn look_ahead(&mut self) {
         let first = self.families.first(ALL).map_or(NEVER, |((deadline, _), _)| deadline);
         self.next = if self.families.is_any_called(ALL) { 0 } else { first };
     }
 
-    /// Takes out one whose deadline is `now` or earlier: of the family whose turn it is, and in that of the process
+    /// Removes a wait whose deadline is `now` or earlier: of the family whose turn it is, and in that of the process
     /// whose turn it is, the earliest.
     pub fn pop_expired(&mut self, now: u64) -> Option<(Key, R)> {
         if self.next > now || self.next == NEVER {
             return None;
         }
-        // No family has more than one call, so this is as short as there are few families.
+        // No family is called more than once, so this is short if there are few families.
         while self.families.call_first(ALL, now) {}
         let family = self.families.take_next(ALL)?;
-        // If nobody was called in it yet, the time of its first has come.
+        // If none of its processes was called yet, the deadline of its first has passed.
         let process = self.processes.take_next(family).or_else(|| self.processes.take_first(family))?;
         let key = self.head(process)?;
         self.places.give_back(process);
         let reply = self.waiters.remove(&key);
-        // Another comes before the same again.
+        // Another process is called before the same again.
         self.processes.call_first(family, now);
         match self.head(process) {
             Some(next) if next.deadline <= now && next.deadline != NEVER => self.processes.call(family, process),
@@ -187,7 +188,7 @@ impl<R> Queue<R> {
         reply.map(|reply| (key, reply))
     }
 
-    /// Takes one out.
+    /// Removes a wait.
     pub fn remove(&mut self, key: Key) -> Option<R> {
         if self.waiters.contains_key(&key) {
             self.take_out(key.process, &[key]).pop().map(|(_, reply)| reply)
@@ -196,15 +197,14 @@ impl<R> Queue<R> {
         }
     }
 
-    /// Takes out so many of a process that has ended, or all.
+    /// Removes at most `most` waits of a process that has ended.
     pub fn process_ended(&mut self, process: u64, most: usize) -> Vec<(Key, R)> {
         let keys: Vec<_> = self.waiters.range(of(process)).map(|(key, _)| *key).take(most).collect();
         self.take_out(process, &keys)
     }
 
-    /// Takes out those of a family who do not wait any more, without having said so: `has_gone` says which. Looks at no
-    /// more than so many, and at others the next time. Finding the family's processes takes a step for each process
-    /// that waits.
+    /// Removes the waits of a family that have silently ended, which `has_gone` tells. Examines at most `looks` waits,
+    /// and others the next time. Finding the family's processes takes a step for each process that waits.
     pub fn take_out_some(&mut self, family: u64, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
         let mut cursor = self.cursors.take(family).unwrap_or(FIRST);
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
@@ -234,8 +234,8 @@ impl<R> Queue<R> {
         gone
     }
 
-    /// The same among everybody: what somebody has left behind who asked in the name of a process that had ended is
-    /// looked at by nobody of its family.
+    /// As [`take_out_some`](Self::take_out_some), among all waits: a wait begun with the capability of a process that
+    /// had ended is examined by nobody of its family.
     pub fn take_out_any(&mut self, looks: usize, mut has_gone: impl FnMut(&R) -> bool) -> Vec<(Key, R)> {
         let behind = (Bound::Excluded(self.cursor), Bound::Unbounded);
         let seen: Vec<_> = self.waiters.range(behind).take(looks).map(|(key, reply)| (*key, has_gone(reply))).collect();
@@ -244,14 +244,14 @@ impl<R> Queue<R> {
         gone.filter_map(|(key, _)| Some((key, self.remove(key)?))).collect()
     }
 
-    /// Takes out some of a process.
+    /// Removes some waits of a process.
     fn take_out(&mut self, process: u64, keys: &[Key]) -> Vec<(Key, R)> {
         let head = self.head(process).filter(|_| !keys.is_empty());
         let Some((head, family)) = head.zip(self.places.family_of(process)) else { return Vec::new() };
         self.leave(family, head);
         keys.iter().for_each(|_| self.places.give_back(process));
         let gone = keys.iter().filter_map(|key| Some((*key, self.waiters.remove(key)?))).collect();
-        // The time of those who are left may not have come.
+        // The deadlines of the remaining waits may not have passed.
         if let Some(head) = self.head(process) {
             self.processes.wait(family, head.time(), process);
         }
@@ -260,7 +260,7 @@ impl<R> Queue<R> {
         gone
     }
 
-    /// The earliest of a process.
+    /// Returns the earliest wait of a process.
     fn head(&self, process: u64) -> Option<Key> {
         self.waiters.range(of(process)).next().map(|(key, _)| *key)
     }
@@ -299,16 +299,16 @@ impl<R> Queue<R> {
 }
 
 impl Key {
-    /// What decides who comes first.
+    /// Returns the data that determine the order.
     const fn time(self) -> Head {
         (self.deadline, self.arrival)
     }
 }
 
-/// Before all keys.
+/// A key before all keys.
 const FIRST: Key = Key { process: 0, deadline: 0, arrival: 0 };
 
-/// The keys of a process.
+/// Returns the range of the keys of a process.
 const fn of(process: u64) -> RangeInclusive<Key> {
     Key { process, ..FIRST }..=Key { process, deadline: u64::MAX, arrival: u64::MAX }
 }

@@ -1,18 +1,18 @@
-//! Whose turn it is: members of groups, each of which waits for its time, and after that for its turn.
+//! Turns: members of groups, each of which waits for a time, and after that for its turn.
 //!
 //! [`Queue`](crate::queue::Queue) has two of these: one in which the families are the members of one group, and one in
-//! which each family is a group, and its processes are the members.
+//! which each family is a group of its processes.
 //!
 //! ```text
-//! heads     group, deadline, arrival, member       those who wait for their time
-//! called    group, number of the call, member      those who wait for their turn; nobody is in both
+//! heads     group, deadline, arrival, member       members that wait for a time
+//! called    group, number of the call, member      members that wait for their turn; no member is in both
 //! ```
 
 use alloc::collections::BTreeSet;
 
 use crate::queue::NEVER;
 
-/// A deadline, and which of all waits has it.
+/// A deadline, and the number of the wait that has it.
 pub type Head = (u64, u64);
 
 /// Members of groups.
@@ -23,12 +23,12 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Nobody.
+    /// Returns an empty set.
     pub const fn new() -> Turns {
         Turns { heads: BTreeSet::new(), called: BTreeSet::new(), calls: 0 }
     }
 
-    /// Returns the earliest time for which a member of a group waits, and whose it is.
+    /// Returns the earliest time for which a member of a group waits, and that member.
     pub fn first(&self, group: u64) -> Option<(Head, u64)> {
         let first = self.heads.range((group, 0, 0, 0)..).next().filter(|first| first.0 == group);
         first.map(|&(_, deadline, arrival, member)| ((deadline, arrival), member))
@@ -45,23 +45,24 @@ impl Turns {
         self.next(group).is_some()
     }
 
-    /// A member waits for a time.
+    /// Makes a member wait for a time.
     pub fn wait(&mut self, group: u64, (deadline, arrival): Head, member: u64) {
         self.heads.insert((group, deadline, arrival, member));
     }
 
-    /// A member waits for this time no more. Returns whether it did, and not for its turn.
+    /// Ends a member's wait for this time. Returns whether it waited for it, and not for its turn.
     pub fn stop_waiting(&mut self, group: u64, (deadline, arrival): Head, member: u64) -> bool {
         self.heads.remove(&(group, deadline, arrival, member))
     }
 
-    /// A member waits for its turn, after all of its group who do so already.
+    /// Makes a member wait for its turn, after all of its group that already do.
     pub fn call(&mut self, group: u64, member: u64) {
         self.calls += 1;
         self.called.insert((group, self.calls, member));
     }
 
-    /// The member of a group whose time comes first waits for its turn if that time has come. Returns whether it had.
+    /// Makes the member of a group with the earliest time wait for its turn if that time has come. Returns whether it
+    /// had.
     pub fn call_first(&mut self, group: u64, now: u64) -> bool {
         let has_come = self.first(group).is_some_and(|((deadline, _), _)| deadline <= now && deadline != NEVER);
         if has_come && let Some(member) = self.take_first(group) {
@@ -70,22 +71,22 @@ impl Turns {
         has_come
     }
 
-    /// Takes out the member of a group whose time comes first.
+    /// Removes the member of a group with the earliest time.
     pub fn take_first(&mut self, group: u64) -> Option<u64> {
         let (head, member) = self.first(group)?;
         self.stop_waiting(group, head, member);
         Some(member)
     }
 
-    /// Takes out the member of a group whose turn it is.
+    /// Removes the member of a group whose turn it is.
     pub fn take_next(&mut self, group: u64) -> Option<u64> {
         let (call, member) = self.next(group)?;
         self.called.remove(&(group, call, member));
         Some(member)
     }
 
-    /// Takes out a member, which waits for this time if it does not wait for its turn. Finding one that does takes a
-    /// step for each of its group.
+    /// Removes a member, which waits for this time or for its turn. Finding one that waits for its turn takes a step
+    /// for each of its group.
     pub fn remove(&mut self, group: u64, head: Option<Head>, member: u64) {
         if head.is_some_and(|head| self.stop_waiting(group, head, member)) {
             return;
@@ -96,7 +97,7 @@ impl Turns {
         }
     }
 
-    /// Returns everybody, for checks: group and member, and until when those wait who have not been called.
+    /// Returns all members, for checks: group, member, and the time for which it waits if it has not been called.
     pub fn all(&self) -> impl Iterator<Item = (u64, u64, Option<Head>)> {
         let heads =
             self.heads.iter().map(|&(group, deadline, arrival, member)| (group, member, Some((deadline, arrival))));

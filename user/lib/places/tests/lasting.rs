@@ -1,20 +1,20 @@
-//! Places that outlast their processes, against a list of who took them.
+//! Quota of entries that outlast their processes, compared with a list of their owners.
 
 use proptest::prelude::*;
 use tench_places::Client;
 use tench_places::lasting::{COMMON, Lasting, Owner};
 
-/// A family that processes begin who manage all, of a number.
+/// Returns a family of a number, as started by a process with the power `processes`.
 const fn family(number: u64) -> u64 {
     number << 38
 }
 
-/// One of guests.
+/// Returns a family of guests.
 const fn guests(number: u64) -> u64 {
     (tench_abi::power::GUESTS + number) << 38 | 1 << 32
 }
 
-/// A process of a family.
+/// Returns a process of a family.
 const fn of(family: u64, process: u64) -> Client {
     Client { process, family }
 }
@@ -36,7 +36,7 @@ fn one_child_after_another_gets_no_more_than_one_process() {
         assert_eq!(take_all(&mut places, of(family(1), child), &mut owners), 0);
     }
     assert_eq!(take_all(&mut places, of(family(2), 50), &mut owners), 256);
-    // Commands of a person, one after another, get half of the rest each: what is left is nobody's.
+    // A person's commands, one after another, get half of the rest each: what they leave belongs to nobody.
     places.family_ended(family(1));
     assert_eq!((places.held(family(1)), places.taken()), (0, 768));
     assert_eq!(take_all(&mut places, of(family(1), 60), &mut owners), 128);
@@ -47,7 +47,7 @@ fn guests_together_get_what_a_family_gets_and_share_it() {
     let (mut places, mut owners) = (Lasting::new(1024), Vec::new());
     let got: Vec<usize> = (1..4).map(|number| take_all(&mut places, of(guests(number), number), &mut owners)).collect();
     assert_eq!(got, [256, 128, 64]);
-    // What those have left that have ended is the others' to have less.
+    // Entries left by guests that have ended reduce the other guests' share.
     places.family_ended(guests(1));
     assert_eq!((places.held(guests(1)), places.taken()), (0, 448));
     let mut number = 10;
@@ -73,22 +73,23 @@ fn of_whom_nothing_is_known_is_one_family_of_guests_that_never_ends() {
     places.check_invariants(&owners[256..]);
 }
 
-/// Families of the model, of whom the last two are guests.
+/// Families of the model; the last two are guests.
 const FAMILIES: [u64; 5] = [family(1), family(2), family(3), guests(1), guests(2)];
 
-/// Whether one of them is of guests.
+/// Returns whether one of them is of guests.
 const fn is_guest(index: usize) -> bool {
     index >= 3
 }
 
-/// What there is, by whose it was, and how it is given back. Those that were left are nobody's.
+/// Entries with their family, whether it lives, and their owner. Those left by a family that has ended belong to
+/// nobody.
 type List = Vec<(usize, bool, Owner)>;
 
-/// How many more places one of the families can take by the rule, if nobody else takes any.
+/// Returns how many more entries one of the families can take by the rule, if no other takes any.
 fn more(list: &List, index: usize, limit: usize) -> usize {
     let own = list.iter().filter(|(holder, lives, _)| (*holder, *lives) == (index, true)).count();
     let of_guests = list.iter().filter(|(holder, ..)| is_guest(*holder)).count();
-    // All guests are a family among families.
+    // All guests are one family among families.
     let may = |taken: usize| {
         let all = list.len() + taken;
         if !is_guest(index) {

@@ -1,4 +1,4 @@
-//! How many are answered before a pause.
+//! The number of replies before a pause.
 
 use tench_places::pace::{ANSWERS, Pace, URGENT};
 
@@ -26,7 +26,7 @@ fn after_some_answers_there_is_a_pause() {
     );
     assert_eq!(answered(&mut pace, 1000 + PAUSE - 1), 0);
     assert_eq!(answered(&mut pace, 1000 + PAUSE), ANSWERS);
-    // One at a time, with time between them, never waits.
+    // One at a time, with time between them, never pauses.
     for round in 2..30 {
         let now = 1000 + round * PAUSE;
         assert!(pace.admits(now) && pace.earliest(now) == now);

@@ -1,12 +1,12 @@
-//! Places against a list of who has them, and what greed comes to.
+//! The quota, compared with a list of owners, and the effect of greedy clients.
 
 use proptest::prelude::*;
 use tench_places::{Client, Places, allows};
 
-/// A family that is none of a lone process's.
+/// A family that is not a process's own.
 const FAMILY: u64 = 1 << 38;
 
-/// A process of a family.
+/// Returns a process of a family.
 const fn of(family: u64, process: u64) -> Client {
     Client { process, family: family * FAMILY }
 }
@@ -59,7 +59,7 @@ fn children_get_a_family_no_more_than_one_process_could() {
             places.take(of(2, 99));
         }
         assert_eq!(places.held(99), 256);
-        // What one of the first gives back, another of them may have, and so on as before.
+        // Entries returned by one of the first can be taken by another of them, and so on as before.
         (0..places.held(1)).for_each(|_| places.give_back(1));
         assert_eq!(places.held(1), 0);
         assert!(places.may_take(of(1, 50)) && places.may_take(of(2, 99)));
@@ -91,10 +91,10 @@ fn what_nobody_took_nobody_gives_back() {
     assert!(!allows(0, 3, 2), "more may be taken than there are, by a server that is started again");
 }
 
-/// Processes of the model; a third of them are in no family but their own.
+/// Number of processes of the model; a third of them are in no family but their own.
 const PROCESSES: u64 = 9;
 
-/// Who a process of the model is: 0, 3 and 6 alone, 1, 4, 7 of one family, 2, 5, 8 of another.
+/// Returns the client of a process: 0, 3 and 6 alone, 1, 4, 7 of one family, 2, 5, 8 of another.
 const fn client(process: u64) -> Client {
     if process.is_multiple_of(3) { Client::alone(process) } else { of(process % 3, process) }
 }
@@ -155,12 +155,12 @@ proptest! {
                 let family = client(process).family;
                 prop_assert_eq!(places.held_by_family(family), list.iter().filter(|holder| is_of(**holder, family)).count());
             }
-            // A family that has nothing is refused only when there is nothing.
+            // A family without entries is refused only when none is free.
             prop_assert_eq!(places.may_take(Client::alone(99)), list.len() < limit);
         }
     }
 
-    /// A family of any number of processes is granted, request for request, what one process in its place would be.
+    /// A family of any number of processes is granted, request for request, what a single process would be.
     #[test]
     fn a_family_is_granted_what_one_process_would_be(
         steps in prop::collection::vec((0..4u64, 0..20u64, any::<bool>()), 0..300), limit in 1..60usize,

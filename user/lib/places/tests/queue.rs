@@ -1,15 +1,15 @@
-//! The queue of those who wait against simpler ones.
+//! The queue of waiting threads, compared with simpler ones.
 
 use proptest::prelude::*;
 use tench_places::Client;
 use tench_places::queue::{NEVER, Queue};
 
-/// Who is answered next.
+/// Removes the wait that is due next.
 fn next<R>(queue: &mut Queue<R>, now: u64) -> Option<R> {
     queue.pop_expired(now).map(|(_, reply)| reply)
 }
 
-/// Those of a family who are found to have gone.
+/// Removes waits of a family that are found to have ended.
 fn some_gone<R>(queue: &mut Queue<R>, family: u64, looks: usize, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
     queue.take_out_some(family, looks, has_gone).into_iter().map(|(_, reply)| reply).collect()
 }
@@ -49,7 +49,7 @@ fn a_process_that_waits_with_all_its_threads_leaves_room_for_others() {
     }
     assert!(!queue.may_wait(Client::alone(1)) && queue.may_wait(Client::alone(2)));
     queue.push(3, Client::alone(2), 9);
-    // Those who gave up are found when there is no room for their process.
+    // Waits that have ended are found when there is no room for their process.
     assert_eq!(some_gone(&mut queue, 1, 9, |number| *number < 3), [0, 1, 2]);
     assert!(queue.may_wait(Client::alone(1)));
     queue.check_invariants();
@@ -58,7 +58,7 @@ fn a_process_that_waits_with_all_its_threads_leaves_room_for_others() {
     queue.check_invariants();
 }
 
-/// However many there are, a request looks at a few, and the next at others, in all processes of the family.
+/// However many waits there are, a request examines a few, and the next others, in all processes of the family.
 #[test]
 fn those_who_gave_up_are_found_a_few_at_a_time() {
     let mut queue = Queue::new(64);
@@ -82,7 +82,7 @@ fn those_who_gave_up_are_found_a_few_at_a_time() {
     assert_eq!(looked_at, (0..30).collect::<Vec<_>>(), "each once");
 }
 
-/// Eleven children of one process once took all places, each half of what was left.
+/// Eleven children of one process once took all entries, each half of what was left.
 #[test]
 fn a_family_leaves_room_for_others() {
     let mut queue = Queue::new(1024);
@@ -96,7 +96,7 @@ fn a_family_leaves_room_for_others() {
     (0..256).for_each(|_| _ = queue.push(1, Client::alone(20), 0));
     assert!(!queue.may_wait(Client::alone(20)), "it has half of what the family left");
     queue.check_invariants();
-    // Those of the whole family who gave up make room for each of it.
+    // Ended waits of the whole family make room for each of its processes.
     assert_eq!(some_gone(&mut queue, 1 << 38, 600, |_| true).len(), 512);
     assert!(queue.may_wait(of_family(12)));
     queue.check_invariants();
@@ -130,7 +130,7 @@ fn processes_whose_time_has_come_are_answered_in_turn() {
     let order: Vec<_> = (0..6).filter_map(|_| next(&mut queue, 10)).collect();
     assert_eq!(order, [(3, 0), (1, 0), (2, 0), (3, 1), (1, 1), (1, 2)]);
     assert_eq!(queue.next_deadline(), Some(0), "somebody's time has come");
-    // Who comes meanwhile has a turn, too, and what one process waits for earlier comes first.
+    // A process that comes meanwhile has a turn, too, and of one process the earliest wait comes first.
     queue.push(5, Client::alone(4), (4, 0));
     queue.push(8, Client::alone(1), (1, 99));
     assert_eq!([next(&mut queue, 10), next(&mut queue, 10)], [Some((1, 99)), Some((4, 0))]);
@@ -139,12 +139,12 @@ fn processes_whose_time_has_come_are_answered_in_turn() {
     queue.check_invariants();
 }
 
-/// A process of a family.
+/// Returns a process of a family.
 const fn of(family: u64, process: u64) -> Client {
     Client { process, family: family << 38 }
 }
 
-/// Forty children once made each other process's delay late by an answer to each of them.
+/// Forty children once delayed each other process by a reply to each of them.
 #[test]
 fn families_are_answered_in_turn_and_their_processes_too() {
     let mut queue = Queue::new(200);
@@ -165,7 +165,7 @@ fn families_are_answered_in_turn_and_their_processes_too() {
     assert!((4..=40).all(|process| place(process, 0).unwrap().0 < place(40, 2).unwrap().0));
 }
 
-/// What is known of no family is moved to its family when that is known, and is answered in its turn.
+/// A process without a known family moves to its family when that is known, and has its turn there.
 #[test]
 fn a_family_that_becomes_known_has_one_turn() {
     let mut queue = Queue::new(200);
@@ -190,7 +190,7 @@ fn who_waits_for_ever_has_no_deadline() {
     queue.check_invariants();
 }
 
-/// Two families look in turn; neither begins anew because of the other.
+/// Two families are searched in turn; neither search begins anew because of the other.
 #[test]
 fn each_family_goes_on_where_it_stopped() {
     let mut queue = Queue::new(64);
@@ -209,7 +209,7 @@ fn each_family_goes_on_where_it_stopped() {
     assert_eq!(looked_at, (0..12).chain(100..112).collect::<Vec<_>>(), "each once");
 }
 
-/// The cursors of no more families are kept than there is room for.
+/// No more cursors are kept than there is room for.
 #[test]
 fn more_families_than_cursors_look_nevertheless() {
     let mut queue = Queue::new(1024);
@@ -226,7 +226,7 @@ fn more_families_than_cursors_look_nevertheless() {
     assert!(queue.is_empty());
 }
 
-/// What is counted for a family that has gone is found, too.
+/// Waits counted for a family that has gone are found, too.
 #[test]
 fn everybody_is_looked_at_in_the_end() {
     let mut queue = Queue::new(64);
@@ -264,7 +264,7 @@ impl List {
         self.waits.push((family, process, deadline, self.arrivals));
     }
 
-    /// The first of those that are meant.
+    /// Returns the first wait for which `is_meant` holds.
     fn first(&self, is_meant: impl Fn(&Wait) -> bool) -> Option<Wait> {
         let waits = self.waits.iter().copied().filter(is_meant);
         waits.min_by_key(|&(.., deadline, arrival)| (deadline, arrival))
@@ -292,7 +292,7 @@ impl List {
         Some(taken)
     }
 
-    /// Whoever loses some of its threads loses its turn, and its family comes last.
+    /// A process that loses some of its threads loses its turn, and its family comes last.
     fn take_out(&mut self, process: u64, is_gone: impl Fn(&Wait) -> bool) -> Vec<u64> {
         let (gone, left): (Vec<Wait>, _) = self.waits.iter().partition(|wait| wait.1 == process && is_gone(wait));
         self.waits = left;
@@ -350,8 +350,8 @@ proptest! {
         prop_assert_eq!(queue.len(), list.waits.len());
     }
 
-    /// Between the time that a thread's time comes and its answer, each other family has no more answers than its own
-    /// process and family leave it.
+    /// Between a thread's deadline and its reply, each other family gets no more replies than its own process and
+    /// family leave it.
     #[test]
     fn no_family_is_late_because_another_has_many_processes(
         many in 1..60u64, others in prop::collection::vec(0..4u64, 0..12), deadline in 0..10u64,
