@@ -1,4 +1,4 @@
-//! Regions from the client's side.
+//! The client's side of regions.
 //!
 //! ```no_run
 //! # use tench::sys::{Cap, Endpoint};
@@ -23,17 +23,17 @@ use tench::{thread, upcall};
 use crate::REGION_SIZE;
 use crate::protocol::{Error, PagerClient};
 
-/// Why a region could not be had.
+/// Reason why a region could not be attached or used.
 pub type Failure = tench_protocol::Failure<Error>;
 
-/// Where regions lie: 1 GiB above everything that libraries use.
+/// First address of regions: 1 GiB above everything that libraries use.
 pub const BASE: u64 = 0x5400_0000_0000;
-/// Bytes below the stack pointer that are there before a thread's faults go to the pager.
+/// Number of bytes below the stack pointer that are populated before a thread's faults go to the pager.
 const STACK: usize = 16 * 1024;
 
 /// The part of the address space in which a process has its regions. One for each process.
 pub struct Regions {
-    /// Shows 2 MiB an entry. Dropped before the table above it.
+    /// Table whose entries each map 2 MiB. Dropped before the table above it.
     level2: Made<PageTable>,
     _level1: Made<PageTable>,
 }
@@ -42,7 +42,7 @@ impl Regions {
     /// Makes the tables above the regions'.
     ///
     /// # Errors
-    /// No memory, or there are tables already.
+    /// Fails if there is no memory, or if there are tables already.
     pub fn new() -> Result<Regions, memory::Error> {
         let (level1, level2) = (memory::make::<PageTable>(1)?, memory::make::<PageTable>(2)?);
         level2.cap().hang(level1.cap(), 0)?;
@@ -53,7 +53,7 @@ impl Regions {
     /// Makes region `index` (0 to 511), which the pager serves from now on.
     ///
     /// # Errors
-    /// No memory, the index is taken, or the pager refused.
+    /// Fails if there is no memory, if the index is in use, or if the pager refuses.
     pub fn attach(&self, pager: Cap<Endpoint>, index: u64) -> Result<Region, AttachError> {
         let table = memory::make::<PageTable>(3).map_err(AttachError::Memory)?;
         let hung = table.cap().hang(self.level2.cap(), index % TABLE_ENTRIES as u64);
@@ -64,12 +64,12 @@ impl Regions {
     }
 }
 
-/// Why a region could not be attached.
+/// Reason why a region could not be attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachError {
-    /// No memory for its table, or the index is taken.
+    /// There is no memory for its table, or the index is in use.
     Memory(memory::Error),
-    /// The pager did not take it.
+    /// The pager refused it.
     Pager(Failure),
 }
 
@@ -84,9 +84,9 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// 2 MiB that a pager provides. Only a thread that runs in [`paged`] may touch pages that are not there yet. Dropping
-/// it takes the table away; the pager keeps the pages until it is told ([`detach`](Self::detach)), or forgets the
-/// client.
+/// 2 MiB of memory that a pager provides. Only a thread that runs in [`paged`] may touch pages that are not mapped yet.
+/// Dropping the region removes its table; the pager keeps the pages until [`detach`](Self::detach), or until it forgets
+/// the client.
 pub struct Region {
     pager: Cap<Endpoint>,
     address: u64,
@@ -94,28 +94,29 @@ pub struct Region {
 }
 
 impl Region {
-    /// First address.
+    /// Returns the first address.
     pub const fn address(&self) -> u64 {
         self.address
     }
 
-    /// Shows what another client's region of the same index shows now. Answers the number of pages.
+    /// Maps in this region the pages that another client's region of the same index has now. Returns the number of
+    /// pages.
     ///
     /// # Errors
-    /// What the pager refused, or that it was not reached.
+    /// Fails if the pager refuses or cannot be reached.
     pub fn fork_from(&self, client: u64) -> Result<u64, Failure> {
         PagerClient::at(self.pager).fork(self.address, client)
     }
 
-    /// Gives the pages back. From then on nothing in the region can be touched.
+    /// Returns the pages to the pager. From then on nothing in the region can be touched.
     ///
     /// # Errors
-    /// What the pager refused, or that it was not reached.
+    /// Fails if the pager refuses or cannot be reached.
     pub fn detach(&self) -> Result<(), Failure> {
         PagerClient::at(self.pager).detach(self.address)
     }
 
-    /// The place of a word, checked.
+    /// Returns the checked address of a word.
     fn place(&self, offset: u64) -> usize {
         assert!(offset <= REGION_SIZE - 8 && offset.is_multiple_of(8), "offset {offset:#x} is not in the region");
         (self.address + offset) as usize
@@ -124,7 +125,7 @@ impl Region {
     /// Reads 64 bits at an offset in bytes.
     pub fn read64(&self, offset: u64) -> u64 {
         let place = core::ptr::with_exposed_provenance::<u64>(self.place(offset));
-        // SAFETY: the place is aligned, and in a region that shows pages of the pager's or faults; any bits are a
+        // SAFETY: the address is aligned, and in a region that maps pages of the pager or faults; any bits are a
         // number.
         unsafe { place.read_volatile() }
     }
@@ -137,13 +138,13 @@ impl Region {
     }
 }
 
-/// Runs a function with the thread's page faults going to a pager. Afterwards they are the process's own to handle
-/// again ([`upcall::stop_handling`]): its memory comes on demand, and a handler that the program has set for page
-/// faults is forgotten. The function touches no memory that comes on demand otherwise: 16 KiB of stack are made to be
-/// there before, but a heap that has to grow would ask the pager for its pages.
+/// Runs a function while the thread's page faults go to a pager. Afterwards the process handles them itself again
+/// ([`upcall::stop_handling`]): its memory comes on demand, and the program's own handler for page faults is removed.
+/// The function must not touch other memory that comes on demand: 16 KiB of stack are populated before, but a heap that
+/// has to grow would ask the pager for its pages.
 ///
 /// # Errors
-/// The kernel did not direct the faults: then the function has not run.
+/// Fails if the kernel does not direct the faults to the pager: then the function has not run.
 pub fn paged<T>(pager: Cap<Endpoint>, function: impl FnOnce() -> T) -> Result<T, KernelError> {
     touch_stack();
     thread::current_thread().faults_to(Class::PageFault, Some(pager))?;
@@ -152,7 +153,7 @@ pub fn paged<T>(pager: Cap<Endpoint>, function: impl FnOnce() -> T) -> Result<T,
     Ok(result)
 }
 
-/// Makes the pages below the stack pointer be there.
+/// Populates the pages below the stack pointer.
 #[inline(never)]
 fn touch_stack() {
     let block = [0u8; STACK];

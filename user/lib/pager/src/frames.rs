@@ -1,8 +1,8 @@
-//! A frame of the pager's own, cut into pages, and mappings of them in foreign tables.
+//! The pager's own frame, cut into pages, and mappings of these in clients' tables.
 //!
-//! The frame is mapped in the pager as a whole, once: pages are zeroed and copied there, and a page that is given again
-//! costs no system call but the mapping. Clients get mappings, never the frame, so that nothing but the pager decides
-//! how long they see a page.
+//! The frame is mapped in the pager as a whole, once: pages are zeroed and copied there, and reusing a page costs no
+//! system call except the mapping. Clients get mappings, never the frame, so that only the pager decides how long a
+//! page stays mapped.
 
 use tench::abi::memory::{PAGE_BITS, PAGE_SIZE};
 use tench::memory::{self, Made, Window};
@@ -12,12 +12,12 @@ use crate::pager::Memory;
 use crate::pool::{Page, Pool};
 use crate::protocol::Error;
 
-/// For reading alone.
+/// Rights for reading only.
 const READABLE: MapFlags = MapFlags::READ;
-/// For writing too.
+/// Rights for reading and writing.
 const WRITABLE: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
-/// Pages of one frame.
+/// The pages of one frame.
 pub struct Frames {
     /// Dropped before the frame.
     window: Window,
@@ -28,19 +28,19 @@ impl Frames {
     /// Takes `1 << bits` pages (at most 2¹⁸) from the memory server.
     ///
     /// # Errors
-    /// Why there is no such memory.
+    /// Fails if there is no such memory.
     pub fn new(bits: u32) -> Result<Frames, memory::Error> {
         let frame = memory::make::<Frame>(u64::from(bits + PAGE_BITS))?;
         let window = Window::new(frame.cap(), bits + PAGE_BITS, WRITABLE)?;
         Ok(Frames { window, frame })
     }
 
-    /// A pool of all its pages.
+    /// Returns a pool of all its pages.
     pub fn pool(&self) -> Pool {
         Pool::new(self.window.pages() as u32)
     }
 
-    /// Where a page lies in the frame, in bytes.
+    /// Returns the offset of a page in the frame in bytes.
     const fn offset(page: Page) -> usize {
         page.0 as usize * PAGE_SIZE
     }
@@ -67,7 +67,7 @@ impl Memory for Frames {
     }
 
     fn unmap(&mut self, mapping: Cap<Mapping>) {
-        // If the client's table went first, the slot is empty already.
+        // If the client's table was deleted first, the slot is empty already.
         let _ = mapping.delete();
         memory::free_slot(mapping.address());
     }

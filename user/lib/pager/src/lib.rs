@@ -7,20 +7,20 @@
 //!   or only for reading           fault endpoint                     ▼
 //!   …is tried again     ◄──────── reply: resume  ◄─────────────── map into the client's table
 //! ```
-//! A client hands the pager a page table of its own address space, which shows 2 MiB ([`REGION_SIZE`]), and directs its
-//! page faults to the pager's endpoint. The pager can map into that table and into nothing else; what it does wrong
-//! harms who trusted it. Two regions can show the same pages ([`Pager::share`]): for reading, until one of them writes.
-//! Then the writer gets a copy, and whoever has a page to itself gets it back without one.
+//! A client gives the pager a page table of its own address space, which maps 2 MiB ([`REGION_SIZE`]), and directs its
+//! page faults to the pager's endpoint. The pager can map into that table and into nothing else; its mistakes harm only
+//! those who trust it. Two regions can map the same pages ([`Pager::share`]) for reading, until one of them writes.
+//! Then the writer gets a copy, and a region that is the only one left with a page can write it without a copy.
 //!
 //! ```text
-//! pool       pages and how many regions show each            } plain data, tested on the host
-//! pager      regions, and what a fault in one does           }
-//! frames     a frame of the pager's own, cut into pages, and mappings in foreign tables
+//! pool       pages, and the number of regions that map each  } plain data, tested on the host
+//! pager      regions, and the handling of faults in them     }
+//! frames     the pager's own frame, cut into pages, and mappings in clients' tables
 //! server     the loop that receives faults and requests
-//! client     regions from the client's side
-//! protocol   what travels between them
+//! client     the client's side of regions
+//! protocol   the interface
 //! ```
-//! docs/manual/pagers.md shows both sides at work, and says what a dead or hostile pager can do.
+//! docs/manual/pagers.md shows both sides at work, and describes the effects of a dead or hostile pager.
 
 #![no_std]
 
@@ -41,5 +41,5 @@ pub use protocol::Error;
 
 use tench::abi::memory::{PAGE_SIZE, TABLE_ENTRIES};
 
-/// Bytes of a region: what one page table of level 3 shows.
+/// Size of a region in bytes: the memory that one page table of level 3 maps.
 pub const REGION_SIZE: u64 = (TABLE_ENTRIES * PAGE_SIZE) as u64;

@@ -1,6 +1,6 @@
-//! Regions, and what a fault in one does.
+//! Regions, and the handling of faults in them.
 //!
-//! What a page of a region is:
+//! The state of a page of a region:
 //!
 //! ```text
 //!            first touch                     share                     write, another shows the page
@@ -8,11 +8,11 @@
 //!                                 ▲                      │  write, nobody else shows it
 //!                                 └──────────────────────┘
 //! ```
-//! A page that is shared is mapped for reading in the region that had it, and not at all in the one that got it: there
-//! the first touch maps it. Nothing needs to be done when the other region lets go; the count of the page says at the
-//! next write that it has become one's own.
+//! A shared page is mapped for reading in the region that had it, and not mapped in the one that received it: there the
+//! first touch maps it. When the other region releases the page, nothing needs to be done: at the next write, the
+//! page's count says that it has only one region.
 //!
-//! Every function leaves the books as [`Pager::check_invariants`] wants them, also when it fails in the middle.
+//! Every function keeps the invariants of [`Pager::check_invariants`], also when it fails midway.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -25,26 +25,27 @@ use crate::REGION_SIZE;
 use crate::pool::{Page, Pool};
 use crate::protocol::{Error, Statistics};
 
-/// How pages are shown and filled: by the kernel, or in tests by a table.
+/// Operations on pages: by the kernel, or in tests by a table.
 pub trait Memory {
-    /// A page table of a client.
+    /// Type of a client's page table.
     type Table;
-    /// A page that is shown at one entry of a table.
+    /// Type of a mapping of a page at one entry of a table.
     type Mapping;
 
-    /// Shows a page at an entry of a table, where nothing is.
+    /// Maps a page at an empty entry of a table.
     ///
     /// # Errors
-    /// `Refused` if it could not be shown: most likely the table is gone. Nothing has changed then.
+    /// Fails with `Refused` if the page could not be mapped, most likely because the table is gone. Then nothing has
+    /// changed.
     fn map(&mut self, table: &Self::Table, entry: usize, page: Page, writable: bool) -> Result<Self::Mapping, Error>;
 
-    /// Shows the page for reading alone, or for writing too.
+    /// Changes a mapping to reading only, or to reading and writing.
     ///
     /// # Errors
-    /// `Refused` if the mapping is gone.
+    /// Fails with `Refused` if the mapping is gone.
     fn allow(&mut self, mapping: &Self::Mapping, writable: bool) -> Result<(), Error>;
 
-    /// Shows the page no more.
+    /// Unmaps a page.
     fn unmap(&mut self, mapping: Self::Mapping);
 
     /// Fills a page with zeros.
@@ -57,54 +58,54 @@ pub trait Memory {
 /// A page of a region.
 struct Shown<M> {
     page: Page,
-    /// Where it is mapped; `None` until the first touch.
+    /// Its mapping; `None` until the first touch.
     mapping: Option<M>,
-    /// Whether the mapping allows writing: then the page is this region's alone.
+    /// Whether the mapping allows writing: then only this region has the page.
     writable: bool,
 }
 
 /// 2 MiB of a client's addresses.
 struct Region<M: Memory> {
-    /// For whom it counts.
+    /// The family for which it counts.
     family: u64,
     table: M::Table,
     pages: Vec<Option<Shown<M::Mapping>>>,
-    /// How many pages there are.
+    /// Number of its pages.
     shown: usize,
 }
 
-/// Regions that a pager for clients who do not trust each other serves.
+/// Maximum number of regions of a pager for clients that do not trust each other.
 pub const MAX_REGIONS: usize = 256;
 
-/// A pager's books. Clients are numbers: the processes of the badges of their capabilities, or whatever the pager's
-/// owner has numbered.
+/// The state of a pager. Clients are numbers: the processes in the badges of their capabilities, or numbers assigned by
+/// the pager's owner.
 pub struct Pager<M: Memory> {
     memory: M,
     pool: Pool,
-    /// By client and first address.
+    /// Regions by client and first address.
     regions: BTreeMap<(u64, u64), Region<M>>,
     statistics: Statistics,
     is_fair: bool,
 }
 
 impl<M: Memory> Pager<M> {
-    /// A pager with free pages and no clients. Whoever asks first may have them all.
+    /// Returns a pager with free pages and no clients. The first client may take all pages.
     pub fn new(memory: M, pool: Pool) -> Pager<M> {
         Pager { memory, pool, regions: BTreeMap::new(), statistics: Statistics::default(), is_fair: false }
     }
 
-    /// The same for clients that do not trust each other: one may have one more page as long as fewer are shown to its
-    /// family than are free, and one more region as long as its family has fewer than are free of [`MAX_REGIONS`].
+    /// As [`new`](Self::new), for clients that do not trust each other: a client may get one more page while its family
+    /// has fewer than are free, and one more region while its family has fewer than are free of [`MAX_REGIONS`].
     pub fn fair(memory: M, pool: Pool) -> Pager<M> {
         Pager { is_fair: true, ..Pager::new(memory, pool) }
     }
 
-    /// The regions of a client.
+    /// Returns the regions of a client.
     fn regions_of(&self, client: u64) -> impl Iterator<Item = (u64, &Region<M>)> {
         self.regions.range((client, 0)..=(client, u64::MAX)).map(|((_, address), region)| (*address, region))
     }
 
-    /// The regions of a family.
+    /// Returns the regions of a family.
     fn regions_of_family(&self, family: u64) -> impl Iterator<Item = &Region<M>> {
         self.regions.values().filter(move |region| region.family == family)
     }
@@ -120,10 +121,11 @@ impl<M: Memory> Pager<M> {
         !self.is_fair || allows(self.regions_of_family(family).count(), self.regions.len(), MAX_REGIONS)
     }
 
-    /// Serves a region from now on: the 2 MiB from `address` on, which `table` shows.
+    /// Attaches a region: the 2 MiB from `address` on, which `table` maps.
     ///
     /// # Errors
-    /// `BadRegion` if the address is no multiple of 2 MiB, or the region is served already; `TooManyRegions`.
+    /// Fails with `BadRegion` if the address is no multiple of 2 MiB, or if the region is attached already, and with
+    /// `TooManyRegions`.
     pub fn attach(&mut self, client: Client, address: u64, table: M::Table) -> Result<(), (Error, M::Table)> {
         let Client { process: client, family } = client;
         if !address.is_multiple_of(REGION_SIZE) || self.regions.contains_key(&(client, address)) {
@@ -138,10 +140,10 @@ impl<M: Memory> Pager<M> {
         Ok(())
     }
 
-    /// Serves a region no longer: unmaps its pages, and frees those that no other region shows. Answers the table.
+    /// Detaches a region: unmaps its pages, and frees those that no other region has. Returns the table.
     ///
     /// # Errors
-    /// `NoSuchRegion`.
+    /// Fails with `NoSuchRegion`.
     pub fn detach(&mut self, client: u64, address: u64) -> Result<M::Table, Error> {
         let region = self.regions.remove(&(client, address)).ok_or(Error::NoSuchRegion)?;
         for shown in region.pages.into_iter().flatten() {
@@ -153,26 +155,26 @@ impl<M: Memory> Pager<M> {
         Ok(region.table)
     }
 
-    /// Detaches all regions of a client that has ended. Answers their tables.
+    /// Detaches all regions of a client that has ended. Returns their tables.
     pub fn forget(&mut self, client: u64) -> Vec<M::Table> {
         let addresses: Vec<u64> = self.regions_of(client).map(|(address, _)| address).collect();
         addresses.into_iter().filter_map(|address| self.detach(client, address).ok()).collect()
     }
 
-    /// Lets the region of one client show what that of another shows, as it is now: from then on each sees only what it
-    /// writes itself. Both begin at the same address; the second must be empty. Answers the number of pages.
+    /// Gives the region of one client the pages that another client's region has now: from then on each sees only its
+    /// own writes. Both begin at the same address; the receiving one must be empty. Returns the number of pages.
     ///
     /// # Errors
-    /// `NoSuchRegion`; `NotEmpty`; `Refused` if a page of the first could not be made read-only: then no page is
-    /// shared.
+    /// Fails with `NoSuchRegion`, with `NotEmpty`, and with `Refused` if a page of the first could not be made
+    /// read-only: then no page is shared.
     pub fn share(&mut self, from: u64, to: u64, address: u64) -> Result<u64, Error> {
         let target = self.regions.get(&(to, address)).ok_or(Error::NoSuchRegion)?;
         if from == to || target.pages.iter().any(Option::is_some) {
             return Err(Error::NotEmpty);
         }
         let source = self.regions.get_mut(&(from, address)).ok_or(Error::NoSuchRegion)?;
-        // Before anything is shared, so that nobody writes what another sees. A page that is read-only and not shared
-        // costs its owner one fault, no more.
+        // This comes before anything is shared, so that no write is seen by the other. A page that is read-only and not
+        // shared costs its owner only one fault.
         for shown in source.pages.iter_mut().flatten().filter(|shown| shown.writable) {
             if let Some(mapping) = &shown.mapping {
                 self.memory.allow(mapping, false)?;
@@ -193,11 +195,11 @@ impl<M: Memory> Pager<M> {
         Ok(count)
     }
 
-    /// Serves a page fault. Afterwards the access is tried again.
+    /// Handles a page fault. Afterwards the access is tried again.
     ///
     /// # Errors
-    /// Why it cannot succeed: `NotMine` (outside of the client's regions, or an instruction fetch), `OutOfPages`,
-    /// `Refused` (the kernel refused the mapping).
+    /// Fails if the access cannot succeed, with `NotMine` (outside of the client's regions, or an instruction fetch),
+    /// `OutOfPages`, or `Refused` (the kernel refused the mapping).
     pub fn fault(&mut self, client: Client, report: &Report) -> Result<(), Error> {
         let result = self.serve(client, report);
         self.statistics.refused += u64::from(result.is_err());
@@ -220,7 +222,7 @@ impl<M: Memory> Pager<M> {
         let Some(shown) = place else {
             let page = may_take.then(|| pool.take()).flatten().ok_or(Error::OutOfPages)?;
             memory.zero(page);
-            // Who reads first mostly writes next, so a page of one's own is writable at once.
+            // A client that reads first mostly writes next, so an unshared page is writable at once.
             match memory.map(&region.table, entry, page, true) {
                 Ok(mapping) => {
                     *place = Some(Shown { page, mapping: Some(mapping), writable: true });
@@ -260,25 +262,25 @@ impl<M: Memory> Pager<M> {
         Ok(())
     }
 
-    /// What has been done so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { free: self.pool.free() as u64, ..self.statistics }
     }
 
-    /// Pages that are free.
+    /// Returns the number of free pages.
     pub fn free(&self) -> usize {
         self.pool.free()
     }
 
-    /// How pages are shown and filled.
+    /// Returns the page operations.
     pub fn memory(&mut self) -> &mut M {
         &mut self.memory
     }
 
-    /// Checks that counts are how often pages are shown, and that what can be written is one region's alone.
+    /// Checks that each page's count is the number of its regions, and that only unshared pages are writable.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Fails with the violated invariant.
     pub fn check_invariants(&self) -> Result<(), &'static str> {
         let shown = || self.regions.values().flat_map(|region| region.pages.iter().flatten());
         self.pool.check_invariants(shown().map(|shown| shown.page))?;
@@ -297,7 +299,7 @@ impl<M: Memory> Pager<M> {
     }
 }
 
-/// Gives a region a copy of a page that others show too, to be written.
+/// Gives a region its own writable copy of a page that others have, too.
 fn copy<M: Memory>(
     memory: &mut M,
     pool: &mut Pool,
@@ -317,7 +319,7 @@ fn copy<M: Memory>(
             Ok(())
         }
         Err(error) => {
-            // The region shows the old page still; the next touch maps it.
+            // The region still has the old page; the next touch maps it.
             pool.release(page);
             Err(error)
         }

@@ -1,6 +1,6 @@
-//! Pages, and how many regions show each.
+//! The pool of pages, with the number of regions that have each.
 //!
-//! A page is free (count 0, and in the list of free pages once) or shown by as many regions as its count says.
+//! A page is free (count 0, and in the list of free pages once) or in as many regions as its count says.
 
 use alloc::vec::Vec;
 
@@ -10,31 +10,31 @@ pub struct Page(pub u32);
 
 /// All pages of a pager.
 pub struct Pool {
-    /// How many regions show each page.
+    /// Number of regions that have each page.
     counts: Vec<u32>,
-    /// Pages that nobody shows. It has room for all, so that giving one back needs no memory.
+    /// Free pages. It has room for all, so that releasing a page needs no memory.
     free: Vec<Page>,
 }
 
 impl Pool {
-    /// A pool of free pages.
+    /// Returns a pool of free pages.
     pub fn new(pages: u32) -> Pool {
         Pool { counts: alloc::vec![0; pages as usize], free: (0..pages).rev().map(Page).collect() }
     }
 
-    /// A free page, which one region shows from now on; `None` if there is none.
+    /// Takes a free page for one region; returns `None` if there is none.
     pub fn take(&mut self) -> Option<Page> {
         let page = self.free.pop()?;
         *self.count_of(page) = 1;
         Some(page)
     }
 
-    /// One more region shows a page.
+    /// Counts one more region of a page.
     pub fn share(&mut self, page: Page) {
         *self.count_of(page) += 1;
     }
 
-    /// One region less shows a page. If that was the last, it is free.
+    /// Counts one region less of a page, and frees the page if that was the last.
     pub fn release(&mut self, page: Page) {
         let count = self.count_of(page);
         *count -= 1;
@@ -43,17 +43,17 @@ impl Pool {
         }
     }
 
-    /// Whether one region alone shows a page.
+    /// Returns whether only one region has a page.
     pub fn is_sole(&self, page: Page) -> bool {
         self.counts[page.0 as usize] == 1
     }
 
-    /// Pages that nobody shows.
+    /// Returns the number of free pages.
     pub fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// All pages.
+    /// Returns the number of pages.
     pub fn size(&self) -> usize {
         self.counts.len()
     }
@@ -62,10 +62,10 @@ impl Pool {
         &mut self.counts[page.0 as usize]
     }
 
-    /// Checks the pool against the pages that regions show, each as often as it is shown.
+    /// Checks the pool against the pages of all regions, each as often as it occurs.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Fails with the violated invariant.
     pub fn check_invariants(&self, shown: impl Iterator<Item = Page>) -> Result<(), &'static str> {
         let mut counts = alloc::vec![0u32; self.counts.len()];
         for page in shown {

@@ -12,12 +12,12 @@ use crate::frames::Frames;
 use crate::pager::Pager;
 use crate::protocol::{Error, PagerClient, PagerService, Statistics};
 
-/// What the owner of a pager decides.
+/// Decisions of a pager's owner.
 pub trait Policy {
-    /// Whether a client may see the pages of another.
+    /// Returns whether a client may see the pages of another.
     fn may_fork(&mut self, client: u64, from: u64) -> bool;
 
-    /// A client has touched what it may not, or what there is no page for. Its thread stops.
+    /// Called when a client has touched memory that it may not touch, or for which there is no page. Its thread stops.
     fn refused(&mut self, client: u64, report: &Report, error: Error);
 }
 
@@ -30,16 +30,16 @@ pub struct Server<P> {
 }
 
 impl<P: Policy> Server<P> {
-    /// A server that receives at `endpoint`.
+    /// Returns a server that receives at `endpoint`.
     pub fn new(endpoint: Cap<Endpoint>, pager: Pager<Frames>, policy: P) -> Server<P> {
         Server { endpoint, pager, policy, stopped: false }
     }
 
-    /// Serves until it is told to stop, or nobody can reach it any more. Answers the pager as it is then.
+    /// Serves until it is told to stop, or until nobody can reach it any more. Returns the pager.
     pub fn run(mut self) -> Pager<Frames> {
         let mut port = Port::new(self.endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots(1));
-        // Whoever waits for a page helps the pager, and through it the memory server. Refused if a thread serves the
-        // endpoint already.
+        // Threads that wait for a page help the pager, and through it the memory server. This fails if a thread serves
+        // the endpoint already.
         let _ = current_thread().serve(self.endpoint, 1);
         while !self.stopped {
             if port.next(Wait::FOREVER) != Event::Request {
@@ -53,13 +53,13 @@ impl<P: Policy> Server<P> {
                 }
             });
         }
-        // The thread goes on without it, and the endpoint can go.
+        // The thread continues without the endpoint, which can be deleted.
         let _ = current_thread().stop_serving();
         port.close().into_iter().for_each(memory::free_slot);
         self.pager
     }
 
-    /// What is answered to a fault.
+    /// Handles a fault, and writes the reply.
     fn fault(&mut self, message: &Received, answer: &mut Message) -> Flow {
         let [class, address, instruction, syndrome] = core::array::from_fn(|index| message.word(index));
         let report = Report { class, address, instruction, syndrome };
@@ -109,9 +109,9 @@ impl<P: Policy> PagerService for Server<P> {
     }
 }
 
-/// Lets go of a client's table.
+/// Deletes a client's table.
 fn drop_table(table: Cap<PageTable>) {
-    // If the client has ended, it is gone.
+    // If the client has ended, the table is gone.
     let _ = table.delete();
     memory::free_slot(table.address());
 }

@@ -1,5 +1,5 @@
-//! The pager against clients with plain memory of their own: whatever is touched, shared, copied and forgotten, each
-//! sees what it has written and what it got when it was forked.
+//! The pager, compared with clients that have plain memory of their own: whatever is touched, shared, copied and
+//! forgotten, each client sees its own writes and the contents at its fork.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,22 +11,22 @@ use tench::abi::fault::Report;
 use tench_pager::pager::Memory;
 use tench_pager::{Error, Page, Pager, Pool, REGION_SIZE};
 
-/// Pages of a region that the test touches.
+/// Number of pages of a region that the test touches.
 const TOUCHED: usize = 6;
-/// Pages in the pool: fewer than all clients could fill.
+/// Number of pages in the pool: fewer than all clients could use.
 const POOL: u32 = 14;
 const CLIENTS: u64 = 4;
 const BASE: u64 = 5 * REGION_SIZE;
 
-/// Pages of one word each, and what is mapped where.
+/// Pages of one word each, and their mappings.
 #[derive(Default)]
 struct Hardware {
     contents: Vec<u64>,
-    /// By table and entry.
+    /// Mappings by table and entry.
     entries: BTreeMap<(u64, usize), (Page, bool)>,
-    /// Tables that are no more: nothing can be mapped there.
+    /// Deleted tables, in which nothing can be mapped.
     gone: Vec<u64>,
-    /// Mappings that are refused from now on, once.
+    /// Number of mappings that are refused from now on.
     refuse: usize,
 }
 
@@ -76,7 +76,7 @@ impl Memory for Simulated {
     }
 }
 
-/// The syndrome of a data abort: of a store if `write`.
+/// Returns the report of a data abort: of a store if `write`.
 fn report(address: u64, write: bool) -> Report {
     let syndrome = 0x24 << 26 | u64::from(write) << 6 | 0b0111;
     Report { class: 0, address, instruction: 0x20_0000, syndrome }
@@ -85,10 +85,10 @@ fn report(address: u64, write: bool) -> Report {
 struct Both {
     pager: Pager<Simulated>,
     hardware: Simulated,
-    /// What each client that is attached must see.
+    /// Memory that each attached client must see.
     model: BTreeMap<u64, [Option<u64>; TOUCHED]>,
     next: u64,
-    /// Whether a client may have one more page only while it has fewer than are free.
+    /// Whether a client may get one more page only while it has fewer than are free.
     is_fair: bool,
 }
 
@@ -104,7 +104,7 @@ impl Both {
         Both { pager, hardware, model: BTreeMap::new(), next: 1, is_fair }
     }
 
-    /// What a client does with a page: the access is tried until it succeeds, with a fault each time that it does not.
+    /// Performs a client's access to a page: tries it until it succeeds, with a fault each time that it does not.
     fn access(&mut self, client: u64, page: usize, write: Option<u64>) -> Result<u64, Error> {
         let mut faults = 0;
         loop {
@@ -248,7 +248,7 @@ fn a_greedy_client_leaves_pages_and_regions_for_others() {
         taken.take_while(|served| *served != Err(Error::OutOfPages)).filter(Result::is_ok).count()
     };
     assert_eq!(taken, POOL as usize / 2);
-    // A child of its has no share of its own.
+    // A child of that client has no share of its own.
     let child = Client { process: 4, family: 1 };
     both.pager.attach(child, BASE, 400).unwrap();
     assert_eq!(both.pager.fault(child, &report(BASE, true)), Err(Error::OutOfPages));
@@ -279,7 +279,7 @@ fn a_page_is_copied_only_while_another_shows_it() {
     both.touch(2, 0, true);
     let statistics = both.pager.statistics();
     assert_eq!((statistics.fresh, statistics.copied, statistics.kept), (2, 1, 0));
-    // The other has gone its own way, so the first has its page to itself.
+    // The other has a copy now, so the first has its page to itself.
     both.touch(1, 0, true);
     assert_eq!(both.pager.statistics().kept, 1);
     // The second page is still shared, and read by both.
@@ -287,7 +287,7 @@ fn a_page_is_copied_only_while_another_shows_it() {
     both.touch(2, 1, false);
     let statistics = both.pager.statistics();
     assert_eq!((statistics.copied, statistics.joined), (1, 1));
-    // When the first ends, the second keeps what was shared.
+    // When the first ends, the second keeps the shared pages.
     both.apply(&Step::Forget(1));
     both.touch(2, 1, true);
     let statistics = both.pager.statistics();
@@ -356,7 +356,7 @@ fn what_is_not_the_pagers_is_refused() {
     both.pager.check_invariants().unwrap();
 }
 
-/// Numbers from a fixed seed (SplitMix64).
+/// Pseudo-random numbers from a fixed seed (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -391,14 +391,14 @@ fn a_million_operations() {
         }
     }
     let found = both.pager.statistics();
-    // Otherwise the test has gone blind.
+    // Otherwise the test no longer covers these cases.
     let counts = [found.fresh, found.copied, found.kept, found.joined, found.refused];
     assert!(counts.iter().all(|count| *count > 2_000), "{found:?}");
 }
 
 #[test]
 fn a_page_that_is_there_already_is_no_error() {
-    // Two threads of a client fault at one page: the second finds it served.
+    // Two threads of a client fault on one page: the second finds it mapped.
     let mut both = Both::new();
     both.apply(&Step::Attach(1));
     for write in [false, true] {

@@ -116,7 +116,7 @@ impl Trace {
         Trace { requests: Vec::new(), descriptors: Vec::new(), freed: Vec::new() }
     }
 
-    /// Reads a trace. A damaged one is refused as a whole.
+    /// Parses a trace. A defective one is refused as a whole.
     pub fn parse(text: &[u8]) -> Result<Trace, Damage> {
         let mut trace = Trace::new();
         let mut freed = Vec::new();
@@ -160,7 +160,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Reads a number or a range of requests that are freed.
+    /// Parses a number or a range of requests that are freed.
     fn parse_numbers(&mut self, word: &str, freed: &mut [bool]) -> Result<(), Mistake> {
         let number = |text: &str| text.parse::<u32>().map_err(|_| Mistake::NotANumber);
         let (first, last) = match word.split_once('-') {
@@ -184,7 +184,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Reads pairs of count and size, and perhaps `static`.
+    /// Parses pairs of count and size, and perhaps `static`.
     fn parse_bundle(&mut self, mut words: SplitAsciiWhitespace<'_>) -> Result<(Range<u32>, Lifetime), Mistake> {
         let first = self.descriptors.len() as u32;
         let mut lifetime = Lifetime::Dynamic;
@@ -212,22 +212,22 @@ impl Trace {
         Ok((first..self.descriptors.len() as u32, lifetime))
     }
 
-    /// In order; the place is the number.
+    /// Returns the requests in order; the index is the number.
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }
 
-    /// The descriptors of a bundle of this trace.
+    /// Returns the descriptors of a bundle of this trace.
     pub fn bundle(&self, bundle: &Range<u32>) -> &[Descriptor] {
         self.descriptors.get(bundle.start as usize..bundle.end as usize).unwrap_or_default()
     }
 
-    /// The requests that a `Free` of this trace names.
+    /// Returns the requests that a `Free` of this trace names.
     pub fn numbers(&self, numbers: &Range<u32>) -> &[u32] {
         self.freed.get(numbers.start as usize..numbers.end as usize).unwrap_or_default()
     }
 
-    /// Adds a bundle that was granted, and answers its number.
+    /// Adds a granted bundle, and returns its number.
     pub fn push_alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> u32 {
         let bundle = self.push_bundle(bundle);
         self.requests.push(Request::Alloc { bundle, lifetime });
@@ -240,7 +240,7 @@ impl Trace {
         self.requests.push(Request::Failed { bundle, lifetime });
     }
 
-    /// Adds that the objects of earlier requests are freed, together.
+    /// Adds a request to free the objects of earlier requests together.
     pub fn push_free(&mut self, numbers: &[u32]) {
         let first = self.freed.len() as u32;
         self.freed.extend_from_slice(numbers);
@@ -253,13 +253,13 @@ impl Trace {
         first..self.descriptors.len() as u32
     }
 
-    /// Requests before everything that is left is freed at the end.
+    /// Returns the number of requests before the final freeing of all live objects.
     pub fn active(&self) -> usize {
         let last = self.requests.iter().rposition(|request| !matches!(request, Request::Free { .. }));
         last.map_or(0, |last| last + 1)
     }
 
-    /// Bytes that the granted requests ask for, and their objects.
+    /// Returns the size in bytes of the granted requests' objects, and their number.
     pub fn requested(&self) -> (u64, u64) {
         let granted = self.requests.iter().filter_map(|request| match request {
             Request::Alloc { bundle, .. } => Some(self.bundle(bundle)),
@@ -279,7 +279,7 @@ pub(crate) fn write_bundle(out: &mut dyn Write, bundle: &[Descriptor], lifetime:
     out.write_str(if lifetime == Lifetime::Static { " static" } else { "" })
 }
 
-/// Writes numbers, each after a space, and those that follow one another as a range.
+/// Writes numbers, each after a space, and consecutive ones as a range.
 fn write_numbers(out: &mut dyn Write, numbers: &[u32]) -> fmt::Result {
     for run in numbers.chunk_by(|&number, &next| number.checked_add(1) == Some(next)) {
         match run {
@@ -314,7 +314,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Plays a trace.
+/// Source of a trace's requests.
 #[derive(Clone, Debug)]
 pub struct TraceSource<'a> {
     trace: &'a Trace,
@@ -322,7 +322,7 @@ pub struct TraceSource<'a> {
 }
 
 impl<'a> TraceSource<'a> {
-    /// From the beginning.
+    /// Returns the source at the beginning of the trace.
     pub const fn new(trace: &'a Trace) -> TraceSource<'a> {
         TraceSource { trace, next: 0 }
     }

@@ -1,6 +1,6 @@
-//! Random bundles and frees under every policy, with the watermark rule and without. After every step the books equal
-//! the model kernel's account; in a second test, on small slabs, a map of every sixteen bytes says what is free,
-//! whether a refusal was right, and whether the place was the one that the policy promises.
+//! Random bundles and frees under every policy, with the watermark rule and without. After every step the metadata
+//! equals the model kernel's account; in a second test, on small slabs, a map of every sixteen bytes determines what is
+//! free, whether a refusal was right, and whether the position was the one that the policy promises.
 
 use proptest::prelude::*;
 use tench_slabs::{Backend, Descriptor, Error, Lifetime, Model, Piece, Place, Policy, Refused, Slabs};
@@ -15,7 +15,7 @@ impl Numbers {
     }
 }
 
-/// Slabs, a kernel, and what lives: as a memory server and its clients would.
+/// Slabs, a kernel, and live objects, as a memory server and its clients would have them.
 struct World {
     slabs: Slabs,
     kernel: Model,
@@ -57,7 +57,7 @@ impl World {
     }
 }
 
-/// A bundle of one to four descriptors, now and then of static objects.
+/// Returns a bundle of one to four descriptors, now and then of static objects.
 fn bundle(numbers: &mut Numbers) -> (Vec<Descriptor>, Lifetime) {
     let parts = if numbers.below(4) == 0 { 1 + numbers.below(4) } else { 1 };
     let descriptor = |numbers: &mut Numbers| Descriptor::new(16 << numbers.below(12), 1 + numbers.below(6) as u32);
@@ -114,8 +114,8 @@ fn a_million_operations_keep_the_books_right() {
     }
 }
 
-/// Every place at which objects fit, found by looking at each sixteen bytes: slab, offset, where the free stretch
-/// around it begins and ends.
+/// Returns every position at which objects fit, found by examining each sixteen bytes: slab, offset, start and end of
+/// the free range around it.
 fn places(world: &World, descriptor: Descriptor) -> Vec<(usize, u64, u64, u64)> {
     let mut found = Vec::new();
     for (number, slab) in world.slabs.slabs().iter().enumerate() {
@@ -139,7 +139,7 @@ fn places(world: &World, descriptor: Descriptor) -> Vec<(usize, u64, u64, u64)> 
     found
 }
 
-/// Whether a policy keeps its promise: no place costs less than the one it took.
+/// Returns whether a policy keeps its promise: no position costs less than the chosen one.
 fn keeps_promise(policy: Policy, all: &[(usize, u64, u64, u64)], taken: Piece) -> bool {
     let bytes = taken.bytes();
     let cost = |&(slab, offset, start, end): &(usize, u64, u64, u64)| match policy {
@@ -149,7 +149,7 @@ fn keeps_promise(policy: Policy, all: &[(usize, u64, u64, u64)], taken: Piece) -
         Policy::FirstFit => (slab as u64) << 32 | offset,
         _ => 0,
     };
-    // Objects go to the lowest aligned place of a free stretch.
+    // Objects go to the lowest aligned position of a free range.
     let lowest = |place: &&(usize, u64, u64, u64)| place.1 - place.2 < taken.size;
     let own = all.iter().find(|place| (place.0, place.1) == (taken.slab, taken.offset));
     own.is_some_and(|own| all.iter().filter(lowest).all(|other| cost(own) <= cost(other)))
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// A kernel that refuses the retype after so many, as one without slots would.
+/// A kernel that refuses a retype after a number of them, as one without slots would.
 struct Failing {
     kernel: Model,
     left: u32,

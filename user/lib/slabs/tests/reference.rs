@@ -1,7 +1,7 @@
-//! R1's figures, had again: its random traces to the digit, its applications and their interleavings.
+//! R1's figures, reproduced: its random traces to the digit, its applications and their interleavings.
 //!
-//! `lab/traces/expected.json` holds them. Of table 4.5 it has two accounts: what R1 printed, which misses what `mltest`
-//! frees while it runs, and the complete one.
+//! `lab/traces/expected.json` holds them. For table 4.5 it has two accountings: the one that R1 printed, which misses
+//! `mltest`'s frees while it runs, and the complete one.
 
 use serde_json::Value;
 use tench_slabs::{
@@ -25,12 +25,12 @@ fn run(trace: &Trace, options: &Options) -> Replay {
     replay(&mut TraceSource::new(trace), options).unwrap()
 }
 
-/// Hundredths, so that figures with two digits are compared exactly.
+/// Returns hundredths, so that figures with two digits are compared exactly.
 fn hundredths(value: &Value) -> u64 {
     (value.as_f64().unwrap() * 100.0).round() as u64
 }
 
-/// Bytes as R1 prints them: KiB with two digits.
+/// Returns bytes as R1 prints them: KiB with two digits.
 fn kib(bytes: u64) -> String {
     format!("{:.2}", bytes as f64 / 1024.0)
 }
@@ -98,7 +98,7 @@ fn sequences_give_table_4_5_and_the_complete_account() {
                 "{name}"
             );
             if number < 2 {
-                // R1's log of the third sequence counts part of what `mltest` frees after all; see the manual.
+                // R1's log of the third sequence counts part of `mltest`'s frees after all; see the manual.
                 let columns = [kib(printed.watermark), kib(printed.total)];
                 let theirs = [0, 2].map(|column| format!("{:.2}", entry["printed"][column].as_f64().unwrap()));
                 assert_eq!(columns, theirs, "{name}");
@@ -177,7 +177,8 @@ fn without_the_watermark_rule_nothing_is_lost() {
     }
 }
 
-/// Requests of a random workload as best fit granted them, so that policies can be compared at equal requests.
+/// Returns the requests of a random workload as best fit granted them, so that policies can be compared at equal
+/// requests.
 fn random_requests(chance: u32, seed: u64) -> Replay {
     let settings = RandomSettings { chance, seed, ..RandomSettings::default() };
     replay(&mut Random::new(settings), &Options::new(Policy::BestFit)).unwrap()
@@ -231,7 +232,7 @@ fn a_seed_gives_the_same_requests_again() {
     let first = random_requests(48, 7).trace;
     assert_eq!(first, random_requests(48, 7).trace);
     assert_ne!(first, random_requests(48, 8).trace);
-    // All that lives at the end is freed, and a step frees something or asks for something.
+    // All objects live at the end are freed, and a step either frees or requests something.
     let frees = first.requests().iter().filter(|request| matches!(request, Request::Free { .. })).count();
     assert_eq!(first.requests().len(), 2 * frees);
     assert!(first.requests().len() >= 1000);

@@ -1,4 +1,4 @@
-//! The text of traces: what is read is written again, each mistake has its message, and recordings are traces.
+//! The text of traces: parsing and writing are inverse, each mistake has its message, and recordings are traces.
 
 use proptest::prelude::*;
 use tench_slabs::{Descriptor, Lifetime, Mistake, Recorder, Request, Trace};

@@ -1,10 +1,10 @@
-//! What a program can be given, as the description writes it and as `init` reads it.
+//! Capabilities that a program can be given, as the description names them and as `init` reads them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Strings;
 
-/// The forms in which a description names a capability, with what each one gives.
+/// Names of capabilities in a description, with their meanings.
 pub const FORMS: &[(&str, &str)] = &[
     ("kernel", "the kernel itself: power, early output, statistics, the other cores"),
     ("interrupt-control", "the authority to make interrupt capabilities"),
@@ -27,15 +27,15 @@ pub enum Device {
     Uart,
     /// The real-time clock.
     Clock,
-    /// The virtio transport with this number, counted by rising address.
+    /// The virtio transport with this number, counted in ascending order of addresses.
     Virtio(u8),
 }
 
 impl Device {
-    /// The names of devices, for messages.
+    /// Names of devices, for messages.
     pub const NAMES: &'static [&'static str] = &["uart", "rtc", "virtio0 to virtio31"];
 
-    /// The device that a description calls `name`.
+    /// Returns the device that a description calls `name`.
     pub fn from_name(name: &str) -> Option<Device> {
         match name {
             "uart" => Some(Device::Uart),
@@ -48,7 +48,7 @@ impl Device {
         }
     }
 
-    /// The `compatible` string by which the device tree knows it.
+    /// Returns the device's `compatible` string in the device tree.
     pub const fn compatible(self) -> &'static str {
         match self {
             Device::Uart => "arm,pl011",
@@ -57,7 +57,7 @@ impl Device {
         }
     }
 
-    /// Which of the nodes with that string it is, counted by rising address.
+    /// Returns the device's number among the nodes with that string, counted in ascending order of addresses.
     pub const fn position(self) -> usize {
         match self {
             Device::Uart | Device::Clock => 0,
@@ -66,16 +66,16 @@ impl Device {
     }
 }
 
-/// Whether a number is written without a sign or leading zeros.
+/// Returns whether a number is written without a sign or leading zeros.
 fn is_plain(number: &str) -> bool {
     number == "0" || !number.starts_with(['0', '+'])
 }
 
-/// Something that a program is given besides what every process gets.
+/// A capability that a program gets besides those of every process.
 ///
-/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`, and what tells where memory lies
-/// to `KERNEL`. The others take the slots from `EXTRA` on, in the order of the description; `archive`,
-/// `absent-services` and `untyped:all`, which can be several capabilities, take as many as they need.
+/// `kernel` and `interrupt-control` go to the slots `KERNEL` and `INTERRUPT_CONTROL`, and the capability that permits
+/// learning physical addresses to `KERNEL`. The others take the slots from `EXTRA` on, in the order of the description;
+/// `archive`, `absent-services` and `untyped:all`, which can be several capabilities, take as many as they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability<'a> {
     /// The kernel itself.
@@ -88,19 +88,19 @@ pub enum Capability<'a> {
     Interrupt(Device),
     /// The memory that holds the boot archive.
     Archive,
-    /// The frame that this core shares with the one that has started it, if there is one.
+    /// The frame that this core shares with the core that started it, if there is one.
     Channel,
-    /// Where the servers would receive that run on the first core only, in the order of the description; nothing on the
-    /// first core.
+    /// The endpoints of the servers that run on the first core only, in the order of the description; none on the first
+    /// core.
     AbsentServices,
-    /// All memory that nobody else was given, and the kernel for being told where it lies.
+    /// All memory that no other program was given, and the kernel with the power to learn its physical addresses.
     Untyped,
-    /// The endpoint of a server, without a badge and with every right.
+    /// The endpoint of a server, unbadged and with all rights.
     Service(&'a str),
 }
 
 impl<'a> Capability<'a> {
-    /// The capability that a description writes as `text`. Whether a server of that name exists is not checked.
+    /// Returns the capability that a description writes as `text`. Does not check whether a server of that name exists.
     pub fn from_text(text: &'a str) -> Option<Capability<'a>> {
         match text.split_once(':') {
             None => match text {
@@ -120,7 +120,7 @@ impl<'a> Capability<'a> {
     }
 }
 
-/// The capabilities of one program, kept as the description wrote them.
+/// The capabilities of one program, stored in the form of the description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities<'a> {
     #[serde(borrow)]
@@ -128,17 +128,17 @@ pub struct Capabilities<'a> {
 }
 
 impl<'a> Capabilities<'a> {
-    /// The capabilities whose texts these are.
+    /// Returns the capabilities with these texts.
     pub const fn new(texts: Strings<'a>) -> Capabilities<'a> {
         Capabilities { texts }
     }
 
-    /// One after the other, in the order of the description.
+    /// Returns an iterator over the capabilities, in the order of the description.
     pub fn iter(&self) -> impl Iterator<Item = Capability<'a>> + Clone + use<'a> {
         self.texts.iter().filter_map(Capability::from_text)
     }
 
-    /// Whether this capability is among them.
+    /// Returns whether this capability is among them.
     pub fn contains(&self, capability: Capability) -> bool {
         self.iter().any(|candidate| candidate == capability)
     }

@@ -1,15 +1,15 @@
-//! The system description as `init` reads it: which programs are in the image, and what each one gets.
+//! The system description as `init` reads it: the programs of the image, and the resources of each.
 //!
-//! People write `systems/NAME.toml`. The host tool checks it and stores it in the boot archive as [`ARCHIVE_PATH`], in
-//! the compact form of this crate; `init` and the process server read it there. `init` runs before there is a heap,
-//! so everything here borrows from the archive's bytes and allocates nothing; only [`write`](System::write), which the
+//! The source is `systems/NAME.toml`. The host tool checks it and stores it in the boot archive as [`ARCHIVE_PATH`], in
+//! the compact form of this crate; `init` and the process server read it there. `init` runs before there is a heap, so
+//! everything here borrows from the archive's bytes and allocates nothing; only [`write`](System::write), which the
 //! host tool uses, needs a heap (feature `write`).
 //!
 //! ```text
 //! Header                      magic, version, number of programs, shares of memory, in postcard's encoding
 //! Program × number            in start order, in postcard's encoding
 //! ```
-//! [`System::parse`] walks all of it once, so that what follows cannot meet a malformed record.
+//! [`System::parse`] reads all of it once, so that later functions cannot meet a malformed record.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,9 +31,9 @@ pub use strings::{Iter as StringsIter, Strings};
 use tench_abi::Powers;
 pub use tench_abi::process::DEFAULT_PRIORITY;
 
-/// The quota of a program that may have as much memory as whoever starts it.
+/// Quota of a program that may have as much memory as its parent.
 pub const NO_QUOTA: u64 = u64::MAX;
-/// Where the description lies in the boot archive.
+/// Path of the description in the boot archive.
 pub const ARCHIVE_PATH: &str = "etc/system";
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TSYS");
@@ -48,7 +48,7 @@ struct Header<'a> {
     shares: Shares<'a>,
 }
 
-/// Why bytes are not a system description.
+/// Error for bytes that are no system description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -60,24 +60,24 @@ impl core::fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// On which cores a program is started. Each has an `init` of its own, which reads the same description.
+/// Cores on which a program is started. Each has an `init` of its own, which reads the same description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cores {
-    /// On the first.
+    /// The first core.
     #[default]
     First,
-    /// On each.
+    /// Every core.
     Every,
-    /// On each, if there are several.
+    /// Every core, if there are several.
     Several,
 }
 
 impl Cores {
-    /// What a description may say, in order.
+    /// Names of the values in a description, in order.
     pub const NAMES: [(&'static str, Cores); 3] =
         [("first", Cores::First), ("every", Cores::Every), ("several", Cores::Several)];
 
-    /// Whether this core of so many is among them.
+    /// Returns whether core `core` of `count` is among them.
     pub const fn contain(self, core: u64, count: u64) -> bool {
         match self {
             Cores::First => core == 0,
@@ -90,41 +90,41 @@ impl Cores {
 /// One program of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program<'a> {
-    /// What people and other programs call it.
+    /// Its name for users and other programs.
     pub name: &'a str,
-    /// Where its ELF file lies in the boot archive.
+    /// Path of its ELF file in the boot archive.
     pub path: &'a str,
     /// Priority of its main thread.
     pub priority: u8,
-    /// Highest priority that it may give to others.
+    /// Highest priority that it may assign.
     pub ceiling: u8,
-    /// Bytes of the main thread's stack, a multiple of the page size; 0: as usual.
+    /// Size of the main thread's stack in bytes, a multiple of the page size; 0 for the default.
     pub stack_size: u64,
-    /// Bytes of memory that it may have; all ones for no limit.
+    /// Maximum number of bytes of memory; all ones for no limit.
     pub quota: u64,
     /// Whether `init` starts it.
     pub start: bool,
-    /// On which cores that is.
+    /// Cores on which `init` starts it.
     pub cores: Cores,
-    /// Whether it gets an endpoint of its own in `slot::SERVICE`, and others can name it in `service:`.
+    /// Whether it gets an endpoint of its own in `slot::SERVICE`, which others can name in `service:`.
     pub server: bool,
-    /// How often within a minute it is started again when it ends; 0: never.
+    /// Maximum number of restarts within a minute when it ends; 0 for none.
     pub restart: u32,
-    /// Milliseconds until it is started again the first time; twice as many each further time within a minute.
+    /// Delay before its first restart in milliseconds; doubles with each further restart within a minute.
     pub restart_delay: u32,
-    /// Bytes of memory that stay when it is started again, a power of two; 0: none.
+    /// Size in bytes of its persistent memory, a power of two; 0 for none.
     pub keep: u64,
-    /// Nodes of 256 slots that stay as well.
+    /// Number of nodes of 256 slots of its persistent capabilities.
     pub keep_nodes: u32,
-    /// Its arguments, without the program's name, which goes before them.
+    /// Its arguments after the program's name.
     #[serde(borrow)]
     pub arguments: Strings<'a>,
     /// Its environment, entries of the form `NAME=value`.
     #[serde(borrow)]
     pub environment: Strings<'a>,
-    /// What its capabilities to servers permit beyond what everybody's do, as [`Powers`](tench_abi::Powers).
+    /// Powers of its capabilities to servers, as [`Powers`](tench_abi::Powers).
     pub powers: u16,
-    /// What it gets besides what every process gets.
+    /// Its capabilities besides those of every process.
     #[serde(borrow)]
     pub capabilities: Capabilities<'a>,
 }
@@ -162,27 +162,27 @@ impl<'a> System<'a> {
         Ok(System { records, count: header.programs, shares: header.shares })
     }
 
-    /// How memory is divided among the cores.
+    /// Returns how memory is divided among the cores.
     pub const fn shares(&self) -> Shares<'a> {
         self.shares
     }
 
-    /// The programs, those to be started in the order in which `init` has to start them.
+    /// Returns the programs, those to be started in the order in which `init` has to start them.
     pub fn programs(&self) -> Programs<'a> {
         Programs { rest: self.records, left: self.count }
     }
 
-    /// The program with this name.
+    /// Returns the program with this name.
     pub fn find(&self, name: &str) -> Option<Program<'a>> {
         self.programs().find(|program| program.name == name)
     }
 
-    /// The program whose ELF file is at this path of the archive.
+    /// Returns the program whose ELF file is at this path of the archive.
     pub fn find_path(&self, path: &str) -> Option<Program<'a>> {
         self.programs().find(|program| program.path == path)
     }
 
-    /// The bytes that [`parse`](Self::parse) reads back as these programs and shares.
+    /// Returns these programs and shares in the encoding that [`parse`](Self::parse) reads.
     #[cfg(feature = "write")]
     pub fn write(programs: &[Program], shares: Shares) -> alloc::vec::Vec<u8> {
         let header = Header { magic: MAGIC, version: VERSION, programs: programs.len() as u32, shares };
@@ -195,18 +195,18 @@ impl<'a> System<'a> {
 }
 
 impl Program<'_> {
-    /// What its capabilities to servers permit beyond what everybody's do.
+    /// Returns the powers of its capabilities to servers.
     pub const fn powers(&self) -> Powers {
         Powers::from_bits_truncate(self.powers)
     }
 
-    /// Whether it is a server that runs on the first core only: elsewhere its monitor answers in its place.
+    /// Returns whether it is a server that runs on the first core only: elsewhere the monitor replies in its place.
     pub fn is_absent_elsewhere(&self) -> bool {
         self.server && matches!(self.cores, Cores::First)
     }
 
-    /// Whether it is a server of which each core has its own, if there are several: then its name is that of the own
-    /// core's one.
+    /// Returns whether it is a server that runs on each core, if there are several: then its name refers to that of the
+    /// same core.
     pub fn is_on_each_core(&self) -> bool {
         self.server && !matches!(self.cores, Cores::First)
     }

@@ -1,31 +1,32 @@
-//! How a machine's memory is divided among its cores, as the description writes it and as the first core's monitor
-//! reads it.
+//! Division of a machine's memory among its cores, as the description states it and as the first core's monitor reads
+//! it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Strings;
 
-/// Cores of which a description can say something: as many as there can be.
+/// Maximum number of cores for which a description can set a share: all that there can be.
 pub const MAX_SHARES: usize = 64;
 /// Largest weight.
 pub const MAX_WEIGHT: u64 = 1000;
-/// Fewest and most mebibytes that a core can be given by size.
+/// Minimum and maximum size of a core's memory in mebibytes.
 pub const SIZES: core::ops::RangeInclusive<u64> = 16..=1 << 20;
 
-/// What a core is to have of the machine's memory.
+/// Share of a core of the machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Of what is left when all that have a size have got it: as large a part as this is of the sum of all weights.
+    /// Weight: the core gets this weight's fraction, of the sum of all weights, of the memory that is left after the
+    /// cores with sizes.
     Weight(u64),
-    /// So many bytes.
+    /// Size in bytes.
     Size(u64),
 }
 
 impl Share {
-    /// What a core has of which the description says nothing. If it says nothing at all, memory is divided evenly.
+    /// Default share of a core. If the description sets no shares, memory is divided evenly.
     pub const USUAL: Share = Share::Weight(1);
 
-    /// The share that a description writes as `text`: a number, or a size (`96M`, `2G`).
+    /// Returns the share that a description writes as `text`: a number, or a size (`96M`, `2G`).
     pub fn from_text(text: &str) -> Option<Share> {
         let number = |digits: &str| {
             let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
@@ -43,7 +44,7 @@ impl Share {
     }
 }
 
-/// The shares of all cores, from the first on, kept as the description wrote them.
+/// The shares of all cores, from the first on, stored in the form of the description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares<'a> {
     #[serde(borrow)]
@@ -51,18 +52,18 @@ pub struct Shares<'a> {
 }
 
 impl<'a> Shares<'a> {
-    /// The shares whose texts these are.
+    /// Returns the shares with these texts.
     pub const fn new(texts: Strings<'a>) -> Shares<'a> {
         Shares { texts }
     }
 
-    /// What a core is to have.
+    /// Returns the share of a core.
     pub fn of(&self, core: u64) -> Share {
         let text = usize::try_from(core).ok().and_then(|core| self.texts.iter().nth(core));
         text.and_then(Share::from_text).unwrap_or(Share::USUAL)
     }
 
-    /// The first core has what nobody else gets, so it has a weight.
+    /// Returns whether the shares are valid: the first core gets the memory that no other gets, so it needs a weight.
     pub(crate) fn is_well_formed(&self) -> bool {
         self.texts.is_well_formed()
             && self.texts.count() <= MAX_SHARES

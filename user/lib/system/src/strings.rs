@@ -1,33 +1,33 @@
-//! A list of strings in the form in which the process information page wants them: each ends with a zero byte.
+//! Lists of strings in the form of the process information page: each is terminated by a zero byte.
 
 use serde::{Deserialize, Serialize};
 
-/// Strings, each followed by a zero byte.
+/// Strings, each terminated by a zero byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strings<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Strings<'a> {
-    /// No strings.
+    /// The empty list.
     pub const EMPTY: Strings<'static> = Strings { bytes: &[] };
 
-    /// The strings in `bytes`, each followed by a zero byte.
+    /// Returns the strings in `bytes`, each terminated by a zero byte.
     pub const fn new(bytes: &'a [u8]) -> Strings<'a> {
         Strings { bytes }
     }
 
-    /// All of them with their zero bytes, ready to be copied.
+    /// Returns all strings with their zero bytes, ready to be copied.
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// How many there are.
+    /// Returns the number of strings.
     pub fn count(&self) -> usize {
         self.bytes.iter().filter(|&&byte| byte == 0).count()
     }
 
-    /// One after the other.
+    /// Returns an iterator over the strings.
     pub fn iter(&self) -> Iter<'a> {
         Iter { rest: self.bytes }
     }
