@@ -107,8 +107,8 @@ unsafe extern "C" fn free(memory: *mut c_void) {
     }
 }
 
-/// Makes memory larger or smaller, elsewhere if need be; answers null, and changes nothing, if that cannot be.
-/// Elsewhere it is aligned as `malloc` does it.
+/// Makes memory larger or smaller, and moves it if necessary; returns null and changes nothing if there is not enough
+/// memory. Moved memory has the alignment of `malloc`.
 ///
 /// # Safety
 /// As for `free`; if null is returned, the memory is still in use.

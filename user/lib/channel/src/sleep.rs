@@ -53,7 +53,6 @@ impl<const WORD: usize> Own<WORD> {
         // fences is first in the order of all such fences. If it is this one, the peer sees the sleep and notifies; if
         // it is the peer's, this side sees what it waits for, and does not sleep. Without either fence both loads could
         // overtake the stores before them.
-        // the stores before them.
         own.fence();
     }
 

@@ -81,7 +81,6 @@ const MAX_FRAMES: usize = 32;
 /// Memory that is contiguous in the loader's address space, never changes, and may be mapped into every process: the
 /// boot archive. Parts of a program's file that are only read and executed, and fill whole pages, are mapped into
 /// processes from there instead of being copied.
-/// of having copies of it.
 #[derive(Clone, Debug)]
 pub struct Shown {
     start: u64,

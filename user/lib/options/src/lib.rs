@@ -3,7 +3,6 @@
 //! A program has a table of [`Entry`], from which come the parsing, the help, and the errors, each of which says what
 //! is allowed. A word that is not an option is an argument; `--` ends the options. A program whose options determine
 //! all that it does begins with [`start`].
-//! does begins with [`start`].
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -39,7 +39,6 @@ pub struct Run {
 ///
 /// A call that fails has changed nothing. No call may use the [`Paging`](crate::Paging) that makes it, so growing the
 /// metadata cannot recurse.
-/// the books cannot begin another one.
 pub trait Backend {
     /// Reason why a call failed.
     type Error;

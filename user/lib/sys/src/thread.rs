@@ -82,8 +82,8 @@ impl Cap<Thread> {
         message_area: Option<(Cap<Frame>, u64)>,
     ) -> Result<(), Error> {
         let (frame, offset) = message_area.map_or((0, 0), |(frame, offset)| (frame.raw(), offset));
-        // SAFETY: the kernel writes into the message area only what the thread asks for; which memory to give for it
-        // is the caller's choice, like any other sharing of a frame.
+        // SAFETY: the kernel writes into the IPC buffer only what the thread asks for; which memory to use for it is
+        // the caller's choice, like any other sharing of a frame.
         unsafe { raw::call3(Operation::ThreadConfigure, self.raw(), space.raw(), address_space.raw(), frame, offset) }
             .done()
     }

@@ -24,7 +24,6 @@ pub enum Mistake {
 
 /// A word of the control lines or a header is atomic. A word of a message is never written and read at the same time if
 /// the channel is correct, so it is plain data, for which the checker reports that case.
-/// the channel does what it should, so it is data of which the checker says when that happens.
 pub enum Checked {
     Atomic(AtomicU64, bool),
     Plain(UnsafeCell<u64>),

@@ -8,7 +8,6 @@
 //! A program that prints when nobody reads any more ends with exit code [`BROKEN`]; if its output cannot be written for
 //! another reason, such as lack of space for a file, it ends with a message and exit code 1. [`write()`] returns an
 //! error instead.
-//! another reason, to a file for want of space, ends it with a message and exit code 1. [`write()`] says so instead.
 
 mod buffered;
 mod end;

@@ -6,7 +6,7 @@
 //!                 └──────────────────────┴── manager ───────────┴─────────────────────┘
 //!        resources: slots, pieces of untyped memory        paging (tench-paging): regions,
 //!        in blocks from the memory server, objects         page tables, mappings
-//!                                                          books: memory for its nodes
+//!                                                          books: memory for metadata
 //! ```
 //! A process that handles its page faults (every process that the process server starts) gets memory *on demand*: large
 //! heap regions, stacks and [`Anonymous`] memory are only addresses at first, and a page of zeroed memory, or a run of

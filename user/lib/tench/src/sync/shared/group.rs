@@ -18,20 +18,20 @@ use crate::sync::Mutex;
 use crate::thread::{Builder, JoinHandle};
 use crate::time;
 
-/// Where cells begin in the frame.
+/// Offset of the cells in the frame in bytes.
 const CELLS: usize = 1024;
-/// Bytes of a cell.
+/// Size of a cell in bytes.
 const CELL: usize = 64;
 
 const _: () = assert!(size_of::<Table<AtomicUsize>>() <= CELLS);
 const _: () = assert!(size_of::<SharedLock>() <= CELL && size_of::<SharedPermits>() <= CELL);
 
-/// Why a group or a member could not be had.
+/// Reason why a group or a member could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupError {
-    /// No memory, slot or address.
+    /// There is no memory, slot or address.
     Memory(memory::Error),
-    /// The process that made the group did not take the member.
+    /// The process that made the group did not accept the member.
     Refused(tench_protocol::Failure<Error>),
 }
 
@@ -64,10 +64,10 @@ impl core::fmt::Display for GroupError {
 
 impl core::error::Error for GroupError {}
 
-/// What the process has that made the group. Dropped in this order, after the thread was told to stop.
+/// Resources of the process that made the group. They are dropped in this order, after the thread was told to stop.
 struct Founded {
     server: Option<JoinHandle<()>>,
-    /// What the others get.
+    /// The capability that the others get.
     badged: CapAddress,
     endpoint: Made<Endpoint>,
     _frame: Made<Frame>,
@@ -78,15 +78,15 @@ pub struct Group {
     window: Window,
     frame: Cap<Frame>,
     endpoint: Cap<Endpoint>,
-    /// Where each member's notification lies in this process; 0 where it has none yet.
+    /// Slot of each member's notification in this process; 0 for none yet.
     known: [AtomicU32; MEMBERS],
-    /// Held while a notification is asked for.
+    /// Held while a notification is requested.
     asking: Mutex<()>,
     founded: Option<Founded>,
 }
 
 impl Group {
-    /// Makes a group with this many cells, at least.
+    /// Makes a group with at least this many cells.
     pub fn new(cells: usize) -> Result<Group, GroupError> {
         let bits = (CELLS + cells * CELL).next_power_of_two().ilog2().max(12);
         let frame = memory::make::<Frame>(u64::from(bits))?;
@@ -102,7 +102,7 @@ impl Group {
         Ok(Group::with(window, own, Cap::new(badged), Some(founded)))
     }
 
-    /// Joins a group that another process has made: its frame of `1 << bits` bytes, and its endpoint.
+    /// Joins a group that another process has made, by its frame of `1 << bits` bytes and its endpoint.
     pub fn join(frame: Cap<Frame>, endpoint: Cap<Endpoint>) -> Result<Group, GroupError> {
         let bits = frame.identify()?.size_bits;
         Ok(Group::with(map(frame, bits)?, frame, endpoint, None))
@@ -113,48 +113,49 @@ impl Group {
         Group { window, frame, endpoint, known, asking: Mutex::new(()), founded }
     }
 
-    /// What others join with.
+    /// Returns the capabilities with which others join.
     pub const fn capabilities(&self) -> (Cap<Frame>, Cap<Endpoint>) {
         (self.frame, self.endpoint)
     }
 
-    /// Cells in the frame.
+    /// Returns the number of cells in the frame.
     pub const fn cells(&self) -> usize {
         (self.window.size() - CELLS) / CELL
     }
 
-    /// Address of a cell. Panics if there is none with this index.
+    /// Returns the address of a cell. Panics if there is none with this index.
     fn cell(&self, index: usize) -> usize {
         assert!(index < self.cells(), "a group of {} cells has no cell {index}", self.cells());
         self.window.address() + CELLS + index * CELL
     }
 
-    /// The lock in a cell. All processes have to agree on what is in which cell. Panics if there is no such cell.
+    /// Returns the lock in a cell. All processes have to agree on the use of each cell. Panics if there is no such
+    /// cell.
     pub fn lock(&self, index: usize) -> &SharedLock {
         // SAFETY: the cell is mapped as long as the group lives, it is large enough and aligned, and any bits are valid
         // atomic words.
         unsafe { &*core::ptr::with_exposed_provenance(self.cell(index)) }
     }
 
-    /// The semaphore in a cell; as for [`lock`](Self::lock).
+    /// Returns the semaphore in a cell; as for [`lock`](Self::lock).
     pub fn permits(&self, index: usize) -> &SharedPermits {
         // SAFETY: as in `lock`.
         unsafe { &*core::ptr::with_exposed_provenance(self.cell(index)) }
     }
 
-    /// The condition variable in a cell; as for [`lock`](Self::lock).
+    /// Returns the condition variable in a cell; as for [`lock`](Self::lock).
     pub fn condition(&self, index: usize) -> &SharedCondition {
         // SAFETY: as in `lock`.
         unsafe { &*core::ptr::with_exposed_provenance(self.cell(index)) }
     }
 
-    /// The first word of a cell, for data; as for [`lock`](Self::lock).
+    /// Returns the first word of a cell, for data; as for [`lock`](Self::lock).
     pub fn word(&self, index: usize) -> &AtomicUsize {
         // SAFETY: as in `lock`.
         unsafe { &*core::ptr::with_exposed_provenance(self.cell(index)) }
     }
 
-    /// Makes the running thread a member. Dropping it leaves the group.
+    /// Makes the running thread a member. Dropping the member leaves the group.
     pub fn member(&self) -> Result<Member<'_>, GroupError> {
         let notification = memory::make::<Notification>(0)?;
         let number = GroupClient::at(self.endpoint).join(notification.cap())?;
@@ -163,26 +164,26 @@ impl Group {
         };
         let slot = known.swap(notification.cap().address().0, Ordering::Release);
         if slot != 0 {
-            // It was another's, who has left or ended.
+            // The notification was that of a former member, which has left or ended.
             give_up(CapAddress(slot));
         }
         Ok(Member { group: self, number: number as usize, notification })
     }
 
-    /// A member's notification, if this process has it.
+    /// Returns a member's notification, if this process has it.
     fn known(&self, member: usize) -> Option<Cap<Notification>> {
         let slot = self.known.get(member)?.load(Ordering::Acquire);
         (slot != 0).then_some(Cap::new(CapAddress(slot)))
     }
 
-    /// Asks for a member's notification anew: it is unknown, or what is known is gone. `None` if the member has ended.
+    /// Requests a member's notification, which is unknown or was deleted. Returns `None` if the member has ended.
     #[cold]
     fn ask(&self, member: usize) -> Option<Cap<Notification>> {
         let _asking = self.asking.lock();
         let place = self.known.get(member)?;
         let slot = match self.known(member) {
             Some(known) if exists(known) => return Some(known),
-            // The object is gone, and so its capability: the slot is empty.
+            // The object was deleted, and so its capability: the slot is empty.
             Some(known) => known.address(),
             None => memory::take_slot().ok()?,
         };
@@ -207,7 +208,7 @@ impl Drop for Group {
         }
         let Some(founded) = &mut self.founded else { return };
         if let Some(server) = founded.server.take() {
-            // It answers, unless it is gone already.
+            // The thread replies, unless it has ended already.
             let _ = GroupClient::at(founded.endpoint.cap()).stop();
             server.join();
         }
@@ -219,14 +220,14 @@ fn map(frame: Cap<Frame>, bits: u32) -> Result<Window, memory::Error> {
     Window::new(frame, bits, MapFlags::READ | MapFlags::WRITE)
 }
 
-/// Deletes a capability, if it is still there, and gives its slot back.
+/// Deletes a capability, if it still exists, and frees its slot.
 fn give_up(slot: CapAddress) {
-    // An empty slot is what was wanted.
+    // An empty slot is fine.
     let _ = OWN_SPACE.delete_at(slot);
     memory::free_slot(slot);
 }
 
-/// Whether a notification is still there.
+/// Returns whether a notification still exists.
 fn exists(notification: Cap<Notification>) -> bool {
     notification.identify().is_ok_and(|found| found.kind == Kind::Notification)
 }
@@ -239,7 +240,7 @@ pub struct Member<'g> {
 }
 
 impl Member<'_> {
-    /// Its number in the group.
+    /// Returns its number in the group.
     pub const fn number(&self) -> usize {
         self.number
     }
@@ -250,7 +251,7 @@ impl Drop for Member<'_> {
         if let Some(known) = self.group.known.get(self.number) {
             known.store(0, Ordering::Release);
         }
-        // Where the group's process has ended, there is nobody to tell.
+        // If the group's process has ended, there is nobody to tell.
         let _ = GroupClient::at(self.group.endpoint).leave(self.number as u64);
     }
 }
@@ -265,7 +266,8 @@ impl Crowd for Member<'_> {
 
     #[inline]
     fn table(&self) -> &Table<AtomicUsize> {
-        // SAFETY: the frame begins with it and is mapped as long as the group lives; any bits are valid atomic words.
+        // SAFETY: the frame begins with the table and is mapped as long as the group lives; any bits are valid atomic
+        // words.
         unsafe { &*core::ptr::with_exposed_provenance(self.group.window.address()) }
     }
 
@@ -292,7 +294,7 @@ impl Crowd for Member<'_> {
 
 /// The thread that knows the members' notifications.
 struct Server {
-    /// The notification of each number that was ever given and not given back.
+    /// The notification of each number that was assigned and not returned.
     members: [Option<Cap<Notification>>; MEMBERS],
     stopped: bool,
 }
@@ -324,7 +326,7 @@ impl GroupService for Server {
 
     fn member(&mut self, number: u64) -> Result<Sent<Notification>, Error> {
         let member = usize::try_from(number).ok().and_then(|number| self.members.get(number)).copied().flatten();
-        // The number of a member that ended without leaving is not given again: it may be written as the owner of a
+        // The number of a member that ended without leaving is not reused: it may still be recorded as the owner of a
         // lock.
         member.filter(|member| exists(*member)).map(Sent::new).ok_or(Error::NoSuchMember)
     }
