@@ -1,27 +1,27 @@
-//! Accounts: what all threads of a process have in common: the processor time that they have used, and whether they may
-//! run.
+//! Accounts: the processor time that all threads of a process have used together, and whether they may run.
 //!
-//! An account is part of a root page table, because that is what every process has exactly one of that it did not make
-//! itself. Who holds the kernel's capability opens it. Two rules leave no way around a suspension:
+//! An account is part of a root page table, because that is the one object of which every process has exactly one and
+//! which it did not make itself. Opening it takes the kernel's capability. Two rules prevent a way around a suspension:
 //!
-//! - Whoever lives in a space with an account belongs to that. Only a capability to the root with `GRANT` lets a thread
-//!   of another account, or one that somebody of another account configures, live there. Processes have no such
-//!   capability to their own root.
-//! - A thread that belongs to an account stays there as long as nobody with `GRANT` to another takes it over. One that
-//!   belongs to none joins, in a space without one, the account of the thread that configures it.
+//! - A thread in an address space with an account belongs to that account. Only a capability to the root table with
+//!   `GRANT` allows to put a thread of another account there, or one that is configured by a thread of another account.
+//!   Processes have no such capability to their own root table.
+//! - A thread that belongs to an account stays there unless the holder of a capability with `GRANT` to another moves
+//!   it. A thread without an account joins, in an address space without one, the account of the thread that configures
+//!   it.
 //!
-//! So a thread that runs in a process's space, and one that the process has made, stop with it, whoever else helps.
-//! `GRANT` is also what suspending takes: otherwise a process's child could let it go on.
+//! So all threads in a process's address space, and all threads that the process has made, stop with it, even if others
+//! help them. Suspending takes `GRANT`, too: otherwise a process's child could resume it.
 //!
 //! ```text
 //!  root table ── members ─► thread ⇄ thread ⇄ thread ⇄ (round)
-//!   time                      │ parked: priority -1, in no ready queue, whatever it waits for
+//!   time                      │ suspended: priority -1, in no ready queue, whatever it waits for
 //!   suspended                 ▼ own scheduling context: consumed since `accounted` is not in `time` yet
 //! ```
-//! Time is charged to scheduling contexts, at the scheduler's switches; to charge it twice would make every switch
-//! longer. It moves from there to the account when somebody asks, and before a thread or its context leaves. Visiting
-//! all members takes bounded steps with windows between them: the ring turns by one member for each visit, so nothing
-//! has to be remembered but how many are left, and whoever joins or leaves meanwhile disturbs nothing.
+//! Time is charged to scheduling contexts when the scheduler switches; charging the account as well would lengthen
+//! every switch. It moves to the account when the account is queried, and before a thread or its context leaves. A
+//! visit to all members takes bounded steps with preemption points in between. Each step turns the ring by one member,
+//! so the only state is the number of members left, and threads may join and leave meanwhile.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -31,39 +31,41 @@ use crate::slot::{SlotRef, flag};
 use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, helping, power, scheduler, window};
 
-/// Members visited between two windows, and threads that they help.
+/// Maximum number of members visited between two preemption points, including the threads that they help.
 const BATCH: u32 = 6;
 
-/// What a root page table holds of an account.
+/// A process's account, in its root page table.
 #[derive(Clone, Copy, Default)]
 pub struct Account {
-    /// Whether there is one.
+    /// Whether the account exists.
     pub open: bool,
-    /// Whether its members may not run.
+    /// Whether the account is suspended: its members must not run.
     pub suspended: bool,
-    /// How many threads belong to it.
+    /// Number of members.
     pub count: u32,
-    /// One of them.
+    /// First member of the ring.
     pub first: Option<Ref<Thread>>,
-    /// Ticks that have moved here.
+    /// Ticks that have moved from the members' scheduling contexts to the account.
     pub time: u64,
 }
 
-/// A thread's place in an account. All `None` outside.
+/// A thread's membership in an account; all `None` without one.
 #[derive(Clone, Copy, Default)]
 pub struct Membership {
     /// The root table with the account.
     pub account: Option<Ref<PageTable>>,
     /// Next in the ring of members.
     pub next: Option<Ref<Thread>>,
-    /// Previous in it.
+    /// Previous in the ring of members.
     pub previous: Option<Ref<Thread>>,
 }
 
-/// The account to which a thread belongs when `caller` lets it live in the address space whose root a capability names.
+/// Returns the account to which a thread will belong when `caller` puts it into the address space whose root table is
+/// in slot `space`.
 ///
 /// # Errors
-/// `MissingRights` if that space has an account, the thread would belong to another, and the capability lacks `GRANT`.
+/// `MissingRights` if that address space has an account, the thread would otherwise belong to another, and the
+/// capability lacks `GRANT`.
 pub fn of_configured<A: Arch>(
     k: &mut Kernel<A>,
     caller: Ref<Thread>,
@@ -84,13 +86,13 @@ pub fn of_configured<A: Arch>(
     }
 }
 
-/// The root table that the capability in a slot names.
+/// Returns the root table of the capability in a slot.
 fn root_of<A: Arch>(k: &mut Kernel<A>, space: SlotRef) -> Option<Ref<PageTable>> {
     // SAFETY: the caller has a live capability to a table there.
     unsafe { Ref::at(k.slot(space).cap.object) }
 }
 
-/// A thread belongs to this account from now on, and to none that it belonged to before.
+/// Moves a thread to this account from the one to which it belongs, if any.
 pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, account: Option<Ref<PageTable>>) {
     leave(k, thread);
     if let Some(context) = own_context(k, thread) {
@@ -115,7 +117,8 @@ pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, account: Option<Ref
     park(k, thread, suspended);
 }
 
-/// A thread leaves its account; the time that it used stays there. Whether it may run does not change.
+/// Removes a thread from its account, which keeps the time that the thread used. Whether the thread may run does not
+/// change.
 pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     settle(k, thread);
     let Membership { account: Some(table), next, previous } = core::mem::take(&mut k.get(thread).membership) else {
@@ -136,10 +139,10 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// The scheduling context that is bound to a thread, wherever it is at the moment.
+/// Returns the scheduling context that is bound to a thread, whichever threads run on it.
 pub fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<SchedulingContext>> {
     let cap = &k.get(thread).bindings[Binding::Scheduling as usize].cap;
-    // A slot that is no longer marked was unbound, and holds what is being deleted.
+    // A slot without `EMBEDDED` was unbound, and holds a capability that is being deleted.
     if cap.kind as u8 != Kind::SchedulingContext as u8 || cap.flags & flag::EMBEDDED == 0 {
         return None;
     }
@@ -147,7 +150,7 @@ pub fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Re
     unsafe { Ref::at(cap.object) }
 }
 
-/// Moves the time that a thread's own scheduling context has used to the thread's account.
+/// Moves the time that a thread's own scheduling context has consumed to the thread's account.
 pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let Some(context) = own_context(k, thread) else { return };
     let current = k.current();
@@ -162,21 +165,21 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Says whether a thread may run, whatever else it does. A thread that may not goes on waiting, and can be answered.
-/// Answers how many others run at another priority because of that.
+/// Suspends or resumes a thread on behalf of its account. A suspended thread keeps waiting, and can get its reply.
+/// Returns the number of other threads whose priority has changed.
 pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) -> usize {
     if k.get(thread).parked == parked {
         return 0;
     }
     let t = k.get(thread);
     t.parked = parked;
-    // It may be waiting to be called; the fast path would let it run.
+    // The thread may wait for a call, and the fast path would let it run.
     t.fast_reply = None;
     helping::settle_with_server(k, thread)
 }
 
-/// A thread may run or not, as its account says. Who visits the members leaves itself out, so this is owed to it
-/// whenever its visit ends: at its end, with an error, or forgotten in a window.
+/// Applies the suspension of a thread's account to the thread. A visit to the members leaves out the thread that makes
+/// it, so this follows whenever its visit ends: at its end, with an error, or discarded at a preemption point.
 pub fn obey<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if let Some(table) = k.get(thread).membership.account {
         let suspended = k.get(table).account.suspended;
@@ -184,14 +187,14 @@ pub fn obey<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// The account of the table that `x0` names.
+/// Returns the root table that `x0` names, if it has an account.
 fn named<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<PageTable>, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, rights)?;
     if k.get(table).account.open { Ok(table) } else { Err(Error::NotConfigured) }
 }
 
-/// Visits every thread that is a member of the account now: its time moves to the account, and it may run or not, as
-/// the account says. The running thread is parked last, so that it comes to the end. Passes windows.
+/// Visits all members of an account: moves their time to the account, and applies the account's suspension. The running
+/// thread is suspended last, so that it can finish. Contains preemption points.
 ///
 /// # Errors
 /// `Aborted` if the running thread was deleted meanwhile; those of `named`.
@@ -229,7 +232,7 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
     Ok(table)
 }
 
-/// `AccountOpen`.
+/// Performs `AccountOpen`.
 pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
     let authority = argument(k, caller, 1);
@@ -241,7 +244,7 @@ pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, 
     if t.account.open {
         return Err(Error::AlreadyBound);
     }
-    // They belong elsewhere, and would live here all the same.
+    // Threads in the address space belong to other accounts, and would stay in them.
     if t.residents > 0 {
         return Err(Error::Busy);
     }
@@ -249,14 +252,14 @@ pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
-/// `AccountQuery`.
+/// Performs `AccountQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let table = visit(k, caller, Rights::READ)?;
     let a = k.get(table).account;
     Ok(Outcome::results(k, caller, &[a.time, u64::from(a.count), u64::from(a.suspended)]))
 }
 
-/// `AccountSuspend`.
+/// Performs `AccountSuspend`.
 pub fn suspend<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let suspended = match argument(k, caller, 1) {
         0 => false,
@@ -269,7 +272,7 @@ pub fn suspend<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// One step of the end of an account, whose table goes. Answers whether nobody belongs to it any more.
+/// Does one step of an account's end, when its table is deleted. Returns whether it has no members any more.
 pub fn close<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     for _ in 0..BATCH {
         let Some(member) = k.get(table).account.first else { return true };

@@ -1,9 +1,9 @@
-//! The first process: made by the kernel out of the memory it was booted with, and given everything.
+//! The first process. The kernel makes it out of the memory with which it was booted, and gives it everything.
 //!
-//! `init`'s objects lie at the beginning of one of the untyped pieces that it receives, as if it had retyped them
-//! itself; its program's pages are mapped where the boot loader left them. There is a capability to every object, so
-//! that memory which is in use cannot be retyped, and a mapping for every page of memory that could become an object of
-//! the kernel's once its frame is gone.
+//! `init`'s objects lie at the beginning of one of the untypeds that it receives, as if it had retyped them itself; its
+//! program's pages are mapped where the boot loader left them. There is a capability to every object, so that memory in
+//! use cannot be retyped, and a mapping for every page of memory that could become a kernel object once its frame is
+//! deleted.
 
 use core::mem::offset_of;
 use core::ptr::NonNull;
@@ -21,27 +21,27 @@ use crate::thread::{THREAD_OFFSET, Thread};
 use crate::timers::Timers;
 use crate::{Arch, Kernel, derivation, mapping, scheduler, table, thread};
 
-/// What the machine was booted with.
+/// The resources with which the machine was booted.
 pub struct Plan<'a> {
-    /// Memory, in naturally aligned power-of-two pieces.
+    /// Memory, in naturally aligned blocks whose sizes are powers of two.
     pub memory: &'a [UntypedInfo],
-    /// Physical address from which the offsets of `init`'s segments count.
+    /// Physical address that is the base for the offsets of `init`'s segments.
     pub init: u64,
-    /// The first page there.
+    /// The header in the first page there.
     pub header: &'a Header,
-    /// Physical address and size of the boot archive.
+    /// Physical address and size in bytes of the boot archive.
     pub archive: (u64, u64),
-    /// Physical address and size of the device tree.
+    /// Physical address and size in bytes of the device tree.
     pub device_tree: (u64, u64),
     /// Ticks of the system counter per second.
     pub counter_frequency: u64,
-    /// Which core this is.
+    /// This core's number.
     pub core: u64,
 }
 
-/// Smallest piece of memory that holds `init`'s objects.
+/// Log2 of the smallest block that holds `init`'s objects.
 const OBJECTS_BITS: u32 = 20;
-/// Where `init` finds the device tree.
+/// Virtual address at which `init` finds the device tree.
 const DEVICE_TREE: u64 = address::PROCESS_INFO + 0x40_0000;
 
 impl<A: Arch> State<A> {
@@ -50,7 +50,7 @@ impl<A: Arch> State<A> {
     /// # Safety
     /// `place` is zeroed, aligned and lives as long as the kernel; `idle` is the address of a zeroed thread object.
     pub unsafe fn initialise(place: NonNull<State<A>>, arch: A, idle: usize) -> Option<Kernel<A>> {
-        // SAFETY: the idle thread's object is there, if not yet initialised; only its address is used until it is.
+        // SAFETY: the idle thread's object is there; only its address is used until it is initialised.
         let thread = unsafe { Ref::<Thread>::at(idle + THREAD_OFFSET) }?;
         let field = |offset| place.as_ptr().cast::<u8>().wrapping_add(offset);
         // SAFETY: `place` is valid for writes (caller), here and below; fields without a valid zero are written.
@@ -73,18 +73,18 @@ impl<A: Arch> State<A> {
     }
 }
 
-/// Takes `init`'s objects from one piece of memory, one after another.
+/// An allocator for `init`'s objects: takes them from one block of memory, one after another.
 struct Objects {
     next: usize,
     end: usize,
-    /// Node 0.
+    /// Address of node 0.
     node: usize,
-    /// Slot for the next capability that `init` does not know by a name.
+    /// Next slot for a capability that has no well-known address.
     slot: u32,
 }
 
 impl Objects {
-    /// Zeroed memory of `1 << bits` bytes, aligned to its size.
+    /// Returns zeroed memory of `1 << bits` bytes, aligned to its size.
     fn take<A: Arch>(&mut self, k: &mut Kernel<A>, bits: u32) -> Result<usize, &'static str> {
         let size = 1usize << bits;
         let start = self.next.next_multiple_of(size);
@@ -97,7 +97,7 @@ impl Objects {
         Ok(start)
     }
 
-    /// Puts a capability where nobody looks for it.
+    /// Stores a capability in the next slot without a well-known address.
     fn keep<A: Arch>(&mut self, k: &mut Kernel<A>, cap: Cap) -> Result<SlotRef, &'static str> {
         if self.slot as usize >= NODE_SLOTS {
             return Err("the first process needs more tables than there are slots for; make its program smaller");
@@ -107,10 +107,10 @@ impl Objects {
     }
 }
 
-/// Builds the first process. It is ready to run when this returns.
+/// Builds the first process, ready to run.
 ///
 /// # Errors
-/// A sentence, if the machine has too little memory or the RAM disk is not what the host tool makes.
+/// A sentence, if the machine has too little memory or the RAM disk does not have the host tool's format.
 pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<Thread>, &'static str> {
     if plan.header.magic != MAGIC || plan.header.version != VERSION {
         return Err("the RAM disk does not begin with a header of this version; boot with the host tool");
@@ -156,7 +156,7 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     start_thread(k, object, context, node, area, plan)
 }
 
-/// The smallest piece of RAM that is large enough for `init`'s objects.
+/// Returns the index of the smallest block of RAM that is large enough for `init`'s objects.
 fn choose_home(plan: &Plan<'_>) -> Result<usize, &'static str> {
     let candidates = plan.memory.iter().enumerate().take(MAX_UNTYPED);
     candidates
@@ -166,7 +166,7 @@ fn choose_home(plan: &Plan<'_>) -> Result<usize, &'static str> {
         .ok_or("no piece of memory of 1 MiB for the first process")
 }
 
-/// The slot at `address` of the second-level node 0.
+/// Returns the slot at `address` of the second-level node 0.
 fn slot_in<A: Arch>(k: &mut Kernel<A>, node: usize, address: CapAddress) -> Result<SlotRef, &'static str> {
     k.slot_at(node + (address.0 as usize) * SLOT_SIZE).ok_or("no such slot")
 }
@@ -178,14 +178,14 @@ fn put<A: Arch>(k: &mut Kernel<A>, node: usize, address: CapAddress, cap: Cap) -
     Ok(slot)
 }
 
-/// Hangs node 0 into the root.
+/// Installs node 0 in the root node.
 fn install<A: Arch>(k: &mut Kernel<A>, root_node: usize, cap: Cap) -> Result<(), &'static str> {
     let entry = k.slot_at(root_node).ok_or("no root")?;
     derivation::insert_child(k, entry, cap);
     Ok(())
 }
 
-/// One untyped capability for each piece of memory.
+/// Gives `init` one untyped capability for each block of memory.
 fn give_memory<A: Arch>(k: &mut Kernel<A>, node: usize, plan: &Plan<'_>) -> Result<(), &'static str> {
     for (i, piece) in plan.memory.iter().enumerate().take(MAX_UNTYPED) {
         let object = k.arch().base() + piece.address as usize;
@@ -200,14 +200,14 @@ fn give_memory<A: Arch>(k: &mut Kernel<A>, node: usize, plan: &Plan<'_>) -> Resu
     Ok(())
 }
 
-/// Marks what `init`'s objects use of their piece.
+/// Sets the watermark of the block in which `init`'s objects lie.
 fn set_watermark<A: Arch>(k: &mut Kernel<A>, node: usize, home: usize, used: usize) -> Result<(), &'static str> {
     let slot = slot_in(k, node, CapAddress(slot::BOOT_UNTYPED.0 + home as u32))?;
     k.slot(slot).cap.badge = used as u64;
     Ok(())
 }
 
-/// Binds everything to the thread, and lets it run.
+/// Binds everything to the thread, and makes it ready.
 fn start_thread<A: Arch>(
     k: &mut Kernel<A>,
     object: usize,
@@ -230,7 +230,7 @@ fn start_thread<A: Arch>(
     let c = k.get(context);
     c.priority = u8::MAX;
     c.ceiling = u8::MAX;
-    // It has no slice: so it may give any to others.
+    // The context has no slice limit, so it may give any slice to others.
     c.is_configured = true;
     for (binding, address) in wanted {
         let source = slot_in(k, node, address)?;
@@ -274,8 +274,8 @@ fn map_program<A: Arch>(
     Ok(())
 }
 
-/// Maps `1 << bits` fresh zeroed pages with a frame and a mapping of their own, and answers the kernel virtual address
-/// of the first. They lie in one table.
+/// Maps `1 << bits` fresh zeroed pages, with a frame and a mapping of their own, in one table. Returns the kernel
+/// virtual address of the first page.
 fn map_fresh<A: Arch>(
     k: &mut Kernel<A>,
     objects: &mut Objects,
@@ -309,8 +309,7 @@ fn map_fresh<A: Arch>(
     Ok(memory)
 }
 
-/// Maps one page of memory that never becomes an object of the kernel's. No capability stands for it: it stays as long
-/// as the table.
+/// Maps one page of memory that never becomes a kernel object. No capability names it: it stays as long as the table.
 fn map_page<A: Arch>(
     k: &mut Kernel<A>,
     objects: &mut Objects,
@@ -327,7 +326,7 @@ fn map_page<A: Arch>(
     Ok(())
 }
 
-/// The table of level 3 for an address, with the tables above it made as needed.
+/// Returns the table of level 3 for an address. Makes the tables above it as needed.
 fn leaf_table<A: Arch>(
     k: &mut Kernel<A>,
     objects: &mut Objects,
@@ -342,7 +341,7 @@ fn leaf_table<A: Arch>(
         at = match book {
             Some(Book::Table(number)) => {
                 let child = k.arch().locate(number, SLOT_SHIFT);
-                // SAFETY: tables in the books are alive.
+                // SAFETY: tables in shadow entries are alive.
                 unsafe { Ref::at(child) }.ok_or("no table")?
             }
             _ => new_table(k, objects, at, index, level + 1)?,
@@ -351,7 +350,7 @@ fn leaf_table<A: Arch>(
     Ok(at)
 }
 
-/// Makes a table and hangs it into its parent.
+/// Makes a table and installs it in its parent.
 fn new_table<A: Arch>(
     k: &mut Kernel<A>,
     objects: &mut Objects,

@@ -1,85 +1,86 @@
-//! How much processor time a scheduling context may still use, and when more comes.
+//! Budgets: how much processor time a scheduling context may still use, and when more comes.
 //!
-//! A budget is a row of *refills*: amounts of time, each usable from a point in time on. What is consumed is taken from
-//! the first of them and comes back as a new last one, a period after it was consumed: a sporadic server. So whoever
-//! runs on the budget gets, in any stretch of time as long as the period, no more than the budget, whenever it chooses
-//! to run.
+//! A budget is a row of *refills*: amounts of time, each usable from a point in time on. Consumption is taken from the
+//! first refill and comes back as a new last refill, one period after it was consumed (a sporadic server). So in any
+//! interval as long as the period, threads that run on the budget get no more than the budget, whenever they run.
 //!
 //! ```text
 //!  refills   (t0, a)  (t1, b)  (t2, c)          t0 ≤ t1 ≤ t2,  a + b + c = budget
 //!  consumed     └──── u at the time s ────► (t0, a - u)  (t1, b)  (t2, c)  (s + period, u)
 //! ```
-//! Why this bounds every stretch: think of the budget as that many tokens in a row, taken from the front. The token
-//! that is `j` behind the first of a refill cannot be used before the refill's time and `j` ticks more, since those
-//! before it are used first. A token used at time `s` lies in a refill where it is `j` behind the first, and that
-//! begins at `s - j + period` or later. All that is done with refills to have few of them keeps this: they move later,
-//! never earlier.
+//! Why this bounds every interval: think of the budget as that many tokens in a row, taken from the front. The token at
+//! offset `j` in a refill cannot be used before the refill's time plus `j` ticks, since those before it are used first.
+//! A token used at time `s` returns in a refill, at some offset `j`, and that refill begins at `s - j + period` or
+//! later. Joining refills to have few of them preserves this: they move later, never earlier.
 //!
-//! What the kernel lets a thread use beyond what was usable (it looks at the clock at its entries and windows alone) is
-//! taken from refills that are not due yet, so that those are due later: an overrun is paid back.
+//! The kernel looks at the clock only at entries and preemption points. What a thread uses beyond the usable amount
+//! until then is taken from refills that are not due yet, which makes them due later: an overrun is paid back.
 //!
-//! Everything here is arithmetic on plain numbers; [`scheduling`](crate::scheduling) and
-//! [`scheduler`](crate::scheduler) know whose budget it is.
+//! This module is arithmetic on plain numbers; [`scheduling`](crate::scheduling) and [`scheduler`](crate::scheduler)
+//! know whose budget it is.
 
 use tench_abi::object::MIN_BUDGET;
 
-/// Refills of one budget. A program that consumes in more pieces than these within a period gets some of it later.
+/// Maximum number of refills of one budget. A program that consumes in more pieces within a period gets some of them
+/// back later.
 pub const REFILLS: usize = 4;
 
-/// Time that can be used from a point in time on.
+/// An amount of time that can be used from a point in time on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Refill {
-    /// From when on, as a reading of the counter.
+    /// Counter reading from which the amount can be used.
     pub time: u64,
     /// Ticks.
     pub amount: u64,
 }
 
 impl Refill {
-    /// When the last of it has been used, at the earliest.
+    /// Returns the earliest time at which the whole amount can have been used.
     const fn end(self) -> u64 {
         self.time.saturating_add(self.amount)
     }
 }
 
-/// A budget. All zero: there is none.
+/// A budget and its refills. All zero means no budget, that is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Budget {
-    /// Ticks that can be used within any period; 0 without a limit.
+    /// Ticks that can be used within any period; 0 for no limit.
     pub budget: u64,
-    /// Ticks; 0 without a limit.
+    /// Period in ticks; 0 for no limit.
     pub period: u64,
-    /// The refills, in the order of their times. Those from `count` on are zero.
+    /// The refills in the order of their times. Those from `count` on are zero.
     refills: [Refill; REFILLS],
 }
 
 impl Budget {
-    /// A budget, all of which can be used from `now` on. `budget` is at least [`MIN_BUDGET`] and at most `period`.
+    /// Returns a budget, all of which can be used from `now` on. `budget` is at least [`MIN_BUDGET`] and at most
+    /// `period`.
     pub fn new(budget: u64, period: u64, now: u64) -> Budget {
         let mut made = Budget { budget, period, ..Budget::default() };
         made.refills[0] = Refill { time: now, amount: budget };
         made
     }
 
-    /// Whether there is a limit.
+    /// Returns whether there is a limit.
     #[inline(always)]
     pub const fn is_limited(&self) -> bool {
         self.period != 0
     }
 
-    /// The refills that there are. (An amount of 0 is none.)
+    /// Returns the number of refills. (A refill with amount 0 is a free place.)
     fn count(&self) -> usize {
         self.refills.iter().take_while(|refill| refill.amount != 0).count()
     }
 
-    /// The refills, first the one that is used next.
+    /// Returns the refills, beginning with the one that is used next.
     pub fn refills(&self) -> &[Refill] {
         self.refills.get(..self.count()).unwrap_or(&[])
     }
 
-    /// For how long it can be used from `now` on without a break, refills that become due meanwhile included.
+    /// Returns the number of ticks that can be used from `now` on without a break, including refills that become due
+    /// meanwhile.
     pub fn usable(&self, now: u64) -> u64 {
         let mut sum = 0;
         for refill in self.refills() {
@@ -91,12 +92,12 @@ impl Budget {
         sum
     }
 
-    /// When the first refill that cannot be used at `now` can be used; `None` if there is no such.
+    /// Returns the time of the first refill that cannot be used at `now`, or `None` if there is none.
     pub fn next_refill(&self, now: u64) -> Option<u64> {
         self.refills().iter().map(|refill| refill.time).find(|time| *time > now)
     }
 
-    /// Takes what was used without a break from `from` on, until `until`, off the budget.
+    /// Takes continuous use from `from` to `until` off the budget.
     pub fn consume(&mut self, from: u64, until: u64) {
         let used = until.saturating_sub(from);
         if !self.is_limited() || used == 0 {
@@ -108,7 +109,7 @@ impl Budget {
         self.join_small();
     }
 
-    /// What became usable before `now` is one refill: none of it is used before.
+    /// Joins all refills due before `now` into one at `now`: none of it is used before.
     fn join_due(&mut self, now: u64) {
         while self.refills[1].amount != 0 && self.refills[1].time <= now {
             self.join_first_two();
@@ -119,7 +120,7 @@ impl Budget {
         }
     }
 
-    /// A refill that is due when the one before it has been used, or earlier, becomes part of that.
+    /// Joins to the first refill each further one that is due by the time at which the first can have been used.
     fn join_touching(&mut self) {
         while self.refills[1].amount != 0 && self.refills[1].time <= self.refills[0].end() {
             let time = self.refills[0].time;
@@ -128,7 +129,7 @@ impl Budget {
         }
     }
 
-    /// A first refill that is too small to run on becomes part of the second.
+    /// Joins a first refill that is too small to run on to the second.
     fn join_small(&mut self) {
         self.join_touching();
         while self.refills[1].amount != 0 && self.refills[0].amount < MIN_BUDGET {
@@ -137,13 +138,13 @@ impl Budget {
         }
     }
 
-    /// Makes the first two refills one, at the time of the second.
+    /// Joins the first two refills at the time of the second.
     fn join_first_two(&mut self) {
         let first = self.take_first();
         self.refills[0].amount += first.amount;
     }
 
-    /// Takes the first refill out.
+    /// Removes and returns the first refill.
     fn take_first(&mut self) -> Refill {
         let first = self.refills[0];
         self.refills.copy_within(1.., 0);
@@ -151,8 +152,8 @@ impl Budget {
         first
     }
 
-    /// Takes as many whole budgets as there are in `used`, in one step: a thread that was not stopped for long may have
-    /// used very many. Answers what is left.
+    /// Takes as many whole budgets as `used` contains, in one step: a thread that was not stopped for long may have
+    /// used very many. Returns the rest.
     fn consume_whole(&mut self, from: u64, used: u64) -> u64 {
         self.consume_part(from, self.budget);
         let further = used / self.budget - 1;
@@ -165,11 +166,11 @@ impl Budget {
         used % self.budget
     }
 
-    /// Takes up to a whole budget.
+    /// Takes up to one whole budget.
     fn consume_part(&mut self, mut at: u64, mut used: u64) {
         while used > 0 {
             let first = self.refills[0];
-            // Not due yet: it is used too early, and counts as used when it is due.
+            // A refill that is not due yet is used too early, and counts as used when it is due.
             let start = at.max(first.time);
             let taken = used.min(first.amount);
             if taken == first.amount {
@@ -184,7 +185,7 @@ impl Budget {
         }
     }
 
-    /// Appends a refill, or makes it part of the last one: if it is due before that has been used, or there is no room.
+    /// Appends a refill. Joins it to the last one if it is due before that has been used, or if there is no free place.
     fn append(&mut self, new: Refill) {
         let count = self.count();
         let last = count.checked_sub(1).and_then(|last| self.refills.get_mut(last));

@@ -1,11 +1,11 @@
-//! Deleting and revoking: how capabilities go, and objects with their last one.
+//! Deleting and revoking: how capabilities are deleted, and objects with their last capability.
 //!
-//! A deletion is a sequence of bounded steps with windows between them. What is under way is not remembered by the
-//! thread that does it but written in the capability itself, which is flagged as a *zombie*: it cannot be used any
-//! more, only deleted further, by anybody. So a thread that is deleted in a window leaves nothing to undo.
+//! A deletion is a sequence of bounded steps with preemption points in between. Its progress is stored in the
+//! capability itself and not in the thread: the capability is flagged as a *zombie*, which cannot be used any more, but
+//! deleted further by any thread. So if the thread is deleted at a preemption point, there is nothing to undo.
 //!
-//! Objects that contain slots are the subject of [`containers`]. What stands for copies on other cores stays, and so
-//! does what contains such ([`past`] goes on behind it). Invariants: docs/invariants.md, "Zombies". Operations are
+//! [`containers`] deals with objects that contain slots. Exported capabilities stay, and so do containers with exported
+//! capabilities in them ([`past`] continues after them). Invariants: docs/invariants.md, "Zombies". Operations are
 //! documented in `tench_abi::Operation`.
 
 pub(crate) mod containers;
@@ -22,34 +22,35 @@ use crate::{
     thread, tree, window,
 };
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deleted {
-    /// Other capabilities to the object remain, or an untyped's children do.
+    /// Other capabilities to the object remain, or children of an untyped.
     NotLast,
-    /// The object is gone.
+    /// The object was deleted.
     Freed {
         /// Physical address of its memory.
         address: u64,
-        /// Log2 of its size; 0 if it had no memory.
+        /// Log2 of its size in bytes; 0 if it had no memory.
         size_bits: u8,
     },
 }
 
-/// Instructions, roughly, between two windows.
+/// Approximate number of instructions between two preemption points.
 const BUDGET: isize = 1200;
-/// What taking a capability out costs.
+/// Cost of removing a capability, in instructions.
 const REMOVE_COST: isize = 300;
-/// The same, for the pages of untyped memory.
+/// Cost of removing a page of untyped memory.
 const REMOVE_PAGE_COST: isize = 150;
-/// The same, for untyped memory in a large tree: each subtree knows how far it reaches.
+/// Cost of removing untyped memory in a large tree, where each subtree stores how far it reaches.
 const REMOVE_UNTYPED_COST: isize = 600;
-/// What a step of an object's end costs that nobody uses.
+/// Cost of a step of an object's end while the object is not in use.
 const FINALISE_COST: isize = 100;
-/// The same, where somebody waits, is interrupted or is mapped.
+/// Cost of a step where a thread waits, an interrupt is bound or memory is mapped.
 const END_USE_COST: isize = 900;
 
-/// Whether the rest of the budget pays for a step. If not, the step is not begun, and a window is due.
+/// Returns whether the rest of the budget pays for a step. If not, the step is not begun, and a preemption point is
+/// due.
 #[inline(always)]
 fn affords(budget: &mut isize, cost: isize) -> bool {
     let is_paid = cost <= *budget;
@@ -59,35 +60,36 @@ fn affords(budget: &mut isize, cost: isize) -> bool {
     is_paid
 }
 
-// After a window each step can be begun.
+// After a preemption point each step can be begun.
 const _: () = assert!(REMOVE_COST <= REMOVE_UNTYPED_COST && REMOVE_UNTYPED_COST <= BUDGET);
 const _: () = assert!(FINALISE_COST <= END_USE_COST && END_USE_COST <= BUDGET && containers::STOP_COST <= BUDGET);
 
-/// How far a step came.
+/// The outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The slot is empty, and no other slot was touched.
+    /// The slot is empty, and no other slot was changed.
     Done,
-    /// The slot is empty. Any other slot may have been emptied or its node be gone.
+    /// The slot is empty. Any other slot may have been emptied, or its node deleted.
     DoneWithContents,
-    /// A window has to be passed; the slot holds a zombie.
+    /// A preemption point is due; the slot holds a zombie.
     Pending,
-    /// The slot holds what stands for copies on other cores, or the zombie of what contains such; all else in that is
-    /// gone. Any other slot may have been emptied or its node be gone.
+    /// The slot holds an exported capability, or the zombie of a container with one in it; all else in the container
+    /// was deleted. Any other slot may have been emptied, or its node deleted.
     Stays,
 }
 
-/// How many windows an operation still passes before it ends, finished or not.
+/// Number of preemption points that an operation may still pass before it ends, completed or not.
 #[derive(Clone, Copy, Debug)]
 struct Windows(u64);
 
 impl Windows {
     const ALL: Windows = Windows(u64::MAX);
 
-    /// Passes a window.
+    /// Passes a preemption point.
     ///
     /// # Errors
-    /// `Unfinished` if it may pass no more. `Aborted` if the running thread has deleted itself: it must stop at once.
+    /// `Unfinished` if the operation may pass no more. `Aborted` if the running thread has deleted itself: it must stop
+    /// at once.
     #[inline(always)]
     fn pass<A: Arch>(&mut self, k: &mut Kernel<A>) -> Result<(), Error> {
         if self.0 == 0 {
@@ -98,19 +100,20 @@ impl Windows {
     }
 }
 
-/// `Delete`.
+/// Performs `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let is_told = power::tells_addresses(k, thread, 2)?;
     delete_within(k, thread, Windows::ALL, is_told)
 }
 
-/// `DeletePart`.
+/// Performs `DeletePart`.
 pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let windows = Windows(argument(k, thread, 2));
     delete_within(k, thread, windows, false)
 }
 
-/// Deletes what is in a slot, or part of it, and tells where what became free lies if the running thread may know that.
+/// Deletes the capability in a slot, completely or in part. Returns the address of the memory that became free, if the
+/// running thread may learn it.
 #[inline(always)]
 fn delete_within<A: Arch>(
     k: &mut Kernel<A>,
@@ -136,7 +139,7 @@ fn delete_within<A: Arch>(
     })
 }
 
-/// Deletes what lies at an address, with windows.
+/// Deletes the capability at an address, with preemption points.
 #[cold]
 #[inline(never)]
 fn delete_named<A: Arch>(
@@ -148,17 +151,17 @@ fn delete_named<A: Arch>(
     delete_in_steps(k, slot, windows, &mut |k| space::slot_in(k, space, address, Rights::WRITE).ok())
 }
 
-/// Deletes what a slot holds that no address names: a thread's binding. Passes windows; the slot is looked for in the
-/// derivation structure after each.
+/// Deletes the capability in a slot without an address: a thread's binding. Contains preemption points; after each, the
+/// slot is looked up in the derivation structure.
 ///
 /// # Errors
-/// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds
-/// what contains stand-ins of copies on other cores.
+/// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds a
+/// container with exported capabilities in it.
 pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Error> {
     delete_in_steps(k, slot, Windows::ALL, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
 }
 
-/// Deletes a capability that takes no window: one of several, or the last to something small.
+/// Deletes a capability that needs no preemption point: one of several, or the last to something small.
 #[inline(always)]
 fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
     let cap = &k.slot(slot).cap;
@@ -183,7 +186,7 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
     Some(Deleted::Freed { address: k.physical(object), size_bits })
 }
 
-/// Deletes with windows. `find` looks the slot up again after each.
+/// Deletes with preemption points. `find` looks the slot up again after each.
 #[inline(never)]
 fn delete_in_steps<A: Arch>(
     k: &mut Kernel<A>,
@@ -203,7 +206,7 @@ fn delete_in_steps<A: Arch>(
         }
         windows.pass(k)?;
         budget = BUDGET;
-        // If it is gone, somebody else has finished it, and was told so.
+        // If the slot is gone, another thread has completed the deletion, and got its result.
         let Some(found) = find(k) else { return Ok(Deleted::NotLast) };
         let now = &k.slot(found).cap;
         if !is_zombie(now) || !derivation::same_object(now, &cap) {
@@ -217,7 +220,7 @@ fn delete_in_steps<A: Arch>(
     Ok(freed(k, &cap))
 }
 
-/// What has become free with the last capability to an object.
+/// Returns the memory that became free with the last capability to an object.
 fn freed<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Deleted {
     let without_memory =
         matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell);
@@ -227,21 +230,21 @@ fn freed<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Deleted {
     Deleted::Freed { address: k.physical(cap.object), size_bits: cap.size_bits }
 }
 
-/// What revoking a capability deletes.
+/// The capabilities that revoking a capability deletes.
 #[derive(Clone, Copy)]
 enum Scope {
-    /// All that was made of an untyped: what comes behind it and begins before this address.
+    /// The descendants of an untyped: the capabilities after it that begin below this address.
     Memory(usize),
     /// All other capabilities to the object, and its mappings.
     Object,
     /// All other capabilities to the object with the same badge.
     Badge,
-    /// A copy: nothing was derived from it.
+    /// None: nothing was derived from a copy.
     Nothing,
 }
 
 impl Scope {
-    /// That of a capability.
+    /// Returns the scope of revoking a capability.
     #[inline]
     fn of(cap: &Cap) -> Scope {
         if matches!(cap.kind, Kind::Untyped) {
@@ -255,7 +258,7 @@ impl Scope {
         }
     }
 
-    /// Whether another capability is a sibling, or its mapping, that goes when `cap` is revoked.
+    /// Returns whether revoking `cap` deletes `other`, a sibling or its mapping.
     fn takes(self, other: &Cap, cap: &Cap) -> bool {
         other.object == cap.object
             && match self {
@@ -265,7 +268,7 @@ impl Scope {
             }
     }
 
-    /// The next capability to delete, if that is a sibling.
+    /// Returns the next capability to delete, if it is a sibling.
     fn victim<A: Arch>(self, k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
         let cap = k.slot(slot).cap;
         let both = [tree::next(k, slot), tree::previous(k, slot)];
@@ -273,16 +276,16 @@ impl Scope {
     }
 }
 
-/// `Revoke`.
+/// Performs `Revoke`.
 ///
-/// If the capability itself is deleted or split meanwhile (by somebody else, or because it lies in what it revokes),
+/// If the capability itself is deleted or split meanwhile (by another thread, or because it lies in what it revokes),
 /// the call ends there.
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let count = revoke_within(k, thread, &mut { Windows::ALL })?;
     Ok(Outcome::results(k, thread, &[count]))
 }
 
-/// `RevokePart`.
+/// Performs `RevokePart`.
 pub fn revoke_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let most = argument(k, thread, 2);
     let mut windows = Windows(most);
@@ -290,7 +293,7 @@ pub fn revoke_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Resu
     Ok(Outcome::results(k, thread, &[count, most - windows.0]))
 }
 
-/// Revokes a capability, or part of what that deletes. Answers how many capabilities went.
+/// Revokes a capability, completely or in part. Returns the number of capabilities deleted.
 #[inline(always)]
 fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: &mut Windows) -> Result<u64, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
@@ -333,8 +336,8 @@ fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: &mut 
     Ok(count + k.state().removed - since)
 }
 
-/// Removes the children of an untyped, which ends at `end`, from the first on, as long as they are capabilities to
-/// frames without mappings, and until a window is due. This is what most of a revocation is. Answers the next child.
+/// Removes children of an untyped, which ends at `end`, from the first on, as long as they are frame capabilities
+/// without mappings, and until a preemption point is due. This is the bulk of most revocations. Returns the next child.
 #[inline]
 fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget: &mut isize) -> Option<SlotRef> {
     let mut at = k.slot(untyped).links.next;
@@ -361,34 +364,34 @@ fn remove_pages<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, end: usize, budget
     };
     k.state().removed += removed;
     if found.is_none() {
-        // No child is left, and so no mark.
+        // No child is left, so the marks return to 0.
         let cap = &mut k.slot(untyped).cap;
         (cap.badge, cap.extra) = (0, 0);
     }
     found
 }
 
-/// Whether a capability is still the one that it was; an untyped's marks may have changed.
+/// Returns whether a capability is unchanged, except that an untyped's marks may have changed.
 pub(crate) fn is_same(now: &Cap, then: &Cap) -> bool {
     let now =
         if matches!(then.kind, Kind::Untyped) { Cap { badge: then.badge, extra: then.extra, ..*now } } else { *now };
     now == *then
 }
 
-/// Whether a capability's object is being deleted.
+/// Returns whether a capability's object is being deleted.
 #[inline(always)]
 fn is_zombie(cap: &Cap) -> bool {
     cap.flags & flag::ZOMBIE != 0
 }
 
-/// One bounded step of emptying a slot that is not empty.
+/// Does one bounded step of emptying a slot that is not empty.
 #[inline]
 fn step<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     if containers::is_last(k, slot) { containers::empty(k, slot, budget) } else { remove_simple(k, slot, budget) }
 }
 
-/// The first mapping of a frame whose last capability is in `slot`, if `slot` holds that; otherwise what comes next is
-/// another capability to it.
+/// Returns the first mapping of the frame in `slot`, if `slot` holds the frame's last capability; otherwise another
+/// capability to the frame comes next.
 #[inline(always)]
 fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
     let Slot { cap, links } = k.slot(slot);
@@ -397,14 +400,14 @@ fn first_mapping<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<SlotRef> {
     if cap.kind as u8 == Kind::Mapping as u8 && cap.object == object { Some(next) } else { None }
 }
 
-/// What is in a slot is about to go. Answers `false` if it stands for copies on other cores and has to stay.
+/// Prepares a slot for being emptied. Returns `false` if its capability is exported and has to stay.
 #[inline(always)]
 fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     k.slot(slot).cap.flags & flag::EMBEDDED == 0 || unbind_embedded(k, slot)
 }
 
-/// If this is a thread's binding, the thread forgets it, and the slot is one like any other. Apart, because most are
-/// none.
+/// Clears a thread's binding, after which the slot is like any other. A function of its own, because most slots are no
+/// bindings.
 #[inline(never)]
 fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let cap = &mut k.slot(slot).cap;
@@ -417,7 +420,7 @@ fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     true
 }
 
-/// One step of emptying a slot that does not hold the last capability to a container.
+/// Does one step of emptying a slot that does not hold the last capability to a container.
 fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     let untyped = k.slot(slot).cap.kind as u8 == Kind::Untyped as u8;
     let cost = if untyped { REMOVE_UNTYPED_COST } else { REMOVE_COST };
@@ -439,7 +442,7 @@ fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) 
     Step::Done
 }
 
-/// What the next step of an object's end costs at most, roughly.
+/// Returns the approximate maximum cost of the next step of an object's end.
 fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     let in_use = match kind {
@@ -461,7 +464,7 @@ fn finalise_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
     if in_use { END_USE_COST } else { FINALISE_COST }
 }
 
-/// One step of the end of an object that is no container. Answers whether nothing refers to it any more.
+/// Does one step of the end of an object that is not a container. Returns whether nothing refers to it any more.
 fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bool {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     let cost = finalise_cost(k, slot);
@@ -491,11 +494,11 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
 /// Applies a step to the object at an address.
 #[inline(always)]
 fn end_of<T>(object: usize, step: impl FnOnce(Ref<T>) -> bool) -> bool {
-    // SAFETY: callers have the address from a capability of the kind that goes with `T`, which is still there.
+    // SAFETY: callers have the address from a capability of the kind that belongs to `T`, which still exists.
     unsafe { Ref::at(object) }.is_none_or(step)
 }
 
-/// One step towards a frame without mappings. Answers whether it has none.
+/// Removes one mapping of a frame. Returns whether the frame has none left.
 fn unmap_one<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, budget: &mut isize) -> bool {
     let Some(slot) = first_mapping(k, frame) else { return true };
     if mapping::finalise(k, slot) {

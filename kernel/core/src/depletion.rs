@@ -1,24 +1,25 @@
-//! What happens as budgets are used: they are timed while somebody runs on them, end, and come back.
+//! The life of a budget: it is timed while a thread runs on it, ends, and is refilled.
 //!
 //! ```text
 //!            begin                    timer: ended                       timer: replenish
 //!  ready ──────────► runs, timed ─────────────────────► used up ──────────────────────────► ready
-//!            pause ◄──────┘      └──► timeout fault, if somebody handles it; then the same
+//!            pause ◄──────┘      └──► timeout fault, if it has a handler; then the same
 //! ```
-//! A thread that runs on a limited context has `BUDGETED` in [`Thread::slow`], so no fast path switches to or from it
-//! unseen: [`begin`] and [`pause`] are told of every such switch. Whether a thread that becomes ready has budget is not
-//! asked; it is once it runs, by a timer that fires before its first instruction. So waking somebody costs the same
-//! whether it has a budget or not, and no loop looks for somebody who has.
+//! A thread that runs on a context with a budget has `BUDGETED` in [`Thread::slow`], so no fast path switches to or
+//! from it: [`begin`] and [`pause`] see every such switch. The kernel does not ask whether a thread that becomes ready
+//! has budget left. If it has none, a timer tells when the thread runs, before its first instruction. So waking a
+//! thread costs the same with and without a budget, and no loop searches for a thread with budget.
 //!
-//! A context that is used up waits in the timer queue for its next refill. Whoever runs on it runs on another
-//! meanwhile, if somebody else helps ([`helping`](crate::helping)), or not at all.
+//! A context whose budget is used up waits in the timer queue for its next refill. Meanwhile a thread that runs on it
+//! runs on another context, if another thread helps it ([`helping`](crate::helping)), or not at all.
 
 use crate::kernel::NEVER;
 use crate::object::{Ref, SchedulingContext};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fault, scheduler, scheduling, timers};
 
-/// The running thread, whose time is charged, stops running on its limited context, or that changes.
+/// Stops timing the budget of the running thread, which stops running on that context, or whose budget changes. The
+/// time has been charged.
 #[cold]
 #[inline(never)]
 pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
@@ -28,8 +29,7 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().budget_end = NEVER;
 }
 
-/// Tells a context's budget what was consumed since it was last told. Until then whoever runs on it ran without a
-/// break.
+/// Takes what a context has consumed since the last call off its budget. The consumption was without a break.
 pub fn settle<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     let until = k.state().charged_until;
     let c = k.get(context);
@@ -38,14 +38,13 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     c.budget.consume(until.saturating_sub(used), until);
 }
 
-/// Ticks of a context's budget that can be used now, at the time of the last charge.
+/// Returns the ticks of a context's budget that can be used at the time of the last charge.
 fn usable<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> u64 {
     let now = k.state().charged_until;
     k.get(context).budget.usable(now)
 }
 
-/// The thread, which is about to run or runs, has a limited context, whose budget is timed from now on. Time is
-/// charged.
+/// Times the budget of a thread that runs or is about to run. The time has been charged.
 #[cold]
 #[inline(never)]
 pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
@@ -59,7 +58,7 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let s = k.state();
     s.budget_end = s.charged_until.saturating_add(usable);
     if is_due && in_kernel {
-        // So the kernel looks again at the end of the operation.
+        // Makes the kernel look again at the end of the operation.
         s.reschedule = true;
     } else if is_due {
         s.budget_end = s.charged_until;
@@ -67,15 +66,16 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     timers::program(k);
 }
 
-/// The running thread, whose context is limited, is about to be switched away from, to `leave` the kernel or in a
-/// window. If its budget is used up, it cannot go on with that.
+/// Stops timing the budget of the running thread, which is about to be switched away from, on leaving the kernel
+/// (`leaves`) or at a preemption point. Raises the timeout fault if the budget is used up, and makes the context wait
+/// for its next refill.
 #[cold]
 #[inline(never)]
 pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     scheduler::charge(k);
     leave(k, thread);
     let Some(context) = k.get(thread).scheduling else { return };
-    // A server may have come back to its own context, which it had used up before somebody helped it.
+    // A server may have returned to its own context, whose budget was used up before another thread helped it.
     if k.get(context).is_used_up || !matches!(k.get(thread).state, ThreadState::Ready) {
         return;
     }
@@ -86,12 +86,12 @@ pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     }
     if is_empty && matches!(k.get(thread).state, ThreadState::Ready) && k.get(thread).scheduling == Some(context) {
         use_up(k, context);
-        // It may have another now, which is timed when it is switched to.
+        // The thread may have another context now, which is timed when the thread is switched to.
         k.state().budget_end = NEVER;
     }
 }
 
-/// The running thread's budget has ended: whoever handles that is told, at once or when the thread leaves the kernel.
+/// Raises the timeout fault of the running thread if it has a handler: now, or when the thread leaves the kernel.
 fn report<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     if !leaves && fault::is_handled(k, thread, tench_abi::fault::Class::Timeout) {
         k.get(thread).slow |= slow::TIMEOUT;
@@ -104,7 +104,7 @@ fn report<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     }
 }
 
-/// Nobody can run on a context until its next refill.
+/// Keeps every thread from running on a context until its next refill.
 fn use_up<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     let now = k.state().charged_until;
     let c = k.get(context);
@@ -114,7 +114,7 @@ fn use_up<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     scheduling::refresh(k, context);
 }
 
-/// The timer: the running thread's budget has ended, or so it was expected.
+/// Handles the timer at the expected end of the running thread's budget.
 #[cold]
 #[inline(never)]
 pub fn ended<A: Arch>(k: &mut Kernel<A>) {
@@ -123,7 +123,7 @@ pub fn ended<A: Arch>(k: &mut Kernel<A>) {
     let Some(context) = k.get(current).scheduling else { return };
     settle(k, context);
     if usable(k, context) == 0 || k.get(current).slow & slow::TIMEOUT != 0 {
-        // Whoever switches next deals with it.
+        // The next switch deals with it.
         let s = k.state();
         s.budget_end = NEVER;
         s.reschedule = true;
@@ -132,7 +132,8 @@ pub fn ended<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// The timer: a context's refill is due, and it can be used, unless an overrun that was charged later has moved that.
+/// Handles the timer at a context's refill. The refill can be used, unless an overrun that was charged later has moved
+/// it.
 #[cold]
 #[inline(never)]
 pub fn replenish<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
@@ -148,7 +149,7 @@ pub fn replenish<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     release(k, context);
 }
 
-/// A context's budget does not keep anybody from running on it any more.
+/// Lets threads run on a context again, whatever its budget.
 pub fn release<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     timers::forget_refill(k, context);
     k.get(context).is_used_up = false;

@@ -3,20 +3,20 @@
 //!
 //! ```text
 //!   Untyped 0x0..0x4000
-//!     Untyped 0x0..0x2000           a child begins where its parent does, and is smaller: it comes after
-//!       Frame 0x0                   capabilities to one object stand together; one of them is in the tree,
+//!     Untyped 0x0..0x2000           a child that begins where its parent does is smaller: it comes after the parent
+//!       Frame 0x0                   capabilities to one object are adjacent; one of them is in the tree,
 //!       Frame 0x0                   the others follow it
 //!       Mapping of frame 0x0        after all capabilities to its frame
 //!       Mapping of frame 0x0
 //!     Endpoint 0x2000
-//!     Endpoint 0x2000, badge 5      each badge apart
+//!     Endpoint 0x2000, badge 5      each badge by itself
 //!     Endpoint 0x2000, badge 5
 //! ```
 //! The order is by address, larger objects first, then kind and badge. Capabilities without memory (interrupts,
-//! interrupt control, the kernel) name small numbers where others name addresses, so they come first and need no rule
-//! of their own. Children of an untyped are the run of capabilities behind it that lie in its range.
+//! interrupt control, the kernel) hold small numbers in place of addresses, so they come first and need no rule of
+//! their own. The children of an untyped are the consecutive capabilities after it that lie in its range.
 //!
-//! Nothing else in the kernel knows who was derived from whom. Invariants: docs/invariants.md, "Derivation".
+//! Nothing else in the kernel records derivation. Invariants: docs/invariants.md, "Derivation".
 
 use tench_abi::Kind;
 
@@ -47,31 +47,31 @@ impl<A: Arch> Nodes for Kernel<A> {
     }
 }
 
-/// Whether a capability stands for memory that is being prepared: an untyped zombie, of `extra` bytes.
+/// Returns whether a capability reserves memory that is being prepared: an untyped zombie, of `extra` bytes.
 #[inline(always)]
 pub const fn is_reservation(cap: &Cap) -> bool {
     cap.flags & flag::ZOMBIE != 0 && matches!(cap.kind, Kind::Untyped)
 }
 
-/// Where the memory ends that a capability stands for.
+/// Returns the address at which a capability's memory ends.
 #[inline(always)]
 pub const fn end(cap: &Cap) -> usize {
     if is_reservation(cap) { cap.object.wrapping_add(cap.extra as usize) } else { cap.object.wrapping_add(cap.size()) }
 }
 
-/// The part of the order in which most capabilities to one address differ.
+/// Returns the part of the order that distinguishes most capabilities to one address.
 #[inline(always)]
 const fn size_and_kind(cap: &Cap) -> u32 {
     (u8::MAX - cap.size_bits) as u32 * 256 + cap.kind as u32
 }
 
-/// The badge, where that distinguishes capabilities (elsewhere the field has another meaning).
+/// Returns the badge, for kinds that it distinguishes (other kinds use the field differently).
 #[inline(always)]
 pub const fn badge(cap: &Cap) -> u64 {
     if matches!(cap.kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) { cap.badge } else { 0 }
 }
 
-/// Whether `a` comes before `b`, or they are equal in order.
+/// Returns whether `a` comes before `b`, or they are equal in order.
 #[inline]
 fn in_order(a: &Cap, b: &Cap) -> bool {
     if a.object != b.object {
@@ -84,27 +84,27 @@ fn in_order(a: &Cap, b: &Cap) -> bool {
     badge(a) <= badge(b)
 }
 
-/// Whether two capabilities name the same object.
+/// Returns whether two capabilities name the same object.
 #[inline(always)]
 pub fn same_object(a: &Cap, b: &Cap) -> bool {
     a.object == b.object && a.kind as u8 == b.kind as u8
 }
 
-/// Whether two capabilities are equal in order and stand for one place in the tree. Untyped memory is never equal: one
-/// can be the other's child, of the same size.
+/// Returns whether two capabilities are equal in order and share one node of the tree. Capabilities to untyped memory
+/// never do: one can be the other's child, of the same size.
 #[inline(always)]
 fn equal(a: &Cap, b: &Cap) -> bool {
     same_object(a, b) && badge(a) == badge(b) && !matches!(a.kind, Kind::Untyped)
 }
 
-/// Fills an empty slot with a capability to a new object, in a gap that was searched for.
+/// Fills an empty slot with a capability to a new object, in a gap that the caller has found.
 #[inline]
 pub fn insert<A: Arch>(k: &mut Kernel<A>, gap: Gap, destination: SlotRef, cap: &Cap) {
     k.slot(destination).cap = *cap;
     tree::insert(k, destination, gap);
 }
 
-/// Fills an empty slot; the place in the order is searched for.
+/// Fills an empty slot with a capability, at the place in the order that this function finds.
 pub fn insert_child<A: Arch>(k: &mut Kernel<A>, destination: SlotRef, cap: Cap) {
     let gap = tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap));
     if let (Some(leader), _) = gap
@@ -115,15 +115,15 @@ pub fn insert_child<A: Arch>(k: &mut Kernel<A>, destination: SlotRef, cap: Cap) 
     insert(k, gap, destination, &cap);
 }
 
-/// Fills an empty slot with a capability like `source`: to the same object, with the same badge.
+/// Fills an empty slot with a copy of `source`: to the same object, with the same badge.
 #[inline(always)]
 pub fn insert_equal<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef, cap: &Cap) {
     k.slot(destination).cap = *cap;
     tree::follow(k, destination, source);
 }
 
-/// Fills an empty slot with the capability to a mapping of the frame that `frame` names. Mostly its place is right
-/// behind.
+/// Fills an empty slot with the capability to a mapping of the frame in slot `frame`. In most cases its place is
+/// directly after the frame's.
 #[inline]
 pub fn insert_mapping<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, destination: SlotRef, cap: &Cap) {
     let next = tree::next(k, frame);
@@ -141,7 +141,7 @@ pub fn insert_mapping<A: Arch>(k: &mut Kernel<A>, frame: SlotRef, destination: S
     insert(k, (Some(frame), next), destination, cap);
 }
 
-/// Moves a capability to an empty slot. Its place in the order stays.
+/// Moves a capability to an empty slot. Its place in the order does not change.
 #[inline]
 pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
     let cap = core::mem::replace(&mut k.slot(from).cap, Cap::NULL);
@@ -149,7 +149,7 @@ pub fn replace<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
     tree::replace(k, from, to);
 }
 
-/// Empties a slot. If that was the last child of an untyped, the untyped's watermark returns to 0.
+/// Empties a slot. If it held the last child of an untyped, resets the untyped's watermark to 0.
 #[inline]
 pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let Slot { cap: Cap { object, .. }, links: Links { previous, next, .. } } = *k.slot(slot);
@@ -159,8 +159,7 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     reset_watermark(k, object, previous, next);
 }
 
-/// What lay at `object` is gone. If its predecessor is the untyped that it was made of, and no child is left, then all
-/// of the untyped is free.
+/// Resets the watermark of the untyped `previous` if the object at `object`, which was deleted, was its last child.
 #[inline(always)]
 fn reset_watermark<A: Arch>(k: &mut Kernel<A>, object: usize, previous: u32, next: u32) {
     let Some(parent) = SlotRef::new(previous) else { return };
@@ -176,16 +175,16 @@ fn reset_watermark<A: Arch>(k: &mut Kernel<A>, object: usize, previous: u32, nex
     }
 }
 
-/// What comes next to a capability.
+/// The kinds of neighbours that a capability has.
 #[derive(Clone, Copy)]
 pub struct Neighbours {
-    /// Another capability to the object does.
+    /// Whether another capability to the object is adjacent.
     pub sibling: bool,
-    /// A mapping of the frame comes right behind.
+    /// Whether a mapping of the frame is directly behind.
     pub mapping: bool,
 }
 
-/// What comes next to a capability that is not to untyped memory.
+/// Returns the neighbours of a capability that is not to untyped memory.
 #[inline(always)]
 pub fn neighbours<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Neighbours {
     let Slot { cap, links } = k.slot(slot);
@@ -206,21 +205,22 @@ pub fn neighbours<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Neighbours {
     found
 }
 
-/// Whether another capability is to the same object and has the same badge.
+/// Returns whether another capability is to the same object and has the same badge.
 pub fn has_equal<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let Slot { cap, links } = *k.slot(slot);
     let around = [SlotRef::new(links.previous), SlotRef::new(links.next)];
     around.into_iter().flatten().any(|other| equal(&k.slot(other).cap, &cap))
 }
 
-/// Whether no other capability names the object.
+/// Returns whether no other capability names the object.
 #[inline]
 pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
-    // These are unique: a neighbour of equal address and kind is a parent, a child, or another mapping.
+    // Capabilities of these kinds are unique: a neighbour of equal address and kind is a parent, a child, or another
+    // mapping.
     matches!(k.slot(slot).cap.kind, Kind::Untyped | Kind::Mapping) || !neighbours(k, slot).sibling
 }
 
-/// The first capability behind an untyped's, if it is one of its children.
+/// Returns the capability after an untyped's, if it is one of its children.
 #[inline]
 pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotRef> {
     let end = end(&k.slot(untyped).cap);
@@ -228,8 +228,8 @@ pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotR
     if k.slot(next).cap.object < end { Some(next) } else { None }
 }
 
-/// Where in the order an object in `start..end`, inside an untyped, comes; `None` if something derived from the untyped
-/// lies in that range.
+/// Returns the gap in the order for an object in `start..range_end`, inside an untyped; `None` if a capability derived
+/// from the untyped lies in that range.
 #[inline]
 pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_end: usize) -> Option<Gap> {
     let Cap { object, badge, extra, .. } = k.slot(untyped).cap;
@@ -245,15 +245,14 @@ pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_en
     if end(&k.slot(before).cap) > start {
         return None;
     }
-    // All others between the untyped and the range end before it, unless they are untyped themselves and the last lies
-    // in them.
+    // All others between the untyped and the range end before the range, except untypeds that contain the last of them.
     match tree::next_reaching(k, untyped, start) {
         Some(around) if k.slot(around).cap.object < range_end => None,
         _ => Some(gap),
     }
 }
 
-/// The capability that comes first of those equal to the one in a slot.
+/// Returns the first of the capabilities that equal the one in a slot.
 fn leader<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> SlotRef {
     if !tree::is_follower(k, slot) {
         return slot;
@@ -262,7 +261,8 @@ fn leader<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> SlotRef {
     tree::gap(k, |k, node| in_order(&k.slot(node).cap, &cap)).0.unwrap_or(slot)
 }
 
-/// Makes a capability the first of its equals, unless that is one for which `refused` holds. Answers whether it is.
+/// Makes a capability the first of its equals, unless `refused` holds for the present first. Returns whether it is the
+/// first now.
 pub fn lead<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, refused: impl FnOnce(&Cap) -> bool) -> bool {
     let leader = leader(k, slot);
     if refused(&k.slot(leader).cap) {
@@ -276,8 +276,8 @@ pub fn lead<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, refused: impl FnOnce(&Cap
     true
 }
 
-/// Where in the order comes what no capability here stands for, `cap`, and the untyped right around it, for which
-/// `lent` holds; `None` if it overlaps anything else.
+/// Returns the gap in the order for `cap`, which is derived from no capability here, and the untyped that directly
+/// contains it, if there is one, for which `lent` must hold. Returns `None` if `cap` overlaps anything else.
 pub fn room_outside<A: Arch>(
     k: &mut Kernel<A>,
     cap: &Cap,
@@ -289,7 +289,7 @@ pub fn room_outside<A: Arch>(
         return None;
     }
     let Some(before) = gap.0 else { return Some((gap, None)) };
-    // What reaches into the range from before it is untyped, or has nothing behind it.
+    // An object that reaches into the range from before it is an untyped, or comes last before the range.
     let around = if end(&k.slot(before).cap) > start { Some(before) } else { tree::last_reaching(k, before, start) };
     let fits = around.is_none_or(|around| {
         let around = &k.slot(around).cap;
@@ -298,15 +298,15 @@ pub fn room_outside<A: Arch>(
     fits.then_some((gap, around))
 }
 
-/// Where in the order to go on behind a capability that lay at this place, and is gone. Untyped memory of the same
-/// extent, which may have come before it or behind it, lies behind the answer.
+/// Returns the capability after which to continue when the capability that lay at this place was deleted. Untyped
+/// memory of the same extent, which may have come before or after it, comes after the result.
 pub fn behind<A: Arch>(k: &mut Kernel<A>, place: &Cap) -> Option<SlotRef> {
     let is_untyped = matches!(place.kind, Kind::Untyped);
     let before = |cap: &Cap| if is_untyped { !in_order(place, cap) } else { in_order(cap, place) };
     tree::gap(k, |k, node| before(&k.slot(node).cap)).0
 }
 
-/// Whether a slot that was one earlier still is: it lies in a node or thread for which a capability exists.
+/// Returns whether a slot reference is still valid: the slot lies in a node or thread to which a capability exists.
 pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let address = k.arch().locate(slot.number(), SLOT_SHIFT);
     let (Some(nearest), _) = tree::gap(k, |k, node| k.slot(node).cap.object <= address) else { return false };
@@ -314,17 +314,17 @@ pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && address < end(cap)
 }
 
-/// Different sizes that can lie in each other: one for each bit of an address.
+/// Maximum nesting of objects: one for each bit of an address.
 const DEPTH: usize = 64;
 
-/// Checks the tree, the order, and that objects lie in each other only as retype puts them there. Answers the number
-/// of capabilities. Takes O(n log n).
+/// Checks the tree, the order, and that objects are nested only as retype nests them. Returns the number of
+/// capabilities. Takes O(n log n).
 ///
 /// # Errors
-/// What is wrong.
+/// The violated invariant.
 pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static str> {
     let count = tree::check_invariants(k)?;
-    // Ends of the untypeds around the current object, outermost first.
+    // Ends of the untypeds that contain the current object, outermost first.
     let mut around = [0; DEPTH];
     let mut depth = 0;
     let mut before: Option<Cap> = None;
@@ -367,17 +367,17 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
     }
 }
 
-/// Whether an untyped that has no children has a watermark.
+/// Returns whether an untyped without children has a watermark.
 fn has_stale_watermark(cap: &Cap) -> bool {
     matches!(cap.kind, Kind::Untyped) && !is_reservation(cap) && (cap.badge | cap.extra) != 0
 }
 
-/// Whether a capability stands for memory of its own.
+/// Returns whether a capability has memory of its own.
 fn has_memory(cap: &Cap) -> bool {
     !matches!(cap.kind, Kind::Mapping | Kind::Interrupt | Kind::InterruptControl | Kind::Kernel | Kind::Doorbell)
 }
 
-/// Checks what one capability says by itself.
+/// Checks the fields of one capability.
 fn check_cap(cap: &Cap, base: usize) -> Result<(), &'static str> {
     if matches!(cap.kind, Kind::Null) {
         return Err("an empty slot is in the tree");
@@ -396,7 +396,7 @@ fn check_cap(cap: &Cap, base: usize) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Checks two neighbours in order. Answers whether they name the same object.
+/// Checks two neighbours in order. Returns whether they name the same object.
 fn check_neighbours(before: &Cap, cap: &Cap) -> Result<bool, &'static str> {
     if same_object(before, cap) && !matches!(cap.kind, Kind::Untyped | Kind::Mapping) {
         if (before.flags | cap.flags) & flag::ZOMBIE != 0 {

@@ -1,4 +1,4 @@
-//! Endpoints: a message moves from one thread to another when both are there. Who comes first waits ([`queue`]).
+//! Endpoints: a message moves from sender to receiver when both are there. The first to arrive waits ([`queue`]).
 
 pub mod queue;
 
@@ -13,7 +13,7 @@ use crate::thread::{Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, fault, helping, notification, reply, scheduler, space, timers};
 use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, unqueue_receiver, waiting};
 
-/// What a message needs of its sender; checked before anything is written.
+/// Checks a message on the sender's side, before anything is written.
 pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, may_grant: bool) -> Result<(), Error> {
     if tag.0 & 0xffff <= REGISTER_WORDS as u64 {
         return Ok(());
@@ -30,34 +30,34 @@ pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, 
     Ok(())
 }
 
-/// The deadline that a call names, if its tag says so.
+/// Returns the deadline of a call, if its tag says that there is one.
 #[inline]
 pub fn deadline<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Option<u64> {
     if tag.0 & Tag::DEADLINE != 0 { Some(k.get(thread).registers.x[12]) } else { None }
 }
 
-/// Returns whether a receiver's tag says that the deadline is an alarm.
+/// Returns whether a receiver's tag marks the deadline as an alarm.
 #[inline]
 const fn is_alarm(tag: Tag) -> bool {
     tag.0 & (Tag::DEADLINE | Tag::ALARM) == Tag::DEADLINE | Tag::ALARM
 }
 
-/// `Call`.
+/// Performs `Call`.
 pub fn call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     send(k, thread, Purpose::Call, true)
 }
 
-/// `Send`.
+/// Performs `Send`.
 pub fn send_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     send(k, thread, Purpose::Send, true)
 }
 
-/// `TrySend`.
+/// Performs `TrySend`.
 pub fn try_send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     send(k, thread, Purpose::Send, false)
 }
 
-/// `Call`, `Send` and `TrySend`.
+/// Performs `Call`, `Send` and `TrySend`.
 fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, blocking: bool) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address)?;
@@ -93,7 +93,7 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, block
     })
 }
 
-/// Hands the message of `sender` (whose badge and purpose are set) to the first receiver, or queues the sender.
+/// Delivers the message of `sender`, whose badge and purpose are set, to the first receiver, or queues the sender.
 pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref<Endpoint>, deadline: Option<u64>) {
     match waiting(k, endpoint) {
         Waiting::Receiver(receiver) => {
@@ -126,8 +126,8 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
     }
 }
 
-/// A receiver that waited with a deadline has received: the deadline is forgotten, unless it is an alarm and the thread
-/// works for somebody else now.
+/// Clears the deadline of a receiver that has received, unless the deadline is an alarm and the receiver now works for
+/// another thread.
 #[cold]
 fn keep_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, is_alarm: bool) {
     let works = helping::caller_of(k, receiver).is_some() || k.get(receiver).slow & slow::CAPPED != 0;
@@ -138,7 +138,7 @@ fn keep_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, is_alarm: bool)
     }
 }
 
-/// Moves a message to a receiver, and the sender on: a caller now waits for the reply. Neither is in a queue.
+/// Delivers a message. A caller then waits for the reply; a sender of `Send` is done. Neither thread is in a queue.
 fn hand_over<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, object: Option<Ref<Reply>>) {
     transfer(k, sender, receiver);
     if k.get(sender).purpose == Purpose::Send {
@@ -150,22 +150,22 @@ fn hand_over<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thre
     }
 }
 
-/// `Receive`.
+/// Performs `Receive`.
 pub fn receive_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     receive_from_named(k, thread, true)
 }
 
-/// `TryReceive`.
+/// Performs `TryReceive`.
 pub fn try_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     receive_from_named(k, thread, false)
 }
 
-/// `Receive` and `TryReceive`.
+/// Performs `Receive` and `TryReceive`.
 fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking: bool) -> Result<Outcome, Error> {
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
     match source(k, thread)? {
-        // Whom it works for stays the same.
+        // The thread keeps working for the same caller.
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, blocking),
         Source::Endpoint(endpoint) => {
             let reply = reply::named(k, thread, tag)?;
@@ -180,7 +180,7 @@ fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking:
     }
 }
 
-/// `ReplyReceive`.
+/// Performs `ReplyReceive`.
 pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let before = k.get(thread).slow;
     let tag = Tag(argument(k, thread, 1));
@@ -200,15 +200,15 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     received
 }
 
-/// What a thread can receive from.
+/// An object from which a thread can receive.
 enum Source {
-    /// Messages.
+    /// Source of messages.
     Endpoint(Ref<Endpoint>),
-    /// Signals.
+    /// Source of signals.
     Notification(Ref<Notification>),
 }
 
-/// What `x0` names, with the right to receive from it.
+/// Returns the object that `x0` names, if the capability has the right to receive from it.
 fn source<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Source, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address)?;
@@ -230,7 +230,7 @@ fn source<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Source, Err
     source.ok_or(Error::InvalidCapability)
 }
 
-/// Takes the first waiting message or signal, or queues the thread as a receiver.
+/// Takes a signal of the bound notification or the first sender's message, or else queues the thread as a receiver.
 fn receive<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
@@ -254,7 +254,7 @@ fn receive<A: Arch>(
         take(k, thread, endpoint, sender, object, alarm);
         return Ok(Outcome::Written);
     }
-    // The fast path lets the thread run on the caller's time.
+    // The fast path makes the receiver run on the caller's context without comparing.
     let fast = deadline.is_none() && !aside && k.get(thread).slow & slow::OF_HELPING == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);
@@ -265,7 +265,7 @@ fn receive<A: Arch>(
     Ok(Outcome::Written)
 }
 
-/// Takes the message of the first sender. An alarm goes off while the thread works for the caller.
+/// Takes the message of the first sender. An alarm is set only if the thread then works for the sender.
 fn take<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
@@ -292,12 +292,12 @@ fn take<A: Arch>(
     }
 }
 
-/// The system call in which a thread waited succeeds without an answer.
+/// Completes the system call in which a thread waited: it succeeds without results.
 fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     clear(&mut k.get(thread).registers.x);
 }
 
-/// Ends a thread's wait, whatever it is, with an error. A thread that waited in a fault stays stopped.
+/// Ends a thread's wait of any kind with an error. A thread that waited in a fault stays stopped.
 pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     match k.get(thread).state {
         ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted => {}
@@ -314,7 +314,7 @@ pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     }
 }
 
-/// Ends the wait of a thread at an endpoint, and its help for whoever serves that.
+/// Ends the wait of a sender at an endpoint, and its help for the thread that serves the endpoint.
 #[inline(never)]
 fn cancel_sender<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, endpoint: Ref<Endpoint>, error: Error) {
     queue::leave(k, thread);
@@ -322,7 +322,7 @@ fn cancel_sender<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, endpoint: Ref<
     settle_server(k, endpoint);
 }
 
-/// Ends the wait of a thread for an answer, and its help for whoever owes that.
+/// Ends the wait of a caller for its reply, and its help for the thread that owes the reply.
 #[inline(never)]
 fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Reply>, error: Error) {
     let server = helping::server_of(k, thread);
@@ -333,7 +333,7 @@ fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Re
     }
 }
 
-/// A thread's wait has ended with an error.
+/// Wakes a thread whose wait has ended with an error.
 #[inline]
 fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     if k.get(thread).slow & (slow::DEADLINE | slow::FAULT | slow::HELPLESS) != 0 {
@@ -342,7 +342,7 @@ fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     fail(k, thread, error);
 }
 
-/// The same where its deadline is forgotten, too, or it waited in a fault, or without helping.
+/// Wakes a thread that had a deadline, waited in a fault, or waited without helping.
 #[inline(never)]
 fn wake_from_more<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     timers::end_wait(k, thread);
@@ -356,7 +356,7 @@ fn wake_from_more<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error)
     }
 }
 
-/// The system call in which a thread waited fails.
+/// Completes the system call in which a thread waited: it fails with `error`.
 #[inline]
 fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     let t = k.get(thread);
@@ -365,14 +365,14 @@ fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     scheduler::make_ready(k, thread);
 }
 
-/// Another sender comes first at an endpoint: whoever serves it may be helped by that one.
+/// Chooses again what an endpoint's server runs on, after the first sender has changed.
 fn settle_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
     if let Some(server) = queue::server(k, endpoint) {
         helping::settle(k, server);
     }
 }
 
-/// One step of the end of an endpoint: wakes one waiting thread with `Aborted`. Returns whether none is left.
+/// Does one step of an endpoint's end: wakes one waiting thread with `Aborted`. Returns whether none is left.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> bool {
     match waiting(k, endpoint) {
         Waiting::Sender(thread) | Waiting::Receiver(thread) => {
@@ -383,7 +383,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> bool {
     }
 }
 
-/// Moves a message: registers, message area, capabilities. The receiver's system call succeeds with it.
+/// Moves a message: registers, IPC buffer, capabilities. The receiver's system call succeeds with it.
 fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     let badge = k.get(sender).badge;
     if k.get(sender).purpose == Purpose::Fault {
@@ -408,7 +408,7 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
     k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).0;
 }
 
-/// The same for a message of which a part lies in the area.
+/// Moves a message of which a part lies in the IPC buffer.
 #[inline(never)]
 pub fn transfer_long<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
     let (mut length, mut arrived) = (tag.length(), 0);
@@ -418,13 +418,13 @@ pub fn transfer_long<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: 
             from.copy_words(k, to, length);
             arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
         }
-        // What would be read there is a former message's.
+        // The rest of the buffer would hold words of an earlier message.
         _ => length = length.min(REGISTER_WORDS),
     }
     k.get(receiver).registers.x[1] = Tag::new(tag.label(), length).with_caps(arrived).0;
 }
 
-/// Moves the words that lie in registers. Those beyond the message are 0.
+/// Moves the words in registers. Registers beyond the message's length become 0.
 #[inline]
 fn transfer_registers<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, length: usize) {
     if length < REGISTER_WORDS {
@@ -441,8 +441,8 @@ fn transfer_registers<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver:
     }
 }
 
-/// Copies or moves the message's capabilities into the slots that the receiver offers, in order; stops at the first
-/// that cannot be transferred. Answers how many arrived.
+/// Copies or moves the message's capabilities into the slots that the receiver offers, in order. Stops at the first
+/// that cannot be transferred. Returns the number transferred.
 fn transfer_caps<A: Arch>(
     k: &mut Kernel<A>,
     (sender, from): (Ref<Thread>, Area),

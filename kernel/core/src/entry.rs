@@ -1,7 +1,7 @@
-//! Where traps enter: the table of operations, interrupts, faults.
+//! Kernel entry: the table of operations, interrupts, faults.
 //!
 //! The architecture saves registers in the running thread, calls one function of this module, and continues with the
-//! thread it answers.
+//! thread that it returns.
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::object::stretch;
@@ -15,17 +15,17 @@ use crate::{
     scheduler, scheduling, space, table, thread, untyped, watch,
 };
 
-/// What a system call did to the registers of the thread that made it.
+/// The effect of a system call on its thread's registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Success without results: `x0`..`x10` are to be cleared.
+    /// Success without results: the caller clears `x0`..`x10`.
     Done,
-    /// The registers are as they should be, or somebody else will write them.
+    /// The registers are complete, or a later operation completes them.
     Written,
 }
 
 impl Outcome {
-    /// Success with these results (at most 8) from `x1` on; the rest is cleared.
+    /// Writes a success with these results (at most 8) from `x1` on, and clears the rest of `x0`..`x10`.
     #[inline]
     pub fn results<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, values: &[u64]) -> Outcome {
         let x = &mut k.get(thread).registers.x;
@@ -37,10 +37,10 @@ impl Outcome {
     }
 }
 
-/// Registers that an answer consists of: `x0`..`x10`.
+/// Number of result registers: `x0`..`x10`.
 const ANSWER: usize = 11;
 
-/// Clears the registers of an answer.
+/// Clears the result registers.
 #[inline(always)]
 pub fn clear(x: &mut [u64; 31]) {
     let first = x.as_mut_ptr().cast::<u128>();
@@ -55,13 +55,13 @@ pub fn clear(x: &mut [u64; 31]) {
     x[ANSWER - 1] = 0;
 }
 
-/// Argument `i` of the system call, as the user named it: register `x(i)`.
+/// Returns argument `i` of the system call, unchecked: register `x(i)`.
 #[inline(always)]
 pub fn argument<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> u64 {
     k.get(thread).registers.x[i]
 }
 
-/// The slot that `x0` names, if its capability is of this kind and has these rights.
+/// Returns the slot that `x0` names, if its capability is of this kind and has these rights.
 #[inline]
 pub fn capability_slot<A: Arch>(
     k: &mut Kernel<A>,
@@ -73,7 +73,8 @@ pub fn capability_slot<A: Arch>(
     slot_at(k, address, kind, rights)
 }
 
-/// The slot at an address in the running thread's space, if its capability is of this kind and has these rights.
+/// Returns the slot at an address in the running thread's CSpace, if its capability is of this kind and has these
+/// rights.
 #[inline]
 pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
     let slot = space::lookup(k, address)?;
@@ -87,7 +88,7 @@ pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rig
     Ok(slot)
 }
 
-/// The object that `x0` names. `T` is the type that goes with `kind`.
+/// Returns the object that `x0` names. `T` is the type that belongs to `kind`.
 #[inline]
 pub fn capability<A: Arch, T>(
     k: &mut Kernel<A>,
@@ -99,7 +100,7 @@ pub fn capability<A: Arch, T>(
     capability_at(k, address, kind, rights)
 }
 
-/// The object that the capability at an address in the running thread's space names. `T` is the type that goes with
+/// Returns the object of the capability at an address in the running thread's CSpace. `T` is the type that belongs to
 /// `kind`.
 #[inline]
 pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<Ref<T>, Error> {
@@ -108,7 +109,7 @@ pub fn capability_at<A: Arch, T>(k: &mut Kernel<A>, address: u64, kind: Kind, ri
     unsafe { Ref::at(k.slot(slot).cap.object) }.ok_or(Error::InvalidCapability)
 }
 
-/// A system call of the running thread, whose `x0`..`x12` are saved. Answers who runs next.
+/// Performs a system call of the running thread, whose `x0`..`x12` are saved. Returns the thread that runs next.
 #[inline]
 pub fn system_call<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let thread = k.current();
@@ -117,7 +118,7 @@ pub fn system_call<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     scheduler::leave(k)
 }
 
-/// Writes what a system call answers into the registers of its thread.
+/// Writes the outcome of a system call into the registers of its thread.
 #[inline]
 fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outcome, Error>) {
     let code = match outcome {
@@ -132,7 +133,7 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outco
     }
 }
 
-/// What carries out an operation for a thread.
+/// A function that performs an operation for a thread.
 type Handler<A> = fn(&mut Kernel<A>, Ref<Thread>) -> Result<Outcome, Error>;
 
 /// The table of operations, by number.
@@ -205,19 +206,19 @@ impl<A: Arch> Table<A> {
     };
 }
 
-/// There is no operation of this number.
+/// Fails a system call with an unknown number.
 fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
     watch::entered(k, stretch::UNKNOWN);
     Err(Error::UnknownOperation)
 }
 
-/// `Yield`.
+/// Performs `Yield`.
 fn give_way<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
     scheduler::rotate(k);
     Ok(Outcome::Done)
 }
 
-/// Carries out the operation that `x10` names.
+/// Performs the operation that `x10` names.
 #[inline]
 fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let number = argument(k, thread, 10);
@@ -227,7 +228,8 @@ fn dispatch<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     }
 }
 
-/// An interrupt while a thread ran in user mode; all its registers are saved. Answers who runs next.
+/// Handles an interrupt that arrived in user mode, with all registers of the running thread saved. Returns the thread
+/// that runs next.
 #[inline]
 pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if let Some((notification, bits)) = interrupt::serve(k) {
@@ -241,21 +243,21 @@ pub fn user_interrupt<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     scheduler::leave(k)
 }
 
-/// The idle thread has waited until an interrupt was pending, which it serves without ever letting it in: there is
-/// nothing to save. Whoever became ready runs; this returns when nobody can again.
+/// Runs the idle thread's work after it has waited for an interrupt: handles the interrupt without taking it, so that
+/// there is nothing to save, and runs the threads that became ready. Returns when no thread is ready again.
 #[inline(never)]
 pub fn idle<A: Arch>(k: &mut Kernel<A>) {
     let idle = k.current();
     let next = wake_somebody(k, idle);
     if next != idle {
-        // SAFETY: the idle thread runs in the kernel alone, on its own kernel stack; `next` waited, or came from the
+        // SAFETY: the idle thread runs only in the kernel, on its own kernel stack; `next` waited, or came from the
         // scheduler, so it is alive; this function holds no reference.
         unsafe { A::switch(idle, next) };
         watch::goes_on(k, stretch::IDLE);
     }
 }
 
-/// Serves an interrupt in the place of the idle thread. Answers who runs next.
+/// Handles an interrupt on behalf of the idle thread. Returns the thread that runs next.
 #[inline]
 fn wake_somebody<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) -> Ref<Thread> {
     if let Some((notification, bits)) = interrupt::serve(k) {
@@ -268,7 +270,7 @@ fn wake_somebody<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) -> Ref<Thread> {
     if k.state().highest_ready < 0 { idle } else { scheduler::switch::<A, false>(k) }
 }
 
-/// An interrupt inside a window. Switching is left to the window.
+/// Handles an interrupt that arrived at a preemption point, which then does the switching.
 pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
     k.state().nesting += 1;
     if let Some((notification, bits)) = interrupt::serve(k) {
@@ -277,19 +279,20 @@ pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
     k.state().nesting -= 1;
 }
 
-/// The running thread, whose registers have all been saved, could not fetch an instruction. If that is because its
-/// address space was not loaded, it is now: then the thread goes on, and this returns true.
+/// Handles a failed instruction fetch of the running thread, whose registers have all been saved. If its address space
+/// was not loaded, loads it and returns true: then the thread continues.
 pub fn space_was_missing<A: Arch>(k: &mut Kernel<A>) -> bool {
     let thread = k.current();
     table::load_shared(k, thread)
 }
 
-/// A fault or foreign system call of the running thread; all its registers are saved. Answers who runs next.
+/// Handles a fault or foreign system call of the running thread, with all its registers saved. Returns the thread that
+/// runs next.
 pub fn exception<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
     fault::raise(k, class, report)
 }
 
-/// The running thread touched the floating-point unit while it was off: the unit becomes its own.
+/// Gives the floating-point unit, which was off, to the running thread, which has used it.
 pub fn float_trap<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let thread = k.current();
     k.arch().float_enable(true);

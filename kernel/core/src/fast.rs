@@ -1,13 +1,13 @@
-//! The two message paths that matter most: a call to a waiting server, and the reply that waits for the next call.
+//! Fast paths. The two that matter most are a call to a waiting server, and the reply that waits for the next call.
 //!
-//! And the small ones: a signal, whether somebody waits for it or not; waiting for one, or for a message; giving way to
-//! an equal; a call through an empty slot.
+//! The others are small: a signal, with or without a waiting thread; waiting for a signal or a message; `Yield` to an
+//! equal; a call through an empty slot.
 //!
-//! Each function checks everything first and writes nothing; then it commits. [`Fast::Slow`] means "take the slow
-//! path", which answers every case, these included; a fast path is nothing but the slow path's commonest case in few
-//! instructions. Messages must have no deadline and, but for a wait that sends nothing, name no reply object; partners
-//! must be where they should be, and able to run at once. What does not fit into registers, or carries capabilities, is
-//! written where it belongs at the end.
+//! Each function does all checks first and writes nothing meanwhile; then it commits. [`Fast::Slow`] means "take the
+//! slow path", which handles every case, these included; a fast path is only the commonest case of the slow path, in
+//! few instructions. It requires that the message has no deadline and names no reply object (a wait that sends nothing
+//! may name one), and that the partner is in the expected state and can run at once. Words beyond the registers, and
+//! capabilities, are delivered at the end.
 
 use core::hint::cold_path;
 
@@ -23,40 +23,40 @@ use crate::slot::{Slot, flag};
 use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, fault, helping, interrupt, notification, scheduler, space};
 
-/// Who runs next, and with what.
+/// The thread that runs next, with its message.
 #[derive(Clone, Copy, Debug)]
 pub struct Handoff {
-    /// The partner, which waited in a system call. The words of the message lie in the old thread's `x2`..`x9`.
+    /// The partner, which waited in a system call. The message's words are in the previous thread's `x2`..`x9`.
     pub next: Ref<Thread>,
-    /// Tag for its `x1`.
+    /// Tag for the partner's `x1`.
     pub tag: u64,
-    /// Badge for its `x10`.
+    /// Badge for the partner's `x10`.
     pub badge: u64,
 }
 
-/// What a fast path found.
+/// The result of a fast path.
 #[derive(Clone, Copy, Debug)]
 pub enum Fast {
     /// The partner runs next.
     HandOff(Handoff),
-    /// The thread goes on with this in `x0` (0 or an error code) and nothing in `x1`..`x10`.
+    /// The thread continues with this in `x0` (0 or an error code) and zeroes in `x1`..`x10`.
     Answer(u64),
-    /// This thread runs next; its registers lie in it, as those of the old one do in that.
+    /// This thread runs next, with the registers saved in it; those of the previous thread are saved, too.
     Resume(Ref<Thread>),
-    /// The same, and its budget is to be timed before it does ([`depletion::begin`](crate::depletion::begin)).
+    /// Like `Resume`, but the thread's budget has to be timed before it runs
+    /// ([`depletion::begin`](crate::depletion::begin)).
     Begin(Ref<Thread>),
-    /// Nothing was written. What lies in this slot is no notification, but perhaps what else the operation takes, or
-    /// the operation is not the commonest, so another function decides: [`ring`], [`receive_message`] or
-    /// [`answer_aside`].
+    /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
+    /// another function decides: [`ring`], [`receive_message`] or [`answer_aside`].
     Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
 }
 
-/// The answer to a call through a slot that is empty or does not exist.
+/// Result of a call through a slot that is empty or does not exist.
 const INVALID: Fast = Fast::Answer(Error::InvalidCapability as u64);
 
-/// The slot at `address` in the space of `thread`, if it exists.
+/// Returns the slot at `address` in the CSpace of `thread`, if it exists.
 #[inline(always)]
 fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Slot>> {
     let t = k.get(thread);
@@ -76,26 +76,27 @@ fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option
     Some(unsafe { Ref::<Slot>::at_unchecked(node + ((address as usize & (NODE_SLOTS - 1)) << 6)) })
 }
 
-/// The bits of a tag that say how a message is sent or received.
+/// Bits of a tag that say how a message is sent or received.
 const FLAGS: u64 = 0xf000;
 
-/// The bits of a tag that say what a message consists of, and how it is sent.
+/// Bits of a tag for the length of a message, its number of capabilities, and how it is sent.
 pub const SHAPE: u64 = 0xffff;
 
-/// Whether a message does not travel in registers alone.
+/// Returns whether a message does not fit into registers.
 #[inline(always)]
 pub const fn is_long(tag: u64) -> bool {
     tag & SHAPE > REGISTER_WORDS as u64
 }
 
-/// Whether a long message is one of words and capabilities, not too many, without flags, and has an area to lie in.
+/// Returns whether a long message has no flags and no excess of words and capabilities, and its thread has an IPC
+/// buffer.
 #[inline(always)]
 fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     let caps = tag >> 8 & 0xff;
     tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).message_area != 0
 }
 
-/// Writes a long message into the registers, the area and the slots of its receiver.
+/// Writes a long message into the receiver's registers, IPC buffer and slots.
 #[inline(always)]
 fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> Fast {
     let Handoff { next, tag, badge } = handoff;
@@ -105,7 +106,7 @@ fn deliver<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, handoff: Handoff) -> F
     Fast::Resume(next)
 }
 
-/// `Call` to a server that waits. `LONG` is what [`is_long`] says of the tag.
+/// Fast path of `Call` to a waiting server. `LONG` is the value of [`is_long`] for the tag.
 #[inline(always)]
 pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
     let Some(slot) = slot(k, thread, address) else { return INVALID };
@@ -137,13 +138,13 @@ pub fn call<A: Arch, const LONG: bool>(k: &mut Kernel<A>, thread: Ref<Thread>, a
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// Where the first word of a standing is less than this, there is no reason against the fast path: the reasons lie
+/// Bound below which the first word of [`Thread::standing`] contains no fast-path blocker: the blockers are the bits
 /// above the height.
 const REASON: u64 = HEIGHT_UNIT * 2 * heights::MAX_HEIGHT as u64;
 const _: () = assert!(heights::MAX_HEIGHT.is_power_of_two());
 
-/// What whoever a thread waits for runs on, if the thread has no reason against the fast path: a copy of what it runs
-/// on itself.
+/// Returns the scheduling state for the thread that `thread` begins to wait for, a copy of its own, if `thread` has no
+/// fast-path blockers.
 #[inline(always)]
 fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     let [mut standing, context] = k.get(thread).standing();
@@ -157,8 +158,8 @@ fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
     Some([standing + HEIGHT_UNIT, context])
 }
 
-/// The first word of a thread's standing, if the floating-point unit is the only reason against the fast path: that is
-/// switched off, as at any switch. The registers stay where they are until another thread uses the unit.
+/// Returns the first word of a thread's standing if the floating-point unit is the only fast-path blocker. Switches the
+/// unit off, as at any switch; its registers stay until another thread uses the unit.
 #[inline(always)]
 fn without_float<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, standing: u64) -> Option<u64> {
     cold_path();
@@ -170,7 +171,8 @@ fn without_float<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, standing: u64)
     Some(standing & 0xffff_ffff)
 }
 
-/// A caller waits for its reply, and the first receiver leaves the queue: it has `reply`, and `next` waits behind it.
+/// Makes a caller wait for its reply in `reply`, and takes the first receiver out of the queue. `next` is the second
+/// receiver.
 #[inline(always)]
 fn meet<A: Arch>(
     k: &mut Kernel<A>,
@@ -192,8 +194,8 @@ fn meet<A: Arch>(
     }
 }
 
-/// The running thread has faulted, and a handler waits at the endpoint for faults of this class: the handler runs next,
-/// with what it needs to run. `None`: nothing was written.
+/// Fast path of a fault of the running thread, if a handler waits at the endpoint for faults of this class: the handler
+/// runs next, on the faulting thread's context. On `None`, nothing was written.
 #[inline]
 pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> Option<Ref<Thread>> {
     let t = k.get(thread);
@@ -229,8 +231,8 @@ pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> O
     Some(receiver)
 }
 
-/// `ReplyReceive` to a caller that may run at once, when no message waits. `LONG` is what [`is_long`]
-/// says of the tag.
+/// Fast path of `ReplyReceive` to a caller that can run at once, if no message waits. `LONG` is the value of
+/// [`is_long`] for the tag.
 #[inline(always)]
 pub fn reply_receive<A: Arch, const LONG: bool>(
     k: &mut Kernel<A>,
@@ -261,12 +263,13 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
     let ([_, helping], slow) = (c.standing(), c.slow);
-    // Whoever runs on his caller's context leaves it to him: nobody who is ready has a higher priority.
+    // If the server runs on the caller's context, the caller can continue at once: no ready thread has a higher
+    // priority.
     if helping != context {
         return Fast::Other(slot);
     }
     if slow != 0 {
-        // What remains is short: the handler's answer to a fault.
+        // The reply is short here: the handler's reply to a fault.
         if LONG || slow != slow::FAULT || !fault::lets_go_on(Tag(tag)) {
             return Fast::Slow;
         }
@@ -280,13 +283,13 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     if LONG { deliver(k, thread, handoff) } else { Fast::HandOff(handoff) }
 }
 
-/// `ReplyReceive` at the endpoint in this slot, to a caller on whose context the server does not run: it has laid him
-/// aside, and worked for others meanwhile or for nobody. He becomes ready like anybody else, and runs at once if nobody
-/// who is ready has his priority or a higher one.
+/// Fast path of `ReplyReceive` at the endpoint in this slot, to a deferred caller: the server does not run on its
+/// context, since it has worked for others meanwhile or for none. The caller becomes ready like any thread, and runs at
+/// once if no ready thread has its priority or a higher one.
 #[inline(always)]
 pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let object = k.get(slot).cap.object;
-    // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has looked.
+    // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has checked it.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
     let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
@@ -312,7 +315,7 @@ pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<S
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
-/// The caller in `reply` is answered, and its server waits at an endpoint where nobody waits.
+/// Ends the wait of the caller in `reply`, and makes its server wait at an endpoint with an empty queue.
 #[inline(always)]
 fn wait_again<A: Arch>(
     k: &mut Kernel<A>,
@@ -327,8 +330,8 @@ fn wait_again<A: Arch>(
     await_message(k, server, endpoint, reply, true);
 }
 
-/// A thread waits at an endpoint where nobody waits, with a reply object that is its own. A call may take the fast path
-/// if it helps.
+/// Makes a thread wait at an endpoint with an empty queue, with a reply object of its own. `helps` says whether callers
+/// help, so that a call may take the fast path.
 #[inline(always)]
 fn await_message<A: Arch>(
     k: &mut Kernel<A>,
@@ -346,7 +349,7 @@ fn await_message<A: Arch>(
     t.receive_reply = Some(reply);
 }
 
-/// `Signal` of a notification that nobody waits for, or for which a thread of higher priority waits, without a
+/// Fast path of `Signal` to a notification for which no thread waits, or a thread of higher priority without a
 /// deadline.
 #[inline(always)]
 pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Fast {
@@ -373,7 +376,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     Fast::Answer(0)
 }
 
-/// `Signal` of a doorbell, if that is what the slot holds.
+/// Fast path of `Signal` to a doorbell, if the slot holds one.
 #[inline(always)]
 pub fn ring<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
     let cap = &k.get(slot).cap;
@@ -386,7 +389,8 @@ pub fn ring<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
     Fast::Answer(0)
 }
 
-/// The first waiter of a notification, if it may run at once. `None`: nothing was written.
+/// Wakes and returns the first thread that waits for a notification, if it can run at once. On `None`, nothing was
+/// written.
 #[inline(always)]
 pub fn wake<A: Arch>(
     k: &mut Kernel<A>,
@@ -410,8 +414,8 @@ pub fn wake<A: Arch>(
     Some(waiter)
 }
 
-/// The same while nobody runs and nobody else is ready, for a thread that has no budget and no deadline: the first
-/// waiter, or the thread to which the notification is bound. `None`: nothing was written.
+/// Wakes and returns the first thread that waits for a notification, or the bound thread, from the idle thread while no
+/// other thread is ready. The woken thread must have no budget and no deadline. On `None`, nothing was written.
 #[inline]
 pub fn wake_alone<A: Arch>(
     k: &mut Kernel<A>,
@@ -440,7 +444,7 @@ pub fn wake_alone<A: Arch>(
     Some(waiter)
 }
 
-/// `Receive` of a notification without a signal: somebody else runs.
+/// Fast path of `Receive` from a notification without a signal: another thread runs.
 #[inline(always)]
 pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
     if tag & FLAGS != 0 {
@@ -464,7 +468,7 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
-/// `Receive` with a deadline, or with a reply object, as only messages are received.
+/// Fast path of `Receive` with a deadline or with a reply object, which only messages can have.
 #[inline(always)]
 fn receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, tag: u64) -> Fast {
     if tag & Tag::DEADLINE != 0 {
@@ -473,8 +477,8 @@ fn receive_specially<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u
     slot(k, thread, address).map_or(INVALID, Fast::Other)
 }
 
-/// `Receive` from an endpoint, if the slot holds one, where nobody waits, with the bound reply object or with another
-/// that is empty. (If the bound notification had a signal, the thread would have a reason against this path.)
+/// Fast path of `Receive` from an endpoint, if the slot holds one, without senders, with the bound reply object or with
+/// another empty one. (A signal of the bound notification would be a fast-path blocker.)
 #[inline(always)]
 pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let cap = &k.get(slot).cap;
@@ -506,15 +510,15 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
     await_message(k, thread, endpoint, reply, !aside);
     let next = scheduler::leave_to_first(k, thread);
     if k.get(thread).height != 0 {
-        // It works for nobody any more.
+        // The thread works for no caller any more.
         let base = k.get(thread).base.standing();
         k.get(thread).set_standing(base);
     }
     if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
-/// The reply object at an address in the space of `thread`, if it is there and can be used; and whether callers in it
-/// are laid aside.
+/// Returns the reply object at an address in the CSpace of `thread`, if it can be used, and whether callers in it are
+/// deferred.
 #[inline(always)]
 fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<(Ref<Reply>, bool)> {
     let slot = slot(k, thread, address)?;
@@ -528,7 +532,7 @@ fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Op
     unsafe { Ref::at(object) }.map(|reply| (reply, aside))
 }
 
-/// `Yield`: the first thread of the same priority runs, and this one goes behind the last.
+/// Fast path of `Yield`: the first thread of the same priority runs, and the caller goes behind the last.
 #[inline(always)]
 pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
     let t = k.get(thread);

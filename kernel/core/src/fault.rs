@@ -1,5 +1,5 @@
-//! Faults and foreign system calls are one mechanism: an upcall in the thread's own address space, or a
-//! call to an endpoint on the thread's behalf.
+//! Faults and foreign system calls: one mechanism for both, an upcall in the thread's own address space or a call to an
+//! endpoint on the thread's behalf.
 
 use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label, timeout as timeout_cause};
 use tench_abi::message::REGISTER_WORDS;
@@ -11,8 +11,8 @@ use crate::object::{Endpoint, Ref};
 use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, account, fast, scheduler, window};
 
-/// The running thread, whose registers have all been saved, has faulted. It continues in its upcall, or waits for the
-/// answer of its endpoint, or stops. Answers who runs next.
+/// Raises a fault of the running thread, whose registers have all been saved. The thread continues in its upcall, waits
+/// for its handler's reply, or stops. Returns the thread that runs next.
 pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Thread> {
     let thread = k.current();
     k.get(thread).fault = report;
@@ -25,11 +25,11 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
     scheduler::leave(k)
 }
 
-/// The handler does not wait, or cannot run at once: the thread waits for it, or stops.
+/// Raises a fault whose handler does not wait, or cannot run at once: the thread waits for the handler, or stops.
 ///
-/// Before anything of that is written down, a window is passed, in which the fault is nothing but registers that were
-/// saved and a report. If the thread is stopped there and given other registers, the fault is forgotten; with the same
-/// ones the instruction is executed again, and fails again. What is bound for faults is looked up after the window.
+/// First comes a preemption point, at which the fault consists only of saved registers and a report. If the thread is
+/// stopped there and given other registers, the fault is discarded; with the same registers the instruction is executed
+/// again, and faults again. The fault bindings are looked up after the preemption point.
 #[cold]
 #[inline(never)]
 fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
@@ -38,15 +38,15 @@ fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
     }
 }
 
-/// Whether somebody is to be told of a thread's faults of a class.
+/// Returns whether a thread's faults of a class have a handler.
 pub fn is_handled<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
     let t = k.get(thread);
     let cap = &t.bindings[Binding::fault(class) as usize].cap;
     cap.kind == Kind::Endpoint || t.fault_targets[class as usize].entry != 0
 }
 
-/// The running thread, which is about to leave the kernel, has used up the budget that it runs on. If somebody handles
-/// that, the thread continues in its upcall once there is budget, or waits for the answer of its endpoint.
+/// Raises the timeout fault of the running thread, which is about to leave the kernel and has used up its budget. If
+/// there is a handler, the thread continues in its upcall once there is budget, or waits for its endpoint's reply.
 pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let class = Class::Timeout;
     let Some(context) = k.get(thread).scheduling else { return };
@@ -60,14 +60,14 @@ pub fn timeout<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let report = Report { class: Class::Timeout as u64, address, instruction, syndrome };
     k.get(thread).fault = report;
     if upcall(k, thread, class, &report) {
-        // It may have been about to return from a system call.
+        // The thread may have been about to return from a system call.
         k.get(thread).full_restore = 1;
     } else {
         send(k, thread, class);
     }
 }
 
-/// Starts the upcall for this class, if one is set and none runs.
+/// Starts the upcall for this class, if there is one and no upcall is running.
 fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report: &Report) -> bool {
     let t = k.get(thread);
     let target = t.fault_targets[class as usize];
@@ -77,7 +77,7 @@ fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report:
     let Some(area) = Area::of(k, thread).filter(|area| !area.upcall_is_running()) else { return false };
     area.set_upcall_running(true);
     area.set_fault(*report);
-    // The running thread may have changed it since it was last saved, at a switch.
+    // The running thread may have changed its thread pointer since the last switch.
     let pointer = k.arch().thread_pointer();
     k.get(thread).registers.thread_pointer = pointer;
     area.store_registers(k, thread);
@@ -139,7 +139,7 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
     x[1] = Tag::new(report.class, length).with(Tag::KERNEL).0;
 }
 
-/// The handler has answered a fault: the thread goes on, with all its registers, or stays stopped.
+/// Applies the handler's reply to a fault: the thread continues, with all its registers, or stays stopped.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     if lets_go_on(tag) {
         answer_now(k, thread, handler, tag);
@@ -151,14 +151,14 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thre
     }
 }
 
-/// Whether an answer lets the thread go on.
+/// Returns whether a reply lets the thread continue.
 #[inline]
 pub const fn lets_go_on(tag: Tag) -> bool {
     tag.label() == label::RESUME || (tag.label() == label::RESULT && tag.length() > 0)
 }
 
-/// A thread does not wait in a fault any more. If that told of a budget, and the thread has got a context without one
-/// meanwhile, there is nothing to remember.
+/// Ends a thread's wait in a fault. If the fault reported a budget, and the thread has a context without a budget
+/// meanwhile, the report is forgotten.
 #[inline]
 pub const fn forget(t: &mut Thread) {
     t.slow &= !slow::FAULT;
@@ -167,7 +167,7 @@ pub const fn forget(t: &mut Thread) {
     }
 }
 
-/// Carries out an answer that lets the thread go on. Somebody else lets it run.
+/// Applies a reply that lets the thread continue, except that the caller makes the thread ready.
 #[inline]
 pub fn answer_now<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     let word = k.get(handler).registers.x[2];
@@ -178,7 +178,7 @@ pub fn answer_now<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<
     }
 }
 
-/// `UpcallReturn`: the thread continues with the registers in its message area.
+/// Performs `UpcallReturn`: the thread continues with the registers in its IPC buffer.
 pub fn upcall_return<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,

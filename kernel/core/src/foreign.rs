@@ -1,27 +1,28 @@
-//! Capabilities that left their core, as far as one kernel knows of them.
+//! Remote capabilities: export to and import from other cores, as far as one kernel is concerned.
 //!
-//! The monitors agree about them (`user/lib/foreign`); each kernel keeps its own core's part from being undone:
+//! The monitors keep the copies on all cores consistent (`user/lib/foreign`); each kernel prevents that its own core's
+//! part is undone:
 //!
 //! ```text
 //!            core that owns the object                     core that has a copy
 //!
-//!   Untyped ───┬─ Frame                                       (made of nothing)
-//!              ├─ Frame   stand-in, *exported* ┄┄┄┄┄┄┄┄┄┄►  Frame     *borrowed*, the monitor's
+//!   Untyped ───┬─ Frame                                       (derived from nothing)
+//!              ├─ Frame   *exported*  ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄►  Frame     *imported*, the monitor's
 //!              │                                             ├─ Frame     copies
 //!              │                                             └─ Mapping
-//!              └─ Untyped stand-in, *exported* ┄┄┄┄┄┄┄┄┄┄►  Untyped   *borrowed*, the monitor's
-//!                    └─ Frame  borrowed back  ◄┄┄┄┄┄┄┄┄┄┄     └─ Frame   stand-in, *exported*
+//!              └─ Untyped *exported*  ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄►  Untyped   *imported*, the monitor's
+//!                    └─ Frame  imported back  ◄┄┄┄┄┄┄┄┄┄┄     └─ Frame   *exported*
 //! ```
-//! A stand-in stays until the mark is taken away, and keeps its object: so memory is not used again while a copy of it
-//! is on another core. Whatever deletes has to ask before it takes a stand-in away. It asks nothing new: a stand-in has
-//! the flag that thread bindings have, which do not go without more ado either. That somebody asked in vain is
-//! remembered in the stand-in, for the monitor, which then takes the copies back. In the same way an exported untyped
-//! has no `WRITE`, and a retype that is refused for that looks why. A stand-in is the first of its equals in the order
-//! of derivation, so there is one, and who walks over copies meets it in one place.
+//! An exported capability stays until it is unexported, and keeps its object: so memory is not reused while a copy of
+//! it is on another core. Deletion has to test for this, without a test of its own: exported capabilities have the flag
+//! of thread bindings, `EMBEDDED`, which also need more work. A deletion in vain sets the mark "revoke requested" in
+//! the exported capability, for the monitor, which then revokes the copies. Similarly, an exported untyped has no
+//! `WRITE`, and a retype that is refused for that looks for the reason. An exported capability is the first of its
+//! equals in derivation order, so there is only one, and a walk over copies meets it in one place.
 //!
-//! A borrowed object is one like any other, made of nothing. It may overlap what was lent: the borrower has made
-//! something of that, and sent it back. Then it counts as made of the stand-in, is deleted with the memory around it,
-//! and keeps the mark there.
+//! An imported object is like any other, derived from nothing. It may overlap exported memory: the importing core has
+//! retyped that memory, and sent an object back. Then it counts as derived from the exported untyped, is deleted with
+//! the memory around it, and keeps the watermark there.
 //!
 //! Operations are documented in `tench_abi::Operation`. Invariants: docs/invariants.md, "Other cores".
 
@@ -33,7 +34,7 @@ use crate::slot::{BORROWED, Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, derivation, power, space};
 
-/// The untyped that `x0` names, to make something of.
+/// Returns the untyped that `x0` names, if it can be retyped.
 #[inline(always)]
 pub(crate) fn own_untyped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef, Error> {
     match capability_slot(k, thread, Kind::Untyped, Rights::WRITE) {
@@ -42,7 +43,7 @@ pub(crate) fn own_untyped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Re
     }
 }
 
-/// Why nothing can be made of what `x0` names.
+/// Returns the error that says why the untyped that `x0` names cannot be retyped.
 #[cold]
 #[inline(never)]
 fn reason<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) -> Error {
@@ -52,7 +53,7 @@ fn reason<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) -> Erro
     }
 }
 
-/// The capability that `x1` and `x2` name, if `x0` is the kernel's.
+/// Returns the capability that `x1` and `x2` name, if `x0` names the kernel's.
 fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights) -> Result<SlotRef, Error> {
     let kernel = argument(k, thread, 0);
     power::whole(k, kernel)?;
@@ -60,7 +61,7 @@ fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights) -> Res
     space::lookup_in(k, space, address, rights)
 }
 
-/// `KernelExport`.
+/// Performs `KernelExport`.
 pub fn export<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = named(k, thread, Rights::WRITE)?;
     let cap = k.slot(slot).cap;
@@ -88,14 +89,14 @@ pub fn export<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
         if !derivation::lead(k, slot, Cap::is_exported) {
             return Err(Error::Lent);
         }
-        // An ordinary one has nothing there.
+        // The field is unused in capabilities that are not exported.
         k.slot(slot).cap.extra = EXPORTED;
     }
     k.slot(slot).cap.flags |= flag::EMBEDDED;
     Ok(Outcome::Done)
 }
 
-/// `KernelUnexport`.
+/// Performs `KernelUnexport`.
 pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = named(k, thread, Rights::WRITE)?;
     let cap = &k.slot(slot).cap;
@@ -110,7 +111,7 @@ pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let cap = &mut k.slot(slot).cap;
     cap.flags &= !flag::EMBEDDED;
     if is_untyped {
-        // Nothing makes an untyped with fewer rights, so it had this one.
+        // Every untyped that is not exported has all rights, so this one had `WRITE`.
         cap.rights |= Rights::WRITE.bits();
         cap.aux &= !WANTED;
     } else {
@@ -119,7 +120,7 @@ pub fn unexport<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// What `KernelImport` is to make.
+/// Returns the capability that `KernelImport` makes.
 fn decode_import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Cap, Error> {
     let kernel = argument(k, thread, 0);
     power::whole(k, kernel)?;
@@ -145,7 +146,7 @@ fn decode_import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Cap,
     Ok(cap)
 }
 
-/// `KernelImport`.
+/// Performs `KernelImport`.
 pub fn import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let cap = decode_import(k, thread)?;
     let (space, address) = (argument(k, thread, 5), argument(k, thread, 6));
@@ -161,13 +162,13 @@ pub fn import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     Ok(Outcome::Done)
 }
 
-/// `KernelHolders`.
+/// Performs `KernelHolders`.
 pub fn holders<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = named(k, thread, Rights::READ)?;
     let cap = k.slot(slot).cap;
     let others = match cap.kind {
         Kind::Untyped => derivation::first_child(k, slot).is_some(),
-        // One capability stands for it, and its neighbours are other mappings.
+        // A mapping has one capability only, and its neighbours are other mappings.
         Kind::Mapping => false,
         _ if derivation::badge(&cap) != 0 => derivation::has_equal(k, slot),
         _ => {

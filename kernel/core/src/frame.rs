@@ -1,9 +1,9 @@
 //! Frames: memory that can be mapped.
 //!
-//! Mapping is a loop whose length the program chooses, so it passes windows. The mapping capability is made with the
-//! first entries and grows with what is mapped; after each window in which somebody else ran, the call is decoded
-//! afresh, and goes on only if it says what it said before. A thread that is deleted at a window leaves a mapping of
-//! what is mapped.
+//! Mapping is a loop whose length the program chooses, so it contains preemption points. The mapping capability is made
+//! with the first entries and grows with the number of entries mapped. After each preemption point at which another
+//! thread ran, the call is decoded again, and continues only if the result is the same. If the thread is deleted at a
+//! preemption point, a mapping of the entries mapped so far remains.
 
 use tench_abi::memory::{MapFlags, entry_bits};
 use tench_abi::{Error, Kind, Rights};
@@ -15,20 +15,18 @@ use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, derivation, space, table, window};
 
-/// A valid `FrameMap`.
+/// The checked arguments of `FrameMap`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Request {
-    /// Where.
     table: Ref<PageTable>,
-    /// Its level.
     level: u32,
-    /// First entry and entries.
+    /// First entry, and number of entries.
     entries: (usize, usize),
-    /// The mapping's capability once all is mapped.
+    /// Capability of the complete mapping.
     cap: Cap,
 }
 
-/// Checks everything but the entries and the destination. Answers the frame's slot and what is asked for.
+/// Does all checks except those of the entries and the destination. Returns the frame's slot and the request.
 #[inline]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, Request), Error> {
     let slot = capability_slot(k, thread, Kind::Frame, Rights::READ)?;
@@ -66,11 +64,11 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
     Ok((slot, Request { table, level, entries, cap }))
 }
 
-/// Whether `count` entries from `first` on are free.
+/// Checks that `count` entries from `first` on are free.
 #[inline]
 fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, count: usize) -> Result<(), Error> {
     let books = k.get(table).books.get(first..first + count).unwrap_or(&[]);
-    // Four at a time: a mapping of many entries spends a good part of its time here.
+    // Four at a time: mapping many entries spends much of its time here.
     let (fours, rest) = books.as_chunks::<4>();
     let is_free = fours.iter().all(|[a, b, c, d]| a | b | c | d == 0) && rest.iter().all(|book| *book == 0);
     if is_free { Ok(()) } else { Err(Error::AlreadyMapped) }
@@ -89,10 +87,10 @@ fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, ste
     k.arch().publish_entries();
 }
 
-/// `FrameMap`.
+/// Performs `FrameMap`.
 ///
-/// If what the call names changes during a window it ends with `Aborted`, or with the error that the change makes, and
-/// the mapping stays as far as it came.
+/// If an object that the call names changes at a preemption point, the call ends with `Aborted`, or with the error that
+/// follows from the change, and the mapping keeps the entries mapped so far.
 pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (mut source, request) = decode(k, thread)?;
     let (first, count) = request.entries;
@@ -110,8 +108,8 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         slot = space::destination(k, 0, address)?;
     }
     if count > STEP {
-        // Looking at so many entries took a while already. Those behind the first step are looked at again where they
-        // are filled, if somebody else has run by then.
+        // Checking so many entries has taken long. Those beyond the first step are checked again before they are
+        // filled, if another thread has run by then.
         disturbances = window::disturbances(k);
         if !window::pass(k) {
             return Ok(Outcome::Written);
@@ -147,14 +145,15 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// Makes the memory coherent, in steps between which windows are passed. Answers whether the thread still exists.
+/// Makes the memory coherent, in steps with preemption points in between. Returns whether the thread still exists.
 #[cold]
 fn prepare<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, r: &Request, flags: MapFlags) -> Result<bool, Error> {
     let range = (Mapping::of(&r.cap).memory, r.entries.1 << entry_bits(r.level));
     mapping::maintain(k, range, flags, |k| decode(k, thread).map(|(_, now)| now == *r))
 }
 
-/// After a window: the mapping that has grown to `done` entries, if the call still says what it said.
+/// Returns the mapping, which has grown to `done` entries, after a preemption point, if the call still decodes to the
+/// same request.
 fn look_again<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,

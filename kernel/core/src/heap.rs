@@ -1,23 +1,23 @@
-//! Leftist heaps of nodes that lie inside kernel objects: the queues that are ordered by a key.
+//! Leftist heaps: queues ordered by a key, with nodes that lie inside kernel objects.
 //!
-//! Entering, leaving from anywhere and finding the first take O(log n) steps or fewer, and no memory. A node's *rank*
-//! is the distance to the nearest missing child; the right child's rank is at most the left child's, so a right spine
-//! has at most log2(n + 1) nodes.
+//! Inserting a node, removing any node and finding the first take O(log n) steps or fewer, and no memory. A node's
+//! *rank* is the distance to the nearest missing child; the right child's rank is at most the left child's, so a right
+//! spine has at most log2(n + 1) nodes.
 //!
-//! A heap is the number of its root. Its neighbours: [`timers`](crate::timers), where deadlines and refills are the
-//! keys, and [`endpoint`](crate::endpoint), where senders wait in the order of their priorities.
+//! A heap is named by the number of its root. Users are [`timers`](crate::timers), with deadlines and refills as keys,
+//! and [`endpoint`](crate::endpoint), where senders wait in the order of their priorities.
 
 use crate::object::Ref;
 use crate::{Arch, Kernel};
 
-/// Log2 of the alignment of nodes. With [numbers](Arch::number) of 31 bits it bounds the memory in which they can lie:
-/// 64 GiB.
+/// Log2 of the alignment of nodes in bytes. With [numbers](Arch::number) of 31 bits it bounds the memory that can hold
+/// nodes: 64 GiB.
 const NODE_SHIFT: u32 = 5;
 
 /// An empty heap.
 pub const EMPTY: u32 = 0;
 
-/// What contains a node.
+/// The type of object that contains a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Holder {
@@ -28,61 +28,61 @@ pub enum Holder {
     Context,
 }
 
-/// A place in a heap. All zero outside.
+/// A node of a heap. All zero outside a heap.
 ///
 /// Nodes are named by the [numbers](Arch::number) of their addresses in units of 32 bytes; 0 is no node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(32))]
 pub struct Node {
-    /// What the heap is ordered by: the lowest comes first.
+    /// Key: the node with the lowest comes first.
     pub key: u64,
-    /// The order among equal keys.
+    /// Order among equal keys.
     pub order: u32,
     parent: u32,
     left: u32,
     right: u32,
     /// 0 outside of a heap. Fewer than 2^32 nodes have ranks below 33.
     rank: u8,
-    /// What contains the node.
+    /// Type of the object that contains the node.
     pub holder: Holder,
-    /// Which of several heaps contains it, for whoever has several.
+    /// Number of the heap that contains the node, for a user with several heaps.
     pub class: u8,
 }
 
 const _: () = assert!(size_of::<Node>() == 1 << NODE_SHIFT);
 
 impl Node {
-    /// Whether the node is in a heap.
+    /// Returns whether the node is in a heap.
     #[inline(always)]
     pub const fn is_queued(&self) -> bool {
         self.rank != 0
     }
 
-    /// What the order compares.
+    /// Returns what the order compares.
     #[inline]
     const fn place(&self) -> (u64, u32) {
         (self.key, self.order)
     }
 }
 
-/// The node with a number; `None` for 0.
+/// Returns the node with a number; `None` for 0.
 #[inline]
 pub fn node<A: Arch>(k: &mut Kernel<A>, number: u32) -> Option<Ref<Node>> {
     if number == EMPTY {
         return None;
     }
     let address = k.arch().locate(number, NODE_SHIFT);
-    // SAFETY: numbers in a heap are those of nodes in live objects (an object leaves its queues before it goes).
+    // SAFETY: numbers in a heap are those of nodes in live objects (an object leaves its queues before it is deleted).
     unsafe { Ref::at(address) }
 }
 
-/// A node's number.
+/// Returns a node's number.
 #[inline]
 pub fn number<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> u32 {
     k.arch().number(node.address(), NODE_SHIFT)
 }
 
-/// Rank of a node that may be missing.
+/// Returns the rank of a node, 0 for a missing one.
 #[inline]
 fn rank<A: Arch>(k: &mut Kernel<A>, at: u32) -> u8 {
     node(k, at).map_or(0, |node| k.get(node).rank)
@@ -107,7 +107,7 @@ fn balance<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> (u32, bool) {
     (parent, n.rank != before || of_left < of_right)
 }
 
-/// Balances a node, a child of which has changed, and those above it as far as anything changes.
+/// Balances a node, a child of which has changed, and the nodes above it as far as anything changes.
 fn repair<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
     let mut at = node;
     while let (above, true) = balance(k, at)
@@ -121,7 +121,7 @@ fn repair<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
 fn merge<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> u32 {
     let (root, mut other) = if precedes(k, b, a) { (b, a) } else { (a, b) };
     k.get(root).parent = EMPTY;
-    // Down the right spine: `other` comes somewhere below `above`.
+    // Goes down the right spine: `other` has its place somewhere below `above`.
     let mut above = root;
     while let right = k.get(above).right
         && let Some(next) = node(k, right)
@@ -134,7 +134,7 @@ fn merge<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> u32 {
         }
     }
     attach_right(k, above, other);
-    // Ranks change along the path just walked only; above it nothing is there.
+    // Ranks change only along the path just walked.
     let mut at = Some(above);
     while let Some(node) = at {
         let (above, _) = balance(k, node);
@@ -143,7 +143,7 @@ fn merge<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> u32 {
     number(k, root)
 }
 
-/// Whether a node comes before another.
+/// Returns whether a node comes before another.
 #[inline]
 fn precedes<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> bool {
     let place = k.get(a).place();
@@ -157,9 +157,9 @@ fn attach_right<A: Arch>(k: &mut Kernel<A>, above: Ref<Node>, node: Ref<Node>) {
     k.get(node).parent = number(k, above);
 }
 
-/// Enters a node, whose key is set and which is in no heap. Returns the root.
+/// Inserts a node, whose key is set and which is in no heap. Returns the root.
 ///
-/// Its place is on the right spine, before the first that it precedes: that one is its only child then.
+/// The node's place is on the right spine, before the first node that it precedes, which becomes its only child.
 pub fn insert<A: Arch>(k: &mut Kernel<A>, root: u32, entering: Ref<Node>) -> u32 {
     let entered = number(k, entering);
     let n = k.get(entering);
@@ -192,7 +192,7 @@ pub fn remove<A: Arch>(k: &mut Kernel<A>, root: u32, leaving: Ref<Node>) -> u32 
     root
 }
 
-/// Takes a node out of its heap that is not the root.
+/// Takes a node that is not the root out of its heap.
 #[inline(never)]
 fn remove_child<A: Arch>(k: &mut Kernel<A>, leaving: Ref<Node>) {
     let (at, parent) = (number(k, leaving), k.get(leaving).parent);
@@ -208,7 +208,7 @@ fn remove_child<A: Arch>(k: &mut Kernel<A>, leaving: Ref<Node>) {
     repair(k, above);
 }
 
-/// Takes the first of a heap, or of a part of one, out of it. Returns the first of what is left.
+/// Takes the root of a heap, or of a subtree, out of it. Returns the root of what is left.
 #[inline(always)]
 pub fn remove_first<A: Arch>(k: &mut Kernel<A>, leaving: Ref<Node>) -> u32 {
     let n = k.get(leaving);
@@ -216,12 +216,12 @@ pub fn remove_first<A: Arch>(k: &mut Kernel<A>, leaving: Ref<Node>) -> u32 {
     (n.parent, n.left, n.right, n.rank) = (EMPTY, EMPTY, EMPTY, 0);
     match node(k, left) {
         Some(left) => join(k, left, right),
-        // Who has no left child has no right one.
+        // A node without a left child has no right one.
         None => EMPTY,
     }
 }
 
-/// Joins what were the children of a node. Returns the first.
+/// Joins the two children of a removed node. Returns their root.
 #[inline(never)]
 fn join<A: Arch>(k: &mut Kernel<A>, left: Ref<Node>, right: u32) -> u32 {
     match node(k, right) {
@@ -233,7 +233,7 @@ fn join<A: Arch>(k: &mut Kernel<A>, left: Ref<Node>, right: u32) -> u32 {
     }
 }
 
-/// Calls `visit` with each node of a heap, from the root down. Panics unless the heap is one. For tests.
+/// Calls `visit` with each node of a heap, from the root down. Panics unless the heap is well-formed. For tests.
 pub fn check_invariants<A: Arch>(k: &mut Kernel<A>, root: u32, visit: &mut dyn FnMut(Ref<Node>)) {
     check_below(k, root, EMPTY, visit);
 }

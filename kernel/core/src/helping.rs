@@ -1,39 +1,44 @@
-//! Helping: a thread that waits for another lets it run on its own processor time, at its own priority.
+//! Helping: a thread that waits for another donates its scheduling context, and so its priority, for as long as it
+//! waits.
 //!
 //! ```text
 //!   H, 200 ── Sending ──► endpoint ── server ──► S ── AwaitingReply ──► reply object ── claimed ──► T
 //!   │                                            │                                                  │
 //!   └─ its context, 200 ─────────────────────────┴── S has it, too ─────────────────────────────────┴─ T runs on it
 //! ```
-//! A thread waits *for* another in the reply object with which that one has received last, and at the endpoint that it
-//! serves ([`Binding::Served`](crate::thread::Binding::Served)). Which scheduling context a thread runs on follows from
-//! who waits for it, each time anew ([`choose`]):
+//! A caller waits *for* the thread that has received last with the reply object in which the caller waits. A sender
+//! waits for the thread that serves the endpoint ([`Binding::Served`](crate::thread::Binding::Served)). The scheduling
+//! context on which a thread runs follows from the threads that wait for it, and is chosen anew at each change
+//! ([`choose`]):
 //!
 //! - Without a caller, a thread runs on its own context.
-//! - With a caller, it runs on whatever its caller would run on. So what is done for somebody costs him, and is as
-//!   urgent as he is. Who is to be answered later, in another reply object, is nobody's caller meanwhile; and who was
-//!   received with a capability to a reply object that lacks `CALL` is laid aside from the beginning.
-//! - If the first who waits at the endpoint that it serves (they wait in the order of their priorities) has a higher
-//!   priority than that, it runs on his.
-//! - If something of its own is due (a signal to its bound notification, or its alarm), its own context counts, too.
+//! - With a caller, it runs on whatever its caller would run on. So work for a caller costs the caller's time and is as
+//!   urgent as the caller. A caller that is to be replied to later, in another reply object, is *deferred* and does not
+//!   count meanwhile; a caller received with a capability to a reply object without `CALL` is deferred from the
+//!   beginning.
+//! - If the first sender at the endpoint that the thread serves has a higher priority, the thread runs on what that
+//!   sender would run on. (Senders wait in the order of their priorities.)
+//! - If an event of the thread's own is due (a signal to its bound notification, or its alarm), its own context counts,
+//!   too.
 //!
-//! The highest priority counts. Contexts do not move: a thread that waits keeps its context in mind, and whoever it
-//! waits for has a copy of that. So a copy is always derived from the context's owner through threads that wait for
-//! each other, and whenever one of them stops waiting, [`settle`] takes the copies back, one thread after the other.
+//! The highest priority wins. Contexts do not move: a waiting thread keeps its context, and the thread that it waits
+//! for has a copy of the reference. So every copy derives from the context's owner through threads that wait for each
+//! other, and when one of them stops waiting, [`settle`] takes the copies back along the chain.
 //!
-//! Not everybody who waits helps: there is a bound on how many wait for each other ([`heights`]).
+//! Not every waiting thread helps: the length of a chain is bounded ([`heights`]).
 //!
-//! If the caller cannot help any more (it has gone, its process is suspended, its context was taken away, the chain is
-//! too long), the thread goes on on its own context, but at no higher a priority than his, and at the lowest if his
-//! context has a limit: otherwise whoever wants something done at a server's priority, or beyond his budget, would
-//! begin it and leave. The same is true of a caller that cannot help from the start, and of a message that was sent
-//! before the thread served the endpoint ([`begin_unhelped`]); since then, `Send` is refused.
+//! If the caller can no longer help (it was deleted, its process is suspended, its context was unbound, the chain is
+//! too long), the thread continues on its own context, but at no higher priority than the caller's, and at the lowest
+//! if the caller's context has a budget. Otherwise a client could have work done at a server's priority, or beyond its
+//! own budget, by making a request and leaving. The same holds for a caller that cannot help from the start, and for a
+//! message that was sent before the thread served the endpoint ([`begin_unhelped`]); `Send` to a served endpoint is
+//! refused.
 //!
-//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would offer another what
-//! he has from that one.
+//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would only pass on what it
+//! has from the others.
 //!
-//! The fast paths copy and restore what a thread runs on without asking; they are taken only where that is what would
-//! be chosen.
+//! The fast paths copy and restore a thread's scheduling state without choosing; they are taken only where [`choose`]
+//! would choose the same.
 
 pub mod heights;
 
@@ -45,18 +50,18 @@ use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, slow};
 use crate::{Arch, Kernel, depletion, scheduler};
 use heights::{MAX_HEIGHT, rejoin, take_height};
 
-/// Highest priority of own time that means no limit.
+/// Value of [`Thread::cap`] without a limit.
 pub const UNCAPPED: i16 = i16::MAX;
 
-/// What a thread can run on.
+/// A context and a priority at which a thread can run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Offer {
-    /// -1: not now.
+    /// -1 if the thread cannot run now.
     priority: i16,
     context: Option<Ref<SchedulingContext>>,
 }
 
-/// Whom a thread helps, because it waits for that one.
+/// Returns the thread that a waiting thread helps.
 #[inline]
 pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     if !can_help(k, thread) {
@@ -66,7 +71,7 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
         ThreadState::AwaitingReply(object) => {
             let r = k.get(object);
             let (caller, claimed) = (r.caller, r.claimed?);
-            // While it is being answered, its state still says that it waits.
+            // During the reply, the caller's state still says that it waits.
             if caller == Some(thread) && works_with(k, claimed) == Some(object) { Some(claimed) } else { None }
         }
         ThreadState::Sending(endpoint) => queue::server(k, endpoint),
@@ -74,39 +79,39 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
     }
 }
 
-/// Whether a thread that waits helps: not if it waits because its time is used up, since whoever is told of that has to
-/// have some; and not if too many would wait for each other. That stays as it is until the wait ends, or until the
-/// kernel ends the help because the chain would get too long.
+/// Returns whether a waiting thread helps. It does not if it waits for the reply to its own timeout fault, since the
+/// fault's handler needs a budget; nor if the chain would get too long. That stays so until the wait ends, except that
+/// the kernel ends a thread's help if its chain would get too long.
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).slow;
     flags & slow::TOLD != slow::TOLD && flags & slow::HELPLESS == 0
 }
 
-/// Returns the highest priority at which something that was begun on a context may be finished on the server's own. For
-/// a limited context that is the lowest there is: the server's time has no such limit, so it may use what nobody else
-/// wants, and whoever waits for it helps.
+/// Returns the highest priority at which a server may complete, on its own context, work that it began on `context`.
+/// For a context with a budget that is 0: the server's own context has no such budget, so it may use only time that no
+/// other thread wants, or the help of threads that wait for it.
 fn cap_of<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
     if c.budget.is_limited() {
         return 0;
     }
     let (priority, owner) = (c.priority.into(), c.owner);
-    // The owner may itself go on with what it has begun for another.
+    // The owner may itself be completing work under a cap.
     owner.map_or(priority, |owner| k.get(owner).cap.min(priority))
 }
 
-/// Returns the highest priority at which a server deals with the report of a thread that has used up its budget: there
-/// is one such report each time, so nobody gets more done by it than he pays for. What is above the context's ceiling
-/// was given together with the limit. If the owner goes on with what he has begun for another, he is no more urgent
-/// here.
+/// Returns the highest priority at which a server handles the report that a budget is used up. There is one report for
+/// each time the budget is used up, so no thread gets more done by it than it pays for. A priority above the context's
+/// ceiling was given together with the budget, and does not count here. An owner that is completing work under a cap is
+/// no more urgent here.
 fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> i16 {
     let c = k.get(context);
     let (priority, owner) = (c.priority.min(c.ceiling).into(), c.owner);
     owner.map_or(priority, |owner| k.get(owner).cap.min(priority))
 }
 
-/// What a thread offers to the one that it waits for; `None` if it cannot help.
+/// Returns what a thread offers to the thread that it waits for, or `None` if it cannot help.
 #[inline]
 fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
     let t = k.get(waiter);
@@ -116,27 +121,28 @@ fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
     Some(Offer { priority: t.priority, context: t.scheduling })
 }
 
-/// A thread's own context, at no more than a priority.
+/// Returns a thread's own context, at a priority of at most `cap`.
 #[inline]
 fn own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) -> Offer {
     let base = &k.get(thread).base;
     Offer { priority: base.priority.min(cap), context: base.context }
 }
 
-/// The reply object with which a thread has received last: the bound one, unless it was another.
+/// Returns a thread's current reply object: that with which it has received last, else the bound one.
 #[inline]
 pub fn current_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
     let t = k.get(thread);
     t.other_reply.or(t.bound_reply)
 }
 
-/// The reply object in which a thread's caller waits: the current one, unless callers in that are laid aside.
+/// Returns the reply object in which a thread's caller waits: the current one, unless its callers are deferred.
 #[inline]
 pub fn works_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
     if k.get(thread).aside { None } else { current_reply(k, thread) }
 }
 
-/// A thread receives with a reply object from now on: it works for the caller in that, unless that one is laid aside.
+/// Makes `reply` the current reply object of a thread that receives. The thread then works for the caller in it, unless
+/// `aside` says that callers in it are deferred.
 #[inline]
 pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, aside): (Ref<Reply>, bool)) {
     if current_reply(k, thread) != Some(reply) {
@@ -145,7 +151,7 @@ pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, asi
     k.get(thread).aside = aside;
 }
 
-/// The same where that is not its current one.
+/// Changes a thread's current reply object to another.
 #[inline]
 fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Reply>) {
     leave_other_reply(k, thread);
@@ -159,7 +165,7 @@ fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Repl
     }
 }
 
-/// A thread's current reply object is the bound one again, whatever was. What it runs on then is settled by the caller.
+/// Makes the bound reply object a thread's current one again. The caller of this function then settles the thread.
 #[inline]
 pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -169,7 +175,7 @@ pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// A reply object that is not bound is not that of the thread any more that has received with it last.
+/// Detaches a reply object that is not bound from the thread that has received with it last.
 pub fn release<A: Arch>(k: &mut Kernel<A>, reply: Ref<Reply>) {
     if let Some(worker) = k.get(reply).claimed.take() {
         let t = k.get(worker);
@@ -178,7 +184,7 @@ pub fn release<A: Arch>(k: &mut Kernel<A>, reply: Ref<Reply>) {
     }
 }
 
-/// The caller for whom a thread works: the one in its current reply object.
+/// Returns the caller for which a thread works: the one in its current reply object, if it can help.
 #[inline]
 pub fn caller_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     let reply = works_with(k, thread)?;
@@ -186,7 +192,7 @@ pub fn caller_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
     if can_help(k, caller) { Some(caller) } else { None }
 }
 
-/// What a thread is to run on, from the states of those who wait for it.
+/// Chooses what a thread runs on, from the states of the threads that wait for it.
 fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
     let mut best = match caller_of(k, thread) {
         None => {
@@ -223,15 +229,15 @@ fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
     best
 }
 
-/// A thread's caller waits, and cannot help: the highest priority at which the thread goes on by itself. It is
-/// remembered, because less and less is known of the caller as it goes.
+/// Returns the highest priority at which a thread continues on its own context while its caller waits but cannot help.
+/// The priority is stored in the thread, because less and less is known of the caller as it is deleted.
 #[cold]
 fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) -> i16 {
     let t = k.get(thread);
     let (before, cap) = (t.scheduling.filter(|context| Some(*context) != t.base.context), t.cap);
     let cap = match k.get(caller).scheduling {
         Some(context) => cap_of(k, context),
-        // The caller may himself have gone on with what another had begun.
+        // The caller may itself have been completing work under a cap.
         None if cap == UNCAPPED => before.map_or(0, |context| cap_of(k, context).min(k.get(caller).cap)),
         None => cap,
     };
@@ -239,14 +245,14 @@ fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thre
     cap
 }
 
-/// Sets the highest priority of a thread's own time.
+/// Sets the highest priority at which a thread's own context counts.
 fn set_cap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) {
     let t = k.get(thread);
     t.cap = cap;
     t.slow |= slow::CAPPED;
 }
 
-/// A thread works for a caller from now on.
+/// Makes a thread work for a caller.
 #[inline]
 pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     let is_too_high = k.get(caller).height == MAX_HEIGHT;
@@ -258,7 +264,7 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
     let t = k.get(thread);
     let others = t.slow & slow::OF_HELPING != 0 || t.parked;
     match offer {
-        // Nothing else counts, and it is in no queue in which its priority does.
+        // The caller alone decides, and the thread is in no queue that is ordered by priority.
         Some(offer) if !others && matches!(t.state, ThreadState::Receiving(_)) => accept(k, thread, caller, offer),
         Some(_) if !others && can_change_at_once(t) && t.base.slow == 0 => receive_on(k, thread, caller),
         Some(_) => drop(settle(k, thread)),
@@ -270,9 +276,9 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
     }
 }
 
-/// A thread has received a message whose sender does not help: it was sent before the thread served the endpoint, or it
-/// reports a budget that is used up. A server deals with it on its own context, at no higher a priority than the
-/// sender's: otherwise a client could have work done at the server's priority.
+/// Limits a thread that has received a message whose sender does not help: one that was sent before the thread served
+/// the endpoint, or that reports a used-up budget. A server handles it on its own context, at no higher priority than
+/// the sender's: otherwise a client could have work done at the server's priority.
 #[cold]
 #[inline(never)]
 pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: Ref<Thread>) {
@@ -286,7 +292,7 @@ pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: R
     settle(k, thread);
 }
 
-/// A thread runs on what its caller offers.
+/// Makes a thread run on what its caller offers.
 #[inline]
 fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
     let c = k.get(caller);
@@ -296,7 +302,7 @@ fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, 
     (t.scheduling, t.priority, t.height) = (offer.context, offer.priority, height);
 }
 
-/// The running thread has received the message of a caller who waited.
+/// Makes the running thread, which has received the message of a waiting caller, run on what the caller offers.
 #[inline]
 fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     if thread != k.current() || k.get(caller).slow & slow::BUDGETED != 0 {
@@ -308,14 +314,14 @@ fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Threa
     change_at_once(k, thread, [(standing & 0xffff_ffff) + HEIGHT_UNIT, context]);
 }
 
-/// A thread's caller has gone without an answer.
+/// Settles a thread whose caller has left without a reply.
 pub fn abandon<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     cap_without(k, thread, caller);
     settle(k, thread);
 }
 
-/// A thread has answered its caller, or receives: nothing of its own is overdue, and if it works for nobody, what it
-/// was asked before limits it no more.
+/// Starts afresh after a thread has replied or before it receives: its alarm is over, and if it works for no caller,
+/// its earlier requests no longer limit its priority.
 #[inline]
 pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -327,13 +333,14 @@ pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
         let t = k.get(thread);
         t.slow &= !slow::CAPPED;
         t.cap = UNCAPPED;
-        // It may have its own context already, because its caller has lost his in the same call, and still his height.
+        // The thread may already run on its own context, because its caller lost the context in this system call, and
+        // yet still have the height that the caller gave it.
         settle(k, thread);
     }
 }
 
-/// Something of its own is due for a thread: its own time counts now, if it runs on another's or less than all of its
-/// own counted.
+/// Makes a thread's own context count when an event of its own is due. Does nothing if the thread runs on all of its
+/// own context already.
 #[inline]
 pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -342,8 +349,8 @@ pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// The running thread has received, or waits to, or has answered: it runs on what is best for that. `before` are its
-/// reasons against the fast path when it began.
+/// Settles the running thread after it has received, begun to wait for a message, or replied. `before` are its
+/// fast-path blockers when the system call began.
 #[inline(always)]
 pub fn settle_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
     let t = k.get(thread);
@@ -353,7 +360,7 @@ pub fn settle_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: 
     }
 }
 
-/// The same for one that runs on another's context, or for which `others` count than its caller.
+/// Settles a thread that runs on another's context, or for which more than its caller counts (`others`).
 #[inline(never)]
 fn settle_helped_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, others: bool) {
     if others {
@@ -361,10 +368,10 @@ fn settle_helped_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, other
     } else if caller_of(k, thread).is_none() {
         return_to_own(k, thread);
     }
-    // Otherwise it works for a caller, and did so before or was settled when that began.
+    // Otherwise the thread works for a caller, and did so before or was settled when it began.
 }
 
-/// The running thread works for nobody any more, and nothing else counts: it runs on its own context.
+/// Makes the running thread run on its own context when it no longer works for a caller and nothing else counts.
 fn return_to_own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if t.base.slow != 0 || !can_change_at_once(t) {
@@ -376,13 +383,13 @@ fn return_to_own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     change_at_once(k, thread, base);
 }
 
-/// Whether the running thread can be given another unlimited context without anything else to be done.
+/// Returns whether the running thread can be given another context without a budget by changing its fields alone.
 #[inline]
 fn can_change_at_once(t: &Thread) -> bool {
     t.slow & slow::OF_BUDGET == 0 && !t.parked
 }
 
-/// The running thread runs on another context, neither of which is limited.
+/// Makes the running thread run on another context. Neither context has a budget.
 #[inline]
 fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, context]: [u64; 2]) {
     let t = k.get(thread);
@@ -393,10 +400,12 @@ fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, co
     }
 }
 
-/// Who waits for a thread has changed, or what one of them runs on, or what the thread has itself: it runs on whatever
-/// is best now, and so do those that it waits for in turn. Returns how many threads were looked at.
+/// Chooses again what a thread runs on, and likewise for the threads that it waits for in turn. To be called after a
+/// change of the threads that wait for it, of what they run on, or of its own context and events. Returns the number of
+/// threads examined.
 ///
-/// This ends: each further thread has a greater height, and where nothing changes nobody further is looked at.
+/// This terminates: each further thread has a greater height, and the chain is followed only as long as something
+/// changes.
 pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     let (mut at, mut count) = (thread, 1);
     while take_best(k, at)
@@ -408,14 +417,14 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     count
 }
 
-/// The same, where what a thread offers has changed, although it runs on the same as before. Returns how many others
-/// were looked at.
+/// Chooses again for a thread whose offer has changed although its context and priority may be the same. Returns the
+/// number of other threads examined.
 pub fn settle_with_server<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     take_best(k, thread);
     server_of(k, thread).map_or(0, |server| settle(k, server))
 }
 
-/// A thread runs on whatever is best. Returns whether that is something else than before, or its height is.
+/// Gives a thread the best context and priority. Returns whether those, or the thread's height, have changed.
 fn take_best<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let is_other_height = take_height(k, thread);
     let best = choose(k, thread);
@@ -434,7 +443,7 @@ fn take_best<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     true
 }
 
-/// A thread runs on another context from now on, or one whose limit has come or gone.
+/// Makes a thread run on another context, or on one that has gained or lost its budget.
 fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limited: bool) {
     let is_current = thread == k.current();
     if is_current {
@@ -445,7 +454,7 @@ fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limit
     }
     let t = k.get(thread);
     t.scheduling = best.context;
-    // That it waits because it tells of a budget does not change while it does.
+    // A thread that waits for the reply to its timeout fault keeps that status.
     let kept = if t.slow & slow::TOLD == slow::TOLD { slow::REPORTED } else { 0 };
     t.slow = t.slow & !slow::OF_BUDGET | kept;
     if is_limited {
@@ -457,7 +466,7 @@ fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limit
     }
 }
 
-/// A thread runs at a priority from now on, behind its equals, or not at all.
+/// Makes a thread run at a priority, behind its equals; at -1 it does not run.
 fn run_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer) {
     let t = k.get(thread);
     if t.priority == best.priority {

@@ -1,19 +1,19 @@
-//! Interrupts: a device's line becomes a signal on a notification.
+//! Interrupts: a device's interrupt line becomes a signal on a notification.
 //!
-//! A line is masked when it fires and unmasked when its owner acknowledges, so a driver that is slow or dead costs
-//! the others nothing.
+//! A line is masked when it fires and unmasked when its owner acknowledges it, so a slow or dead driver costs the
+//! others nothing.
 //!
-//! A doorbell is the capability to the other end of such a line: a signal to it interrupts the core that it names,
-//! which may be run by another kernel. Lines below [`DOORBELLS`] are the ones that can be rung.
+//! A doorbell is a capability to notify another core: signalling it interrupts the core that it names, which may run
+//! another kernel. The lines below [`DOORBELLS`] serve as doorbells.
 //!
-//! Who rings has nothing to be quieted, so whoever is rung can leave acknowledging to the kernel: a line that is
-//! *automatic* is unmasked when the signal is taken. If somebody waits for it when the line fires, that is at once, and
-//! the line is not masked at all; otherwise it is held by the notification until then. So each time that somebody
-//! looks, at most two interrupts have come: one that woke him, and one that has been kept.
+//! A doorbell has no device to be quieted, so its owner can leave acknowledging to the kernel: an *automatic* line is
+//! unmasked when its signal is taken. If a thread waits for the signal when the line fires, that is at once, and the
+//! line is not masked at all; otherwise the notification holds the line until then. So for each time that a thread
+//! takes the signal there are at most two interrupts: one that woke the thread, and one that was held.
 //!
-//! Handlers run with interrupts masked but for [`window::nested`](crate::window::nested), where others get in. Only the
-//! handler of the timer passes such windows, when more deadlines have passed than one batch; its own line is masked
-//! then, and every other handler is short. So at most two interrupts are under way at once, whatever programs do.
+//! Handlers run with interrupts off except at [`window::nested`](crate::window::nested), where other interrupts get in.
+//! Only the timer's handler passes such preemption points, when more deadlines have passed than one batch. Its own line
+//! is masked then, and every other handler is short. So at most two handlers are active at once, whatever programs do.
 
 use tench_abi::object::{DOORBELLS, line_flags};
 use tench_abi::{Error, Kind, Rights};
@@ -25,7 +25,7 @@ use crate::slot::Cap;
 use crate::thread::Thread;
 use crate::{Arch, Kernel, derivation, notification, space, timers, watch, window};
 
-/// Serves one pending interrupt, if there is one. Answers what is to be signalled.
+/// Handles one pending interrupt, if there is one. Returns the notification to signal, and the bits.
 #[inline(always)]
 pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     let number = k.arch().interrupt_acknowledge()?;
@@ -48,8 +48,8 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     line.notification.map(|target| (target, badge))
 }
 
-/// Whether a line that has fired is to be masked until it is acknowledged: always, unless it is automatic and its
-/// signal is about to be taken. One that is automatic and waits is held by its notification.
+/// Returns whether a line that has fired is to be masked until it is acknowledged: always, except for an automatic line
+/// whose signal is about to be taken. An automatic line that has to wait is held by its notification.
 #[inline(always)]
 fn has_to_wait<A: Arch>(k: &mut Kernel<A>, number: u32) -> bool {
     if u64::from(number) >= DOORBELLS {
@@ -64,13 +64,13 @@ fn has_to_wait<A: Arch>(k: &mut Kernel<A>, number: u32) -> bool {
     true
 }
 
-/// The bit of a line that can be rung.
+/// Returns the bit of a doorbell's line in [`Notification::held`].
 #[inline(always)]
 const fn bit(line: u32) -> u16 {
     1 << (line % DOORBELLS as u32)
 }
 
-/// What a notification has to say is about to be taken: the lines that it holds are let in.
+/// Unmasks the lines that a notification holds, before its signals are taken.
 #[cold]
 #[inline(never)]
 pub fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
@@ -82,10 +82,10 @@ pub fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
     }
 }
 
-/// The rest of a timer interrupt that a single batch of deadlines was not enough for.
+/// Handles the rest of a timer interrupt for which one batch of deadlines was not enough.
 ///
-/// The interrupt is ended first, because the controller lets nothing else in while it counts as being served. Its line
-/// is masked meanwhile, like any other that has fired, whatever deadlines are set: what has become due is found here.
+/// The interrupt is ended first, because the controller lets no other in while it is active. The timer's line is masked
+/// meanwhile, like any other that has fired, whatever deadlines are set: deadlines that pass are found here.
 #[cold]
 #[inline(never)]
 fn expire_rest<A: Arch>(k: &mut Kernel<A>, number: u32) {
@@ -100,13 +100,13 @@ fn expire_rest<A: Arch>(k: &mut Kernel<A>, number: u32) {
     k.arch().interrupt_enable(number);
 }
 
-/// The line that an interrupt capability in `x0` names.
+/// Returns the line of the interrupt capability in `x0`.
 fn line<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<u32, Error> {
     let slot = capability_slot(k, thread, Kind::Interrupt, Rights::WRITE)?;
     Ok(k.slot(slot).cap.object as u32)
 }
 
-/// `InterruptGet`.
+/// Performs `InterruptGet`.
 pub fn get<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     capability_slot(k, thread, Kind::InterruptControl, Rights::WRITE)?;
     let (number, flags) = (argument(k, thread, 1), argument(k, thread, 2));
@@ -133,7 +133,7 @@ pub fn get<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
     Ok(Outcome::Done)
 }
 
-/// `InterruptBind`.
+/// Performs `InterruptBind`.
 pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let number = line(k, thread)?;
     let address = argument(k, thread, 1);
@@ -162,7 +162,7 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
-/// `InterruptAcknowledge`. What is automatic is let in when its signal is taken, and not before.
+/// Performs `InterruptAcknowledge`. An automatic line is unmasked only when its signal is taken.
 pub fn acknowledge<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let number = line(k, thread)?;
     let line = k.state().interrupts[number as usize];
@@ -172,12 +172,12 @@ pub fn acknowledge<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     Ok(Outcome::Done)
 }
 
-/// What a doorbell names: a core and one of its lines.
+/// Returns the number that a doorbell capability holds for a core and one of its lines.
 fn bell(core: u64, line: u64) -> usize {
     (core * DOORBELLS + line) as usize
 }
 
-/// `InterruptDoorbell`.
+/// Performs `InterruptDoorbell`.
 pub fn doorbell<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     capability_slot(k, thread, Kind::InterruptControl, Rights::WRITE)?;
     let (core, line) = (argument(k, thread, 1), argument(k, thread, 2));
@@ -193,14 +193,14 @@ pub fn doorbell<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// `Signal` with a doorbell.
+/// Notifies a doorbell, for `Signal`.
 #[inline]
 pub fn ring<A: Arch>(k: &mut Kernel<A>, bell: usize) {
     let bell = bell as u64;
     k.arch().ring(bell / DOORBELLS, (bell % DOORBELLS) as u32);
 }
 
-/// Masks a line and takes it off its notification's list, which can be as long as there are lines.
+/// Masks a line and unlinks it from its notification's list, which can be as long as there are lines.
 pub fn unbind<A: Arch>(k: &mut Kernel<A>, number: u32) {
     k.arch().interrupt_disable(number);
     let line = &mut k.state().interrupts[number as usize];
@@ -218,7 +218,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, number: u32) {
     }
 }
 
-/// The last capability to a line goes.
+/// Ends a line's binding when the last capability to the line is deleted.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, number: u32) -> bool {
     unbind(k, number);
     let line = &mut k.state().interrupts[number as usize];

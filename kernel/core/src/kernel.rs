@@ -1,4 +1,4 @@
-//! The kernel's state, and the token through which it is reached.
+//! The kernel's state, and the token that gives access to it.
 
 use tench_abi::object::PRIORITIES;
 
@@ -8,123 +8,124 @@ use crate::slot::{SLOT_SHIFT, Slot, SlotRef};
 use crate::thread::Thread;
 use crate::timers::Timers;
 
-/// Interrupt lines that a kernel can serve.
+/// Number of interrupt lines that a kernel can serve.
 pub const INTERRUPTS: usize = 320;
-/// Address-space identifiers that a machine can have at most: 1 to 65,535; 0 is the empty space.
+/// Maximum number of address-space identifiers of a machine: 1 to 65,535, and 0 for the empty space.
 pub const ASIDS: usize = 1 << 16;
 
-/// A reading of the counter that no machine lives to see.
+/// Counter reading that stands for "never".
 pub const NEVER: u64 = u64::MAX;
 
 /// A queue of threads, linked through [`Thread::next`].
 #[derive(Clone, Copy, Default)]
 pub struct Queue {
-    /// First.
+    /// First thread.
     pub head: Option<Ref<Thread>>,
-    /// Last.
+    /// Last thread.
     pub tail: Option<Ref<Thread>>,
 }
 
-/// What a kernel counts about itself.
+/// Counters that a kernel keeps about itself.
 #[derive(Clone, Copy, Default)]
 pub struct Statistics {
     /// Deepest use of a kernel stack, in bytes.
     pub deepest_stack: u64,
-    /// Windows passed.
+    /// Preemption points passed.
     pub windows: u64,
-    /// Windows at which another thread was switched to.
+    /// Preemption points at which the kernel switched to another thread.
     pub preemptions: u64,
     /// Interrupts taken.
     pub interrupts: u64,
     /// Thread switches outside the fast path.
     pub switches: u64,
-    /// Retired instructions from the kernel's entry to the first user instruction.
+    /// Instructions retired from the kernel's entry to the first user instruction.
     pub boot_instructions: u64,
     /// Ticks spent idle.
     pub idle_ticks: u64,
-    /// Interrupts taken while another was being handled.
+    /// Interrupts taken inside another interrupt's handler.
     pub nested_interrupts: u64,
-    /// Most interrupts under way at once, if there were ever two.
+    /// Maximum number of interrupt handlers active at once; 0 if they have never been nested.
     pub deepest_nesting: u32,
 }
 
-/// All state of one core's kernel. Invariants: docs/invariants.md.
+/// All state of one core's kernel. Its invariants are in docs/invariants.md.
 #[repr(C)]
 pub struct State<A> {
-    /// How long interrupts were off. First, so that the assembly reaches it.
+    /// Latency tracer: how long interrupts were off. First field, so that the assembly finds it.
     #[cfg(feature = "watch")]
     pub watch: crate::watch::Watch,
-    /// The running thread. Valid while the kernel runs: every entry but those of fast paths writes it, and so
-    /// does whatever lets a thread go on that may be in a window.
+    /// The running thread. Valid inside the kernel: every entry except those of fast paths writes it, and so does every
+    /// path that resumes a thread which may be at a preemption point.
     pub current: Ref<Thread>,
-    /// The thread that runs when nothing else can.
+    /// The thread that runs when no other can.
     pub idle: Ref<Thread>,
     /// Highest priority with a ready thread, or -1.
     pub highest_ready: i32,
-    /// A thread that should run before `current` became ready.
+    /// Set when a thread became ready that should run before `current`.
     pub reschedule: bool,
-    /// Interrupt handlers entered and not left; switching waits for 0.
+    /// Number of active interrupt handlers. The kernel switches threads only at 0.
     pub nesting: u32,
-    /// Whether the time slice of the running priority is being timed.
+    /// Counter reading at which the running thread's time slice ends; 0 if the slice is not timed.
     pub slice_end: u64,
-    /// When the budget on which the running thread runs ends; `NEVER` if it has none.
+    /// Counter reading at which the budget of the running thread's scheduling context ends; `NEVER` without a budget.
     pub budget_end: u64,
-    /// When the running thread's time was last charged.
+    /// Counter reading up to which the running thread's time has been charged.
     pub charged_until: u64,
-    /// Ready threads that do not run, by priority.
+    /// Ready queues by priority. The running thread is in none.
     pub ready: [Queue; PRIORITIES],
-    /// Which of them are not empty.
+    /// Bitmap of the non-empty ready queues.
     pub ready_bitmap: [u64; PRIORITIES / 64],
-    /// Who waits for a time.
+    /// Deadlines and refills that are waited for.
     pub timers: Timers,
-    /// Senders that have begun to wait at an endpoint since boot: their order among equals.
+    /// Number of senders that have begun to wait at an endpoint since boot; orders senders of equal priority.
     pub arrivals: u64,
-    /// Root of the derivation tree: a slot's number, 0 if empty.
+    /// Root of the derivation tree, as a slot number; 0 if the tree is empty.
     pub derivation: u32,
-    /// The last slot in the order of derivation, 0 if there is none.
+    /// Last slot in derivation order, as a slot number; 0 if there is none.
     pub derivation_tail: u32,
-    /// Capabilities deleted since boot. What a revocation deleted is a difference of it.
+    /// Number of capabilities deleted since boot. A revocation reports a difference of two readings.
     pub removed: u64,
-    /// Thread whose registers are in the floating-point unit.
+    /// The thread whose registers are in the floating-point unit.
     pub float_owner: Option<Ref<Thread>>,
     /// Interrupt lines.
     pub interrupts: [InterruptLine; INTERRUPTS],
-    /// Which identifiers are in use.
+    /// Bitmap of the address-space identifiers in use.
     pub asids: [u64; ASIDS / 64],
-    /// Which words of `asids` are full, so that the search for a free identifier is short.
+    /// Bitmap of the full words of `asids`, which shortens the search for a free identifier.
     pub asids_full: [u64; ASIDS / 64 / 64],
-    /// Identifiers in use by one space each.
+    /// Number of identifiers that belong to exactly one address space.
     pub asids_used: usize,
-    /// The root of whose space something may be cached under [`SHARED`](crate::table::SHARED); 0 if there is none.
+    /// Root table of the address space with possible TLB entries under [`SHARED`](crate::table::SHARED); 0 if there is
+    /// none.
     pub shared_space: usize,
-    /// Physical address and size of the device tree.
+    /// Physical address and size of the device tree, in bytes.
     pub device_tree: (u64, u64),
     /// Counters.
     pub statistics: Statistics,
-    /// The machine.
+    /// The architecture's state.
     pub arch: A,
 }
 
-/// The token: whoever holds `&mut Kernel` may change kernel state, and nobody else.
+/// The token that permits access: only the holder of `&mut Kernel` may change kernel state.
 ///
-/// It is a handle, not the state itself: each access derives a reference afresh. So when a holder is suspended in a
-/// window and another thread enters the kernel with a token of its own, no two references exist.
+/// It is a handle and does not own the state: each access derives a fresh reference. When a holder is suspended at a
+/// preemption point and another thread enters the kernel with a token of its own, there are never two references.
 pub struct Kernel<A: Arch> {
     state: core::ptr::NonNull<State<A>>,
 }
 
 impl<A: Arch> Kernel<A> {
-    /// The token for a kernel's state.
+    /// Returns the token for a kernel's state.
     ///
     /// # Safety
-    /// `state` is valid for the life of the token; every other token for it is suspended in a window or in the code
-    /// that called this (an interrupt that arrived in a window).
+    /// `state` is valid for the life of the token. Every other token for it is suspended, at a preemption point or in
+    /// the code that called this function (for an interrupt that arrived at a preemption point).
     #[inline(always)]
     pub unsafe fn from_state(state: core::ptr::NonNull<State<A>>) -> Kernel<A> {
         Kernel { state }
     }
 
-    /// The state.
+    /// Returns the state.
     #[inline(always)]
     pub fn state(&mut self) -> &mut State<A> {
         // SAFETY: the token is borrowed mutably for as long as the reference lives, and tokens exclude each other
@@ -132,13 +133,13 @@ impl<A: Arch> Kernel<A> {
         unsafe { self.state.as_mut() }
     }
 
-    /// The machine.
+    /// Returns the architecture's state.
     #[inline(always)]
     pub fn arch(&mut self) -> &mut A {
         &mut self.state().arch
     }
 
-    /// The object that `object` names.
+    /// Returns the object that `object` refers to.
     #[inline(always)]
     pub fn get<T>(&mut self, object: Ref<T>) -> &mut T {
         // SAFETY: a `Ref` names a live object of its type (its invariant), objects do not overlap each other nor
@@ -146,7 +147,7 @@ impl<A: Arch> Kernel<A> {
         unsafe { &mut *(object.address() as *mut T) }
     }
 
-    /// The slot that `slot` names.
+    /// Returns the slot that `slot` refers to.
     #[inline(always)]
     pub fn slot(&mut self, slot: SlotRef) -> &mut Slot {
         let address = self.arch().locate(slot.number(), SLOT_SHIFT);
@@ -154,19 +155,19 @@ impl<A: Arch> Kernel<A> {
         unsafe { &mut *(address as *mut Slot) }
     }
 
-    /// The slot at a kernel virtual address, which must be that of a slot.
+    /// Returns the reference to the slot at a kernel virtual address, which must be that of a slot.
     #[inline(always)]
     pub fn slot_at(&mut self, address: usize) -> Option<SlotRef> {
         SlotRef::new(self.arch().number(address, SLOT_SHIFT))
     }
 
-    /// The running thread.
+    /// Returns the running thread.
     #[inline(always)]
     pub fn current(&mut self) -> Ref<Thread> {
         self.state().current
     }
 
-    /// Physical address of a kernel virtual one.
+    /// Returns the physical address of a kernel virtual address.
     #[inline(always)]
     pub fn physical(&mut self, address: usize) -> u64 {
         (address - self.arch().base()) as u64

@@ -1,22 +1,22 @@
-//! The semantics of the Tench kernel: every object, every operation, no hardware.
+//! The Tench kernel without the hardware: every object and every operation.
 //!
 //! The crate is generic over [`Arch`] and compiles for the host, where the same code is tested, fuzzed and compared
-//! with a model. Its shape:
+//! with a model. Its modules:
 //!
 //! ```text
-//!   entry        decodes a trap into an operation, and decides who runs next
+//!   entry        decodes a trap into an operation, and decides which thread runs next
 //!   fast         the two message paths that matter most, checked first and short
 //!   endpoint, reply, notification, fault      messages
-//!   thread, scheduler, scheduling, helping, timers, account     who runs, and when
+//!   thread, scheduler, scheduling, helping, timers, account     which thread runs, and when
 //!   budget, depletion                         for how long
 //!   space, untyped, delete, frame, table      capabilities and memory
-//!   foreign                                   capabilities that left their core
+//!   foreign                                   remote capabilities: exported to and imported from other cores
 //!   derivation, tree, heap                    the ordered structures below them
 //!   kernel, object, slot                      the state, and how it is reached
 //! ```
 //!
-//! A system call is a function on [`Kernel`] that returns a result; whoever called it switches threads. All checks come
-//! first and write nothing.
+//! A system call is a function on [`Kernel`] that returns a result; its caller switches threads. All checks come first
+//! and write nothing.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -1,9 +1,9 @@
-//! Mappings: up to 512 neighbouring entries of one table that show consecutive pages of one frame.
+//! Mappings: up to 512 adjacent entries of one table that map consecutive pages of one frame.
 //!
-//! A mapping is nothing but its capability, which is unique: it names the frame, the table and the entries, and it says
-//! at every window what is mapped. The table's books name its slot for each entry, so that a table that goes finds the
-//! mappings in it; the derivation tree has it behind the frame's capabilities, so that a frame that goes finds them
-//! too.
+//! A mapping consists of its capability alone, which is unique: it names the frame, the table and the entries, and at
+//! every preemption point it agrees with the entries that are mapped. The table's shadow entries name the capability's
+//! slot, so that deleting a table finds the mappings in it. In derivation order a mapping comes after the frame's
+//! capabilities, so that deleting a frame finds its mappings, too.
 //!
 //! ```text
 //!  aux    31      16 15       0      extra  31          12 11        10     5 4   0
@@ -11,7 +11,7 @@
 //!        │ count    │ first    │           │ offset       │PROTECTING│ 0     │flags│
 //!        └──────────┴──────────┘           └──────────────┴──────────┴───────┴─────┘
 //! ```
-//! The capability's rights are those of the frame capability that it was made with: no flags can go beyond them.
+//! The capability's rights are those of the frame capability from which it was made: no flags can exceed them.
 
 use tench_abi::memory::{MapFlags, PAGE_SIZE, entry_bits};
 use tench_abi::{Error, Kind, Rights};
@@ -22,38 +22,38 @@ use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, table, window};
 
-/// Entries that are changed between two windows.
+/// Number of entries changed between two preemption points.
 pub const STEP: usize = 64;
-/// In `extra`: a change of the flags was begun and not ended, so entries have flags of their own.
+/// Bit of `extra`: a change of the flags has begun and not ended, so entries differ in their flags.
 const PROTECTING: u64 = 1 << 11;
-/// In `extra`: the flags.
+/// Mask of the flags in `extra`.
 const FLAGS: u64 = 0x1f;
-/// In `extra`: the offset.
+/// Mask of the offset in `extra`.
 const OFFSET: u64 = !(PAGE_SIZE as u64 - 1);
-/// What kind of memory an entry shows.
+/// Flags for the memory type of an entry.
 const MEMORY_TYPE: MapFlags = MapFlags::DEVICE.union(MapFlags::UNCACHED);
-/// Bytes whose caches are maintained between two windows: 256 lines of 64 bytes.
+/// Bytes for which caches are maintained between two preemption points: 256 lines of 64 bytes.
 const MAINTENANCE_STEP: usize = 16 * 1024;
 
-/// What a mapping capability says.
+/// A decoded mapping capability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapping {
     /// Kernel virtual address of the table.
     pub table: usize,
-    /// First entry.
+    /// Index of the first entry.
     pub first: usize,
-    /// Entries.
+    /// Number of entries.
     pub count: usize,
-    /// Kernel virtual address of what the first entry shows.
+    /// Kernel virtual address of the memory that the first entry maps.
     pub memory: usize,
-    /// Rights and attributes.
+    /// Rights and memory type.
     pub flags: MapFlags,
     /// Whether a change of the flags is under way, or was when its thread was deleted.
     pub protecting: bool,
 }
 
 impl Mapping {
-    /// Unpacks.
+    /// Decodes a capability.
     #[inline]
     pub const fn of(cap: &Cap) -> Mapping {
         Mapping {
@@ -66,21 +66,21 @@ impl Mapping {
         }
     }
 
-    /// The table, which is alive as long as the mapping is not empty.
+    /// Returns the table, which is alive as long as the mapping is not empty.
     #[inline]
     fn table(&self) -> Option<Ref<PageTable>> {
-        // SAFETY: a table that goes removes the mappings in it first.
+        // SAFETY: a table that is deleted first removes the mappings in it.
         unsafe { Ref::at(self.table) }
     }
 }
 
-/// What `aux` says.
+/// Encodes `aux`.
 #[inline]
 pub const fn extent(first: usize, count: usize) -> u32 {
     first as u32 | (count as u32) << 16
 }
 
-/// The flags that a user named, if a capability with these rights to this memory allows them.
+/// Returns the flags that a program named, if a capability with these rights to this memory allows them.
 #[inline]
 pub fn allowed_flags(alleged: u64, cap: &Cap) -> Result<MapFlags, Error> {
     let Some(mut flags) = MapFlags::from_bits(alleged) else { return Err(Error::InvalidArgument) };
@@ -99,7 +99,7 @@ pub fn allowed_flags(alleged: u64, cap: &Cap) -> Result<MapFlags, Error> {
     Ok(flags)
 }
 
-/// Entries that a user named: first and count, within one table.
+/// Returns the entries that a program named, first and count, if they lie within one table.
 #[inline]
 pub fn allowed_entries(first: u64, count: u64) -> Result<(usize, usize), Error> {
     let entries = tench_abi::memory::TABLE_ENTRIES as u64;
@@ -109,16 +109,16 @@ pub fn allowed_entries(first: u64, count: u64) -> Result<(usize, usize), Error> 
     Ok((first as usize, count as usize))
 }
 
-/// Whether memory must be made coherent before it is mapped so: what was written as data is to be fetched as
-/// instructions, or what lies in caches is to be read around them.
+/// Returns whether memory must be made coherent before it is mapped with these flags: because instructions are to be
+/// fetched that were written as data, or because caches are to be bypassed that hold contents.
 pub fn needs_maintenance(cap: &Cap, flags: MapFlags) -> bool {
     cap.flags & flag::DEVICE == 0 && flags.intersects(MEMORY_TYPE.union(MapFlags::EXECUTE))
 }
 
-/// Makes `length` bytes of memory from `address` on coherent for being mapped with `flags`.
+/// Makes `length` bytes of memory from `address` on coherent for a mapping with `flags`.
 ///
-/// Passes windows before anything is changed. `same` decodes the operation again and says whether all is as it was.
-/// Answers whether the thread that carries this out still exists.
+/// Contains preemption points, before anything is changed. `same` decodes the operation again and returns whether the
+/// result is the same. Returns whether the thread that performs the operation still exists.
 pub fn maintain<A: Arch>(
     k: &mut Kernel<A>,
     (address, length): (usize, usize),
@@ -126,7 +126,7 @@ pub fn maintain<A: Arch>(
     mut same: impl FnMut(&mut Kernel<A>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let mut done = 0;
-    // What was looked at until here took a while already.
+    // The checks before have taken long.
     if !window::pass(k) {
         return Ok(false);
     }
@@ -141,7 +141,7 @@ pub fn maintain<A: Arch>(
             k.arch().synchronise_instructions(address + done, step);
         }
         done += step;
-        // Behind the last step, too: what follows is as long.
+        // Also after the last step: what follows takes as long.
         if !window::pass(k) {
             return Ok(false);
         }
@@ -152,7 +152,8 @@ pub fn maintain<A: Arch>(
     Ok(true)
 }
 
-/// Writes `count` entries of a table from `first` on: `entry`, `entry + size` and so on, booked for `book`.
+/// Writes `count` entries of a table from `first` on: `entry`, `entry + size` and so on, each with the shadow entry
+/// `book`.
 #[inline]
 pub fn write_entries<A: Arch>(
     k: &mut Kernel<A>,
@@ -161,7 +162,7 @@ pub fn write_entries<A: Arch>(
     (entry, size): (u64, u64),
     book: u32,
 ) {
-    // Four at a time, here and below: this is what mapping many pages consists of.
+    // Four at a time, here and below: mapping many pages spends most of its time here.
     let (fours, mut index, mut entry) = (count / 4, first, entry);
     let mut write = |index, entry| {
         // SAFETY: the caller names entries of a live table, all below 512.
@@ -185,8 +186,8 @@ pub fn write_entries<A: Arch>(
     }
 }
 
-/// One step of the end of a mapping: unmaps its last entries, and takes them off the capability. Answers whether
-/// none is left; then the slot is to be emptied.
+/// Does one step of the end of a mapping: unmaps its last entries, and takes them off the capability. Returns whether
+/// none is left; then the caller empties the slot.
 #[inline]
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let mapping = Mapping::of(&k.slot(slot).cap);
@@ -205,8 +206,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     rest == 0
 }
 
-/// A mapping's capability has been moved to `slot`: the book of its first entry follows it. Those of the others say
-/// only that some mapping covers them, so that moving takes the same however many there are.
+/// Updates the shadow entry of a mapping's first entry after its capability was moved to `slot`. Those of the other
+/// entries say only that some mapping covers them, so moving takes the same time for any number of entries.
 pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let Some(table) = mapping.table() else { return };
@@ -215,10 +216,10 @@ pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     }
 }
 
-/// `MappingProtect`.
+/// Performs `MappingProtect`.
 ///
-/// If the mapping changes during a window the call ends with `Aborted`; if its thread is deleted there, each entry has
-/// the old flags or the new ones.
+/// If the mapping changes at a preemption point, the call ends with `Aborted`; if its thread is deleted there, each
+/// entry has the old flags or the new ones.
 pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (mut slot, flags) = decode_protect(k, thread)?;
     let cap = k.slot(slot).cap;
@@ -256,11 +257,11 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// The slot of the mapping, and the flags asked for.
+/// Returns the slot of the mapping, and the flags that the call names.
 ///
-/// After a window, the whole capability in the slot has to be what it was. That entries and memory are the same does
-/// not say that it is the same mapping: another can show the same memory as part of another frame, and `extra` is
-/// counted from the frame's beginning.
+/// After a preemption point, the whole capability in the slot has to be unchanged. Equal entries and memory do not
+/// imply that it is the same mapping: another can map the same memory as part of another frame, and `extra` counts from
+/// the frame's beginning.
 fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, MapFlags), Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let alleged = argument(k, thread, 1);
@@ -268,7 +269,7 @@ fn decode_protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Sl
     Ok((slot, flags))
 }
 
-/// Level of the table in which a mapping lies.
+/// Returns the level of the table in which a mapping lies.
 fn level<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping) -> u32 {
     match mapping.table() {
         Some(table) => u32::from(k.get(table).level),
@@ -278,8 +279,8 @@ fn level<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping) -> u32 {
 
 /// Rewrites `step` entries of a mapping, from its entry `done` on.
 ///
-/// Rights change in place. The type of memory does not: the old entries must be gone from the caches before others can
-/// be cached for the same addresses.
+/// Rights change in place, but the memory type does not: the old entries must have left the TLB before others can be
+/// cached for the same addresses.
 fn protect_step<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping, (done, step): (usize, usize), flags: MapFlags) {
     let Some(table) = mapping.table() else { return };
     let level = u32::from(k.get(table).level);
@@ -302,7 +303,7 @@ fn protect_step<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping, (done, step): (us
     }
 }
 
-/// Writes entries that stay booked as they are: `entry`, `entry + size` and so on.
+/// Writes entries without changing their shadow entries: `entry`, `entry + size` and so on.
 fn rewrite<A: Arch>(
     k: &mut Kernel<A>,
     table: Ref<PageTable>,
@@ -317,12 +318,12 @@ fn rewrite<A: Arch>(
     }
 }
 
-/// Where the memory lies that a mapping shows.
+/// Returns the physical address of the memory that a mapping maps.
 pub fn physical<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> u64 {
     k.physical(Mapping::of(cap).memory)
 }
 
-/// `MappingQuery`.
+/// Performs `MappingQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let mapping = Mapping::of(&k.slot(slot).cap);

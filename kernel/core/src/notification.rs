@@ -1,4 +1,4 @@
-//! Notifications: a word of bits that is set without waiting and waited for without polling.
+//! Notifications: a word of bits that one sets without waiting and waits for without polling.
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
@@ -7,7 +7,7 @@ use crate::object::{Notification, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, helping, interrupt, scheduler, space, timers};
 
-/// `Signal`.
+/// Performs `Signal`.
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address)?;
@@ -28,7 +28,7 @@ pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     Ok(Outcome::Done)
 }
 
-/// Sets bits, and wakes whoever waits for them.
+/// Sets bits in a notification's word, and wakes the first waiting thread.
 #[inline]
 pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits: u64) {
     let n = k.get(notification);
@@ -48,8 +48,8 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits:
     }
 }
 
-/// Hands the word to a thread that is no longer in any queue, and lets it run. Until now the word was 0, so the thread
-/// that it is bound to has no signal that somebody else takes.
+/// Delivers the word to a thread that is in no queue any more, and makes the thread ready. The word was 0 before the
+/// signal, so the bound thread loses no signal to another.
 fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     timers::end_wait(k, thread);
     let_in(k, notification);
@@ -57,7 +57,7 @@ fn wake<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref
     scheduler::make_ready(k, thread);
 }
 
-/// Whether somebody waits for a signal, who would have it at once.
+/// Returns whether a thread waits for a signal and would get it at once.
 #[inline]
 pub fn is_awaited<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> bool {
     let n = k.get(notification);
@@ -65,21 +65,21 @@ pub fn is_awaited<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -
     head.is_some() || bound.is_some_and(|thread| matches!(k.get(thread).state, ThreadState::Receiving(_)))
 }
 
-/// Hands the word to a thread: it becomes the result of its system call. Lines that were held until then are let in
-/// again.
+/// Delivers the word to a thread as the result of its system call, and unmasks the interrupt lines that the
+/// notification held.
 pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let_in(k, notification);
     deliver_first(k, notification, thread);
     if let Some(bound) = k.get(notification).bound
         && k.get(bound).slow & slow::SIGNALLED != 0
     {
-        // Somebody else has taken what was signalled to it.
+        // Another thread has taken the bound thread's signal.
         k.get(bound).slow &= !slow::SIGNALLED;
         helping::settle(k, bound);
     }
 }
 
-/// Lines that a notification holds are let in again.
+/// Unmasks the interrupt lines that a notification holds.
 #[inline]
 fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
     if k.get(notification).held != 0 {
@@ -87,12 +87,12 @@ fn let_in<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) {
     }
 }
 
-/// The same for a signal that somebody waited for: there was none before it, so no line is held.
+/// Delivers the word to a thread. Used where no line is held: after a signal for which the thread was waiting.
 #[inline]
 pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let word = core::mem::take(&mut k.get(notification).word);
     let t = k.get(thread);
-    // Of another notification than the bound one, it says nothing about that.
+    // A notification other than the bound one says nothing about the bound one's signal.
     if t.notification == Some(notification) {
         t.slow &= !slow::SIGNALLED;
     }
@@ -101,13 +101,14 @@ pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>
     x[2..10].fill(0);
 }
 
-/// Whether the bound notification has a signal.
+/// Returns whether a thread's bound notification has a signal.
 #[inline]
 pub fn has_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     k.get(thread).notification.is_some_and(|notification| k.get(notification).word != 0)
 }
 
-/// The bound notification's signal, if there is one: delivered to the thread that is about to receive.
+/// Takes the bound notification's signal, if there is one, for a thread that is about to receive. Returns whether it
+/// did.
 #[inline]
 pub fn take_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let Some(notification) = k.get(thread).notification else { return false };
@@ -119,7 +120,7 @@ pub fn take_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     true
 }
 
-/// `Receive` and `TryReceive` on a notification.
+/// Performs `Receive` and `TryReceive` on a notification.
 pub fn wait<A: Arch>(
     k: &mut Kernel<A>,
     notification: Ref<Notification>,
@@ -131,7 +132,7 @@ pub fn wait<A: Arch>(
         let before = k.get(thread).slow;
         deliver(k, notification, thread);
         if before & slow::SIGNALLED != 0 {
-            // It may have been this signal for which its own time counted.
+            // This signal may be the reason why the thread's own context counted.
             helping::settle(k, thread);
         }
         return Ok(Outcome::Written);
@@ -144,7 +145,7 @@ pub fn wait<A: Arch>(
     Ok(Outcome::Written)
 }
 
-/// A thread waits behind the others.
+/// Queues a thread behind the others that wait for a notification.
 #[inline]
 pub fn enqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let tail = k.get(notification).tail;
@@ -159,7 +160,7 @@ pub fn enqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
     k.get(notification).tail = Some(thread);
 }
 
-/// Takes the first waiting thread out of the queue.
+/// Takes the first waiting thread out of a notification's queue.
 #[inline(always)]
 pub fn unqueue_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let next = k.get(thread).next.take();
@@ -170,7 +171,7 @@ pub fn unqueue_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>
     }
 }
 
-/// Takes a waiting thread out of the queue.
+/// Takes a waiting thread out of a notification's queue.
 pub fn unqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thread: Ref<Thread>) {
     let t = k.get(thread);
     let (next, previous) = (t.next.take(), t.previous.take());
@@ -184,8 +185,8 @@ pub fn unqueue<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
     }
 }
 
-/// One step of the end of a notification: wakes one waiter with `Aborted`, or unbinds one interrupt. Answers whether
-/// it was the last.
+/// Does one step of a notification's end: wakes one waiting thread with `Aborted`, or unbinds one interrupt line.
+/// Returns whether that was the last step.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> bool {
     if let Some(thread) = k.get(notification).head {
         endpoint::cancel(k, thread, Error::Aborted);

@@ -1,8 +1,7 @@
 //! References to kernel objects, and the small objects themselves.
 //!
-//! Objects lie in memory that user space supplied. A [`Ref`] names one; [`Kernel::get`](crate::Kernel::get) turns it
-//! into a reference, and because that borrows the kernel's token mutably, two references into kernel state cannot
-//! exist at once.
+//! Objects lie in memory that user space supplied. [`Kernel::get`](crate::Kernel::get) turns a [`Ref`] into a
+//! reference. The call borrows the kernel's token mutably, so two references into kernel state cannot exist at once.
 
 use core::marker::PhantomData;
 use core::num::NonZeroUsize;
@@ -13,7 +12,7 @@ use crate::heap::Node;
 use crate::slot::SlotRef;
 use crate::thread::Thread;
 
-/// Names a live kernel object by its kernel virtual address.
+/// A reference to a live kernel object, by its kernel virtual address.
 ///
 /// Invariant: a `Ref` is stored only where finalising the object clears it (docs/invariants.md, "References").
 pub struct Ref<T> {
@@ -22,7 +21,7 @@ pub struct Ref<T> {
 }
 
 impl<T> Ref<T> {
-    /// The reference to the object at `address`; `None` for address 0.
+    /// Returns the reference to the object at `address`, or `None` for address 0.
     ///
     /// # Safety
     /// An object of type `T` lives at `address`.
@@ -34,7 +33,7 @@ impl<T> Ref<T> {
         }
     }
 
-    /// The same, for an address that cannot be 0.
+    /// Returns the reference to the object at `address`, which is not 0.
     ///
     /// # Safety
     /// An object of type `T` lives at `address`, which is not 0.
@@ -44,7 +43,7 @@ impl<T> Ref<T> {
         Ref { address: unsafe { NonZeroUsize::new_unchecked(address) }, marker: PhantomData }
     }
 
-    /// Its kernel virtual address.
+    /// Returns the object's kernel virtual address.
     #[inline(always)]
     pub const fn address(self) -> usize {
         self.address.get()
@@ -69,39 +68,39 @@ impl<T> core::fmt::Debug for Ref<T> {
     }
 }
 
-/// Where threads meet to pass messages: senders, or a queue of receivers, never both.
+/// A rendezvous point for messages: a queue of senders or a queue of receivers, never both.
 ///
-/// `head` is 0 (nobody waits), the address of the sender that comes first (the root of a [heap](crate::heap)), or the
-/// address of the first receiver plus 1: the fast path asks "is a receiver there" by one bit. `tail` is the address of
-/// the last receiver, or that of the sender behind whom the next of the same place is linked, 0 if there is none; it
+/// `head` is 0 (no thread waits), the address of the first sender (the root of a [heap](crate::heap)), or the address
+/// of the first receiver plus 1, so that the fast path tests one bit to find a receiver. `tail` is the address of the
+/// last receiver, or of the sender behind which the next sender of the same rank is linked, or 0 if there is none. It
 /// has no meaning while `head` is 0.
 #[derive(Default)]
 #[repr(C, align(32))]
 pub struct Endpoint {
-    /// See above.
+    /// Head of the queue, encoded as described for the type.
     pub head: usize,
-    /// See above.
+    /// Tail of the queue, as described for the type.
     pub tail: usize,
-    /// The [number](crate::Arch::number) of the thread that serves it, and is helped by the first of the senders; 0 for
+    /// [Number](crate::Arch::number) of the thread that serves the endpoint and is helped by the first sender; 0 for
     /// none ([`queue::server`](crate::endpoint::queue::server)).
     pub server: u32,
-    /// How many of the senders help, by [height](crate::helping::heights): 0, 1, and more.
+    /// Number of senders that help, by [height](crate::helping::heights): 0, 1, and 2 or more.
     pub helpers: [u32; 3],
 }
 
-/// Holds at most one caller, who waits for the reply.
+/// A reply object. It holds at most one caller, which waits for the reply.
 #[derive(Default)]
 #[repr(C, align(32))]
 pub struct Reply {
-    /// The caller; its state is `AwaitingReply` of this object.
+    /// The caller. Its state is `AwaitingReply` of this object.
     pub caller: Option<Ref<Thread>>,
-    /// The thread to which it is bound, or which has received with it last, or waits to.
+    /// The thread to which the object is bound, or else the one that received with it last or waits to receive with it.
     pub claimed: Option<Ref<Thread>>,
-    /// Whether `claimed` is a binding that outlasts a receive.
+    /// Whether `claimed` is a binding, which outlasts a receive.
     pub bound: bool,
 }
 
-/// A word of signals, and those who wait for it.
+/// A word of signals with a queue of waiting threads.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Notification {
@@ -111,64 +110,64 @@ pub struct Notification {
     pub head: Option<Ref<Thread>>,
     /// Last waiting thread.
     pub tail: Option<Ref<Thread>>,
-    /// The thread whose receives this notification ends too.
+    /// The bound thread: a signal also ends its wait in `Receive`.
     pub bound: Option<Ref<Thread>>,
-    /// First interrupt that signals this notification, as its number plus 1; 0 if none. See `State::interrupts`.
+    /// First interrupt line bound to this notification, as its number plus 1; 0 if none. See `State::interrupts`.
     pub first_interrupt: u16,
-    /// Lines that are let in again when `word` is taken, a bit for each: of those that are acknowledged so
-    /// ([`InterruptLine::automatic`]), the ones that have fired when nobody waited. While there are any, `word` is not
-    /// 0.
+    /// Bitmap of the interrupt lines to unmask when `word` is taken: those lines with [`InterruptLine::automatic`] that
+    /// fired while no thread waited. While a bit is set, `word` is not 0.
     pub held: u16,
 }
 
-/// The right to processor time: at which priority, how long at a stretch, and how much in each period.
+/// The right to processor time: a priority, a time slice, and a budget in each period.
 #[derive(Default)]
 #[repr(C, align(256))]
 pub struct SchedulingContext {
-    /// 0 to 255.
+    /// Priority, 0 to 255.
     pub priority: u8,
-    /// Highest priority that it can authorise.
+    /// Highest priority that the context can authorise.
     pub ceiling: u8,
-    /// Whether its budget is used up: nobody runs on it, and it waits for its next refill.
+    /// Whether the budget is used up: no thread runs on the context until its next refill.
     pub is_used_up: bool,
-    /// Whether somebody has said what it is. Before that, its slice is none by accident
+    /// Whether a caller has configured the context. Before that, its slice of 0 is only the initial value
     /// ([`configure`](crate::scheduling::configure)).
     pub is_configured: bool,
-    /// Ticks until the next thread of equal priority runs; 0: until it waits.
+    /// Ticks until the next thread of equal priority runs; 0 for no limit.
     pub slice: u64,
-    /// Ticks consumed.
+    /// Ticks consumed in all.
     pub consumed: u64,
-    /// The thread to which it is bound. Whom that waits for runs on it, too ([`helping`](crate::helping)).
+    /// The thread to which the context is bound. Threads that it waits for run on the context, too
+    /// ([`helping`](crate::helping)).
     pub owner: Option<Ref<Thread>>,
-    /// What of `consumed` is in its owner's account already, or was used before it was bound.
+    /// Part of `consumed` that has been added to the owner's account, or was consumed before the context was bound.
     pub accounted: u64,
-    /// What of `consumed` the budget knows already.
+    /// Part of `consumed` that has been taken off the budget.
     pub charged: u64,
-    /// How much may be consumed, and when.
+    /// Ticks that may be consumed, and when.
     pub budget: Budget,
-    /// Its place in the timer queue, where it waits for its next refill.
+    /// The context's node in the timer queue, where it waits for its next refill.
     pub refill: Node,
 }
 
-/// What the kernel knows about one interrupt line.
+/// The state of one interrupt line.
 #[derive(Clone, Copy, Default)]
 pub struct InterruptLine {
     /// The notification to signal.
     pub notification: Option<Ref<Notification>>,
-    /// What is OR-ed into its word.
+    /// Bits that an interrupt sets in the notification's word.
     pub badge: u64,
-    /// Next line of the same notification, as its number plus 1; 0 for the last.
+    /// Next line of the same notification, as its number plus 1; 0 if this is the last.
     pub next: u16,
-    /// Previous line of the same notification, likewise; 0 for the first.
+    /// Previous line of the same notification, as its number plus 1; 0 if this is the first.
     pub previous: u16,
-    /// Whether a capability for it exists.
+    /// Whether a capability for the line exists.
     pub taken: bool,
-    /// Whether to take its signal acknowledges it. Then it is one of those that can be rung, which have bits in
+    /// Whether taking the line's signal acknowledges the interrupt. Such a line serves as a doorbell and has a bit in
     /// [`Notification::held`].
     pub automatic: bool,
 }
 
-/// A page table: what the hardware walks, and the kernel's books about each entry.
+/// A page table: the hardware's entries, and the kernel's shadow entry for each of them.
 ///
 /// `books[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
 /// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1.
@@ -176,23 +175,23 @@ pub struct InterruptLine {
 pub struct PageTable {
     /// The hardware's entries.
     pub entries: [u64; 512],
-    /// See above.
+    /// The shadow entries, encoded as described for the type.
     pub books: [u32; 512],
-    /// 0 (root) to 3.
+    /// Level, 0 (root) to 3.
     pub level: u8,
-    /// Root: the address-space identifier, never 0 while the table lives.
+    /// Address-space identifier, never 0 while the table lives. Root tables only.
     pub asid: u16,
-    /// Where this table hangs: the parent's address, 0 if nowhere.
+    /// Address of the parent table in which this table is installed; 0 if it is not installed.
     pub parent: usize,
-    /// And the entry there.
+    /// Index of the parent's entry.
     pub index: u16,
     /// Entries in use.
     pub used: u16,
-    /// While the table is being deleted: entries below this are free.
+    /// Progress of the table's deletion: entries below this index are free.
     pub cleared: u16,
-    /// Root: threads that live in the space.
+    /// Number of threads in the address space. Root tables only.
     pub residents: u32,
-    /// Root: what its process's threads have in common.
+    /// Account of the process whose address space this is. Root tables only.
     pub account: Account,
 }
 
@@ -202,28 +201,28 @@ const _: () = assert!(size_of::<Reply>() == 1 << tench_abi::object::REPLY_BITS);
 const _: () = assert!(size_of::<Notification>() == 1 << tench_abi::object::NOTIFICATION_BITS);
 const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::SCHEDULING_CONTEXT_BITS);
 
-/// What a slot number in [`PageTable::books`] stands for.
+/// A decoded shadow entry, from [`PageTable::books`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Book {
     /// The entry is free.
     Free,
-    /// A page that the kernel mapped for the first process; no capability stands for it, and it stays with the table.
-    /// Its memory never becomes an object of the kernel's.
+    /// A page that the kernel mapped for the first process. No capability names it, and it stays as long as the table.
+    /// Its memory never becomes a kernel object.
     Boot,
-    /// A mapping covers it. If this is the mapping's first entry its capability lies in this slot; otherwise it lay
+    /// Covered by a mapping. Its capability lies in this slot if this is the mapping's first entry; otherwise it lay
     /// there once.
     Mapping(SlotRef),
-    /// A child table hangs in it, whose address has this [number](crate::Arch::number) in units of a slot's size.
+    /// A child table, whose address has this [number](crate::Arch::number) in units of a slot's size.
     Table(u32),
 }
 
-/// Returns the number in a packed word. Its highest bit is dropped by packing, and equal to the one below.
+/// Returns the number in a packed word. Packing drops its highest bit, which equals the one below.
 const fn number_in(word: u32) -> u32 {
     (word as i32 >> 1) as u32
 }
 
 impl Book {
-    /// Unpacks.
+    /// Decodes a packed shadow entry.
     #[inline]
     pub const fn unpack(word: u32) -> Book {
         match word {
@@ -237,7 +236,7 @@ impl Book {
         }
     }
 
-    /// Packs.
+    /// Encodes a shadow entry.
     #[inline]
     pub const fn pack(self) -> u32 {
         match self {

@@ -1,7 +1,7 @@
 //! The kernel as an object: power, early output, statistics, and the other cores.
 //!
-//! A capability to it without a badge permits everything. One with a badge permits what the [`Powers`] in its badge
-//! say, and nothing else: so who may power the machine off need not be able to import memory.
+//! A kernel capability without a badge permits everything. One with a badge permits only what the [`Powers`] in its
+//! badge say: so a program that may power the machine off need not be able to import memory.
 
 use tench_abi::object::Statistic;
 use tench_abi::{Error, Kind, Powers, Rights};
@@ -12,7 +12,7 @@ use crate::thread::Thread;
 use crate::window::PREEMPTIBLE;
 use crate::{Arch, Kernel, scheduler, watch, window};
 
-/// Looks at the kernel's capability that `x0` names. Returns its badge.
+/// Checks the kernel capability that `x0` names. Returns its badge.
 ///
 /// # Errors
 /// `MissingRights` if it lacks one of `rights`, or has a badge with none of `powers`; those of [`slot_at`].
@@ -21,14 +21,14 @@ fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, rights: Rights, po
     permitted(k, address, rights, powers)
 }
 
-/// The same for the capability at an address in the running thread's space.
+/// Checks the kernel capability at an address in the running thread's CSpace. Returns its badge.
 fn permitted<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights, powers: Powers) -> Result<u64, Error> {
     let slot = slot_at(k, address, Kind::Kernel, rights)?;
     let badge = k.slot(slot).cap.badge;
     if badge == 0 || Powers::of_badge(badge).intersects(powers) { Ok(badge) } else { Err(Error::MissingRights) }
 }
 
-/// Checks that an address in the running thread's space names a kernel's capability that permits everything: it has
+/// Checks that an address in the running thread's CSpace names a kernel capability that permits everything: it has
 /// `WRITE`, and no badge.
 ///
 /// # Errors
@@ -37,11 +37,11 @@ pub fn whole<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<(), Error> {
     permitted(k, address, Rights::WRITE, Powers::empty()).map(drop)
 }
 
-/// Whether the running thread is told physical addresses: argument `number` names a capability to the kernel that
+/// Returns whether the running thread may learn physical addresses: argument `number` names a kernel capability that
 /// permits it, or is 0.
 ///
 /// # Errors
-/// `MissingRights` if that lacks `READ` or the power `MEMORY`; those of [`slot_at`].
+/// `MissingRights` if the capability lacks `READ` or the power `MEMORY`; those of [`slot_at`].
 #[inline(always)]
 pub fn tells_addresses<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, number: usize) -> Result<bool, Error> {
     match argument(k, thread, number) {
@@ -50,17 +50,17 @@ pub fn tells_addresses<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, number: 
     }
 }
 
-/// `KernelPowerOff`.
+/// Performs `KernelPowerOff`.
 pub fn power_off<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::WRITE, Powers::POWER)?;
     let status = argument(k, thread, 1) as u8;
     k.arch().power_off(status)
 }
 
-/// Bytes that are printed between two windows.
+/// Bytes printed between two preemption points.
 const PRINT_STEP: usize = 16;
 
-/// `KernelPrint`. Passes windows.
+/// Performs `KernelPrint`. Contains preemption points.
 pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::WRITE, Powers::empty())?;
     let length = argument(k, thread, 1);
@@ -77,7 +77,7 @@ pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
             left -= 1;
             continue;
         }
-        // Also while the device is busy, for as long as that lasts.
+        // Also passed while the device is busy, for as long as that lasts.
         if !window::pass(k) {
             return Ok(Outcome::Written);
         }
@@ -87,7 +87,7 @@ pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// `KernelQuery`.
+/// Performs `KernelQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::READ, Powers::COUNTERS)?;
     let Some(which) = Statistic::from_code(argument(k, thread, 1)) else { return Err(Error::InvalidArgument) };
@@ -108,7 +108,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         Statistic::Preemptible => u64::from(PREEMPTIBLE),
         Statistic::BootInstructions => s.boot_instructions,
         Statistic::IdleTicks => s.idle_ticks,
-        // Only those that interrupt others are counted as such when they come.
+        // `deepest_nesting` counts only nested interrupts, so a single one is added here.
         Statistic::DeepestNesting => u64::from(s.deepest_nesting).max(s.interrupts.min(1)),
         Statistic::NestedInterrupts => s.nested_interrupts,
         Statistic::Instructions => instructions,
@@ -116,7 +116,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::results(k, thread, &[value]))
 }
 
-/// `KernelCounters`.
+/// Performs `KernelCounters`.
 pub fn counters<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::WRITE, Powers::COUNTERS)?;
     let readable = match argument(k, thread, 1) {
@@ -128,7 +128,7 @@ pub fn counters<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// `KernelMachine`.
+/// Performs `KernelMachine`.
 pub fn machine<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let badge = authority(k, thread, Rights::READ, Powers::all())?;
     let (tree, size) = if badge == 0 { k.state().device_tree } else { (0, 0) };
@@ -136,7 +136,7 @@ pub fn machine<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     Ok(Outcome::results(k, thread, &answer))
 }
 
-/// `KernelStartCore`.
+/// Performs `KernelStartCore`.
 pub fn start_core<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::WRITE, Powers::empty())?;
     let [core, image, boot] = core::array::from_fn(|i| argument(k, thread, i + 1));
@@ -147,7 +147,7 @@ pub fn start_core<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Out
     Ok(Outcome::Done)
 }
 
-/// `KernelCorePower`.
+/// Performs `KernelCorePower`.
 pub fn core_power<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::READ, Powers::CORES)?;
     let core = argument(k, thread, 1);
@@ -158,7 +158,7 @@ pub fn core_power<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Out
     Ok(Outcome::results(k, thread, &[power as u64]))
 }
 
-/// `KernelStretches`.
+/// Performs `KernelStretches`.
 pub fn stretches<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     authority(k, thread, Rights::READ, Powers::COUNTERS)?;
     if !watch::WATCHING {

@@ -1,4 +1,4 @@
-//! Reply objects: a caller waits in one until it is answered, once.
+//! Reply objects: a caller waits in one until it gets its reply, once.
 
 use tench_abi::{Error, Kind, Rights, Tag};
 
@@ -8,13 +8,13 @@ use crate::object::{Ref, Reply};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, endpoint, fault, helping, scheduler, timers};
 
-/// The reply object that `cap` names in the space of the calling thread.
+/// Returns the reply object that `address` names in the calling thread's CSpace.
 fn at<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<Ref<Reply>, Error> {
     capability_at(k, address, Kind::Reply, Rights::WRITE)
 }
 
-/// The reply object for a receive: that in `x11` if the tag says so, else the bound one. It must not be another's. And
-/// whether callers in it are laid aside.
+/// Returns the reply object for a receive, and whether callers in it are deferred. The object is that in `x11` if the
+/// tag says so, else the bound one. Fails with `ReplyInUse` if another thread has it.
 #[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Result<(Ref<Reply>, bool), Error> {
     let bound = k.get(thread).bound_reply;
@@ -34,15 +34,15 @@ pub fn named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag) -> Resul
     Ok((object, !may_help && bound != Some(object)))
 }
 
-/// Whether a reply object is bound to a thread, or one waits to receive with it.
+/// Returns whether a reply object is bound to a thread, or a thread waits to receive with it.
 pub fn is_taken<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
     let r = k.get(object);
     let (is_bound, claimed) = (r.bound, r.claimed);
     is_bound || claimed.is_some_and(|thread| matches!(k.get(thread).state, ThreadState::Receiving(_)))
 }
 
-/// `sender`'s message was taken by `receiver`: it waits in `object`, the receiver's current one, from now on, and
-/// helps.
+/// Makes `sender`, whose message `receiver` has taken, wait in `object`, the receiver's current reply object, and help
+/// the receiver.
 pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>, receiver: Ref<Thread>) {
     k.get(sender).state = ThreadState::AwaitingReply(object);
     let (helps, works) = (helping::can_help(k, sender), helping::works_with(k, receiver) == Some(object));
@@ -57,7 +57,7 @@ pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>,
     }
 }
 
-/// `Reply`.
+/// Performs `Reply`.
 pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
     let object = if address == 0 { k.get(thread).bound_reply.ok_or(Error::NoReplyObject)? } else { at(k, address)? };
@@ -75,8 +75,8 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// Answers the caller in `object`, if there is one, with the message in `server`'s registers. What the server itself
-/// runs on then is settled when it is known whom it serves next.
+/// Replies to the caller in `object`, if there is one, with the message in `server`'s registers. The server itself is
+/// settled later, when it is known for which caller it works next.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
     let Some(caller) = k.get(object).caller.take() else { return };
     if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {
@@ -96,12 +96,12 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread
     scheduler::make_ready(k, caller);
 }
 
-/// The caller no longer waits (deadline, suspension, deletion).
+/// Removes a caller that no longer waits (because of its deadline, suspension or deletion).
 pub fn forget_caller<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) {
     k.get(object).caller = None;
 }
 
-/// The end of a reply object: the caller in it and the thread that waits with it get `Aborted`.
+/// Ends a reply object: the caller in it and the thread that waits to receive with it get `Aborted`.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
     if let Some(caller) = k.get(object).caller {
         endpoint::cancel(k, caller, Error::Aborted);

@@ -1,32 +1,34 @@
-//! Who runs: fixed priorities, first in first out within one, found in constant time.
+//! The scheduler: fixed priorities, first in first out within a priority, constant time.
 //!
 //! Invariants: the running thread is in no ready queue; every other thread that is `Ready`, has a scheduling context
-//! and is not parked is in the queue of its priority; `highest_ready` is the highest priority with a non-empty queue,
-//! or -1. So switching directly between two threads that call and answer needs no queue operation.
+//! and whose account is not suspended is in the queue of its priority; `highest_ready` is the highest priority with a
+//! non-empty queue, or -1. So a direct switch between caller and receiver needs no queue operation.
 //!
 //! There is no periodic tick. A time slice is timed only while another thread of the running priority is ready, a
-//! budget only while somebody runs on it.
+//! budget only while a thread runs on it.
 
 use crate::kernel::Queue;
 use crate::object::Ref;
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, depletion, timers};
 
-/// Priority of the running thread; -1 for the idle thread, and for one whose time was taken away.
+/// Returns the priority of the running thread; -1 for the idle thread, and for a thread that has lost its processor
+/// time.
 #[inline]
 fn running_priority<A: Arch>(k: &mut Kernel<A>) -> i32 {
     let current = k.current();
     i32::from(k.get(current).priority)
 }
 
-/// Whether a thread may run: it waits for nothing, has processor time, and is not parked (both: a priority).
+/// Returns whether a thread may run: it waits for nothing, has processor time, and its account is not suspended.
+/// (Priority -1 stands for the last two.)
 #[inline]
 pub fn runnable<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let t = k.get(thread);
     matches!(t.state, ThreadState::Ready) && t.priority >= 0
 }
 
-/// Lets a thread run when its turn comes: sets it `Ready` and queues it behind its equals. It is in no queue.
+/// Makes a thread that is in no queue `Ready`, and queues it behind its equals.
 #[inline]
 pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
@@ -35,7 +37,8 @@ pub fn make_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// The running thread waits, and this one goes on for it, on its time: it need not wait for its equals.
+/// Makes a thread `Ready` that continues in place of the running thread, which begins to wait. It runs on the same
+/// context, so it goes before its equals.
 #[inline]
 pub fn go_on_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.get(thread).state = ThreadState::Ready;
@@ -54,7 +57,7 @@ pub fn enqueue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Appends a thread that is in no queue.
+/// Appends a thread that is in no queue to the ready queue of its priority, without timing a slice.
 #[inline]
 fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -70,8 +73,8 @@ fn append<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().ready[priority as usize].tail = Some(thread);
 }
 
-/// Puts a thread that was switched away from against its will before its equals. What is left of its time slice stays
-/// its own: otherwise one that is interrupted often enough would keep its equals from running for ever.
+/// Puts a preempted thread before its equals. It keeps the rest of its time slice: with a new slice each time, a thread
+/// that is interrupted often enough would keep its equals from running for ever.
 fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice_end = k.state().slice_end;
     if slice_end != 0 {
@@ -96,7 +99,7 @@ fn enqueue_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Records that the queue of `priority` has its first thread.
+/// Records the first thread of the queue of `priority`, which was empty.
 fn mark_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, priority: u8) {
     let s = k.state();
     s.ready[priority as usize].head = Some(thread);
@@ -104,7 +107,7 @@ fn mark_ready<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, priority: u8) {
     s.highest_ready = s.highest_ready.max(i32::from(priority));
 }
 
-/// Takes a thread out of the ready queue, if it is in it.
+/// Takes a thread out of the ready queue, if it is in one.
 pub fn dequeue<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if !t.queued {
@@ -155,7 +158,7 @@ fn start_slice<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// Ticks of the slice that begins for a thread, or goes on; 0 if it has none.
+/// Returns the ticks of the slice that a thread begins or continues; 0 if its context has no slice.
 #[inline]
 fn slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
     let t = k.get(thread);
@@ -164,8 +167,8 @@ fn slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u64 {
     if left == 0 { slice } else { left.min(slice) }
 }
 
-/// A thread's priority has changed. If it runs, its slice is that of another priority, or it has no equals there and so
-/// none.
+/// Times the running thread's slice again if `thread` is the running thread, whose priority has changed. Without equals
+/// at the new priority no slice is timed.
 pub fn time_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if thread != k.current() {
         return;
@@ -177,7 +180,7 @@ pub fn time_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// The running thread goes behind its equals at the next switch, if there are any.
+/// Sends the running thread behind its equals at the next switch, if there are any.
 pub fn rotate<A: Arch>(k: &mut Kernel<A>) {
     let priority = running_priority(k);
     let s = k.state();
@@ -187,7 +190,7 @@ pub fn rotate<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// Whether another thread should run now.
+/// Returns whether another thread should run now.
 #[inline]
 pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
     let current = k.current();
@@ -197,15 +200,16 @@ pub fn should_switch<A: Arch>(k: &mut Kernel<A>) -> bool {
     s.reschedule || s.highest_ready > i32::from(priority) || !matches!(state, ThreadState::Ready) || priority < 0
 }
 
-/// Who runs when the kernel is left. The common answer, the thread that entered, takes a few comparisons.
+/// Returns the thread that runs when the kernel is left. In the common case it is the thread that entered, which takes
+/// a few comparisons.
 #[inline]
 pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     if should_switch(k) { switch::<A, true>(k) } else { k.current() }
 }
 
-/// Chooses another thread and makes it current: queue, time account, address space, thread pointer, floating point,
-/// budget. Whoever calls this continues with the thread it answers. `LEAVES`: the running thread has nothing left to do
-/// in the kernel.
+/// Chooses another thread and makes it current: queue, time accounting, address space, thread pointer, floating point,
+/// budget. The caller continues with the thread that is returned. `LEAVES` says that the running thread has nothing
+/// left to do in the kernel.
 #[inline(never)]
 pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
@@ -238,7 +242,7 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     next
 }
 
-/// The running thread makes room for one of a priority that nobody else has who is ready.
+/// Preempts the running thread in favour of a thread that is the only ready one of its priority.
 #[inline]
 pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     charge_to(k, thread);
@@ -246,28 +250,30 @@ pub fn preempt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     k.state().slice_end = 0;
 }
 
-/// The running thread waits now, and one runs whose priority nobody else has who is ready.
+/// Ends the turn of the running thread, which begins to wait, in favour of a thread that is the only ready one of its
+/// priority.
 #[inline]
 pub fn end_turn<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     charge_to(k, thread);
     k.state().slice_end = 0;
 }
 
-/// The idle thread makes room for the only one who is ready.
+/// Ends the turn of the idle thread in favour of the only ready thread.
 #[inline]
 pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
     charge_to(k, idle);
     k.state().statistics.switches += 1;
 }
 
-/// The first thread of a priority, if it can be switched to without timing a budget.
+/// Returns the first thread of a priority, if it has no budget to be timed.
 #[inline]
 pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<Thread>> {
     let first = k.state().ready[priority as u8 as usize].head?;
     if k.get(first).slow & slow::BUDGETED == 0 { Some(first) } else { None }
 }
 
-/// The running thread goes behind its equals, the first of which, [`first_unlimited`], is answered and runs.
+/// Queues the running thread behind its equals and makes `first`, the first of them ([`first_unlimited`]), the running
+/// thread, which is returned.
 #[inline]
 pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, first: Ref<Thread>) -> Ref<Thread> {
     let priority = k.get(thread).priority as u8;
@@ -278,7 +284,7 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
     let t = k.get(thread);
     t.queued = true;
     t.next = None;
-    // The queue never becomes empty: what the scheduler knows of it stays true.
+    // The queue stays non-empty, so bitmap and `highest_ready` stay true.
     let (head, previous) = match second {
         Some(second) => {
             k.get(second).previous = None;
@@ -291,13 +297,13 @@ pub fn exchange_with_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, firs
     k.state().ready[priority as usize] = Queue { head: Some(head), tail: Some(thread) };
     charge_to(k, thread);
     begin_slice_of(k, first);
-    // It may go on in a window, where the kernel asks who it is.
+    // The thread may continue at a preemption point, where the kernel reads `current`.
     k.state().current = first;
     first
 }
 
-/// The running thread waits now, and the first of the highest priority, which is answered, runs. If it has a budget,
-/// that is still to be timed.
+/// Ends the turn of the running thread, which begins to wait, in favour of the first thread of the highest priority,
+/// which is returned. The caller then times its budget, if it has one.
 #[inline(always)]
 pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Thread> {
     charge_to(k, thread);
@@ -306,7 +312,7 @@ pub fn leave_to_first<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Ref<Th
     next
 }
 
-/// Removes and answers the first thread of the highest non-empty queue; the idle thread if there is none.
+/// Removes and returns the first thread of the highest non-empty queue; the idle thread if all are empty.
 fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let highest = k.state().highest_ready;
     if highest < 0 {
@@ -335,8 +341,8 @@ fn take_highest<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     thread
 }
 
-/// Times the slice of a thread that has equals waiting: a new one, or what is left of one that was interrupted. Its
-/// budget, if it has one, is timed right afterwards.
+/// Times the slice of a thread that has equals waiting: a new slice, or the rest of an interrupted one. The caller then
+/// times the thread's budget, if it has one.
 fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let slice = slice_of(k, thread);
     if slice == 0 {
@@ -350,13 +356,15 @@ fn begin_slice_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Charges the time since the last charge to the running thread's scheduling context.
 ///
-/// The fast path switches threads without this: a call chain is charged to whoever is running at the next slow switch.
+/// The fast path switches threads without charging: a chain of calls is charged to the thread that runs at the next
+/// switch outside the fast path.
 pub fn charge<A: Arch>(k: &mut Kernel<A>) {
     let current = k.current();
     charge_to(k, current);
 }
 
-/// The same for the thread that runs, where that is not written down yet.
+/// Charges the time since the last charge to the scheduling context of `thread`, which is running. `State::current` may
+/// not name it yet.
 #[inline]
 fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let now = k.arch().now();
@@ -369,7 +377,7 @@ fn charge_to<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Charges the one thread, and loads what belongs to the other besides its general registers.
+/// Charges the time of thread `from`, and loads the state of thread `to` except its general registers.
 #[inline]
 fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
     charge(k);
@@ -377,7 +385,7 @@ fn change_current<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>
     hand_to(k, from, to);
 }
 
-/// Makes another thread the running one, where neither time nor floating point need to be looked after.
+/// Makes another thread the running one, where neither time accounting nor floating point is affected.
 #[inline]
 pub fn hand_to<A: Arch>(k: &mut Kernel<A>, from: Ref<Thread>, to: Ref<Thread>) {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");

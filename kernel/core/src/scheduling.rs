@@ -1,4 +1,4 @@
-//! Scheduling contexts: the right to processor time, as an object.
+//! Scheduling contexts: the object that stands for the right to processor time.
 
 use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
 use tench_abi::{Error, Kind, Rights};
@@ -9,7 +9,7 @@ use crate::object::{Ref, SchedulingContext};
 use crate::thread::{Base, Thread, slow};
 use crate::{Arch, Kernel, depletion, helping, scheduler, timers};
 
-/// `SchedulingConfigure`.
+/// Performs `SchedulingConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::WRITE)?;
     let (priority, ceiling) = (argument(k, thread, 1), argument(k, thread, 2));
@@ -34,16 +34,16 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-/// What a scheduling context authorises.
+/// The limits that a scheduling context authorises.
 struct Authority {
     /// The highest priority.
     ceiling: u8,
-    /// The longest slice at that. Below it any is allowed: whoever may have a higher priority than others can keep them
-    /// from running anyway.
+    /// The longest slice at the ceiling. At lower priorities any slice is allowed: a thread that may have a higher
+    /// priority can keep the others from running anyway.
     slice: u64,
 }
 
-/// What the context authorises that argument `i` names: 0 is the thread's own, whatever it runs on.
+/// Returns the authority of the context that argument `i` names. 0 names the thread's own context, whatever it runs on.
 fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Result<Authority, Error> {
     let address = argument(k, thread, i);
     let context = if address == 0 {
@@ -55,19 +55,18 @@ fn authority<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, i: usize) -> Resul
     Ok(Authority { ceiling: c.ceiling, slice: slice_of(c) })
 }
 
-/// The slice of a context. One that nobody has configured has the shortest: nobody has authorised more. (It is zeroes,
-/// as it was made.)
+/// Returns a context's slice. A context that was never configured has the shortest slice, 1, since no authority was
+/// given for more. (Its field is still 0.)
 fn slice_of(context: &SchedulingContext) -> u64 {
     if context.is_configured { context.slice } else { 1 }
 }
 
-/// The last of the ticks that a slice has, counted from 0: slices in the order of their lengths, with none (0) behind
-/// all others.
+/// Returns the last tick of a slice, counted from 0. This orders slices by length, with 0 (no limit) as the longest.
 fn last_tick(slice: u64) -> u64 {
     slice.wrapping_sub(1)
 }
 
-/// `SchedulingReserve`.
+/// Performs `SchedulingReserve`.
 pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::WRITE)?;
     let (budget, period) = (argument(k, thread, 1), argument(k, thread, 2));
@@ -97,8 +96,7 @@ pub fn reserve<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// A context's priority has changed, or its limit, or whether it is used up: its owner, and whoever that helps, run on
-/// whatever is best now.
+/// Updates a context's owner, and the threads that it helps, after a change of the context's priority or budget.
 pub fn refresh<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
     let c = k.get(scheduling);
     let Some(owner) = c.owner else { return };
@@ -108,7 +106,7 @@ pub fn refresh<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
     helping::settle(k, owner);
 }
 
-/// `SchedulingQuery`.
+/// Performs `SchedulingQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let scheduling = capability::<A, SchedulingContext>(k, thread, Kind::SchedulingContext, Rights::READ)?;
     scheduler::charge(k);
@@ -122,7 +120,7 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::results(k, thread, &answers))
 }
 
-/// Makes a scheduling context that nobody has a thread's own.
+/// Makes a scheduling context without an owner the thread's own.
 pub fn bind<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, thread: Ref<Thread>) {
     let c = k.get(scheduling);
     c.owner = Some(thread);
@@ -131,14 +129,15 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>, thre
     refresh(k, scheduling);
 }
 
-/// Takes a scheduling context from its owner. Nobody runs on it any more, wherever it was copied to.
+/// Takes a scheduling context from its owner. No thread runs on it any more, including those that had it through
+/// helping.
 pub fn unbind<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) {
     let Some(owner) = k.get(scheduling).owner.take() else { return };
     k.get(owner).base = Base::NONE;
     helping::settle(k, owner);
 }
 
-/// The last capability goes.
+/// Ends a scheduling context, whose last capability is being deleted.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, scheduling: Ref<SchedulingContext>) -> bool {
     unbind(k, scheduling);
     timers::forget_refill(k, scheduling);

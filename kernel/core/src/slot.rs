@@ -1,20 +1,20 @@
-//! Capability slots: one 64-byte line each.
+//! Capability slots of 64 bytes, one cache line each.
 
 use core::num::NonZeroU32;
 
 use tench_abi::object::NODE_BITS;
 use tench_abi::{Kind, Rights};
 
-/// Log2 of a slot's bytes.
+/// Log2 of a slot's size in bytes.
 pub const SLOT_SHIFT: u32 = 6;
 
-/// Names a slot by the [number](crate::Arch::number) of its address in units of its size.
+/// A reference to a slot, by the [number](crate::Arch::number) of its address in units of its size.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SlotRef(NonZeroU32);
 
 impl SlotRef {
-    /// The slot with this number; `None` for 0.
+    /// Returns the reference with this number; `None` for 0.
     #[inline(always)]
     pub const fn new(number: u32) -> Option<SlotRef> {
         match NonZeroU32::new(number) {
@@ -23,7 +23,7 @@ impl SlotRef {
         }
     }
 
-    /// Its number.
+    /// Returns the slot's number.
     #[inline(always)]
     pub const fn number(self) -> u32 {
         self.0.get()
@@ -38,50 +38,52 @@ impl core::fmt::Debug for SlotRef {
 
 /// Bits of [`Cap::flags`].
 pub mod flag {
-    /// An endpoint that may be called: kind, `WRITE` and `CALL` checked once, when the capability is made.
+    /// An endpoint that can be called: kind, `WRITE` and `CALL` are checked once, when the capability is made.
     pub const CALLABLE: u8 = 1;
-    /// An endpoint that may be received from: kind and `READ` checked once.
+    /// An endpoint that can be received from: kind and `READ` are checked once.
     pub const RECEIVABLE: u8 = 2;
     /// Made by retype: revoking it deletes all other capabilities to the object.
     pub const ORIGINAL: u8 = 4;
     /// Made by minting a badge: revoking it deletes all other capabilities with that badge.
     pub const BADGE_ORIGIN: u8 = 8;
-    /// The slot lies inside a thread object and is one of its bindings; or the capability is the stand-in of copies on
-    /// other cores ([`Cap::is_exported`](super::Cap::is_exported)). Either does not go without more ado, and whatever
-    /// deletes asks only for this.
+    /// The slot lies inside a thread object and is one of its bindings; or the capability is exported
+    /// ([`Cap::is_exported`](super::Cap::is_exported)). Both need more work when they are deleted, and deletion tests
+    /// only this bit.
     pub const EMBEDDED: u8 = 16;
     /// Untyped, frame: device memory. Retyping does not zero it.
     pub const DEVICE: u8 = 32;
     /// Untyped, frame: ordinary memory whose contents are kept (the boot archive). Retyping does not zero it.
     pub const PRESERVED: u8 = 64;
-    /// The object is being deleted, or memory is being prepared; the capability cannot be used, only deleted.
+    /// The object is being deleted, or memory is being prepared: the capability can only be deleted, not used.
     pub const ZOMBIE: u8 = 128;
 }
 
-/// Set in [`Cap::aux`] of a node that can be a second-level node: kind, size and that it is alive, checked once. No
-/// other kind sets this bit, so that looking an address up tests nothing else.
+/// Bit of [`Cap::aux`] of a node that can be a second-level node: kind, size and liveness are checked once. No other
+/// kind sets this bit, so an address look-up tests nothing else.
 pub const SECOND_LEVEL: u32 = 1 << 31;
 
-/// Set in [`Cap::aux`] of a frame or untyped that belongs to another core. Copies have it too.
+/// Bit of [`Cap::aux`] of a frame or untyped that was imported: the memory belongs to another core. Copies have it,
+/// too.
 pub const BORROWED: u32 = 1;
-/// Set in [`Cap::extra`] of a frame or endpoint that is a stand-in. Copies do not have it.
+/// Bit of [`Cap::extra`] of a frame or endpoint that is exported. Copies do not have it.
 pub const EXPORTED: u64 = 1;
-/// Set in the same place, of an untyped in [`Cap::aux`], when somebody wanted to delete a stand-in.
+/// Bit for "revoke requested": a deletion has met this exported capability. In [`Cap::extra`]; for an untyped in
+/// [`Cap::aux`].
 pub const WANTED: u32 = 2;
 
-/// What a slot holds.
+/// The content of a slot: a capability. Addresses are kernel virtual.
 ///
-/// | kind        | `object`                      | `badge`                  | `aux`                | `extra`         |
-/// |-------------|-------------------------------|--------------------------|----------------------|-----------------|
-/// | Untyped     | kernel virtual address        | watermark                | [`BORROWED`], [`WANTED`] | highest placed |
-/// | CapNode     | kernel virtual address        | –                        | log2 of slots, [`SECOND_LEVEL`] | zombie: progress|
-/// | Frame       | kernel virtual address        | –                        | [`BORROWED`]         | [`EXPORTED`], [`WANTED`] |
-/// | PageTable   | kernel virtual address        | –                        | level                | –               |
-/// | Mapping     | address of its *frame*        | address of the table     | first, count << 16   | offset, flags   |
-/// | Endpoint    | address                       | badge                    | –                    | [`EXPORTED`], [`WANTED`] |
-/// | Notification | address                      | badge                    | –                    | –               |
-/// | Interrupt   | number                        | –                        | –                    | –               |
-/// | Kernel      | 0                             | badge, with powers       | –                    | –               |
+/// | kind         | `object`        | `badge`            | `aux`                           | `extra`                  |
+/// |--------------|-----------------|--------------------|---------------------------------|--------------------------|
+/// | Untyped      | address         | watermark          | [`BORROWED`], [`WANTED`]        | highest placed           |
+/// | CapNode      | address         | –                  | log2 of slots, [`SECOND_LEVEL`] | zombie: progress         |
+/// | Frame        | address         | –                  | [`BORROWED`]                    | [`EXPORTED`], [`WANTED`] |
+/// | PageTable    | address         | –                  | level                           | –                        |
+/// | Mapping      | frame's address | table's address    | first, count << 16              | offset, flags            |
+/// | Endpoint     | address         | badge              | –                               | [`EXPORTED`], [`WANTED`] |
+/// | Notification | address         | badge              | –                               | –                        |
+/// | Interrupt    | number          | –                  | –                               | –                        |
+/// | Kernel       | 0               | badge, with powers | –                               | –                        |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cap {
@@ -91,24 +93,24 @@ pub struct Cap {
     pub rights: u8,
     /// Log2 of the object's size in bytes; 0 for objects without memory.
     pub size_bits: u8,
-    /// See [`flag`].
+    /// Bits of [`flag`].
     pub flags: u8,
-    /// See above.
+    /// Meaning by kind, as in the table.
     pub aux: u32,
-    /// See above.
+    /// Address or number of the object, as in the table.
     pub object: usize,
-    /// See above.
+    /// Meaning by kind, as in the table.
     pub badge: u64,
-    /// See above.
+    /// Meaning by kind, as in the table.
     pub extra: u64,
 }
 
 impl Cap {
-    /// An empty slot's content.
+    /// The content of an empty slot.
     pub const NULL: Cap =
         Cap { kind: Kind::Null, rights: 0, size_bits: 0, flags: 0, aux: 0, object: 0, badge: 0, extra: 0 };
 
-    /// A capability with all rights.
+    /// Returns a capability with all rights.
     pub const fn new(kind: Kind, object: usize, size_bits: u8) -> Cap {
         let mut cap = Cap {
             kind,
@@ -124,7 +126,8 @@ impl Cap {
         cap
     }
 
-    /// Recomputes what is derived from kind, rights, size and whether it is a zombie. Called whenever one changes.
+    /// Recomputes the flags that follow from kind, rights, size and `ZOMBIE`. To be called whenever one of these
+    /// changes.
     pub const fn settle(&mut self) {
         self.flags &= !(flag::CALLABLE | flag::RECEIVABLE);
         if matches!(self.kind, Kind::CapNode) {
@@ -144,7 +147,8 @@ impl Cap {
         }
     }
 
-    /// Whether it is the stand-in of copies on other cores. Untyped memory is never bound to a thread.
+    /// Returns whether the capability is exported. For an untyped, `EMBEDDED` alone says so, since untyped memory is
+    /// never bound to a thread.
     pub const fn is_exported(&self) -> bool {
         self.flags & flag::EMBEDDED != 0
             && match self.kind {
@@ -154,7 +158,7 @@ impl Cap {
             }
     }
 
-    /// Marks a stand-in that somebody wanted to delete.
+    /// Marks an exported capability as "revoke requested".
     pub const fn want(&mut self) {
         match self.kind {
             Kind::Untyped => self.aux |= WANTED,
@@ -162,7 +166,7 @@ impl Cap {
         }
     }
 
-    /// Whether it is a stand-in that somebody wanted to delete.
+    /// Returns whether the capability is exported and revoke is requested.
     pub const fn is_wanted(&self) -> bool {
         self.is_exported()
             && match self.kind {
@@ -171,28 +175,28 @@ impl Cap {
             }
     }
 
-    /// Whether its object belongs to another core.
+    /// Returns whether the object was imported from another core.
     pub const fn is_borrowed(&self) -> bool {
         matches!(self.kind, Kind::Untyped | Kind::Frame) && self.aux & BORROWED != 0
     }
 
-    /// Whether all of `rights` are there.
+    /// Returns whether the capability has all of `rights`.
     pub const fn allows(&self, rights: Rights) -> bool {
         self.rights & rights.bits() == rights.bits()
     }
 
-    /// Slots of a node.
+    /// Returns the number of slots of a node.
     pub const fn slots(&self) -> usize {
         1 << (self.aux & 31)
     }
 
-    /// Bytes of the object; 0 for objects without memory.
+    /// Returns the size of the object in bytes; 0 for objects without memory.
     pub const fn size(&self) -> usize {
         if self.size_bits == 0 { 0 } else { 1 << self.size_bits }
     }
 }
 
-/// A slot: a capability and its place in the derivation tree. See [`derivation`](crate::derivation).
+/// A slot: a capability and its links in the derivation tree ([`derivation`](crate::derivation)).
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Slot {
@@ -202,23 +206,23 @@ pub struct Slot {
     pub links: Links,
 }
 
-/// A slot's links.
+/// The links of a slot in tree and list, as slot numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Links {
-    /// Largest end of any object in the subtree below and including this slot.
+    /// Largest end address of any object in the subtree of this slot, including its own.
     pub max_end: usize,
     /// Parent in the tree.
     pub parent: u32,
-    /// Left child: comes before.
+    /// Left child, which comes before this slot in order.
     pub left: u32,
-    /// Right child: comes after.
+    /// Right child, which comes after this slot in order.
     pub right: u32,
     /// Previous slot in order.
     pub previous: u32,
     /// Next slot in order.
     pub next: u32,
-    /// Balance of the tree.
+    /// Colour for the balance of the tree.
     pub colour: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Capability spaces: where a program's capabilities lie, and what it can do with them wherever they point to.
+//! CSpaces: the capabilities of a program, and the operations on them whatever their objects.
 //!
 //! ```text
 //!   address = index × 256 + slot        root node             second-level node (256 slots)
@@ -7,12 +7,12 @@
 //!                                       ├───────────┤         ├──────────┤
 //!                                       │ empty     │         │ slot     │
 //! ```
-//! Look-up takes two steps whatever the space contains. A node is used as a root or as a second-level node by how it is
-//! reached, not by what it is: an entry of a root counts only while it holds a capability to a node of 256 slots, and
-//! that is asked anew each time. Entries of the root change by `NodeInstall` and `NodeRemove`.
+//! Look-up takes two steps, whatever the CSpace contains. Whether a node serves as a root or as a second-level node
+//! depends on how it is reached, not on its kind: an entry of a root counts only while it holds a capability to a node
+//! of 256 slots, which each look-up checks. `NodeInstall` and `NodeRemove` change the entries of a root.
 //!
-//! Operations are documented in `tench_abi::Operation`. Changing a space through a capability to its root needs
-//! `WRITE`, reading it (`Copy`, `Mint` from it, `Identify`) `READ`; the own space needs neither.
+//! Operations are documented in `tench_abi::Operation`. To change a CSpace through a capability to its root takes
+//! `WRITE`, to read it (`Copy`, `Mint` from it, `Identify`) `READ`; the thread's own CSpace takes neither.
 
 use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Error, Kind, Rights};
@@ -23,7 +23,7 @@ use crate::slot::{Cap, SECOND_LEVEL, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, delete, derivation, mapping, power};
 
-/// Log2 of a slot's size.
+/// Log2 of a slot's size in bytes.
 const SLOT_BITS: u32 = SLOT_SIZE.trailing_zeros();
 
 /// The slots of a root node.
@@ -31,7 +31,7 @@ const SLOT_BITS: u32 = SLOT_SIZE.trailing_zeros();
 struct Root {
     /// Kernel virtual address.
     address: usize,
-    /// How many.
+    /// Number of slots.
     slots: usize,
 }
 
@@ -39,18 +39,18 @@ struct Root {
 type Node = [Slot; NODE_SLOTS];
 
 impl Root {
-    /// Entry `index`.
+    /// Returns entry `index`.
     #[inline(always)]
     fn entry(self, index: u64) -> Option<Ref<Slot>> {
         if index >= self.slots as u64 {
             return None;
         }
         // SAFETY: a root's address and slots are those of a live node: they come from a capability that is in use, or
-        // from a binding, which is cleared when the node goes. The address of a node is not 0.
+        // from a binding, which is cleared before the node is deleted. The address of a node is not 0.
         Some(unsafe { Ref::at_unchecked(self.address.wrapping_add((index as usize) << SLOT_BITS)) })
     }
 
-    /// The second-level node in which an address of this space lies.
+    /// Returns the second-level node for an address of this CSpace.
     #[inline(always)]
     fn node<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<Ref<Node>> {
         let entry = self.entry(address >> NODE_BITS)?;
@@ -62,7 +62,7 @@ impl Root {
         Some(unsafe { Ref::at_unchecked(cap.object) })
     }
 
-    /// The slot with an address in this space. It can be empty.
+    /// Returns the slot at an address of this CSpace, which may be empty.
     #[inline(always)]
     fn slot<A: Arch>(self, k: &mut Kernel<A>, address: u64) -> Option<SlotRef> {
         let node = self.node(k, address)?;
@@ -70,26 +70,26 @@ impl Root {
     }
 }
 
-/// Which slot of its node an address names.
+/// Returns the index that an address has in its node.
 #[inline(always)]
 const fn index_in_node(address: u64) -> usize {
     address as usize & (NODE_SLOTS - 1)
 }
 
-/// Whether a capability is to a node that can be a second-level node.
+/// Returns whether a capability is to a node that can be a second-level node.
 #[inline(always)]
 pub fn is_second_level(cap: &Cap) -> bool {
     cap.aux & SECOND_LEVEL != 0
 }
 
-/// The root of a thread's space.
+/// Returns the root of a thread's CSpace.
 #[inline(always)]
 fn root_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Root {
     let t = k.get(thread);
     Root { address: t.space_root, slots: t.space_slots }
 }
 
-/// The capability that a thread knows by this address. It is not empty and not being deleted.
+/// Returns the capability at an address in a thread's CSpace. It is not empty and not being deleted.
 ///
 /// # Errors
 /// `InvalidCapability`.
@@ -100,7 +100,7 @@ pub fn lookup_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) 
     usable(k, slot)
 }
 
-/// The capability that the running thread knows by this address.
+/// Returns the capability at an address in the running thread's CSpace.
 ///
 /// # Errors
 /// `InvalidCapability`.
@@ -110,7 +110,7 @@ pub fn lookup<A: Arch>(k: &mut Kernel<A>, address: u64) -> Result<SlotRef, Error
     lookup_of(k, thread, address)
 }
 
-/// The slot, if what it holds can be used.
+/// Returns the slot if its capability can be used.
 #[inline(always)]
 fn usable<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<SlotRef, Error> {
     let cap = &k.slot(slot).cap;
@@ -120,7 +120,7 @@ fn usable<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<SlotRef, Error> {
     Ok(slot)
 }
 
-/// The root that a *space* argument of the running thread names.
+/// Returns the root that a *space* argument of the running thread names.
 #[inline]
 fn named_root<A: Arch>(k: &mut Kernel<A>, space: u64, rights: Rights) -> Result<Root, Error> {
     if space == 0 {
@@ -138,17 +138,18 @@ fn named_root<A: Arch>(k: &mut Kernel<A>, space: u64, rights: Rights) -> Result<
     Ok(Root { address: cap.object, slots: cap.slots() })
 }
 
-/// The slot at an address in a space that the running thread names. It can be empty, or be being deleted.
+/// Returns the slot at an address in a CSpace that the running thread names. It can be empty, or its capability be in
+/// deletion.
 ///
 /// # Errors
-/// `InvalidCapability` if there is none; those of the space argument.
+/// `InvalidCapability` if there is no slot; those of the space argument.
 #[inline]
 pub fn slot_in<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, rights: Rights) -> Result<SlotRef, Error> {
     let root = named_root(k, space, rights)?;
     root.slot(k, address).ok_or(Error::InvalidCapability)
 }
 
-/// The capability at an address in a space that the running thread names.
+/// Returns the capability at an address in a CSpace that the running thread names.
 ///
 /// # Errors
 /// `InvalidCapability`; those of the space argument.
@@ -158,14 +159,14 @@ pub fn lookup_in<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, rights: R
     usable(k, slot)
 }
 
-/// The slot, if it is empty.
+/// Returns the slot if it is empty.
 #[inline(always)]
 fn empty<A: Arch>(k: &mut Kernel<A>, slot: Option<SlotRef>) -> Result<SlotRef, Error> {
     let slot = slot.ok_or(Error::NoSuchSlot)?;
     if k.slot(slot).cap.kind as u8 == Kind::Null as u8 { Ok(slot) } else { Err(Error::SlotOccupied) }
 }
 
-/// An empty slot of a space that the running thread names.
+/// Returns an empty slot of a CSpace that the running thread names.
 ///
 /// # Errors
 /// `NoSuchSlot`, `SlotOccupied`; those of the space argument.
@@ -176,7 +177,7 @@ pub fn destination<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64) -> Resu
     empty(k, slot)
 }
 
-/// An empty slot of a thread's own space.
+/// Returns an empty slot of a thread's own CSpace.
 ///
 /// # Errors
 /// `NoSuchSlot`, `SlotOccupied`.
@@ -187,17 +188,17 @@ pub fn destination_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: 
     empty(k, slot)
 }
 
-/// The first of `count` empty slots side by side in one node.
+/// Returns the first of `count` empty adjacent slots in one node.
 ///
 /// # Errors
-/// Those of [`destination`]; `NoSuchSlot` also if the node ends before the run.
+/// Those of [`destination`]; `NoSuchSlot` also if the node ends before the last of them.
 #[inline]
 pub fn destinations<A: Arch>(k: &mut Kernel<A>, space: u64, first: u64, count: usize) -> Result<SlotRef, Error> {
     let root = named_root(k, space, Rights::WRITE)?;
     let node = root.node(k, first).ok_or(Error::NoSuchSlot)?;
     let index = index_in_node(first);
     let slots = k.get(node).get(index..index + count).ok_or(Error::NoSuchSlot)?;
-    // Eight at a time: there can be 256, and interrupts are off.
+    // Eight at a time: there can be 256 slots, and interrupts are off.
     let (eights, rest) = slots.as_chunks::<8>();
     let kinds = |slots: &[Slot]| slots.iter().fold(Kind::Null as u8, |all, slot| all | slot.cap.kind as u8);
     if eights.iter().any(|eight| kinds(eight) != Kind::Null as u8) || kinds(rest) != Kind::Null as u8 {
@@ -206,20 +207,20 @@ pub fn destinations<A: Arch>(k: &mut Kernel<A>, space: u64, first: u64, count: u
     k.slot_at(node.address() + (index << SLOT_BITS)).ok_or(Error::NoSuchSlot)
 }
 
-/// The slot `i` places behind another in the same node.
+/// Returns the slot `i` places behind another in the same node.
 #[inline(always)]
 pub fn neighbour(slot: SlotRef, i: usize) -> Option<SlotRef> {
     SlotRef::new(slot.number().wrapping_add(i as u32))
 }
 
-/// A capability like `cap` that is not the one that it was made from.
+/// Returns a copy of `cap` that is marked as derived.
 #[inline(always)]
 fn duplicate(cap: &Cap) -> Cap {
     let kept = flag::CALLABLE | flag::RECEIVABLE | flag::DEVICE | flag::PRESERVED;
     Cap { flags: cap.flags & kept, extra: 0, ..*cap }
 }
 
-/// What can be copied from a slot.
+/// Returns a copy of the capability in a slot, if it can be copied.
 #[inline(always)]
 fn copyable<A: Arch>(k: &mut Kernel<A>, source: SlotRef) -> Result<Cap, Error> {
     let cap = &k.slot(source).cap;
@@ -229,7 +230,7 @@ fn copyable<A: Arch>(k: &mut Kernel<A>, source: SlotRef) -> Result<Cap, Error> {
     Ok(duplicate(cap))
 }
 
-/// Copies a capability that can be used to an empty slot.
+/// Copies a usable capability to an empty slot.
 ///
 /// # Errors
 /// `NotCopyable`.
@@ -240,7 +241,7 @@ pub fn copy_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef
     Ok(())
 }
 
-/// Moves a capability that can be used to an empty slot.
+/// Moves a usable capability to an empty slot.
 #[inline]
 pub fn move_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef) -> Result<(), Error> {
     derivation::replace(k, source, destination);
@@ -250,7 +251,7 @@ pub fn move_to<A: Arch>(k: &mut Kernel<A>, source: SlotRef, destination: SlotRef
     Ok(())
 }
 
-/// Puts a copy of a capability into an empty binding slot of a thread. What cannot be copied is not bound either.
+/// Copies a capability into an empty binding slot of a thread. A capability that cannot be copied is not bound either.
 pub fn embed<A: Arch>(k: &mut Kernel<A>, source: SlotRef, binding: SlotRef) {
     if let Ok(mut cap) = copyable(k, source) {
         cap.flags |= flag::EMBEDDED;
@@ -258,21 +259,21 @@ pub fn embed<A: Arch>(k: &mut Kernel<A>, source: SlotRef, binding: SlotRef) {
     }
 }
 
-/// `Copy`.
+/// Performs `Copy`.
 pub fn copy_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
     copy_to(k, source, destination)?;
     Ok(Outcome::Done)
 }
 
-/// `Move`.
+/// Performs `Move`.
 pub fn move_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::WRITE)?;
     move_to(k, source, destination)?;
     Ok(Outcome::Done)
 }
 
-/// The arguments that `Copy`, `Mint` and `Move` share.
+/// Decodes the arguments that `Copy`, `Mint` and `Move` share.
 #[inline]
 fn source_and_destination<A: Arch>(
     k: &mut Kernel<A>,
@@ -285,7 +286,7 @@ fn source_and_destination<A: Arch>(
     Ok((source, destination))
 }
 
-/// `Mint`.
+/// Performs `Mint`.
 pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (source, destination) = source_and_destination(k, thread, Rights::READ)?;
     let (mask, badge) = (argument(k, thread, 4), argument(k, thread, 5));
@@ -305,7 +306,7 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-/// `Identify`.
+/// Performs `Identify`.
 pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let is_told = power::tells_addresses(k, thread, 2)?;
@@ -323,7 +324,7 @@ pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     Ok(Outcome::results(k, thread, &answer))
 }
 
-/// The entry of a root that `x0` and `x1` name.
+/// Returns the entry of a root node that `x0` and `x1` name.
 fn root_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef, Error> {
     let (space, index) = (argument(k, thread, 0), argument(k, thread, 1));
     let root = named_root(k, space, Rights::WRITE)?;
@@ -331,7 +332,7 @@ fn root_entry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<SlotRef
     k.slot_at(entry.address()).ok_or(Error::InvalidArgument)
 }
 
-/// `NodeInstall`.
+/// Performs `NodeInstall`.
 pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let entry = root_entry(k, thread)?;
     let address = argument(k, thread, 2);
@@ -348,7 +349,8 @@ pub fn node_install<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<O
     Ok(Outcome::Done)
 }
 
-/// `NodeRemove`. A node whose deletion was interrupted can be taken out as well, so that it can be finished.
+/// Performs `NodeRemove`. A node whose deletion was interrupted can be removed as well, so that its deletion can be
+/// completed.
 pub fn node_remove<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let entry = root_entry(k, thread)?;
     let cap = &k.slot(entry).cap;

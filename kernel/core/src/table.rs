@@ -1,17 +1,17 @@
-//! Page tables: what the hardware walks, and the kernel's books about every entry.
+//! Page tables: the hardware's entries, and the kernel's shadow entry for each.
 //!
 //! ```text
 //!   level 0 (512 GiB an entry) ─► 1 (1 GiB) ─► 2 (2 MiB) ─► 3 (4 KiB)
 //!                                 pages        pages        pages
 //! ```
-//! A table hangs in at most one parent, so every table has at most one virtual address, found by walking up. Tables
-//! know nothing of capabilities but the slots of the mappings in them ([`mapping`]), which go when the table goes.
+//! A table is installed in at most one parent, so every table has at most one virtual address, found by walking up. Of
+//! capabilities, tables know only the slots of the mappings in them ([`mapping`]), which are deleted with the table.
 //!
-//! Each root has an address-space identifier for as long as it lives: one of its own, or, if somebody has taken all of
-//! those, one that it shares. So nobody can keep others from making spaces. In caches only one space at a time is known
-//! by the shared identifier. What switches threads knows nothing of that: the translation register of a thread in such
-//! a space is that of the empty space, so that its first instruction cannot be fetched, and then [`load_shared`] loads
-//! its own.
+//! Each root has an address-space identifier (ASID) for as long as it lives: one of its own, or, if all are taken, one
+//! that it shares. So no program can keep others from making address spaces. The TLB holds only one address space at a
+//! time under the shared identifier. The code that switches threads need not know: the translation-table base register
+//! of a thread in such an address space is that of the empty one, so its first instruction fetch fails, and then
+//! [`load_shared`] loads its own.
 
 use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
 use tench_abi::{Error, Kind, Rights};
@@ -22,40 +22,40 @@ use crate::slot::{SLOT_SHIFT, flag};
 use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, account, derivation, mapping};
 
-/// The identifier of the roots that found no other.
+/// Identifier shared by the roots for which no other was free.
 pub const SHARED: u16 = 1;
-/// Identifiers that no root has for its own: that of the empty space, and the shared one.
+/// Bitmap of the identifiers that no root has for its own: that of the empty address space, and the shared one.
 pub const RESERVED: u64 = 1 | 1 << SHARED;
 
-/// Where an entry lies in an address space.
+/// The position of an entry in an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The space's identifier.
+    /// Identifier of the address space.
     pub asid: u16,
-    /// First virtual address that the entry shows.
+    /// First virtual address that the entry maps.
     pub address: u64,
 }
 
-/// Entries of a table of `level` that user programs may fill.
+/// Returns the number of entries of a table of `level` that user programs may fill.
 pub const fn user_entries(level: u32) -> u64 {
     if level == 0 { USER_END >> entry_bits(0) } else { TABLE_ENTRIES as u64 }
 }
 
-/// The table that a user named, if the capability has these rights.
+/// Returns the table that a program named, if the capability has these rights.
 #[inline]
 pub fn named<A: Arch>(k: &mut Kernel<A>, address: u64, rights: Rights) -> Result<Ref<PageTable>, Error> {
     capability_at(k, address, Kind::PageTable, rights)
 }
 
-/// The table in which `table` hangs.
+/// Returns the table in which `table` is installed.
 #[inline]
 fn parent<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> Option<Ref<PageTable>> {
     let address = k.get(table).parent;
-    // SAFETY: a table that goes clears the `parent` of every table that hangs in it.
+    // SAFETY: a table that is deleted clears the `parent` of every table that is installed in it.
     unsafe { Ref::at(address) }
 }
 
-/// Where an entry of a table lies; `None` if the table is in no address space.
+/// Returns the position of an entry of a table; `None` if the table is in no address space.
 #[inline]
 pub fn place<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<Place> {
     let mut at = table;
@@ -71,12 +71,12 @@ pub fn place<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) ->
     }
 }
 
-/// First virtual address that an entry of a table shows; `None` if the table is in no address space.
+/// Returns the first virtual address that an entry of a table maps; `None` if the table is in no address space.
 pub fn virtual_address<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<u64> {
     place(k, table, index).map(|place| place.address)
 }
 
-/// The translation register for threads in the space of the root table at `object`.
+/// Returns the translation-table base register for threads in the address space of the root table at `object`.
 pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     let physical = k.physical(object);
     // SAFETY: the caller has it from a live capability to a table.
@@ -89,8 +89,8 @@ pub fn space_register<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     }
 }
 
-/// Loads the space of the running thread, if that has the shared identifier and is not loaded. Returns whether it was
-/// not.
+/// Loads the running thread's address space if that has the shared identifier and is not loaded. Returns whether it did
+/// so.
 #[cold]
 pub fn load_shared<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let empty = k.arch().empty_space_register();
@@ -104,8 +104,8 @@ pub fn load_shared<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     true
 }
 
-/// The translation register for the root table at `object`, whose space is the one that the shared identifier means
-/// from now on.
+/// Gives the shared identifier's TLB entries to the address space of the root table at `object`. Returns the
+/// translation-table base register for it.
 pub fn share<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     if k.state().shared_space != object {
         k.arch().invalidate_space(SHARED);
@@ -115,7 +115,8 @@ pub fn share<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     k.arch().space_register(physical, SHARED)
 }
 
-/// A thread lives in the space of the root table at `object` from now on. Returns the translation register for it.
+/// Counts a thread as resident in the address space of the root table at `object`. Returns the translation-table base
+/// register for it.
 pub fn enter<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     // SAFETY: the caller has it from a live capability to a table.
     if let Some(root) = unsafe { Ref::<PageTable>::at(object) } {
@@ -124,15 +125,15 @@ pub fn enter<A: Arch>(k: &mut Kernel<A>, object: usize) -> u64 {
     space_register(k, object)
 }
 
-/// A thread that lived in the space of the root table at `object` does so no more.
+/// Stops counting a thread as resident in the address space of the root table at `object`.
 pub fn leave<A: Arch>(k: &mut Kernel<A>, object: usize) {
-    // SAFETY: the caller has it from the thread's capability to the table, which is still there.
+    // SAFETY: the caller has it from the thread's capability to the table, which still exists.
     if let Some(root) = unsafe { Ref::<PageTable>::at(object) } {
         k.get(root).residents -= 1;
     }
 }
 
-/// Makes a page table of zeroed memory at `object`. A root takes an identifier, or shares one.
+/// Makes a page table of zeroed memory at `object`. A root table takes an identifier, or shares one.
 pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize, level: u64) {
     let asid = if level == 0 { take_identifier(k).unwrap_or(SHARED) } else { 0 };
     // SAFETY: the caller has just made this memory a table; zero is valid for every field.
@@ -143,7 +144,7 @@ pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize, level: u64) {
     }
 }
 
-/// Takes the lowest free identifier, if there is one. The reserved ones are never taken.
+/// Takes the lowest free identifier, if there is one. Never takes a reserved one.
 fn take_identifier<A: Arch>(k: &mut Kernel<A>) -> Option<u16> {
     let s = k.state();
     let (group, full) = s.asids_full.iter().enumerate().find(|(_, full)| **full != u64::MAX)?;
@@ -164,7 +165,7 @@ fn take_identifier<A: Arch>(k: &mut Kernel<A>) -> Option<u16> {
     Some((word * 64) as u16 + bit as u16)
 }
 
-/// Gives a root's identifier back. Nothing is cached under it any more.
+/// Frees a root's identifier, after its TLB entries have been invalidated.
 fn return_identifier<A: Arch>(k: &mut Kernel<A>, root: usize, asid: u16) {
     let word = usize::from(asid) / 64;
     let s = k.state();
@@ -179,7 +180,7 @@ fn return_identifier<A: Arch>(k: &mut Kernel<A>, root: usize, asid: u16) {
     s.asids_used -= 1;
 }
 
-/// `PageTableMap`.
+/// Performs `PageTableMap`.
 pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
     let (address, index) = (argument(k, thread, 1), argument(k, thread, 2));
@@ -197,7 +198,7 @@ pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
     Ok(Outcome::Done)
 }
 
-/// Hangs a table into a free entry of a table one level up.
+/// Installs a table in a free entry of a table one level up.
 pub fn hang<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, upper: Ref<PageTable>, index: usize) {
     let physical = k.physical(table.address());
     let number = k.arch().number(table.address(), SLOT_SHIFT);
@@ -214,7 +215,7 @@ pub fn hang<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, upper: Ref<PageTa
     arch.publish_entries();
 }
 
-/// `PageTableUnmap`.
+/// Performs `PageTableUnmap`.
 pub fn unmap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, thread, Kind::PageTable, Rights::WRITE)?;
     if k.get(table).parent == 0 {
@@ -224,9 +225,10 @@ pub fn unmap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// Takes a table out of its parent, if it has one.
+/// Uninstalls a table from its parent, if it has one.
 ///
-/// Everything below it can be cached, and where the tables themselves hang as well, so the whole space is invalidated.
+/// The TLB can hold everything below the table, and the walk caches the tables themselves, so the whole address space
+/// is invalidated.
 fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
     let Some(upper) = parent(k, table) else { return };
     let space = place(k, table, 0);
@@ -243,16 +245,16 @@ fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
     }
 }
 
-/// How much one step of [`finalise`] does: a free entry counts 1, others what they cost beside it.
+/// Work of one step of [`finalise`], where a free entry counts 1.
 const STEP: usize = 128;
-/// Cost of a child table.
+/// Additional cost of a child table.
 const TABLE_COST: usize = 8;
-/// Cost of emptying a mapping's slot.
+/// Additional cost of emptying a mapping's slot.
 const MAPPING_COST: usize = 64;
 
-/// One step of the end of a table, which no capability names any more: it is taken out of its parent, its mappings and
-/// their capabilities go, its children hang nowhere, a root's identifier is given back. Answers whether it was the
-/// last. No thread uses a root any more: threads hold capabilities to theirs.
+/// Does one step of the end of a table that no capability names any more: uninstalls it from its parent, deletes its
+/// mappings with their capabilities, uninstalls its children, and frees a root's identifier. Returns whether that was
+/// the last step. No thread uses a root table then, since each thread holds a capability to its own.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     detach(k, table);
     if !account::close(k, table) {
@@ -305,16 +307,16 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
     true
 }
 
-/// Clears an entry with a child table, which then hangs nowhere, or with a page of the first process.
+/// Clears an entry with a child table, which is then installed nowhere, or with a page of the first process.
 fn forget<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, book: Book) {
     let t = k.get(table);
     t.books[index] = 0;
     t.used -= 1;
-    // SAFETY: `table` is live until its last step and `index` is below 512, since there is a book for it.
+    // SAFETY: `table` is live until its last step and `index` is below 512, since there is a shadow entry for it.
     unsafe { k.arch().write_entry(table.address(), index, 0) };
     if let Book::Table(number) = book {
         let address = k.arch().locate(number, SLOT_SHIFT);
-        // SAFETY: a table that goes leaves its parent's books first, so a booked child is alive.
+        // SAFETY: a table that is deleted first leaves its parent's shadow entries, so a child found there is alive.
         if let Some(child) = unsafe { Ref::<PageTable>::at(address) } {
             let c = k.get(child);
             c.parent = 0;

@@ -1,4 +1,4 @@
-//! Threads: what one is.
+//! The thread object.
 //!
 //! ```text
 //!  object (8 KiB, aligned)
@@ -7,7 +7,7 @@
 //!  └──────────────┴───────────────────────────────────────────┴───────────────────────────────┘
 //!                                                              ▲ stack pointer while in user mode
 //! ```
-//! While a thread runs in user mode, the kernel's stack pointer is the address of its [`Thread`], so an exception finds
+//! While a thread runs in user mode, the kernel's stack pointer is the address of its [`Thread`]. So an exception finds
 //! the thread, the place to save registers and an empty private kernel stack in one register.
 
 pub mod binding;
@@ -27,12 +27,12 @@ use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::Slot;
 use crate::{Arch, Kernel, account, helping, timers, window};
 
-/// Bytes of a thread object.
+/// Size of a thread object in bytes.
 pub const OBJECT_SIZE: usize = 1 << THREAD_BITS;
 /// Offset of the [`Thread`] in its object.
 pub const THREAD_OFFSET: usize = OBJECT_SIZE - size_of::<Thread>();
-/// Marks the lowest word of a kernel stack; found changed, the stack has overflowed. (A pattern that one instruction
-/// makes: it is looked at after every operation.)
+/// Value of the lowest word of a kernel stack. A changed word means that the stack has overflowed. (One instruction
+/// makes this pattern: the kernel checks it after every operation.)
 pub const CANARY: u64 = 0x5555_5555_5555_5555;
 
 /// Saved floating-point and vector registers.
@@ -47,7 +47,7 @@ pub struct FloatState {
     pub control: u64,
 }
 
-/// What a thread is doing. A waiting state holds what it waits for.
+/// A thread's state. Each waiting state holds the object that the thread waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, u64)]
 pub enum ThreadState {
@@ -55,19 +55,19 @@ pub enum ThreadState {
     Ready = 0,
     /// Never started, or suspended.
     Suspended = 1,
-    /// In an endpoint's queue of senders. The message lies in the registers and the message area.
+    /// In an endpoint's queue of senders. The message is in the registers and the IPC buffer.
     Sending(Ref<Endpoint>) = 2,
     /// In an endpoint's queue of receivers.
     Receiving(Ref<Endpoint>) = 3,
-    /// Called, and its message was taken.
+    /// Waiting for the reply to a call whose message was received.
     AwaitingReply(Ref<Reply>) = 4,
     /// In a notification's queue.
     Waiting(Ref<Notification>) = 5,
-    /// Stopped by a fault that nobody handles; see [`Thread::fault`].
+    /// Stopped by a fault without a handler; see [`Thread::fault`].
     Faulted = 6,
 }
 
-/// How a message in `Sending` or `AwaitingReply` came about, and so what its end means to the thread.
+/// The origin of a message in `Sending` or `AwaitingReply`, which decides how the thread continues after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum Purpose {
@@ -76,60 +76,62 @@ pub enum Purpose {
     Send,
     /// `Call`.
     Call,
-    /// The kernel called on the thread's behalf because of a fault; a reply resumes it where it was.
+    /// A call by the kernel on behalf of a thread with a fault; the reply resumes the thread where it was.
     Fault,
 }
 
-/// Bits of [`Thread::slow`]: why a system call of this thread cannot take the fast path.
+/// Bits of [`Thread::slow`], the fast-path blockers: each is a reason why a system call of this thread must not take
+/// the fast path.
 pub mod slow {
-    /// The thread has the floating-point unit switched on.
+    /// The floating-point unit is switched on for the thread.
     pub const FLOAT: u32 = 1;
-    /// The bound notification has a signal for it.
+    /// The bound notification has a signal for the thread.
     pub const SIGNALLED: u32 = 2;
     /// The thread waits with a deadline and is in the timer queue.
     pub const DEADLINE: u32 = 4;
-    /// The wait was begun by a fault.
+    /// A fault began the wait.
     pub const FAULT: u32 = 8;
-    /// The thread was deleted while it runs.
+    /// The thread was deleted while it was running.
     pub const DELETED: u32 = 16;
-    /// Somebody waits at the endpoint that the thread serves, and may help it.
+    /// A sender waits at the endpoint that the thread serves, and may help it.
     pub const HELPED: u32 = 32;
-    /// Its own time counts up to a priority alone ([`Thread::cap`](super::Thread::cap)).
+    /// The thread's own context counts only up to the priority [`Thread::cap`](super::Thread::cap).
     pub const CAPPED: u32 = 64;
-    /// The scheduling context that the thread runs on has a budget, which is timed while it runs.
+    /// The scheduling context on which the thread runs has a budget, which is timed while it runs.
     pub const BUDGETED: u32 = 128;
-    /// The deadline is the thread's alarm: it has received a request before, and works on that.
+    /// The thread's deadline is an alarm: the thread has received a request since it set the alarm, and works on that.
     pub const ALARM: u32 = 256;
-    /// The alarm has gone off.
+    /// The alarm has expired.
     pub const ALARMED: u32 = 2048;
-    /// The thread waits for another without helping it: too many would wait for each other, or it waits for itself.
+    /// The thread waits for another without helping it: the chain would get too long or form a ring.
     pub const HELPLESS: u32 = 4096;
-    /// The budget was used up in a window: the timeout fault is raised when the thread leaves the kernel.
+    /// The budget was used up at a preemption point: the kernel raises the timeout fault when the thread leaves the
+    /// kernel.
     pub const TIMEOUT: u32 = 512;
-    /// The timeout was reported, and the thread has not run since.
+    /// The timeout fault was raised, and the thread has not run since.
     pub const REPORTED: u32 = 1024;
 
-    /// What a thread loses with the scheduling context that it runs on.
+    /// Blockers that a thread loses with the scheduling context on which it runs.
     pub const OF_BUDGET: u32 = BUDGETED | TIMEOUT | REPORTED;
-    /// The thread has something of its own to do.
+    /// Events of the thread's own, because of which its own context counts.
     pub const URGENT: u32 = SIGNALLED | ALARMED;
-    /// What a thread runs on depends on more than its caller.
+    /// Reasons why the thread's scheduling context depends on more than its caller.
     pub const OF_HELPING: u32 = HELPED | CAPPED | URGENT;
-    /// All of it: somebody is being told that the budget is used up.
+    /// Both set: the thread waits for the reply to its timeout fault.
     pub const TOLD: u32 = FAULT | REPORTED;
 }
 
-/// Where faults of one class go.
+/// The upcall for faults of one class.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct FaultTarget {
     /// Upcall entry point; 0 for none.
     pub entry: u64,
-    /// Stack for the upcall; 0 for the one in use.
+    /// Stack pointer for the upcall; 0 to keep the current one.
     pub stack: u64,
 }
 
-/// Embedded slots of a thread: its bindings are capabilities like any other, and go when what they name goes.
+/// The bindings of a thread, each a capability in an embedded slot of the thread. A binding goes when its object goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Binding {
@@ -137,27 +139,27 @@ pub enum Binding {
     Space = 0,
     /// Root page table.
     AddressSpace = 1,
-    /// Frame with the message area.
+    /// Frame with the IPC buffer.
     MessageFrame = 2,
-    /// Own scheduling context.
+    /// The thread's own scheduling context.
     Scheduling = 3,
     /// Bound reply object.
     Reply = 4,
     /// Bound notification.
     Notification = 5,
-    /// Fault endpoints, one for each class.
+    /// Fault endpoint for class 0. There is one for each class.
     Fault0 = 6,
-    /// See `Fault0`.
+    /// Fault endpoint for class 1.
     Fault1 = 7,
-    /// See `Fault0`.
+    /// Fault endpoint for class 2.
     Fault2 = 8,
-    /// See `Fault0`.
+    /// Fault endpoint for class 3.
     Fault3 = 9,
-    /// The endpoint that it serves.
+    /// The endpoint that the thread serves.
     Served = 10,
 }
 
-/// Number of embedded slots.
+/// Number of bindings.
 pub const BINDINGS: usize = 11;
 
 impl Binding {
@@ -176,7 +178,7 @@ impl Binding {
         Binding::Served,
     ];
 
-    /// The binding for a class of faults.
+    /// Returns the binding for a class of faults.
     pub const fn fault(class: Class) -> Binding {
         match class {
             Class::PageFault => Binding::Fault0,
@@ -187,101 +189,105 @@ impl Binding {
     }
 }
 
-/// A thread. The order of the first fields is known to the assembly (by `offset_of!`).
+/// A thread. The assembly knows the offsets of the first fields (by `offset_of!`).
 #[repr(C, align(64))]
 pub struct Thread {
-    /// User registers. After a system call only those that the procedure-call standard preserves are meaningful,
-    /// besides `x0`..`x10`.
+    /// User registers. After a system call only `x0`..`x10` and the registers that the procedure-call standard
+    /// preserves are meaningful.
     pub registers: Registers,
-    /// Value of the translation register for this thread's address space.
+    /// Translation-table base register for the thread's address space.
     pub space_register: u64,
-    /// 1: all of `registers` are to be restored (interrupt, fault); 0: what a system call preserves and answers. 0
-    /// while the thread runs in user mode, so that the fast path need not write it.
+    /// Whether to restore all of `registers` (1, after an interrupt or fault), or only those that a system call
+    /// preserves or returns (0). It is 0 while the thread runs in user mode, so that the fast path need not write it.
     pub full_restore: u64,
-    /// Not zero: the thread was switched away from in a window and continues in the kernel, on this stack.
+    /// Kernel stack pointer with which the thread continues in the kernel, if it was preempted at a preemption point;
+    /// else 0.
     pub kernel_stack_pointer: usize,
-    /// Kernel virtual address of the root node's slots; with `space_slots` 0 there is none.
+    /// Kernel virtual address of the slots of the CSpace's root node. Meaningless if `space_slots` is 0.
     pub space_root: usize,
-    /// Slots in the root node.
+    /// Number of slots in the root node; 0 without a CSpace.
     pub space_slots: usize,
-    /// The reply object for a call that may take the fast path, or `None` if it may not (the receive has a deadline, or
-    /// the call is not all that counts for what the thread then runs on). Meaningful in state `Receiving` only.
+    /// The reply object with which the fast path may deliver a call, or `None` if it must not: if the receive has a
+    /// deadline, or if the caller is not all that decides the thread's scheduling context. Meaningful in state
+    /// `Receiving` only.
     pub fast_reply: Option<Ref<Reply>>,
-    /// The reply object for the receive it waits in. Meaningful in state `Receiving` only.
+    /// The reply object of the receive in which the thread waits. Meaningful in state `Receiving` only.
     pub receive_reply: Option<Ref<Reply>>,
     /// The reply object bound to the thread.
     pub bound_reply: Option<Ref<Reply>>,
-    /// Priority it runs at: that of `scheduling`, or less ([`cap`](Self::cap)); -1 without such, while parked and while
-    /// its budget is used up, which no fast path prefers to anybody.
+    /// Priority at which the thread runs: that of `scheduling`, or less ([`cap`](Self::cap)). -1 without a context,
+    /// while the account is suspended and while the budget is used up; no fast path prefers -1 to any other thread.
     pub priority: i16,
-    /// How many threads wait for each other behind it at most ([`heights`]); 0: nobody waits for it.
+    /// Bound on the length of the chains of threads that wait for this thread ([`heights`]); 0 if no thread waits for
+    /// it.
     pub height: u8,
     /// Always 0.
     pub spare: u8,
-    /// Reasons against the fast path.
+    /// Fast-path blockers, bits of [`slow`].
     pub slow: u32,
-    /// The scheduling context it runs on: its own, or that of somebody who waits for it ([`helping`](crate::helping)).
+    /// The scheduling context on which the thread runs: its own, or that of a thread that waits for it
+    /// ([`helping`](crate::helping)).
     pub scheduling: Option<Ref<SchedulingContext>>,
-    /// What it runs on when it works for nobody.
+    /// The values of `priority` to `scheduling` while the thread works for no caller.
     pub base: Base,
-    /// What it is doing.
+    /// The thread's state.
     pub state: ThreadState,
-    /// Next in the queue that `state` names.
+    /// Next thread in the queue that `state` implies.
     pub next: Option<Ref<Thread>>,
-    /// Previous in that queue.
+    /// Previous thread in that queue.
     pub previous: Option<Ref<Thread>>,
-    /// Badge of the capability that it sends through.
+    /// Badge of the capability through which the thread sends.
     pub badge: u64,
-    /// Whether that capability may transfer capabilities.
+    /// Whether the capability through which the thread sends may transfer capabilities.
     pub may_grant: bool,
-    /// Why it sends.
+    /// Origin of the message that the thread sends.
     pub purpose: Purpose,
-    /// Whether it is in the ready queue.
+    /// Whether the thread is in a ready queue.
     pub queued: bool,
-    /// Whether it works for nobody when it receives with `other_reply`: callers in that are laid aside.
+    /// Whether callers received with `other_reply` are deferred: then the thread works for no caller.
     pub aside: bool,
-    /// Whether its account is suspended: its priority is -1, whatever it runs on.
+    /// Whether the thread's account is suspended: its priority is -1, whatever its context.
     pub parked: bool,
-    /// How many servers deep its own calls go while it serves the endpoint, as it has said
-    /// ([`heights`](crate::helping::heights)).
+    /// Number of servers deep that the thread's own calls go while it serves its endpoint, as declared with
+    /// `ThreadServe` ([`heights`](crate::helping::heights)).
     pub depth: u8,
-    /// Highest priority at which its own context counts: it finishes what it has begun for somebody who cannot help.
+    /// Highest priority at which the thread's own context counts, while the thread completes a request of a client that
+    /// cannot help.
     pub cap: i16,
-    /// Kernel virtual address of the message area; 0 for none.
+    /// Kernel virtual address of the IPC buffer; 0 for none.
     pub message_area: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
-    /// Ticks of its time slice that were left when it was switched away from against its will; 0: the next is a new
-    /// one.
+    /// Ticks left of the time slice when the thread was preempted; 0 if it begins a new one.
     pub slice_left: u64,
-    /// The last fault.
+    /// The thread's last fault.
     pub fault: Report,
-    /// Its place in the timer queue, where its wait ends.
+    /// The thread's node in the timer queue, where its wait ends.
     pub timer: Node,
-    /// Its place among the senders at an endpoint.
+    /// The thread's node among the senders at an endpoint.
     pub sending: Node,
-    /// The reply object with which it has received last, if that is not the bound one.
+    /// The reply object with which the thread received last, unless it is the bound one.
     pub other_reply: Option<Ref<Reply>>,
-    /// Its account, and its neighbours there.
+    /// The thread's account, and its neighbours there.
     pub membership: crate::account::Membership,
-    /// The endpoint that it serves.
+    /// The endpoint that the thread serves.
     pub served: Option<Ref<Endpoint>>,
-    /// Upcalls by class.
+    /// Upcalls, by class of faults.
     pub fault_targets: [FaultTarget; Class::COUNT],
-    /// Bindings. See [`Binding`].
+    /// Slots of the thread's bindings ([`Binding`]).
     pub bindings: [Slot; BINDINGS],
-    /// Floating-point registers while the unit is not the thread's.
+    /// Floating-point registers while they are not in the unit.
     pub float: FloatState,
 }
 
 const _: () = assert!(size_of::<Thread>() < 2048);
 
-/// What a thread runs on when it works for nobody: the fields are those of [`Thread`] from `priority` on, so that the
-/// fast path restores them at once.
+/// The values of [`Thread`]'s fields from `priority` to `scheduling` while the thread works for no caller. The layout
+/// is the same, so that the fast path restores them all at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Base {
-    /// The context's priority; -1 without one, and while it is used up.
+    /// The context's priority; -1 without a context, and while its budget is used up.
     pub priority: i16,
     /// Always 0.
     pub height: u8,
@@ -294,10 +300,10 @@ pub struct Base {
 }
 
 impl Base {
-    /// Nothing is bound.
+    /// The value for a thread without a context.
     pub const NONE: Base = Base { priority: -1, height: 0, spare: 0, slow: 0, context: None };
 
-    /// As two words, as [`Thread::standing`].
+    /// Returns the fields as two words, like [`Thread::standing`].
     #[inline(always)]
     pub fn standing(&self) -> [u64; 2] {
         // SAFETY: a valid reference to 16 bytes without padding.
@@ -305,7 +311,7 @@ impl Base {
     }
 }
 
-/// One more of height, in the first word of [`Thread::standing`].
+/// One unit of height in the first word of [`Thread::standing`].
 pub const HEIGHT_UNIT: u64 = 1 << 16;
 
 const _: () = {
@@ -317,8 +323,8 @@ const _: () = {
 };
 
 impl Thread {
-    /// What the thread runs on, as two words: priority, height and, in the high half, reasons against the fast path;
-    /// the context.
+    /// Returns the thread's scheduling state as two words: priority, height and, in the high half, the fast-path
+    /// blockers; then the context.
     #[inline(always)]
     pub fn standing(&self) -> [u64; 2] {
         // SAFETY: the offset of a field, in a valid reference.
@@ -327,7 +333,7 @@ impl Thread {
         unsafe { first.cast::<[u64; 2]>().read() }
     }
 
-    /// Sets it. `standing` comes from another thread's, or from [`Base::standing`].
+    /// Sets the thread's scheduling state. `standing` comes from [`Thread::standing`] or from [`Base::standing`].
     #[inline(always)]
     pub fn set_standing(&mut self, standing: [u64; 2]) {
         // SAFETY: the offset of a field, in a valid reference.
@@ -337,7 +343,7 @@ impl Thread {
     }
 }
 
-/// Makes a thread of zeroed memory at `object`. It is suspended, and nothing is bound.
+/// Makes a thread of zeroed memory at `object`. The thread is suspended and has no bindings.
 pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     let empty = k.arch().empty_space_register();
     // SAFETY: the caller has just made this memory a thread object; it is zero, which is valid for every field but
@@ -356,11 +362,11 @@ pub fn initialise<A: Arch>(k: &mut Kernel<A>, object: usize) {
     unsafe { (object as *mut u64).write(CANARY) };
 }
 
-/// Bytes of a kernel stack that are looked at between two windows.
+/// Bytes of a kernel stack that are examined between two preemption points.
 const STACK_STEP: usize = 1024;
 
-/// Deepest use of a thread's kernel stack so far, in bytes: the stack was zero when it was made. Passes windows; `find`
-/// looks the thread up again after each. Answers `None` if the running thread was deleted.
+/// Returns the deepest use of a thread's kernel stack so far in bytes, or `None` if the running thread was deleted. The
+/// stack was zeroed when the thread was made. Contains preemption points; `find` looks the thread up again after each.
 ///
 /// # Errors
 /// Those of `find`.
@@ -368,7 +374,7 @@ pub fn stack_depth<A: Arch>(
     k: &mut Kernel<A>,
     mut find: impl FnMut(&mut Kernel<A>) -> Result<Ref<Thread>, Error>,
 ) -> Result<Option<u64>, Error> {
-    // The lowest word is the canary.
+    // The lowest word is the canary, so the search begins above it.
     let mut offset = 8;
     loop {
         let bottom = find(k)?.address() - THREAD_OFFSET;
@@ -390,29 +396,29 @@ pub fn stack_depth<A: Arch>(
     }
 }
 
-/// Whether the end of a thread's kernel stack is intact.
+/// Returns whether the lowest word of a thread's kernel stack is intact.
 pub fn canary_intact(thread: Ref<Thread>) -> bool {
     // SAFETY: the lowest word of a live thread object.
     unsafe { ((thread.address() - THREAD_OFFSET) as *const u64).read_volatile() == CANARY }
 }
 
-/// Copies user registers from a message area into a thread: general registers, stack pointer, program counter, flags.
+/// Copies user registers from an IPC buffer into a thread: general registers, stack pointer, program counter, flags.
 pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, area: Area) {
     area.load_registers(k, thread);
     let t = k.get(thread);
     t.registers.flags &= 0xf000_0000;
     t.full_restore = 1;
 }
-/// The thread that `x0` names.
+/// Returns the thread that `x0` names.
 fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Result<Ref<Thread>, Error> {
     let slot = capability_slot(k, caller, Kind::Thread, rights)?;
     let object = k.slot(slot).cap.object;
     // SAFETY: a live capability of this kind names a thread object.
     unsafe { Ref::at(object + THREAD_OFFSET) }.ok_or(Error::InvalidCapability)
 }
-/// One step of the end of a thread, whose last capability goes: it stops, and nothing refers to it any more. Answers
-/// whether that was the last step. Its bindings are emptied by the caller. `object` is the address of the thread
-/// object.
+/// Does one step of a thread's end after its last capability is deleted: stops the thread and removes every reference
+/// to it. Returns whether that was the last step. `object` is the address of the thread object; the caller empties the
+/// bindings.
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     // SAFETY: the caller finalises a live thread object.
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return true };
@@ -420,12 +426,11 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     control::suspend(k, thread);
     timers::disarm(k, thread);
     if has_deadline {
-        // Leaving a wait takes long among many deadlines; the rest comes after a window.
+        // Leaving the timer queue takes long if it holds many deadlines. The rest follows after a preemption point.
         return false;
     }
     helping::leave_other_reply(k, thread);
-    // Between here and the end of its bindings somebody else may run, and delete the context that it ran on for its
-    // caller.
+    // Before the bindings are empty, another thread may run and delete the caller's context on which this thread runs.
     heights::rejoin(k, thread);
     k.get(thread).state = ThreadState::Suspended;
     k.get(thread).kernel_stack_pointer = 0;

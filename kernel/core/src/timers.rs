@@ -1,21 +1,21 @@
-//! The one timer: threads that wait with a deadline, scheduling contexts that wait for their next refill, the running
-//! time slice, and the running budget.
+//! The timer queues, and the one hardware timer. It serves threads that wait with a deadline, scheduling contexts that
+//! wait for their next refill, the running time slice, and the running budget.
 //!
-//! Deadlines stand in a queue for each *class* of priorities, so that those of many unimportant threads delay no
-//! important one:
+//! There is a queue for each *class* of priorities, so that the deadlines of many unimportant threads delay no
+//! important thread:
 //!
 //! ```text
-//!   class 3   priorities 192 to 255   ┐ expired first, all that is due, a batch at a time, interrupts let in between;
-//!   class 2   128 to 191, say who runs┘ equal deadlines in the order of priorities
-//!   class 1    64 to 127              ┐ below who runs, nobody comes to run anyway: one batch, and then a pause that is
-//!   class 0     0 to  63              ┘ PAUSE times as long as that took, or until nobody is ready
+//!   class 3   priorities 192 to 255   ┐ expired first, all that is due, a batch at a time, interrupts on between;
+//!   class 2   128 to 191, if it runs  ┘ equal deadlines in the order of priorities
+//!   class 1    64 to 127              ┐ below the running thread, woken threads could not run: one batch, then a pause
+//!   class 0     0 to  63              ┘ PAUSE times as long as the batch took, or until no thread is ready
 //! ```
-//! A thread's class is that of its priority when its wait began, or of its own priority if that is higher, so that a
-//! server's alarm is as urgent as the server, whomever it works for.
+//! A thread's class is that of its priority when its wait began, or of its own context's priority if that is higher. So
+//! a server's alarm is as urgent as the server, whichever client it works for.
 //!
-//! A thread that receives with a deadline may say that this is its *alarm*, since it has something of its own to do at
-//! that time. If it is given a request before, and works for the caller then, the deadline stays in the queue: when it
-//! goes off, the thread works at its own priority ([`helping`](crate::helping)) until it receives again.
+//! A thread that receives with a deadline may declare the deadline its *alarm*, because it has something of its own to
+//! do at that time. If it receives a request first and works for the caller, the deadline stays in the queue: when the
+//! alarm expires, the thread works at its own priority ([`helping`](crate::helping)) until it receives again.
 
 use core::mem::offset_of;
 
@@ -27,27 +27,26 @@ use crate::object::{Ref, SchedulingContext};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, depletion, endpoint, helping, scheduler};
 
-/// Classes of priorities with a queue each.
+/// Number of classes of priorities, each with a queue.
 pub const CLASSES: usize = 4;
-/// Log2 of the priorities in a class.
+/// Log2 of the number of priorities in a class.
 const CLASS_BITS: u32 = 6;
-/// Nodes that are expired with interrupts off, before others are let in.
+/// Maximum number of nodes expired in one interrupts-off interval.
 const BATCH: usize = 2;
-/// How much longer than a batch of unimportant deadlines takes the next waits: they have at most this part of the
+/// Pause after a batch of lower classes, as a multiple of the time that the batch took: this bounds their share of the
 /// processor.
 const PAUSE: u64 = 32;
 
-/// The queues.
+/// The timer queues.
 #[derive(Clone, Copy)]
 pub struct Timers {
-    /// Roots of the heaps.
     roots: [u32; CLASSES],
-    /// The key of each root; [`NEVER`] where there is none.
+    /// The key of each root; [`NEVER`] for an empty heap.
     first: [u64; CLASSES],
-    /// Classes below this have to wait until `paused_until`; 0: none has to, and that is [`NEVER`].
+    /// Classes below this are paused until `paused_until`. If 0, none is, and `paused_until` is [`NEVER`].
     paused: usize,
     paused_until: u64,
-    /// The first time at which something is to be expired: the lowest of `first`, or the end of the pause.
+    /// The next time at which something expires: the lowest of `first`, or the end of the pause.
     next: u64,
 }
 
@@ -56,12 +55,12 @@ impl Timers {
     pub const EMPTY: Timers =
         Timers { roots: [EMPTY; CLASSES], first: [NEVER; CLASSES], paused: 0, paused_until: NEVER, next: NEVER };
 
-    /// The roots of the heaps, for tests.
+    /// Returns the roots of the heaps, for tests.
     pub const fn roots(&self) -> [u32; CLASSES] {
         self.roots
     }
 
-    /// Works out `next` anew.
+    /// Recomputes `next`.
     #[inline]
     fn look_ahead(&mut self) {
         self.next = self.first.into_iter().fold(NEVER, u64::min);
@@ -70,27 +69,27 @@ impl Timers {
         }
     }
 
-    /// The same while classes wait.
+    /// Recomputes `next` while classes are paused.
     #[cold]
     fn look_past_pause(&mut self) {
         let due = |(class, first): (usize, u64)| if class < self.paused { first.max(self.paused_until) } else { first };
         self.next = self.first.into_iter().enumerate().map(due).fold(NEVER, u64::min);
     }
 
-    /// Classes below this wait until a time.
+    /// Pauses the classes below `classes` until a time.
     fn pause(&mut self, classes: usize, until: u64) {
         (self.paused, self.paused_until) = (classes, until);
         self.look_ahead();
     }
 }
 
-/// The class of a priority; that of no priority is the lowest.
+/// Returns the class of a priority. Priority -1 is in the lowest class.
 #[inline]
 fn class_of(priority: i16) -> usize {
     usize::from(priority.max(0) as u8 >> CLASS_BITS)
 }
 
-/// Enters a node, which is in no queue.
+/// Inserts a node that is in no queue.
 #[inline]
 fn insert<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>, time: u64, priority: i16) {
     let class = class_of(priority);
@@ -106,7 +105,7 @@ fn insert<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>, time: u64, priority: i16)
     }
 }
 
-/// The same where others wait.
+/// Inserts a node into a queue that is not empty.
 #[inline(never)]
 fn insert_among<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
     let Node { class, key, .. } = *k.get(node);
@@ -118,7 +117,7 @@ fn insert_among<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
     }
 }
 
-/// Another node, with this key, is the first of a class, and before that which was.
+/// Sets the root of a class's heap and its key, which is earlier than that of the root before.
 #[inline]
 fn set_earlier_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
     let timers = &mut k.state().timers;
@@ -144,7 +143,7 @@ fn remove<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) {
     }
 }
 
-/// Another node, with this key, is the first of a class.
+/// Sets the root of a class's heap and its key.
 fn set_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
     let timers = &mut k.state().timers;
     (timers.roots[class], timers.first[class]) = (root, first);
@@ -155,21 +154,21 @@ fn set_root<A: Arch>(k: &mut Kernel<A>, class: usize, root: u32, first: u64) {
     }
 }
 
-/// The node of a thread.
+/// Returns the node of a thread.
 #[inline]
 fn of_thread(thread: Ref<Thread>) -> Ref<Node> {
     // SAFETY: the field of a live thread.
     unsafe { Ref::at_unchecked(thread.address() + offset_of!(Thread, timer)) }
 }
 
-/// The node of a scheduling context.
+/// Returns the node of a scheduling context.
 #[inline]
 fn of_context(context: Ref<SchedulingContext>) -> Ref<Node> {
     // SAFETY: the field of a live scheduling context.
     unsafe { Ref::at_unchecked(context.address() + offset_of!(SchedulingContext, refill)) }
 }
 
-/// If there is a deadline, the wait that the thread has just begun ends at it.
+/// Sets the deadline of the wait that the thread has just begun, if there is one.
 #[inline]
 pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Option<u64>) {
     if let Some(deadline) = deadline {
@@ -177,7 +176,7 @@ pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Opt
     }
 }
 
-/// Sets the time at which a thread's wait ends. An alarm that was set is forgotten.
+/// Sets the time at which a thread's wait ends. Clears the thread's alarm.
 #[inline(never)]
 pub fn arm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
     if k.get(thread).slow & slow::DEADLINE != 0 {
@@ -189,7 +188,7 @@ pub fn arm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
     insert(k, of_thread(thread), deadline, priority);
 }
 
-/// The same where an alarm was set.
+/// Sets the time for a thread that has an alarm set.
 #[cold]
 #[inline(never)]
 fn arm_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
@@ -197,7 +196,7 @@ fn arm_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
     arm(k, thread, deadline);
 }
 
-/// Forgets the time at which a thread's wait ends, or its alarm, if there is one.
+/// Clears a thread's deadline or alarm, if there is one.
 pub fn disarm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
     if t.slow & slow::DEADLINE != 0 {
@@ -206,7 +205,7 @@ pub fn disarm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// A thread's wait ends: so does its deadline. An alarm stays.
+/// Clears the deadline of a thread whose wait ends. An alarm stays.
 #[inline]
 pub fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if k.get(thread).slow & (slow::DEADLINE | slow::ALARM) == slow::DEADLINE {
@@ -214,7 +213,7 @@ pub fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// Sets the time at which a scheduling context has budget again.
+/// Sets the time of a scheduling context's next refill.
 pub fn await_refill<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>, time: u64) {
     let c = k.get(context);
     c.refill.holder = Holder::Context;
@@ -222,29 +221,29 @@ pub fn await_refill<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>,
     insert(k, of_context(context), time, priority);
 }
 
-/// Forgets that time, if there is one.
+/// Clears the time of a scheduling context's next refill, if there is one.
 pub fn forget_refill<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     if k.get(context).refill.is_queued() {
         remove(k, of_context(context));
     }
 }
 
-/// Asks the machine for an interrupt at whichever comes first: the next deadline or refill, the end of the time slice
-/// or that of the budget.
+/// Programs the hardware timer for the earliest of the next deadline or refill, the end of the time slice and the end
+/// of the budget.
 pub fn program<A: Arch>(k: &mut Kernel<A>) {
     let end = k.state().budget_end;
     let next = next_without_budget(k).min(end);
     k.arch().set_timer(Some(next));
 }
 
-/// The same for a thread that has no budget, or whose budget is looked at next.
+/// Programs the hardware timer for a thread without a budget, or whose budget is timed next.
 #[inline]
 pub fn program_without_budget<A: Arch>(k: &mut Kernel<A>) {
     let next = next_without_budget(k);
     k.arch().set_timer(Some(next));
 }
 
-/// The next deadline or refill, or the end of the time slice.
+/// Returns the time of the next deadline or refill, or the end of the time slice.
 #[inline]
 fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> u64 {
     let s = k.state();
@@ -252,8 +251,8 @@ fn next_without_budget<A: Arch>(k: &mut Kernel<A>) -> u64 {
     if s.slice_end == 0 { next } else { next.min(s.slice_end) }
 }
 
-/// The first node of the highest class in which one is due, if no class that has to wait is looked at: what is due
-/// there comes last.
+/// Returns the first node of the highest class in which one is due. `next` has passed, so that class is not paused:
+/// paused classes are the lowest, and `next` leaves them out until the end of the pause.
 #[inline]
 fn first_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<(usize, Ref<Node>)> {
     let timers = &k.state().timers;
@@ -262,7 +261,7 @@ fn first_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> Option<(usize, Ref<Node>)>
     heap::node(k, root).map(|node| (class, node))
 }
 
-/// Takes the first node of a class out of its queue. The machine is asked for the next interrupt when all is done.
+/// Takes the first node of a class out of its queue. The caller programs the hardware timer in the end.
 #[inline]
 fn take_first<A: Arch>(k: &mut Kernel<A>, class: usize, node: Ref<Node>) {
     let root = heap::remove_first(k, node);
@@ -272,14 +271,14 @@ fn take_first<A: Arch>(k: &mut Kernel<A>, class: usize, node: Ref<Node>) {
     timers.look_ahead();
 }
 
-/// The class of whoever runs when the interrupt is left.
+/// Returns the class of the thread that will run when the interrupt handler returns.
 fn class_of_next<A: Arch>(k: &mut Kernel<A>) -> usize {
     let current = k.current();
     let priority = k.get(current).priority;
     class_of(priority.max(k.state().highest_ready as i16))
 }
 
-/// Nobody is ready: what is due delays nobody, and is expired at once.
+/// Ends the pause when no thread is ready: expiring deadlines then delays no thread.
 #[inline]
 pub fn end_pause<A: Arch>(k: &mut Kernel<A>) {
     if k.state().timers.paused != 0 {
@@ -288,8 +287,8 @@ pub fn end_pause<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// The timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets. Returns
-/// whether it is done. If not, more is due than one batch: it is called again, with interrupts let in between.
+/// Handles the timer interrupt: ends waits whose deadline has passed, the time slice if it is over, and budgets.
+/// Returns `false` if more than one batch is due: the caller then lets interrupts in and calls again.
 #[must_use]
 pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     let now = k.arch().now();
@@ -307,7 +306,7 @@ pub fn expire<A: Arch>(k: &mut Kernel<A>) -> bool {
     true
 }
 
-/// Ends waits whose deadline has passed, one batch of them. Returns whether no more are to be ended now.
+/// Ends waits whose deadline has passed, at most one batch. Returns whether none are left to be ended now.
 #[inline]
 fn expire_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> bool {
     let mut left = BATCH;
@@ -333,16 +332,16 @@ fn expire_due<A: Arch>(k: &mut Kernel<A>, now: u64) -> bool {
     true
 }
 
-/// The time of a node has come that is in no queue any more. Returns whether that was as much as a batch.
+/// Expires a node that is in no queue any more. Returns whether that took as long as a whole batch.
 #[inline]
 fn expire_one<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> bool {
     if k.get(node).holder == Holder::Context {
-        // SAFETY: the node of a context lies in a live one, which leaves the queue before it goes.
+        // SAFETY: the node of a context lies in a live context, which leaves the queue before it is deleted.
         let context = unsafe { Ref::at_unchecked(node.address() - offset_of!(SchedulingContext, refill)) };
         depletion::replenish(k, context);
         return true;
     }
-    // SAFETY: the node lies in a live thread, which leaves the queue before it goes.
+    // SAFETY: the node lies in a live thread, which leaves the queue before it is deleted.
     let thread = unsafe { Ref::<Thread>::at_unchecked(node.address() - offset_of!(Thread, timer)) };
     let t = k.get(thread);
     let flags = t.slow;
@@ -354,6 +353,6 @@ fn expire_one<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> bool {
     }
     let may_help = matches!(t.state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
     endpoint::cancel(k, thread, Error::TimedOut);
-    // Whom it has helped works for somebody else then, which takes as long as all the rest.
+    // The thread that it helped then works for another, which takes as long as the rest of a batch.
     may_help
 }

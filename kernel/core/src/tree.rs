@@ -1,4 +1,4 @@
-//! The ordered structure below the derivation structure: a list, and a balanced tree that finds places in it.
+//! The ordered structure below the derivation structure: a list, and a balanced tree for searching in it.
 //!
 //! ```text
 //!              ┌───┐               tree: parent, left, right, colour
@@ -9,17 +9,17 @@
 //!   │ a │   │ c │                  max_end: the largest end in the node's subtree
 //!   └───┘   └───┘
 //! ```
-//! The tree is red-black. It knows no keys: whoever inserts says between which nodes, and whoever searches brings the
-//! comparison. Nodes that are equal in order need only one of them in the tree: the others are *followers*, behind it
-//! in the list alone, so that they come and go in constant time. If the node in the tree goes, its first follower takes
-//! its place. Inserting and removing other nodes change the shape in amortised constant time and at worst O(log n);
-//! neighbours are O(1).
+//! The tree is red-black. It has no keys: the caller of an insertion says between which nodes, and the caller of a
+//! search brings the comparison. Of nodes that are equal in order, only one is in the tree; the others are its
+//! *followers*, after it in the list alone, so that they are inserted and removed in constant time. If the node in the
+//! tree is removed, its first follower takes its place. Inserting and removing other nodes change the shape in
+//! amortised constant time and at worst O(log n); neighbours are found in O(1).
 //!
-//! Some nodes have an *end*: where the memory ends in which other nodes' objects can lie. Each subtree knows its
-//! largest, so "the next node that reaches beyond this address" is found in O(log n) as well. Nodes in which nothing
-//! can lie, which are most, have end 0 and cost nothing. Followers have end 0.
+//! Some nodes have an *end*: the end address of memory in which other nodes' objects can lie. Each subtree stores its
+//! largest end, so "the next node that reaches beyond this address" is found in O(log n) as well. Most nodes cannot
+//! contain others; they have end 0 and cost nothing. So do followers.
 //!
-//! Nodes are named by number, 0 is nobody. An unlinked node's [`Links`] are all zero.
+//! Nodes are named by number; 0 means none. The [`Links`] of an unlinked node are all zero.
 
 mod invariants;
 
@@ -27,59 +27,59 @@ use crate::slot::{Links, SlotRef};
 
 pub use invariants::check_invariants;
 
-/// Colour that every path from the root to a missing child meets equally often.
+/// Colour of which every path from the root to a missing child has equally many.
 const BLACK: u32 = 0;
 /// Colour of a node whose parent is black.
 const RED: u32 = 1;
 /// Colour of a node that is in the list only.
 const FOLLOWER: u32 = 2;
 
-/// Where nodes are, and the structure's ends.
+/// Access to the nodes and to the ends of the structure.
 pub trait Nodes {
     /// Number of the tree's root; 0 while it is empty.
     fn root(&mut self) -> &mut u32;
     /// Number of the last node in the list.
     fn tail(&mut self) -> &mut u32;
-    /// A node's links.
+    /// Returns a node's links.
     fn links(&mut self, node: SlotRef) -> &mut Links;
-    /// A node's own end, or 0.
+    /// Returns a node's own end, or 0.
     fn end(&mut self, node: SlotRef) -> usize;
 }
 
-/// A place in the tree: the nodes before and after it. Between them are at most followers of the first.
+/// A gap in the tree, as the nodes before and after it. Between them lie at most followers of the first.
 pub type Gap = (Option<SlotRef>, Option<SlotRef>);
 
-/// The child on side `RIGHT`.
+/// Returns the child on side `RIGHT`.
 #[inline(always)]
 fn near<const RIGHT: bool>(links: &mut Links) -> &mut u32 {
     if RIGHT { &mut links.right } else { &mut links.left }
 }
 
-/// The child on the other side.
+/// Returns the child on the other side.
 #[inline(always)]
 fn far<const RIGHT: bool>(links: &mut Links) -> &mut u32 {
     if RIGHT { &mut links.left } else { &mut links.right }
 }
 
-/// Whether a possibly missing node is red.
+/// Returns whether a node is red; a missing node is not.
 #[inline(always)]
 fn is_red<N: Nodes>(t: &mut N, number: u32) -> bool {
     SlotRef::new(number).is_some_and(|node| t.links(node).colour == RED)
 }
 
-/// The node before this one.
+/// Returns the node before this one.
 #[inline(always)]
 pub fn previous<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
     SlotRef::new(t.links(node).previous)
 }
 
-/// The node after this one.
+/// Returns the node after this one.
 #[inline(always)]
 pub fn next<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
     SlotRef::new(t.links(node).next)
 }
 
-/// The first node.
+/// Returns the first node.
 pub fn first<N: Nodes>(t: &mut N) -> Option<SlotRef> {
     let mut node = SlotRef::new(*t.root())?;
     while let Some(left) = SlotRef::new(t.links(node).left) {
@@ -88,14 +88,14 @@ pub fn first<N: Nodes>(t: &mut N) -> Option<SlotRef> {
     Some(node)
 }
 
-/// The last node.
+/// Returns the last node.
 #[inline]
 pub fn last<N: Nodes>(t: &mut N) -> Option<SlotRef> {
     SlotRef::new(*t.tail())
 }
 
-/// Between the last node of the tree for which `before` is true and the first for which it is not. All for which it is
-/// true must come before all others.
+/// Returns the gap between the last node of the tree for which `before` is true and the first for which it is not. All
+/// nodes for which it is true must come before all others.
 #[inline]
 pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool) -> Gap {
     let (mut last, mut first) = (0, 0);
@@ -112,7 +112,7 @@ pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool)
     (SlotRef::new(last), SlotRef::new(first))
 }
 
-/// The first node of the tree after `node`, which is in it, whose end lies beyond `address`.
+/// Returns the first node of the tree after `node`, which is in it, whose end lies beyond `address`.
 #[inline]
 pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
     let mut at = node;
@@ -123,7 +123,7 @@ pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Opti
         {
             return first_reaching(t, subtree, address);
         }
-        // Nothing below: up to the first ancestor that comes later.
+        // None below: go up to the first ancestor that comes later.
         loop {
             let parent = SlotRef::new(t.links(at).parent)?;
             let links = t.links(parent);
@@ -140,7 +140,7 @@ pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Opti
     }
 }
 
-/// The first node of a subtree whose end lies beyond `address`. There is one.
+/// Returns the first node of a subtree whose end lies beyond `address`. Such a node exists.
 #[inline]
 fn first_reaching<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<SlotRef> {
     let mut node = subtree;
@@ -154,7 +154,7 @@ fn first_reaching<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Opti
     }
 }
 
-/// The last node of the tree that is `node`, which is in it, or comes before, and whose end lies beyond `address`.
+/// Returns the last node of the tree, up to and including `node`, which is in it, whose end lies beyond `address`.
 pub fn last_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
     let mut at = node;
     loop {
@@ -166,7 +166,7 @@ pub fn last_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Opti
         {
             return last_below(t, left, address);
         }
-        // Nothing below: up to the first ancestor that comes earlier.
+        // None below: go up to the first ancestor that comes earlier.
         loop {
             let parent = SlotRef::new(t.links(at).parent)?;
             let came_from_right = t.links(parent).right == at.number();
@@ -178,7 +178,7 @@ pub fn last_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Opti
     }
 }
 
-/// The last node of a subtree whose end lies beyond `address`. There is one.
+/// Returns the last node of a subtree whose end lies beyond `address`. Such a node exists.
 fn last_below<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<SlotRef> {
     let mut node = subtree;
     loop {
@@ -191,7 +191,7 @@ fn last_below<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<S
     }
 }
 
-/// Links a node into list and tree. The gap is as [`gap`] would answer it.
+/// Links a node into list and tree, in a gap as returned by [`gap`].
 #[inline]
 pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
     let number = node.number();
@@ -221,7 +221,7 @@ pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
     };
     let links = t.links(parent);
     if links.left != number {
-        // The node after has a left child, so the node before is the last below that and has no right one.
+        // The node after has a left child, so the node before is the last below that child and has no right one.
         links.right = number;
     }
     let is_red = links.colour == RED;
@@ -233,7 +233,7 @@ pub fn insert<N: Nodes>(t: &mut N, node: SlotRef, (before, after): Gap) {
     }
 }
 
-/// Links a node into the list alone, right behind `leader`, to which it is equal.
+/// Links a node into the list alone, directly after `leader`, to which it is equal.
 #[inline(always)]
 pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
     let number = node.number();
@@ -246,24 +246,24 @@ pub fn follow<N: Nodes>(t: &mut N, node: SlotRef, leader: SlotRef) {
     }
 }
 
-/// Whether a node is in the list only.
+/// Returns whether a node is in the list only.
 #[inline(always)]
 pub fn is_follower<N: Nodes>(t: &mut N, node: SlotRef) -> bool {
     t.links(node).colour == FOLLOWER
 }
 
-/// A node's end has grown.
+/// Updates the subtrees after a node's end has grown.
 pub fn raised<N: Nodes>(t: &mut N, node: SlotRef) {
     let end = t.end(node);
     raise(t, node, end);
 }
 
-/// A node's end has become smaller.
+/// Updates the subtrees after a node's end has shrunk.
 pub fn lowered<N: Nodes>(t: &mut N, node: SlotRef) {
     lower(t, node.number());
 }
 
-/// A subtree at or below `node` now reaches to `end`.
+/// Updates `node` and the nodes above it, a subtree of which now reaches to `end`.
 #[inline(always)]
 fn raise<N: Nodes>(t: &mut N, node: SlotRef, end: usize) {
     let mut at = Some(node);
@@ -277,7 +277,7 @@ fn raise<N: Nodes>(t: &mut N, node: SlotRef, end: usize) {
     }
 }
 
-/// The largest end in a subtree, from the node itself and its children.
+/// Returns the largest end in a subtree, from the node itself and its children.
 #[inline(always)]
 fn largest_end<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     let end = t.end(node);
@@ -287,14 +287,14 @@ fn largest_end<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     end.max(left_end).max(right_end)
 }
 
-/// Computes the largest end in a node's subtree anew.
+/// Recomputes the largest end in a node's subtree.
 #[inline(always)]
 fn refresh<N: Nodes>(t: &mut N, node: SlotRef) {
     let end = largest_end(t, node);
     t.links(node).max_end = end;
 }
 
-/// The subtrees at `number` and above may reach less far than before.
+/// Recomputes the largest ends at `number` and above, which may have shrunk.
 #[inline(always)]
 fn lower<N: Nodes>(t: &mut N, number: u32) {
     let mut at = number;
@@ -309,7 +309,7 @@ fn lower<N: Nodes>(t: &mut N, number: u32) {
     }
 }
 
-/// Puts `new` (0 for nobody) where `old` hangs below `parent`, or at the root. The new node's parent is not written.
+/// Replaces the child `old` of `parent`, or the root, by `new` (0 for none). Does not write the new node's parent.
 #[inline(always)]
 fn change_child<N: Nodes>(t: &mut N, parent: u32, old: u32, new: u32) {
     match SlotRef::new(parent) {
@@ -322,7 +322,7 @@ fn change_child<N: Nodes>(t: &mut N, parent: u32, old: u32, new: u32) {
     }
 }
 
-/// Sets the parent of a possibly missing node.
+/// Sets the parent of a node, unless the node is missing.
 #[inline(always)]
 fn set_parent<N: Nodes>(t: &mut N, number: u32, parent: u32) {
     if let Some(node) = SlotRef::new(number) {
@@ -330,7 +330,7 @@ fn set_parent<N: Nodes>(t: &mut N, number: u32, parent: u32) {
     }
 }
 
-/// Turns an edge: `node` goes down on side `RIGHT`, and `riser`, its other child, takes its place.
+/// Rotates: `node` goes down on side `RIGHT`, and `riser`, its other child, takes its place.
 fn rotate<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, riser: SlotRef) {
     let r = t.links(riser);
     let middle = core::mem::replace(near::<RIGHT>(r), node.number());
@@ -348,7 +348,7 @@ fn rotate<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, riser: SlotRef)
     }
 }
 
-/// Restores the colours above `node`, which is red, as is its parent.
+/// Restores the colours above `node`, which is red like its parent.
 fn balance_inserted<N: Nodes>(t: &mut N, node: SlotRef, parent: SlotRef) {
     let (mut node, mut parent) = (node, parent);
     loop {
@@ -379,8 +379,8 @@ fn balance_inserted<N: Nodes>(t: &mut N, node: SlotRef, parent: SlotRef) {
     }
 }
 
-/// Two red nodes in a row, whose parent is the child on side `RIGHT` and has a black sibling: the parent (or the node,
-/// if it lies between) takes the grandparent's place.
+/// Resolves two red nodes in a row, whose parent is the child on side `RIGHT` and has a black sibling: the parent (or
+/// the node, if it lies between) takes the grandparent's place.
 #[inline(always)]
 fn straighten<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, parent: SlotRef, grandparent: SlotRef) {
     let mut top = parent;
@@ -390,7 +390,7 @@ fn straighten<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, parent: Slo
     }
     t.links(top).colour = BLACK;
     t.links(grandparent).colour = RED;
-    // The grandparent goes down on the side where the parent was not.
+    // The grandparent goes down on the side away from the parent.
     if RIGHT {
         rotate::<N, false>(t, grandparent, top);
     } else {
@@ -398,7 +398,7 @@ fn straighten<N: Nodes, const RIGHT: bool>(t: &mut N, node: SlotRef, parent: Slo
     }
 }
 
-/// Unlinks a node; its links are zero afterwards.
+/// Unlinks a node and zeroes its links.
 #[inline]
 pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
     let end = t.end(node);
@@ -426,7 +426,7 @@ pub fn remove<N: Nodes>(t: &mut N, node: SlotRef) {
     }
 }
 
-/// The first follower of `node` takes its place in the tree, which was `links`.
+/// Gives the place of `node` in the tree, which had `links`, to its first follower.
 #[inline]
 fn promote<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, follower: SlotRef) {
     let f = t.links(follower);
@@ -440,10 +440,10 @@ fn promote<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, follower: SlotRef)
     set_parent(t, links.right, follower.number());
 }
 
-/// Takes a node without followers out of the tree, where it was linked with `links` and had this end.
+/// Takes a node without followers, which had `links` and this end, out of the tree.
 fn take_out<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, end: usize) {
     let number = node.number();
-    // `child` moves up to below `parent`, where a node of `colour` has gone.
+    // `child` moves up to below `parent`, where a node of `colour` is missing.
     let (parent, child, colour);
     if links.left == 0 || links.right == 0 {
         parent = links.parent;
@@ -455,7 +455,7 @@ fn take_out<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, end: usize) {
             lower(t, parent);
         }
     } else {
-        // The next node, which has no left child, takes the place.
+        // The next node, which has no left child, takes the place of the removed node.
         let Some(next) = SlotRef::new(links.next) else { return };
         let n = t.links(next);
         child = n.right;
@@ -482,7 +482,7 @@ fn take_out<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, end: usize) {
         }
     }
     if colour == BLACK {
-        // An only child is red, and so can be what is lacking.
+        // An only child is red, and can supply the missing black.
         match SlotRef::new(child) {
             Some(child) => t.links(child).colour = BLACK,
             None => lift(t, parent),
@@ -490,7 +490,7 @@ fn take_out<N: Nodes>(t: &mut N, node: SlotRef, links: &Links, end: usize) {
     }
 }
 
-/// Restores the colours where a black leaf below `parent` has gone.
+/// Restores the colours after a black leaf below `parent` was removed.
 fn lift<N: Nodes>(t: &mut N, parent: u32) {
     let mut short = 0;
     let mut at = parent;
@@ -506,11 +506,11 @@ fn lift<N: Nodes>(t: &mut N, parent: u32) {
     }
 }
 
-/// One step: the child of `parent` on side `RIGHT` is short of a black node. Answers whether that is settled; if not,
-/// the whole subtree is short of one.
+/// Does one step: the subtree of `parent` on side `RIGHT` lacks a black node. Returns whether that is repaired; if not,
+/// the whole subtree of `parent` lacks one.
 #[inline(always)]
 fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
-    // The other side has more black nodes than the short one, so the sibling exists.
+    // The other side has more black nodes than this one, so the sibling exists.
     let Some(mut sibling) = SlotRef::new(*far::<RIGHT>(t.links(parent))) else { return true };
     if t.links(sibling).colour == RED {
         t.links(sibling).colour = BLACK;
@@ -541,7 +541,7 @@ fn lift_side<N: Nodes, const RIGHT: bool>(t: &mut N, parent: SlotRef) -> bool {
     true
 }
 
-/// Puts `new`, which is not linked, into the place of `old`, which is not linked afterwards. Both have the same end.
+/// Puts `new`, which is not linked, in the place of `old`, and unlinks `old`. Both have the same end.
 #[inline]
 pub fn replace<N: Nodes>(t: &mut N, old: SlotRef, new: SlotRef) {
     let links = core::mem::take(t.links(old));
@@ -560,9 +560,9 @@ pub fn replace<N: Nodes>(t: &mut N, old: SlotRef, new: SlotRef) {
     }
 }
 
-/// Puts `new`, which is not linked, where `old` is in order, and unlinks `old`. Unlike [`replace`] this does not tie
-/// the two together: `between` is called when neither is linked, and can [`replace`] one further node; it says under
-/// which number a neighbour is known afterwards.
+/// Puts `new`, which is not linked, in the place of `old` in the order, and unlinks `old`. Unlike [`replace`], it calls
+/// `between` when neither is linked. `between` can [`replace`] one further node, and returns the number that a
+/// neighbour has afterwards.
 pub fn reinsert<N: Nodes>(
     t: &mut N,
     old: SlotRef,
@@ -587,7 +587,7 @@ pub fn reinsert<N: Nodes>(
     }
 }
 
-/// The node of the tree before another.
+/// Returns the node of the tree before another.
 fn predecessor<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
     if let Some(mut below) = SlotRef::new(t.links(node).left) {
         while let Some(right) = SlotRef::new(t.links(below).right) {

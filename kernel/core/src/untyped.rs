@@ -1,8 +1,8 @@
-//! Untyped memory: what everything else is made of.
+//! Untyped memory, of which all other objects are made.
 //!
-//! A retype is decoded and checked in full; then it cannot fail, except that long ones pass windows. For those the
-//! range is reserved first, by a zombie in the first destination slot, so that nobody else can take it while it is
-//! zeroed:
+//! A retype is decoded and checked in full; then it cannot fail, except that long ones pass preemption points. For
+//! those the range is first reserved by a zombie in the first destination slot, so that no other thread can take it
+//! while it is zeroed:
 //!
 //! ```text
 //!   checked     reserved          zeroed, in steps     objects, last first             done
@@ -10,17 +10,16 @@
 //!   │ free   │  │              │  │000000        │     │         │ 2 │ 3 │   │ 0 │ 1 │ 2 │ 3 │
 //!   └────────┘  └──────────────┘  └──────────────┘     └─────────┴───┴───┘   └───┴───┴───┴───┘
 //! ```
-//! After each window the zombie is looked up again; if it is gone, or a destination slot has been taken, the call ends,
-//! and the objects made so far stay. Whoever deletes the thread in a window leaves a zombie that `Delete` and `Revoke`
-//! remove like any capability. The objects are made from the last to the first because each then comes right behind the
-//! zombie in the derivation tree.
+//! After each preemption point the zombie is looked up again; if it is gone, or a destination slot has been taken, the
+//! call ends, and the objects made so far stay. If the thread is deleted at a preemption point, the zombie remains;
+//! `Delete` and `Revoke` remove it like any capability. The objects are made from the last to the first because each
+//! then comes directly after the zombie in derivation order.
 //!
-//! An untyped remembers two marks: the *watermark*, above which objects are placed that name no offset, and the end of
-//! the highest object that was placed by offset (in `extra`). Above both all is free, which is what most requests need
-//! to know. Both return to 0 when the last child goes.
+//! An untyped has two marks: the *watermark*, above which objects are placed for which no offset is named, and the end
+//! of the highest object that was placed by offset (in `extra`). Above both all memory is free, which is all that most
+//! requests need to know. Both return to 0 when the last child is deleted.
 //!
-//! [`split`] divides an untyped, [`children`] counts what was made of one. Operations are documented in
-//! `tench_abi::Operation`.
+//! [`split`] divides an untyped, [`children`] counts its children. Operations are documented in `tench_abi::Operation`.
 
 pub(crate) mod children;
 pub(crate) mod split;
@@ -36,55 +35,53 @@ use crate::thread::Thread;
 use crate::tree::Gap;
 use crate::{Arch, Kernel, derivation, foreign, space, table, thread, tree, window};
 
-/// Objects that are made without passing a window.
+/// Maximum number of objects made without a preemption point.
 const DIRECT_OBJECTS: usize = 4;
-/// Bytes that are zeroed without passing a window: enough for a thread or a page table.
+/// Maximum number of bytes zeroed without a preemption point: enough for a thread or a page table.
 const DIRECT_BYTES: usize = 8192;
-/// Bytes that are zeroed between two windows.
+/// Bytes zeroed between two preemption points.
 const ZERO_STEP: usize = 4096;
-/// Objects that are made between two windows: of the dearer kinds, and of others.
+/// Number of objects made between two preemption points: of the expensive kinds, and of the others.
 const DEAR_OBJECT_STEP: usize = 4;
 const OBJECT_STEP: usize = 6;
 
-/// A valid `UntypedRetype`.
+/// The checked arguments of `UntypedRetype`.
 struct Request {
     /// Kernel virtual address of the range.
     start: usize,
-    /// Its length in bytes.
+    /// Length of the range in bytes.
     length: usize,
-    /// Objects in it.
     count: usize,
-    /// The first object's capability.
+    /// Capability of the first object.
     cap: Cap,
-    /// The memory has to be zeroed.
+    /// Whether the memory has to be zeroed.
     zero: bool,
 }
 
-/// Where a valid request goes. Meaningless after a window.
+/// The destination of a checked request. Invalid after a preemption point.
 struct Place {
-    /// The untyped.
     untyped: SlotRef,
-    /// Where the new objects come in the derivation tree.
+    /// Gap in derivation order for the new objects.
     gap: Gap,
     /// First destination slot.
     first: SlotRef,
 }
 
 impl Request {
-    /// Objects that are made between two windows.
+    /// Returns the number of objects made between two preemption points.
     fn step(&self) -> usize {
         let is_dear = matches!(self.cap.kind, Kind::Untyped | Kind::Thread | Kind::PageTable);
         if is_dear { DEAR_OBJECT_STEP } else { OBJECT_STEP }
     }
 
-    /// Bytes of one object.
+    /// Returns the size of one object in bytes.
     #[inline(always)]
     fn size(&self) -> usize {
         self.length / self.count
     }
 }
 
-/// The capability to what a retype makes at the beginning of its range.
+/// Returns the capability to the first object that a retype makes.
 #[inline]
 fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     let kind = Kind::from_code(kind).ok_or(Error::InvalidArgument)?;
@@ -95,7 +92,7 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     }
     let mut cap = Cap::new(kind, untyped.object, bits as u8);
     cap.flags |= inherited;
-    // The level of a page table, log2 of a node's slots.
+    // The argument is the level of a page table, or log2 of a node's slots.
     if matches!(kind, Kind::PageTable | Kind::CapNode) {
         cap.aux = size as u32;
         cap.settle();
@@ -103,7 +100,7 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     Ok(cap)
 }
 
-/// Where in an untyped the range begins.
+/// Returns the offset of the range in its untyped.
 #[inline]
 fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64, Error> {
     let mask = (1u64 << bits) - 1;
@@ -118,7 +115,7 @@ fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64,
     Ok(offset)
 }
 
-/// All checks.
+/// Does all checks.
 #[inline]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Place), Error> {
     let untyped = foreign::own_untyped(k, thread)?;
@@ -139,7 +136,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
     Ok((Request { start, length, count, cap, zero }, Place { untyped, gap, first }))
 }
 
-/// `UntypedRetype`.
+/// Performs `UntypedRetype`.
 pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (request, place) = decode(k, thread)?;
     let watermark = argument(k, thread, 4) == WATERMARK;
@@ -161,11 +158,11 @@ pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     Ok(Outcome::results(k, thread, &[offset]))
 }
 
-/// Makes all objects without a window.
+/// Makes all objects without a preemption point.
 #[inline]
 fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) -> Result<(), Error> {
     if request.zero {
-        // SAFETY: the range lies in an untyped and nothing else does (`derivation::room`).
+        // SAFETY: the range lies in an untyped and no object lies in it (`derivation::room`).
         unsafe { k.arch().zero(request.start, request.length) };
     }
     let (before, mut after) = place.gap;
@@ -177,7 +174,7 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) ->
     Ok(())
 }
 
-/// Makes object `i` of zeroed memory, with its capability in the `i`th slot. Answers that.
+/// Makes object `i` of zeroed memory, with its capability in slot `i` from `first` on. Returns that slot.
 #[inline(always)]
 fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first: SlotRef) -> Result<SlotRef, Error> {
     let destination = space::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
@@ -187,7 +184,7 @@ fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first
     Ok(destination)
 }
 
-/// Makes zeroed memory an object. For most kinds it is one already.
+/// Makes zeroed memory an object. For most kinds there is nothing to do.
 #[inline(always)]
 fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) {
     match cap.kind {
@@ -197,7 +194,8 @@ fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) {
     }
 }
 
-/// Reserves, zeroes and makes the objects, with windows. Answers whether the running thread still exists.
+/// Reserves the range, zeroes it and makes the objects, with preemption points. Returns whether the running thread
+/// still exists.
 #[cold]
 #[inline(never)]
 fn make_in_steps<A: Arch>(
@@ -209,19 +207,19 @@ fn make_in_steps<A: Arch>(
     let reservation = Cap {
         kind: Kind::Untyped,
         rights: 0,
-        // In the order it comes behind all untyped memory around it, however often that is divided meanwhile.
+        // So the zombie comes after all untypeds that contain it, even if those are split meanwhile.
         size_bits: 0,
         flags: flag::ZOMBIE | request.cap.flags & (flag::DEVICE | flag::PRESERVED),
         aux: 0,
         object: request.start,
-        // Whose reservation it is: another thread's never looks the same.
+        // The owner of the reservation: another thread's never looks the same.
         badge: thread.address() as u64,
         extra: request.length as u64,
     };
     derivation::insert(k, place.gap, place.first, &reservation);
     let mut done = if request.zero { 0 } else { request.length };
     loop {
-        // The checks took a while already.
+        // The checks have taken long.
         if !window::pass(k) {
             return Ok(false);
         }
@@ -230,13 +228,13 @@ fn make_in_steps<A: Arch>(
             return make_from_last(k, thread, request, slot);
         }
         let step = ZERO_STEP.min(request.length - done);
-        // SAFETY: the range is reserved by the zombie that has just been found.
+        // SAFETY: the zombie that has just been found reserves the range.
         unsafe { k.arch().zero(request.start + done, step) };
         done += step;
     }
 }
 
-/// The slot of the reservation, which still covers `length` bytes, after a window.
+/// Returns the slot of the reservation after a preemption point, if it still covers `length` bytes.
 fn reserved<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
@@ -253,7 +251,7 @@ fn reserved<A: Arch>(
     if ours { Ok(slot) } else { Err(Error::Aborted) }
 }
 
-/// Turns a zeroed reservation into objects, with windows. Answers whether the running thread still exists.
+/// Turns a zeroed reservation into objects, with preemption points. Returns whether the running thread still exists.
 fn make_from_last<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
@@ -294,7 +292,7 @@ fn make_from_last<A: Arch>(
     Ok(true)
 }
 
-/// `UntypedQuery`.
+/// Performs `UntypedQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
     let cap = k.slot(slot).cap;

@@ -1,58 +1,60 @@
-//! How long interrupts are off, measured by the kernel itself.
+//! The latency tracer: the kernel measures how long interrupts are off.
 //!
 //! ```text
-//!   user mode │ entry ── operation ── window │ handler │ window ── operation ── exit │ user mode
-//!   on        │ off                          │ off     │ off                         │ on
-//!             └ begin                    end ┘ begin…end └ begin                 end ┘
+//!   user mode │ entry ── operation ─ point │ handler │ point ─── operation ── exit │ user mode
+//!   on        │ off                        │ off     │ off                         │ on
+//!             └ begin                  end ┘ begin…end └ begin                 end ┘
 //! ```
-//! A *stretch* is what runs between two moments at which an interrupt could have been taken. It counts for the path on
-//! which it began: what the kernel was entered for, or, from a window on, the operation whose window that was; so if
-//! another thread's operation goes on after a switch in a window, the stretch up to that one's next window is the first
-//! operation's. Lengths are in retired instructions. The reading at a stretch's beginning comes a few instructions
-//! late, that at its end a few early, because registers must be saved and restored; whoever ends a stretch says how
-//! many were missed at most ([`edge`]), and they are added, so no figure is too small. Instructions of the measuring
-//! itself that lie inside a stretch are counted too.
+//! An *interrupts-off interval* lies between two moments at which an interrupt could have been taken. It counts for the
+//! path on which it began: the reason for which the kernel was entered or, after a preemption point, the operation that
+//! passed it. So if a switch at a preemption point continues another thread's operation, the interval up to the next
+//! preemption point counts for the first operation.
 //!
-//! Kernels built without the feature `watch` contain none of this: [`WATCHING`] is a constant.
+//! Lengths are in retired instructions. The reading at the beginning comes a few instructions late and that at the end
+//! a few early, because registers must be saved and restored. The code that ends an interval says how many instructions
+//! were missed at most ([`edge`]), and they are added, so no figure is too small. Instructions of the tracer itself
+//! within an interval count, too.
+//!
+//! Kernels without the feature `watch` contain none of this: [`WATCHING`] is a constant.
 
 use tench_abi::object::stretch;
 
 use crate::{Arch, Kernel, State};
 
-/// Whether this kernel measures.
+/// Whether this is a measuring kernel.
 pub const WATCHING: bool = cfg!(feature = "watch");
 
-/// Paths that are told apart.
+/// Number of paths.
 const PATHS: usize = stretch::LIMIT as usize;
 
-/// The counter may have no more bits than these.
+/// Mask of the counter's bits, of which a machine may have no more than 32.
 const COUNTER: u64 = u32::MAX as u64;
 
-/// Instructions of a stretch that its two readings miss, at most: those of the entry up to the reading (two, in the
-/// kernel twelve), and those behind the reading at its end, counted in the assembly.
+/// Maximum number of instructions that the two readings of an interval miss: those from the entry to the reading (two,
+/// inside the kernel twelve), and those after the reading at the end, counted in the assembly.
 pub mod edge {
-    /// Up to a window, and from its end: masking and barriers.
+    /// Before and after a preemption point: masking and barriers.
     pub const WINDOW: u64 = 8;
-    /// Up to user mode, through the code that loads all registers.
+    /// Return to user mode through the code that loads all registers.
     pub const RESUME: u64 = 36;
-    /// Up to user mode, through the hand-off of a fast message.
+    /// Return to user mode through the hand-off of a fast message.
     pub const HAND_OFF: u64 = 56;
-    /// Up to user mode, back to the caller of a fast path.
+    /// Return to user mode, to the caller of a fast path.
     pub const HAND_BACK: u64 = 36;
-    /// Up to the end of an interrupt in the kernel.
+    /// End of an interrupt handler in the kernel.
     pub const KERNEL_INTERRUPT: u64 = 32;
 }
 
-/// What is known of a path.
+/// Measurements of one path.
 #[derive(Clone, Copy, Default)]
 pub struct Record {
-    /// Which reset it comes after; what is older counts as nothing.
+    /// The reset to which the record belongs; a record of an earlier reset counts as empty.
     age: u64,
-    /// The longest stretch.
+    /// Length of the longest interval.
     pub longest: u64,
-    /// Where that began.
+    /// Kernel address where the longest interval began.
     pub place: u64,
-    /// How many.
+    /// Number of intervals.
     pub count: u64,
     /// The sum of their lengths.
     pub sum: u64,
@@ -60,30 +62,30 @@ pub struct Record {
     pub squares: u64,
 }
 
-/// What the kernel remembers. The first three fields are written by the assembly, too.
+/// The tracer's state. The assembly writes the first three fields, too.
 #[repr(C)]
 pub struct Watch {
-    /// The counter where the stretch began.
+    /// Counter reading at which the interval began.
     pub start: u64,
-    /// The path on which it began.
+    /// Path on which the interval began.
     pub path: u64,
-    /// The kernel's address where it began.
+    /// Kernel address at which the interval began.
     pub place: u64,
-    /// The operation that went on in this stretch after a switch, plus 1; 0 for none.
+    /// Path of the operation that was continued by a switch in this interval, plus 1; 0 for none.
     resumed: u64,
-    /// The counter when the last timer interrupt entered the kernel.
+    /// Counter reading at which the last timer interrupt entered the kernel.
     timer: u64,
-    /// How often everything was forgotten.
+    /// Number of resets.
     age: u64,
-    /// Whether a program has run: what comes before is boot.
+    /// Whether a program has run. The interval before that is boot, and does not count.
     booted: bool,
-    /// By path.
+    /// Records, by path.
     records: [Record; PATHS],
 }
 
 impl Watch {
-    /// A stretch ends, at this reading of the counter; `missed` instructions are not in it. Answers the path of the
-    /// operation that is under way.
+    /// Ends an interval at this counter reading, which misses `missed` instructions. Returns the path of the current
+    /// operation.
     fn end(&mut self, now: u64, missed: u64) -> u64 {
         let under_way = match core::mem::take(&mut self.resumed) {
             0 => self.path,
@@ -108,7 +110,7 @@ impl Watch {
         under_way
     }
 
-    /// What is known of a path.
+    /// Returns the record of a path.
     fn record(&self, path: u64) -> Option<Record> {
         let record = *self.records.get(path as usize)?;
         Some(if record.age == self.age { record } else { Record::default() })
@@ -117,7 +119,7 @@ impl Watch {
 
 #[cfg(feature = "watch")]
 impl<A> State<A> {
-    /// What is measured.
+    /// Returns the tracer's state.
     #[inline(always)]
     fn watch(&mut self) -> Option<&mut Watch> {
         Some(&mut self.watch)
@@ -126,14 +128,15 @@ impl<A> State<A> {
 
 #[cfg(not(feature = "watch"))]
 impl<A> State<A> {
-    /// Nothing is measured.
+    /// Returns `None`: this kernel does not measure.
     #[inline(always)]
     fn watch(&mut self) -> Option<&mut Watch> {
         None
     }
 }
 
-/// Interrupts come on; `missed` is one of [`edge`]. Answers the path of the operation that is under way.
+/// Ends an interval before interrupts are let in; `missed` is one of [`edge`]. Returns the path of the current
+/// operation.
 #[inline(always)]
 pub fn end<A: Arch>(k: &mut Kernel<A>, missed: u64) -> u64 {
     if !WATCHING {
@@ -143,7 +146,7 @@ pub fn end<A: Arch>(k: &mut Kernel<A>, missed: u64) -> u64 {
     k.state().watch().map_or(0, |watch| watch.end(now, missed))
 }
 
-/// Interrupts have gone off, on this path, at this address of the kernel's.
+/// Begins an interval on this path, at this kernel address, after interrupts have been switched off.
 #[inline(always)]
 pub fn begin<A: Arch>(k: &mut Kernel<A>, path: u64, place: usize) {
     if WATCHING {
@@ -154,7 +157,7 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, path: u64, place: usize) {
     }
 }
 
-/// An operation on this path goes on after a switch, in the stretch of another.
+/// Records that a switch has continued an operation on this path, in the interval of another.
 #[inline(always)]
 pub fn goes_on<A: Arch>(k: &mut Kernel<A>, path: u64) {
     if let Some(watch) = k.state().watch() {
@@ -162,7 +165,7 @@ pub fn goes_on<A: Arch>(k: &mut Kernel<A>, path: u64) {
     }
 }
 
-/// What the kernel was entered for is known now.
+/// Sets the path of the interval when the reason for entering the kernel is known.
 #[inline(always)]
 pub fn entered<A: Arch>(k: &mut Kernel<A>, path: u64) {
     if let Some(watch) = k.state().watch() {
@@ -170,7 +173,7 @@ pub fn entered<A: Arch>(k: &mut Kernel<A>, path: u64) {
     }
 }
 
-/// The interrupt with which this stretch began was the timer's.
+/// Records that the interval began with a timer interrupt.
 #[inline(always)]
 pub fn timer<A: Arch>(k: &mut Kernel<A>) {
     if let Some(watch) = k.state().watch() {
@@ -178,7 +181,8 @@ pub fn timer<A: Arch>(k: &mut Kernel<A>) {
     }
 }
 
-/// The answer to `KernelStretches`; `None` for a path that does not exist or if nothing is measured.
+/// Returns the results of `KernelStretches`; `None` for a path that does not exist, and if this kernel does not
+/// measure.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, path: u64) -> Option<[u64; 5]> {
     let watch = k.state().watch()?;
     match path {
@@ -244,8 +248,8 @@ mod tests {
         assert_eq!((r.longest, r.place, r.count, r.sum), (30, 8, 1, 30));
     }
 
-    /// A switch in a window of operation 16 to a thread that goes on with operation 25: the stretch is 16's, and the
-    /// next 25's.
+    /// A switch at a preemption point of operation 16 to a thread that continues with operation 25: the interval counts
+    /// for 16, and the next for 25.
     #[test]
     fn a_stretch_is_of_the_path_on_which_it_began() {
         let mut watch = fresh();

@@ -1,10 +1,10 @@
-//! Preemption windows: where a long operation lets pending interrupts in and may be switched away from.
+//! Preemption points: where a long operation lets pending interrupts in and may be preempted.
 //!
-//! The kernel runs with interrupts masked except here. A window needs the token, so no reference into kernel state
-//! lives across one; whatever the operation knew it must look up again. At a window the state is complete: if the
-//! thread is deleted meanwhile, the operation is simply forgotten, with nothing to undo.
+//! The kernel runs with interrupts off except here. Passing a preemption point needs the token, so no reference into
+//! kernel state lives across one, and the operation must look up again whatever it knew. At a preemption point the
+//! state is complete: if the thread is deleted meanwhile, the operation is discarded, with nothing to undo.
 //!
-//! Handlers of interrupts have windows of their own ([`nested`]), in which nobody else runs.
+//! Interrupt handlers have preemption points of their own ([`nested`]), at which no other thread runs.
 
 use crate::object::Ref;
 use crate::scheduler;
@@ -12,10 +12,10 @@ use crate::thread::{Thread, slow};
 use crate::watch::{self, edge};
 use crate::{Arch, Kernel};
 
-/// Whether windows let interrupts in. The kernel without preemption differs in this line.
+/// Whether preemption points let interrupts in. The non-preemptible kernel differs in this line only.
 pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 
-/// Lets pending interrupts in. Answers the path of the operation that is under way, for [`watch`].
+/// Lets pending interrupts in. Returns the path of the current operation, for [`watch`].
 #[inline(always)]
 pub fn open<A: Arch>(k: &mut Kernel<A>) -> u64 {
     let path = watch::end(k, edge::WINDOW);
@@ -24,8 +24,8 @@ pub fn open<A: Arch>(k: &mut Kernel<A>) -> u64 {
     path
 }
 
-/// Passes a window. Answers `false` if the operation has deleted the thread that carries it out: then nothing may be
-/// touched any more and the operation ends at once.
+/// Passes a preemption point. Returns `false` if the operation has deleted the thread that performs it: then the
+/// operation must end at once and touch nothing any more.
 #[must_use]
 #[cfg_attr(feature = "watch", inline(never))]
 #[cfg_attr(not(feature = "watch"), inline)]
@@ -44,8 +44,8 @@ pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
     true
 }
 
-/// Lets others run, who should, until the running thread goes on. Apart, so that a window in which nothing happens
-/// stays short wherever it is.
+/// Runs other threads until the running thread is to continue. A function of its own, so that preemption points without
+/// a switch stay short in the code.
 #[cold]
 #[inline(never)]
 fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
@@ -55,11 +55,11 @@ fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
             return;
         }
         k.state().statistics.preemptions += 1;
-        // SAFETY: `current` owns the kernel stack in use, since windows are passed only by the running thread;
+        // SAFETY: `current` owns the kernel stack in use, since only the running thread passes preemption points;
         // `next` came from the scheduler, so it is alive; this function holds no reference.
         unsafe { A::switch(current, next) };
-        // Whoever switched back has had interrupts off for a while already, so they are let in before this goes on; and
-        // if one has come, it is asked again who should run.
+        // Interrupts have been off for a while before the switch back, so they are let in before this continues. If one
+        // was pending, the scheduler decides again.
         watch::goes_on(k, path);
         let interrupts = k.state().statistics.interrupts;
         path = open(k);
@@ -70,18 +70,18 @@ fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
     }
 }
 
-/// How often somebody else ran in a window. If that is the same before and after one, then capabilities, tables and
-/// threads are as they were, and need not be looked up again: interrupts change none of them.
+/// Returns the number of preemptions at preemption points so far. If it has not changed across one, then capabilities,
+/// tables and threads are as they were, and need not be looked up again: interrupts change none of them.
 #[inline]
 pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
     k.state().statistics.preemptions
 }
 
-/// A window in an interrupt's handler: lets others in, and never switches, whoever became ready: that waits until the
-/// outermost handler is left.
+/// Passes a preemption point in an interrupt handler: lets other interrupts in, and never switches threads. A switch
+/// waits until the outermost handler returns.
 ///
-/// A handler that interrupted user mode begins to be counted here, where it matters; one that interrupted a window was
-/// counted when it began.
+/// A handler that interrupted user mode counts in `State::nesting` only here, where it matters; a handler that
+/// interrupted a preemption point counts from its beginning.
 #[cfg_attr(feature = "watch", inline(never))]
 pub fn nested<A: Arch>(k: &mut Kernel<A>) {
     if !PREEMPTIBLE {
@@ -97,7 +97,7 @@ pub fn nested<A: Arch>(k: &mut Kernel<A>) {
     s.nesting = outside;
     let came = s.statistics.interrupts - before.interrupts;
     if came > 0 {
-        // Those that came deeper still are among them, and are counted once.
+        // Interrupts nested more deeply are among these, and counted once.
         s.statistics.nested_interrupts = before.nested_interrupts + came;
         s.statistics.deepest_nesting = s.statistics.deepest_nesting.max(depth + 1);
     }

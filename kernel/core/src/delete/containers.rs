@@ -1,8 +1,8 @@
 //! The end of nodes and threads, which contain slots.
 //!
-//! Nodes and threads contain slots, which can hold the last capabilities to further nodes and threads, and so on in any
-//! shape. They are not descended into. When a container's slot turns out to hold the last capability to another
-//! container, that capability moves *into the object that it names*, into its first slot, and what was there comes out
+//! Their slots can hold the last capabilities to further nodes and threads, and so on in any shape. Deletion does not
+//! descend into them. When a container's slot turns out to hold the last capability to another container, that
+//! capability moves *into the object that it names*, into its first slot, and the former content of that slot comes out
 //! into the slot that is being emptied:
 //!
 //! ```text
@@ -13,14 +13,14 @@
 //!   └───┴────────┴───┘     │ B │ C │ D │  ──►  └───┴────────┴───┘     │ zombie N │ C │ D │
 //!                          └───┴───┴───┘                              └──────────┴───┴───┘
 //! ```
-//! N now waits for nobody and nobody waits for N: it is linked into a ring with A and emptied in its turn, independent
-//! of the others. Nesting costs no stack, and cycles are no case of their own. The capability that the deletion began
-//! with is the ring's last to go, so it can be named until all that belongs to it is gone.
+//! N and A no longer depend on each other: N is linked into a ring with A and emptied in its turn. So nesting costs no
+//! stack, and cycles are not a special case. The capability with which the deletion began leaves the ring last, so it
+//! can be named until all that belongs to it is deleted.
 //!
 //! A container's zombie uses `badge` for its progress (slots below are empty) and `extra` for the ring.
 //!
-//! What stands for copies on other cores stays where it is, and with it the container around it: when all else in that
-//! is gone, its zombie leaves the ring, so that it keeps nobody else, and whoever began with it is told.
+//! An exported capability stays where it is, and with it the container around it: when all else in the container is
+//! deleted, its zombie leaves the ring, so that it keeps no other, and the thread that began the deletion is told.
 
 use core::mem::offset_of;
 
@@ -31,39 +31,39 @@ use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
 use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
 
-/// What looking at a slot costs.
+/// Cost of examining a slot, in instructions.
 const SLOT_COST: isize = 8;
 
-/// What stopping a thread costs: more than anything else, since it may wait with a deadline among many others. A window
-/// is passed then.
+/// Cost of stopping a thread: the highest of all, since the thread may wait with a deadline among many others. It is
+/// followed by a preemption point.
 pub(super) const STOP_COST: isize = 1150;
 
-/// What a thread gets that deletes itself, to empty its bindings.
+/// Budget with which a thread that deletes itself empties its bindings.
 const OWN_END: isize = 1500;
 
 /// Progress of a thread that has not been stopped yet.
 const NOT_STOPPED: u64 = u64::MAX;
 
-/// Set in the progress of a container in which something stays.
+/// Bit of the progress of a container in which a capability stays.
 const KEEPS: u64 = 1 << 32;
 
-/// Work until the next window, and what it is for.
+/// The work until the next preemption point.
 struct Work {
-    /// Instructions left, roughly.
+    /// Approximate number of instructions left.
     budget: isize,
-    /// The slot whose content is to go. It follows that content when a container's end moves it.
+    /// The slot to be emptied. It follows its content when the end of a container moves that.
     root: SlotRef,
 }
 
-/// Whether a slot holds the last capability to a node or thread.
+/// Returns whether a slot holds the last capability to a node or thread.
 #[inline(always)]
 pub(super) fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let cap = &k.slot(slot).cap;
     matches!(cap.kind, Kind::CapNode | Kind::Thread) && (is_zombie(cap) || derivation::is_last(k, slot))
 }
 
-/// One bounded step of emptying a slot that holds the last capability to a container, which goes with all that it
-/// holds.
+/// Does one bounded step of emptying a slot that holds the last capability to a container, which is deleted with all
+/// that it holds.
 pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> Step {
     let mut work = Work { budget: *budget, root: slot };
     let done = empty_ring(k, &mut work);
@@ -71,14 +71,15 @@ pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isiz
     done
 }
 
-/// What has to be left of the budget to begin the end of the container in this slot.
+/// Returns the budget needed to begin the end of the container in this slot.
 fn begin_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
     let cap = &k.slot(slot).cap;
     if matches!(cap.kind, Kind::Thread) && !is_zombie(cap) { STOP_COST } else { FINALISE_COST }
 }
 
-/// What it has cost to begin the end of the container in this slot. The running thread, which is no more after the next
-/// window, waits for nothing and so costs little: it gets the time to empty its bindings.
+/// Charges the budget for having begun the end of the container in this slot. The running thread ceases to exist at the
+/// next preemption point; it waits for nothing, so stopping it costs little, and it gets the budget to empty its
+/// bindings.
 fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     if !matches!(kind, Kind::Thread) {
@@ -90,9 +91,9 @@ fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) 
     }
 }
 
-/// Stops the thread whose last capability is in a slot, unless that is the running one: moving the capability as well
-/// would take too long. The thread's zombie waits in the slot, alone in its ring, until after the next window. Answers
-/// whether it did.
+/// Stops the thread whose last capability is in a slot, unless it is the running one. Moving the capability as well
+/// would take too long, so the thread's zombie waits in the slot, alone in its ring, until after the next preemption
+/// point. Returns whether the thread was stopped.
 fn stop<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     let is_current = k.current().address() == object + THREAD_OFFSET;
@@ -104,7 +105,7 @@ fn stop<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
     true
 }
 
-/// The slots inside a container: the first, and how many.
+/// Returns the first slot inside a container, and the number of slots.
 fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
     let (address, count) = match cap.kind {
         Kind::Thread => (cap.object + THREAD_OFFSET + offset_of!(Thread, bindings), BINDINGS as u64),
@@ -113,7 +114,7 @@ fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
     Some((k.slot_at(address)?, count))
 }
 
-/// Makes the last capability to a container a zombie, alone in its ring. A thread stops.
+/// Makes the last capability to a container a zombie, alone in its ring. A thread is stopped.
 fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     unbind(k, slot);
     let Cap { kind, object, .. } = k.slot(slot).cap;
@@ -125,7 +126,7 @@ fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     set_ring(k, slot, slot, slot);
 }
 
-/// Empties containers of the ring that `work.root` is in, the root's own last, until a window is due.
+/// Empties containers of the ring of `work.root`, that of the root last, until a preemption point is due.
 fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
     if !is_zombie(&k.slot(work.root).cap) {
         if !affords(&mut work.budget, begin_cost(k, work.root)) {
@@ -139,7 +140,7 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
         let Some(member) = empty_container(k, member, work) else { return Step::Pending };
         let is_root = member == work.root;
         if is_root && ring(k, member).0 != member {
-            // Its contents have joined the ring; it goes last.
+            // The contents have joined the ring, and the root goes last.
             continue;
         }
         if k.slot(member).cap.badge & KEEPS != 0 {
@@ -149,7 +150,7 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
             }
             continue;
         }
-        // Looking through its slots may have taken what there was.
+        // Examining the slots may have used up the budget.
         if !affords(&mut work.budget, REMOVE_COST) {
             return Step::Pending;
         }
@@ -163,7 +164,7 @@ fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
     Step::Pending
 }
 
-/// Something stays in a container: its zombie stays too, alone. Whoever deletes it again begins anew.
+/// Keeps the zombie of a container in which a capability stays, alone in its ring. A further deletion begins anew.
 #[cold]
 fn keep<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
     leave_ring(k, zombie);
@@ -171,8 +172,8 @@ fn keep<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
     k.slot(zombie).cap.badge = 0;
 }
 
-/// Empties a container's slots, except that which holds its own zombie and what has to stay, until a window is due.
-/// Answers where the zombie is, once all others are empty; its progress has [`KEEPS`] if something stays.
+/// Empties a container's slots, except those with its own zombie and with capabilities that stay, until a preemption
+/// point is due. Returns the zombie's slot once all others are empty; its progress has [`KEEPS`] if a capability stays.
 fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     let cap = k.slot(zombie).cap;
     let mut zombie = zombie;
@@ -218,7 +219,8 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
     if progress < count { None } else { Some(zombie) }
 }
 
-/// The first slot from `from` on, of `count` from `first` on, that holds something, or where a window is due.
+/// Returns the index of the first slot, from `from` on, of `count` slots from `first` on, that is not empty, or at
+/// which a preemption point is due.
 #[inline]
 fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64, budget: &mut isize) -> u64 {
     let limit = count.min(from + (*budget / SLOT_COST).max(0) as u64);
@@ -236,9 +238,9 @@ fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64,
     i
 }
 
-/// `slot`, which is to be emptied, holds the last capability to another container. It moves into that container's first
-/// slot, what was there comes to `slot`, and the container joins the ring of `zombie`. Answers where that zombie is
-/// now.
+/// Moves the last capability to another container from `slot`, which is to be emptied, into that container's first
+/// slot, whose former content comes to `slot`. The container joins the ring of `zombie`. Returns the slot in which that
+/// zombie is now.
 fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     work.budget -= END_USE_COST;
     if !is_zombie(&k.slot(slot).cap) {
@@ -253,7 +255,8 @@ fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work:
         relocate(k, slot, host);
     } else {
         exchange(k, slot, host);
-        // In a cycle, what came out can be what the deletion began with, or the zombie of the node being emptied.
+        // In a cycle, the former content can be the capability with which the deletion began, or the zombie of the node
+        // being emptied.
         if zombie == host {
             zombie = slot;
         }
@@ -269,7 +272,7 @@ fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work:
     Some(zombie)
 }
 
-/// Exchanges the zombie of a container, in `slot`, with what is in the container's first slot, `host`.
+/// Exchanges the zombie of a container, in `slot`, with the content of the container's first slot, `host`.
 fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
     let stays = !unbind(k, host);
     let inner = k.slot(host).cap;
@@ -316,7 +319,7 @@ pub(crate) fn relocate<A: Arch>(k: &mut Kernel<A>, from: SlotRef, to: SlotRef) {
     }
 }
 
-/// Next and previous in a container zombie's ring. A zombie alone is its own neighbour.
+/// Returns the next and previous in a container zombie's ring. A zombie alone is its own neighbour.
 #[inline]
 fn ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) -> (SlotRef, SlotRef) {
     let extra = k.slot(zombie).cap.extra;
@@ -330,27 +333,27 @@ fn set_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef, previous
     k.slot(zombie).cap.extra = u64::from(next.number()) | u64::from(previous.number()) << 32;
 }
 
-/// Sets the zombie behind another.
+/// Sets the zombie after another in the ring.
 fn set_next<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, next: SlotRef) {
     let (_, previous) = ring(k, zombie);
     set_ring(k, zombie, next, previous);
 }
 
-/// Sets the zombie before another.
+/// Sets the zombie before another in the ring.
 fn set_previous<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, previous: SlotRef) {
     let (next, _) = ring(k, zombie);
     set_ring(k, zombie, next, previous);
 }
 
-/// Takes a zombie out of its ring. Its own links are not written, unless it is alone.
+/// Takes a zombie out of its ring. Does not write the zombie's own links, unless it is alone.
 fn leave_ring<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef) {
     let (next, previous) = ring(k, zombie);
     set_previous(k, next, previous);
     set_next(k, previous, next);
 }
 
-/// Makes one ring of two. (Of one, it would make two; then neither is lost, since what is in the derivation structure
-/// can be found there.)
+/// Joins two rings into one. (If both are the same ring, it falls into two; then neither is lost, since both can be
+/// found in the derivation structure.)
 fn join_rings<A: Arch>(k: &mut Kernel<A>, a: SlotRef, b: SlotRef) {
     let ((after_a, _), (after_b, _)) = (ring(k, a), ring(k, b));
     set_next(k, a, after_b);

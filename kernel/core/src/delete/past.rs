@@ -1,14 +1,14 @@
-//! Revoking past what stays: capabilities that stand for copies on other cores, and containers with such in them.
+//! Revoking past exports: past exported capabilities, and containers with such in them, which stay.
 //!
-//! A revocation that meets nothing of the kind always takes what comes next. One that does goes on here, where it
-//! remembers how far it came: at a capability that stays, or, if that is gone after a window, at a place in the order
-//! of derivation. Behind that it takes whatever comes, and what it finds to stay becomes the place. So each is looked
-//! at once, however many there are.
+//! A revocation that meets none of these always takes the next capability. One that does continues here, and remembers
+//! how far it came: at a capability that stays or, if that is gone after a preemption point, at a place in derivation
+//! order. It deletes the capabilities after that, and each further one that stays becomes the new place. So each is
+//! examined once, however many there are.
 //!
-//! Finding the place costs about as much as a step; so a window is passed before the step is begun.
+//! Finding the place costs about as much as a step; so a preemption point is passed before the step is begun.
 //!
-//! In the end it answers `ForeignCopies`, also if what stayed could go meanwhile: whoever revokes begins anew in any
-//! case.
+//! In the end this fails with `ForeignCopies`, even if the capabilities that stayed could be deleted meanwhile: the
+//! caller begins anew in any case.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -16,10 +16,10 @@ use super::{BUDGET, Scope, Step, Windows, step};
 use crate::slot::{Cap, EXPORTED, SlotRef, WANTED, flag};
 use crate::{Arch, Kernel, derivation, space, tree, window};
 
-/// What looking at one that stays costs.
+/// Cost of examining a capability that stays, in instructions.
 const LOOK_COST: isize = 30;
 
-/// Whether a capability is still the one that it was, but that it may have become a stand-in, or be none any more.
+/// Returns whether a capability is unchanged, except that it may have been exported or unexported.
 #[cold]
 pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
     let plain = |cap: &Cap| {
@@ -34,7 +34,8 @@ pub(super) fn is_same(now: &Cap, then: &Cap) -> bool {
 }
 
 impl Scope {
-    /// Whether what comes somewhere behind `cap` goes when that is revoked, or stays because it stands for copies.
+    /// Returns whether revoking `cap` concerns `behind`, which comes after it: deletes it, or keeps it because it is
+    /// exported.
     fn takes_behind(self, behind: &Cap, cap: &Cap) -> bool {
         match self {
             Scope::Memory(end) => behind.object < end,
@@ -43,26 +44,26 @@ impl Scope {
     }
 }
 
-/// What comes next.
+/// The next capability.
 enum Found {
-    /// To be deleted.
+    /// A capability to delete.
     Victim(SlotRef),
-    /// A window is due.
+    /// A preemption point is due.
     Window,
-    /// Nothing.
     End,
 }
 
-/// A revocation, over windows.
+/// The state of a revocation across preemption points.
 struct Walk {
     scope: Scope,
-    /// What lies here stays, and between the capability revoked and this nothing else is left.
+    /// The last capability that stayed, with its slot. Between the revoked capability and this one, only capabilities
+    /// that stay are left.
     passed: Option<(SlotRef, Cap)>,
 }
 
 impl Walk {
-    /// The next capability to delete, when `slot` is revoked, and behind `at` nothing is yet done. What stays is
-    /// passed.
+    /// Returns the next capability to delete when `slot` is revoked and all before `at` is done. Passes capabilities
+    /// that stay.
     fn next<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: &mut SlotRef, budget: &mut isize) -> Found {
         let revoked = k.slot(slot).cap;
         if let Some(before) = tree::previous(k, slot)
@@ -72,7 +73,7 @@ impl Walk {
             if !cap.is_exported() {
                 return Found::Victim(before);
             }
-            // It comes before its equals, so nothing that goes comes before it.
+            // The exported capability comes before its equals, so there is nothing to delete before it.
             cap.want();
         }
         loop {
@@ -96,7 +97,8 @@ impl Walk {
         }
     }
 
-    /// Where to go on after a window: at what was passed last, or, if that is gone, where it was in the order.
+    /// Returns where to continue after a preemption point: at the capability passed last or, if that is gone, at its
+    /// place in the order.
     fn place<A: Arch>(&self, k: &mut Kernel<A>) -> Option<SlotRef> {
         let (slot, place) = self.passed?;
         if derivation::slot_exists(k, slot) {
@@ -109,8 +111,8 @@ impl Walk {
         derivation::behind(k, &place)
     }
 
-    /// Deletes until a window is due. Nothing of the budget is spent yet, so that the dearest step can be begun, unless
-    /// stand-ins are met first; then it is after the next window.
+    /// Deletes until a preemption point is due. The budget is still whole, so even the most expensive step can be
+    /// begun, unless exported capabilities are met first; then the step comes after the next preemption point.
     fn work<A: Arch>(&mut self, k: &mut Kernel<A>, slot: SlotRef, at: SlotRef) -> Turn {
         let (mut budget, mut at) = (BUDGET, at);
         let mut turn = Turn { is_over: false, has_deleted: false };
@@ -126,7 +128,7 @@ impl Walk {
             let place = k.slot(victim).cap;
             let is_whole = budget == BUDGET;
             let step = step(k, victim, &mut budget);
-            // What is left of a budget need not be enough to begin the step.
+            // The rest of a budget may not be enough to begin the step.
             turn.has_deleted |= match step {
                 Step::Done | Step::DoneWithContents => true,
                 Step::Pending => is_whole,
@@ -144,23 +146,23 @@ impl Walk {
     }
 }
 
-/// What was done between two windows.
+/// The result of the work between two preemption points.
 struct Turn {
-    /// Nothing more is to be deleted.
+    /// Nothing is left to be deleted.
     is_over: bool,
-    /// Something went, or is going.
+    /// A capability was deleted, or its deletion has begun.
     has_deleted: bool,
 }
 
-/// Goes on with the revocation of `cap`, which lies at an address of a space: from the beginning, where nothing is
-/// left. Answers the error with which it ends.
+/// Continues the revocation of `cap`, at an address in a CSpace, past capabilities that stay, beginning directly after
+/// `cap`. Returns the error with which the revocation ends.
 #[cold]
 #[inline(never)]
 pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap, mut windows: Windows) -> Error {
     let mut walk = Walk { scope: Scope::of(cap), passed: None };
     let mut has_deleted = false;
     loop {
-        // A part that only looked at what stays would come no further, however often it is begun anew.
+        // A part that only examined capabilities that stay must not end here: begun anew, it would never get further.
         if has_deleted {
             if let Err(error) = windows.pass(k) {
                 return error;
@@ -191,7 +193,8 @@ pub(super) fn revoke<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: 
     }
 }
 
-/// What was revoked is a stand-in itself, or such have stayed. Answers the error that says so.
+/// Requests revocation of `cap` if it is exported itself. Returns the error for a revocation after which capabilities
+/// stay.
 #[cold]
 pub(super) fn stays<A: Arch>(k: &mut Kernel<A>, space: u64, address: u64, cap: &Cap) -> Error {
     if let Ok(slot) = space::lookup_in(k, space, address, Rights::WRITE) {

@@ -1,7 +1,7 @@
-//! Who waits at an endpoint, and in which order.
+//! The queues of an endpoint: which threads wait there, and in which order.
 //!
-//! Receivers wait in a queue, first in, first out; senders, too, and where the endpoint is served in the order of their
-//! priorities. A thread that waits is unlinked in constant or logarithmic time, whatever ends its wait.
+//! Receivers wait first in, first out. So do senders, except that a served endpoint orders them by priority. A waiting
+//! thread is unlinked in constant or logarithmic time, whatever ends its wait.
 
 use core::mem::offset_of;
 
@@ -11,21 +11,21 @@ use crate::object::{Endpoint, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel, helping};
 
-/// Who waits at an endpoint.
+/// The kind of threads that wait at an endpoint, with the first of them.
 pub enum Waiting {
-    /// Nobody.
+    /// No thread waits.
     Nobody,
-    /// This sender comes first.
+    /// Senders wait; this is the first.
     Sender(Ref<Thread>),
-    /// This receiver comes first.
+    /// Receivers wait; this is the first.
     Receiver(Ref<Thread>),
 }
 
-/// Who waits.
+/// Returns the first thread that waits at an endpoint.
 #[inline]
 pub fn waiting<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Waiting {
     let head = k.get(endpoint).head;
-    // SAFETY: the head of a queue is a live thread (queues are left before a thread goes).
+    // SAFETY: the head of a queue is a live thread (a thread leaves its queue before it is deleted).
     match unsafe { Ref::at(head & !1) } {
         None => Waiting::Nobody,
         Some(thread) if head & 1 != 0 => Waiting::Receiver(thread),
@@ -33,13 +33,13 @@ pub fn waiting<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Waiting {
     }
 }
 
-/// The sender that is received next.
+/// Returns the sender whose message is received next.
 #[inline]
 pub fn first_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<Ref<Thread>> {
     if let Waiting::Sender(thread) = waiting(k, endpoint) { Some(thread) } else { None }
 }
 
-/// A thread waits as a receiver. No sender does.
+/// Queues a thread as a receiver at an endpoint without senders.
 pub fn enqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let queue = k.get(endpoint);
     let tail = if queue.head == 0 {
@@ -58,7 +58,7 @@ pub fn enqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thr
     t.previous = tail;
 }
 
-/// A receiver leaves the queue.
+/// Takes a receiver out of its queue.
 pub fn unqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
     let (next, previous) = (t.next.take(), t.previous.take());
@@ -73,14 +73,14 @@ pub fn unqueue_receiver<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thr
     }
 }
 
-/// The node with which a thread waits as a sender.
+/// Returns the heap node of a sender.
 #[inline]
 fn sending_node(thread: Ref<Thread>) -> Ref<Node> {
     // SAFETY: the field of a live thread.
     unsafe { Ref::at_unchecked(thread.address() + offset_of!(Thread, sending)) }
 }
 
-/// The root of the heap of senders.
+/// Returns the root of the heap of senders.
 #[inline]
 fn senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u32 {
     match first_sender(k, endpoint) {
@@ -89,14 +89,14 @@ fn senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> u32 {
     }
 }
 
-/// Sets it.
+/// Sets the root of the heap of senders.
 fn set_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, root: u32) {
     let first = heap::node(k, root).map_or(0, |node| node.address() - offset_of!(Thread, sending));
     k.get(endpoint).head = first;
     note_senders(k, endpoint);
 }
 
-/// Log2 of what a thread's address is a multiple of.
+/// Log2 of a thread's alignment in bytes.
 const THREAD_SHIFT: u32 = align_of::<Thread>().trailing_zeros();
 
 /// Returns the thread that serves an endpoint.
@@ -107,7 +107,7 @@ pub fn server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) -> Option<Ref
         return None;
     }
     let address = k.arch().locate(number, THREAD_SHIFT);
-    // SAFETY: whoever serves an endpoint is a live thread (the binding goes before the thread does).
+    // SAFETY: an endpoint's server is a live thread (the binding is deleted before the thread is).
     unsafe { Ref::at(address) }
 }
 
@@ -117,14 +117,14 @@ pub fn set_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, server: O
     k.get(endpoint).server = number;
 }
 
-/// Returns the place in [`Endpoint::helpers`] of senders of a height.
+/// Returns the index in [`Endpoint::helpers`] for senders of a height.
 #[inline]
 const fn class(height: u8) -> usize {
     if height < 2 { height as usize } else { 2 }
 }
 
-/// Returns the height that a thread of this depth has by those who wait at the endpoint that it serves: more than that
-/// of each who helps.
+/// Returns the height that a server of this depth has because of the senders at its endpoint: greater than that of each
+/// sender that helps.
 #[inline]
 pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: u8) -> u8 {
     match k.get(endpoint).helpers {
@@ -135,21 +135,21 @@ pub fn height_above<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, depth: 
     }
 }
 
-/// Returns the height that a sender gives to a thread of this depth that serves its endpoint. Of those of height 2 and
-/// 3 it is known only that there are some; but none of height 3 helps a thread with a depth.
+/// Returns the height that one sender gives to a server of this depth. Senders of height 2 and 3 are counted together;
+/// but none of height 3 helps a server whose depth is not 0.
 #[inline]
 pub fn height_by_sender(height: u8, depth: u8) -> u8 {
     if height < 2 { height + 1 } else { MAX_HEIGHT - depth.min(1) }
 }
 
-/// The height of a sender that helps has changed.
+/// Counts a sender that helps under its new height.
 pub fn change_height<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, before: u8, after: u8) {
     let helpers = &mut k.get(endpoint).helpers;
     helpers[class(before)] -= 1;
     helpers[class(after)] += 1;
 }
 
-/// A sender helps no more, and waits on.
+/// Ends the help of a sender, which keeps waiting.
 pub fn stop_helping<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let height = k.get(thread).height;
     k.get(endpoint).helpers[class(height)] -= 1;
@@ -157,7 +157,7 @@ pub fn stop_helping<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread:
     requeue(k, endpoint, thread);
 }
 
-/// The thread that serves an endpoint knows whether anybody waits there: then it takes no fast path.
+/// Records in an endpoint's server whether senders wait there: if so, it takes no fast path.
 pub fn note_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
     let Some(server) = server(k, endpoint) else { return };
     let is_waited_for = first_sender(k, endpoint).is_some();
@@ -170,16 +170,17 @@ pub fn note_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
     }
 }
 
-/// Bits of a sender's key below its priority: the order of arrival.
+/// Bits of a sender's key below the rank: the order of arrival.
 const ARRIVAL_BITS: u32 = 48;
-/// All of them.
+/// Mask of those bits.
 const ARRIVAL: u64 = (1 << ARRIVAL_BITS) - 1;
 
-/// A thread waits as a sender. No receiver does.
+/// Queues a thread as a sender at an endpoint without receivers.
 ///
-/// Their priorities count where somebody serves the endpoint, and so is helped; elsewhere, first come, first served,
-/// before all who come when it is served. Whoever comes after one of the same place is linked behind that one; only the
-/// first of such a *run* is in the heap. So as long as all have the same priority, coming and going take constant time.
+/// At a served endpoint, where senders help, they wait in the order of their priorities. At other endpoints it is first
+/// come, first served, and those senders come before all that arrive once the endpoint is served. A sender of the same
+/// rank as the one before it is linked behind that sender; only the first of such a *run* is in the heap. So as long as
+/// all have the same priority, arriving and leaving take constant time.
 pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let s = k.state();
     s.arrivals += 1;
@@ -197,7 +198,7 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     if head == 0 {
         let root = heap::insert(k, heap::EMPTY, sending_node(thread));
         set_senders(k, endpoint, root);
-    // SAFETY: the last to come is a live thread that waits, or nobody is known.
+    // SAFETY: `tail` is 0 or the sender that came last, a live thread that waits.
     } else if let Some(last) = unsafe { Ref::<Thread>::at(tail) }
         && k.get(last).sending.key >> ARRIVAL_BITS == key >> ARRIVAL_BITS
     {
@@ -208,8 +209,8 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
     }
 }
 
-/// A sender's key where the endpoint is served: who has the lowest comes first. One that does not help comes last: its
-/// priority may be that of another who waits there.
+/// Returns a sender's key at a served endpoint: the lowest comes first. A sender that does not help comes last, since
+/// its priority may come from another sender that waits here.
 #[inline]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
     let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
@@ -217,14 +218,14 @@ fn key_of(arrival: u64, t: &Thread) -> u64 {
     place << ARRIVAL_BITS | arrival & ARRIVAL
 }
 
-/// Enters the first of a run into the heap of senders.
+/// Inserts the first sender of a run into the heap.
 fn enter_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let root = senders(k, endpoint);
     let root = heap::insert(k, root, sending_node(thread));
     set_senders(k, endpoint, root);
 }
 
-/// A sender leaves.
+/// Takes a sender out of its queue.
 fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
     let (next, previous) = (t.next.take(), t.previous.take());
@@ -246,9 +247,9 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
     set_senders(k, endpoint, root);
 }
 
-/// A sender's priority has changed. It keeps its place among equals, and among those who came when nobody served the
-/// endpoint. One that tells of its budget keeps the place with which it came: it helps nobody, so nobody would look at
-/// who is first when it moves.
+/// Moves a sender to the rank of its new priority. It keeps its order of arrival among equals, and a sender that came
+/// before the endpoint was served keeps its place. So does a sender that reports its used-up budget: it does not help,
+/// so a change of the first sender would go unnoticed.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
     let is_told = t.slow & slow::TOLD == slow::TOLD;

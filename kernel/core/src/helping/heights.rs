@@ -1,18 +1,18 @@
-//! How long chains of helpers get: a change goes from a thread that waits to the one that it waits for, and on, so
-//! there has to be a bound.
+//! Bounds on chains of helpers. A change propagates from a waiting thread to the thread that it waits for, and on, so
+//! the length of such a chain has to be bounded.
 //!
-//! A thread's *height* is greater than that of each helper, 0 without helpers, and at most [`MAX_HEIGHT`]. So heights
-//! grow along each chain, no chain is longer than that, and none is a ring. The kernel asks whether that stays true
-//! whenever a thread begins to help: when a wait begins ([`look_ahead`], [`lower`]), and when a caller who was laid
-//! aside is one again ([`rejoin`]). A thread that may not help waits as [`slow::HELPLESS`] until that wait ends, behind
-//! those who help.
+//! A thread's *height* is greater than that of each thread that helps it, 0 without helpers, and at most
+//! [`MAX_HEIGHT`]. So heights grow along each chain, no chain is longer than that, and none is a ring. The kernel
+//! checks this whenever a thread begins to help: when a wait begins ([`look_ahead`], [`lower`]), and when a deferred
+//! caller becomes a caller again ([`rejoin`]). A thread that may not help waits as [`slow::HELPLESS`] until that wait
+//! ends, behind those that help.
 //!
-//! If a chain gets too long, the client at its beginning has to stop helping, and no server: a client who brings a
-//! chain of his own threads could otherwise keep a server from helping the next one, on behalf of all its clients. So a
-//! server says how many servers deep its own calls go, its *depth* (`ThreadServe`), and its height plus its depth is to
-//! be at most [`MAX_HEIGHT`] when it calls. The kernel refuses the help of senders that would make it higher. The fast
-//! path admits callers of any height; when a thread is about to wait and is too high because of its callers, one of
-//! them stops helping ([`excess_caller`]).
+//! If a chain gets too long, the client at its beginning stops helping, and no server does: a client with a chain of
+//! its own threads could otherwise keep a server from helping the next one, on behalf of all its clients. So a server
+//! declares how many servers deep its own calls go, its *depth* (`ThreadServe`); when it calls, its height plus its
+//! depth is to be at most [`MAX_HEIGHT`]. The kernel refuses the help of senders that would make it higher. The fast
+//! path admits callers of any height; when a thread is about to wait and its callers have made it too high, one of them
+//! stops helping ([`excess_caller`]).
 
 use super::{abandon, caller_of, can_help, server_of, settle};
 use crate::endpoint::queue;
@@ -20,24 +20,23 @@ use crate::object::{Endpoint, Ref};
 use crate::thread::{Thread, ThreadState, slow};
 use crate::{Arch, Kernel};
 
-/// How many threads that help wait for each other at most, which is also how many times a context is copied.
+/// Maximum length of a chain of helpers, which is also how many times a context is copied.
 pub const MAX_HEIGHT: u8 = 4;
 
-/// Greatest height of a helper.
+/// Maximum height of a helper.
 pub const MAX_HELPER: u8 = MAX_HEIGHT - 1;
 
-/// Greatest height of a sender that came before a thread served the endpoint: whichever depth that has, it leaves room
-/// for it.
+/// Maximum height of a sender that helps if it came before a thread served the endpoint: it leaves room for any depth.
 const MAX_EARLY: u8 = MAX_HELPER - tench_abi::object::MAX_DEPTH as u8;
 
-/// Returns the greatest height with which a sender helps at an endpoint that this thread serves.
+/// Returns the maximum height with which a sender helps at an endpoint that `server` serves.
 #[inline]
 fn max_sender<A: Arch>(k: &mut Kernel<A>, server: Option<Ref<Thread>>) -> u8 {
     server.map_or(MAX_EARLY, |server| MAX_HELPER - k.get(server).depth)
 }
 
-/// Returns whether a thread that waits for another may help it, to which it would give this height: if that waits for
-/// nobody who would get too high by that, and not for the thread itself.
+/// Returns whether `thread` may help `server`, which would get this height: if that makes no thread further along the
+/// chain too high, and if the chain does not lead back to `thread`.
 fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>, height: u8) -> bool {
     let (mut at, mut height) = (server, height);
     loop {
@@ -61,8 +60,8 @@ fn may_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
     }
 }
 
-/// A thread is about to wait at an endpoint, which perhaps another serves. If it is too high to help that one, callers
-/// of its stop helping; if it still may not help, it is marked.
+/// Prepares a thread to wait at an endpoint, which `server` may serve. If the thread is too high to help the server,
+/// callers of the thread stop helping; if it still may not help, it is marked `HELPLESS`.
 #[inline]
 pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Option<Ref<Thread>>) {
     if !can_help(k, thread) {
@@ -83,8 +82,8 @@ pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Optio
     }
 }
 
-/// A thread is about to help another, and may do so with a height of at most `most`: callers stop helping until it has
-/// no more than that, or until none of them is the cause.
+/// Lowers a thread that is about to help another to a height of at most `most`: its callers stop helping, one after
+/// another, until the height is reached or none of them is the cause.
 #[cold]
 #[inline(never)]
 pub fn lower<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) {
@@ -93,8 +92,8 @@ pub fn lower<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) {
     }
 }
 
-/// Returns the caller because of whom a thread is higher than `most`. If the thread's own caller is a server that is
-/// itself higher than its depth allows, the search goes on with that server's caller, and so on.
+/// Returns the caller that makes a thread higher than `most` allows. If the thread's own caller is a server that is
+/// itself higher than its depth allows, the search continues with that server's caller, and so on.
 fn excess_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) -> Option<Ref<Thread>> {
     let (mut found, mut at, mut most) = (None, thread, most);
     while let Some(caller) = caller_of(k, at) {
@@ -107,7 +106,7 @@ fn excess_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, most: u8) -> O
     found
 }
 
-/// A thread waits at an endpoint that another serves, from now on: it helps.
+/// Makes a thread that has begun to wait at an endpoint help the endpoint's server.
 #[inline]
 pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>) {
     let t = k.get(thread);
@@ -118,12 +117,12 @@ pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
     }
 }
 
-/// A thread serves an endpoint from now on, where others may wait: they help. It helps nobody itself any more until its
-/// next wait, so that nobody has to look who among them waits for whom.
+/// Makes the senders that wait at an endpoint help a thread that begins to serve it. If there are any, the server
+/// itself helps no other thread until its next wait, so that no search is needed for rings among them.
 pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endpoint>) {
     if k.get(endpoint).helpers[2] != 0 {
-        // Of senders that waited while it was last served, only that some are of height 2 or 3 is known. Those of
-        // height 3 leave no room.
+        // For senders that waited while the endpoint was last served, the kernel knows only that some have height 2 or
+        // 3. Those of height 3 leave no room for a depth.
         k.get(server).depth = 0;
     }
     if k.get(server).slow & slow::HELPED != 0 {
@@ -132,12 +131,12 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endp
     settle(k, server);
 }
 
-/// A thread that waits helps no more in this wait.
+/// Ends a waiting thread's help until its next wait.
 #[cold]
 fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let server = server_of(k, thread);
     if let ThreadState::Sending(endpoint) = k.get(thread).state {
-        // Where nobody serves the endpoint yet, too: whoever does would be helped.
+        // Also at an endpoint that is not served: the thread would help whichever thread begins to serve it.
         if can_help(k, thread) {
             queue::stop_helping(k, endpoint, thread);
         }
@@ -148,8 +147,8 @@ fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// A thread's current reply object is another than before, without its having received: whoever is the caller in it
-/// helps again, if he may.
+/// Makes the caller in a thread's current reply object help again, if it may, after that reply object has changed
+/// without a receive.
 pub fn rejoin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if let Some(caller) = caller_of(k, thread) {
         if k.get(caller).height > MAX_HELPER {
@@ -163,7 +162,7 @@ pub fn rejoin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     settle(k, thread);
 }
 
-/// Returns a thread's height, from those of the threads that help it.
+/// Returns the height that follows from the threads that help a thread.
 fn height_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u8 {
     let by_caller = caller_of(k, thread).map_or(0, |caller| k.get(caller).height + 1);
     let t = k.get(thread);
@@ -174,7 +173,7 @@ fn height_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u8 {
     }
 }
 
-/// A thread has the height that follows from who helps it. Returns whether that is another than before.
+/// Updates a thread's height. Returns whether it has changed.
 pub(super) fn take_height<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let height = height_of(k, thread);
     let t = k.get(thread);

@@ -1,7 +1,8 @@
-//! What a thread lives in and runs with: its spaces, its time, its reply object, its notification, where its faults go.
+//! Bindings of a thread: its CSpace and address space, IPC buffer, scheduling context, reply object, notification, the
+//! endpoint that it serves, and its fault endpoints.
 //!
-//! Each is a capability in a slot of the thread, and goes when what it names goes. What the thread remembers of it,
-//! because the fast paths ask for it, is written by `take_up` and cleared by [`unbind`].
+//! Each is a capability in a slot of the thread, and goes when its object goes. The fields of the thread that repeat a
+//! binding, for the fast paths, are written by `take_up` and cleared by [`unbind`].
 
 use tench_abi::fault::Class;
 use tench_abi::layout::UNBIND;
@@ -16,36 +17,36 @@ use crate::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingCon
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::{Arch, Kernel, account, endpoint, helping, reply, scheduling, space, table, window};
 
-/// The thread that contains the binding slot at this kernel virtual address, and which binding it is.
+/// Returns the thread that contains a binding slot, and which binding the slot holds.
 fn owner_of_binding<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<(Ref<Thread>, Binding)> {
     let address = core::ptr::from_mut(k.slot(slot)).addr();
     let object = address & !(OBJECT_SIZE - 1);
-    // SAFETY: only slots with the `EMBEDDED` flag come here, and those lie in a live thread object, which is aligned to
-    // its size.
+    // SAFETY: this function is called for slots with the `EMBEDDED` flag only, and those lie in a live thread object,
+    // which is aligned to its size.
     let thread = unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }?;
     let first = object + THREAD_OFFSET + core::mem::offset_of!(Thread, bindings);
     let binding = *Binding::ALL.get(address.wrapping_sub(first) / size_of::<Slot>())?;
     Some((thread, binding))
 }
 
-/// The slot of a binding.
+/// Returns the slot of a binding.
 fn binding_slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding) -> Option<SlotRef> {
     let address = thread.address() + core::mem::offset_of!(Thread, bindings) + binding as usize * size_of::<Slot>();
     k.slot_at(address)
 }
 
-/// A valid `ThreadConfigure`. The slots mean nothing after a window.
+/// The checked arguments of `ThreadConfigure`. The slots are invalid after a preemption point.
 struct Configuration {
     thread: Ref<Thread>,
     space: SlotRef,
     root: SlotRef,
-    /// What it belongs to from then on.
+    /// The account to which the thread will belong.
     account: Option<Ref<PageTable>>,
-    /// Frame and offset of the message area.
+    /// Frame of the IPC buffer, and the offset there in bytes.
     area: Option<(SlotRef, usize)>,
 }
 
-/// All checks.
+/// Does all checks of `ThreadConfigure`.
 fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Configuration, Error> {
     let thread = target(k, caller, Rights::WRITE)?;
     if !matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted) {
@@ -75,7 +76,7 @@ fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resu
     Ok(Configuration { thread, space, root, account, area: Some((frame, offset as usize)) })
 }
 
-/// `ThreadConfigure`.
+/// Performs `ThreadConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let mut c = decode_configuration(k, caller)?;
     let thread = c.thread;
@@ -85,7 +86,7 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
         cleared += 1;
         if clear_binding(k, thread, binding)? {
             c = decode_configuration(k, caller)?;
-            // If somebody else has configured it meanwhile, what that bound stays.
+            // If another thread has configured this one meanwhile, the other configuration stays.
             if c.thread != thread || bindings.iter().take(cleared).any(|binding| is_bound(k, thread, *binding)) {
                 return Err(Error::Aborted);
             }
@@ -101,7 +102,7 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-/// Puts a copy of a capability, which was checked, into an empty binding slot, and makes it effective.
+/// Copies a capability, which was checked, into an empty binding slot, and makes the binding effective.
 pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, source: SlotRef) {
     let Some(slot) = binding_slot(k, thread, binding) else { return };
     space::embed(k, source, slot);
@@ -109,14 +110,14 @@ pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, 
     take_up(k, thread, binding, &cap);
 }
 
-/// Whether a binding slot holds something.
+/// Returns whether a binding slot holds a capability.
 fn is_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding) -> bool {
     k.get(thread).bindings[binding as usize].cap.kind != Kind::Null
 }
 
-/// Empties a binding slot. The object stays: whoever calls this holds another capability to what replaces it, and an
-/// object whose last capability was a binding is finalised like any other. That passes windows. Answers whether
-/// anything was there; then everything that was known has to be looked up again, the thread included.
+/// Empties a binding slot. An object whose last capability was the binding is finalised like any other, which contains
+/// preemption points. Returns whether the slot held a capability; if so, the caller has to look up everything again,
+/// the thread included.
 ///
 /// # Errors
 /// `Aborted` if the running thread has deleted itself.
@@ -127,18 +128,18 @@ fn clear_binding<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Bindi
     if let Some(slot) = binding_slot(k, thread, binding) {
         crate::delete::delete(k, slot)?;
     }
-    // Several can be emptied by one call, and each can be the end of an object.
+    // One system call can empty several bindings, and each can be the last capability of an object.
     if window::pass(k) { Ok(true) } else { Err(Error::Aborted) }
 }
 
-/// What `ThreadBind` can bind, in the order of its arguments.
+/// Bindings that `ThreadBind` can bind, in the order of its arguments.
 const BINDABLE: [(Binding, Kind, Rights); 3] = [
     (Binding::Scheduling, Kind::SchedulingContext, Rights::WRITE),
     (Binding::Reply, Kind::Reply, Rights::WRITE),
     (Binding::Notification, Kind::Notification, Rights::READ),
 ];
 
-/// All checks of `ThreadBind`. The slots mean nothing after a window.
+/// Does all checks of `ThreadBind`. The slots are invalid after a preemption point.
 fn decode_bindings<A: Arch>(
     k: &mut Kernel<A>,
     caller: Ref<Thread>,
@@ -160,7 +161,7 @@ fn decode_bindings<A: Arch>(
     Ok((thread, sources))
 }
 
-/// `ThreadBind`. What is to be unbound goes first.
+/// Performs `ThreadBind`. Unbinding comes first.
 pub fn bind<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let (thread, mut sources) = decode_bindings(k, caller)?;
     for (i, (binding, ..)) in BINDABLE.into_iter().enumerate() {
@@ -180,7 +181,7 @@ pub fn bind<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, 
     Ok(Outcome::Done)
 }
 
-/// Whether the object in `slot` can be bound to a thread: nobody else has it.
+/// Checks that the object in `slot` is bound to no thread and in use by none.
 fn check_free<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<(), Error> {
     let (kind, object) = (k.slot(slot).cap.kind, k.slot(slot).cap.object);
     let taken = match kind {
@@ -257,7 +258,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
     }
 }
 
-/// A binding slot is about to be emptied: whatever the thread remembers of it is cleared.
+/// Clears the fields of the thread that repeat a binding, before its slot is emptied.
 pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let Some((thread, binding)) = owner_of_binding(k, slot) else { return };
     let object = k.slot(slot).cap.object;
@@ -308,7 +309,7 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     }
 }
 
-/// Takes a reply object off its thread. A thread that waits with it gets `Aborted`.
+/// Unbinds a reply object from its thread. A thread that waits to receive with it gets `Aborted`.
 fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) {
     // SAFETY: see `unbind`.
     let Some(reply) = (unsafe { Ref::<Reply>::at(object) }) else { return };
@@ -329,7 +330,7 @@ fn unbind_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: usize) 
     }
 }
 
-/// All checks of `ThreadServe`. The slot means nothing after a window.
+/// Does all checks of `ThreadServe`. The slot is invalid after a preemption point.
 fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<Thread>, Option<SlotRef>), Error> {
     let thread = target(k, caller, Rights::WRITE)?;
     let address = argument(k, caller, 1);
@@ -346,7 +347,7 @@ fn decode_serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<(Ref<
     if has_server || is_bound(k, thread, Binding::Served) { Err(Error::AlreadyBound) } else { Ok((thread, Some(slot))) }
 }
 
-/// `ThreadServe`.
+/// Performs `ThreadServe`.
 pub fn serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     match decode_serve(k, caller)? {
         (thread, Some(slot)) => {
@@ -360,7 +361,7 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// All checks of `ThreadFaults`. The slot means nothing after a window.
+/// Does all checks of `ThreadFaults`. The slot is invalid after a preemption point.
 fn decode_faults<A: Arch>(
     k: &mut Kernel<A>,
     caller: Ref<Thread>,
@@ -374,7 +375,7 @@ fn decode_faults<A: Arch>(
     Ok((thread, class, source))
 }
 
-/// `ThreadFaults`.
+/// Performs `ThreadFaults`.
 pub fn faults<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let (thread, class, mut source) = decode_faults(k, caller)?;
     if clear_binding(k, thread, Binding::fault(class))? {

@@ -1,4 +1,4 @@
-//! Letting threads run, stopping them, and looking at them.
+//! Operations that resume, suspend and inspect threads.
 
 use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
@@ -9,7 +9,7 @@ use crate::entry::{Outcome, argument};
 use crate::object::Ref;
 use crate::{Arch, Kernel, account, endpoint, scheduler};
 
-/// Lets a suspended or faulted thread run.
+/// Resumes a suspended or faulted thread.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
     let t = k.get(thread);
     if t.space_slots == 0 || t.bindings[Binding::AddressSpace as usize].cap.kind == Kind::Null {
@@ -21,14 +21,14 @@ fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> 
     Ok(())
 }
 
-/// `ThreadResume`.
+/// Performs `ThreadResume`.
 pub fn resume_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let thread = target(k, caller, Rights::WRITE)?;
     resume(k, thread)?;
     Ok(Outcome::Done)
 }
 
-/// Stops a thread, whatever it does.
+/// Suspends a thread in any state.
 pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     endpoint::cancel(k, thread, Error::Aborted);
     scheduler::dequeue(k, thread);
@@ -38,19 +38,19 @@ pub fn suspend<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     }
 }
 
-/// `ThreadSuspend`.
+/// Performs `ThreadSuspend`.
 pub fn suspend_call<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let thread = target(k, caller, Rights::WRITE)?;
     suspend(k, thread);
     Ok(Outcome::Done)
 }
 
-/// Whether a thread's registers are at rest.
+/// Returns whether a thread is stopped, so that its registers can be read and written.
 fn at_rest<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted)
 }
 
-/// `ThreadReadRegisters`.
+/// Performs `ThreadReadRegisters`.
 pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let thread = target(k, caller, Rights::READ)?;
     let flags = argument(k, caller, 1);
@@ -68,7 +68,7 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result
     Ok(Outcome::Done)
 }
 
-/// `ThreadWriteRegisters`. An operation that the thread was suspended in, in a window, is forgotten.
+/// Performs `ThreadWriteRegisters`. Discards an operation that the thread left unfinished at a preemption point.
 pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let thread = target(k, caller, Rights::WRITE)?;
     let flags = argument(k, caller, 1);
@@ -90,7 +90,7 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
     Ok(Outcome::Done)
 }
 
-/// `ThreadQuery`.
+/// Performs `ThreadQuery`.
 pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let Some(depth) = stack_depth(k, |k| target(k, caller, Rights::READ))? else { return Ok(Outcome::Written) };
     let thread = target(k, caller, Rights::READ)?;

@@ -1,12 +1,12 @@
-//! Whether list and tree are consistent.
+//! Checks of list and tree.
 
 use super::{BLACK, FOLLOWER, Nodes, RED, first, largest_end};
 use crate::slot::{Links, SlotRef};
 
-/// Checks every link, the balance and the largest ends. Answers the number of nodes. Takes O(n log n).
+/// Checks every link, the balance and the largest ends. Returns the number of nodes. Takes O(n log n).
 ///
 /// # Errors
-/// What is wrong.
+/// The violated invariant.
 pub fn check_invariants<N: Nodes>(t: &mut N) -> Result<usize, &'static str> {
     let root = *t.root();
     if let Some(root) = SlotRef::new(root)
@@ -74,7 +74,7 @@ fn check_children<N: Nodes>(t: &mut N, node: SlotRef, links: Links) -> Result<()
     Ok(())
 }
 
-/// Black nodes from a node to the root.
+/// Returns the number of black nodes from a node to the root.
 fn blacks_above<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     let mut count = 0;
     let mut at = Some(node);
@@ -86,7 +86,7 @@ fn blacks_above<N: Nodes>(t: &mut N, node: SlotRef) -> usize {
     count
 }
 
-/// The node of the tree after another.
+/// Returns the node of the tree after another.
 fn successor<N: Nodes>(t: &mut N, node: SlotRef) -> Option<SlotRef> {
     let mut at = node;
     if let Some(mut below) = SlotRef::new(t.links(node).right) {

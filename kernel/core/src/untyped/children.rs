@@ -1,12 +1,12 @@
-//! Counting what was made of an untyped: the account with which a memory manager's books are compared.
+//! Counting the children of an untyped, so that a memory manager can compare its table with the kernel's.
 //!
-//! Children are not listed anywhere; they are the run behind the untyped in the derivation structure, with everything
-//! in between that was made of them, and copies. From one child to the next it is one step along the list, or, where
-//! something lies between, one search for the first capability that begins at the child's end or later. So the whole
-//! takes at most O(log n) for each child, whatever is nested in them.
+//! There is no list of children; they are the consecutive capabilities after the untyped in derivation order, mixed
+//! with their own descendants and with copies. From one child to the next it is one step along the list or, if
+//! something lies between, one search for the first capability that begins at the child's end or later. So the count
+//! takes at most O(log n) for each child, whatever is nested in the children.
 //!
-//! It is a walk of a length that programs choose, so it passes windows. Over one it keeps how far it came, as an
-//! address, and the sums; the untyped and the next child are looked up again.
+//! Programs choose the length of this walk, so it contains preemption points. Across one it keeps the address that it
+//! has reached, and the sums; the untyped and the next child are looked up again.
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -16,23 +16,22 @@ use crate::slot::{Cap, SlotRef};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, delete, derivation, space, tree, window};
 
-/// Instructions, roughly, between two windows.
+/// Approximate number of instructions between two preemption points.
 const BUDGET: isize = 1200;
-/// What a step to the next capability costs.
+/// Cost of a step to the next capability, in instructions.
 const STEP_COST: isize = 25;
-/// What a search costs.
+/// Cost of a search, in instructions.
 const SEARCH_COST: isize = 500;
 
-/// What has been counted.
+/// The sums counted so far.
 #[derive(Default)]
 struct Account {
-    /// Objects.
     objects: u64,
-    /// Their bytes.
+    /// Total size of the objects in bytes.
     bytes: u64,
 }
 
-/// `UntypedChildren`.
+/// Performs `UntypedChildren`.
 pub fn children<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let mut untyped = capability_slot(k, thread, Kind::Untyped, Rights::READ)?;
     let cap = k.slot(untyped).cap;
@@ -48,15 +47,15 @@ pub fn children<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     Ok(Outcome::results(k, thread, &[account.objects, account.bytes]))
 }
 
-/// The untyped, after a window.
+/// Looks up the untyped again after a preemption point.
 fn again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, then: &Cap) -> Result<SlotRef, Error> {
     let address = argument(k, thread, 0);
     let slot = space::lookup(k, address).map_err(|_| Error::Aborted)?;
     if delete::is_same(&k.slot(slot).cap, then) { Ok(slot) } else { Err(Error::Aborted) }
 }
 
-/// Counts children that begin at `from` or later, until a window is due. Answers up to where it has counted, or `None`
-/// if there are no more.
+/// Counts children that begin at `from` or later, until a preemption point is due. Returns the address up to which it
+/// has counted, or `None` if there are no more.
 fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account: &mut Account) -> Option<usize> {
     let end = derivation::end(&k.slot(untyped).cap);
     let mut counted = from;
@@ -68,7 +67,7 @@ fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account
             return None;
         }
         if cap.object < counted {
-            // A copy, a mapping, or made of the child before.
+            // A copy, a mapping, or a descendant of the previous child.
             if budget <= SEARCH_COST {
                 return Some(counted);
             }
@@ -88,7 +87,7 @@ fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account
     None
 }
 
-/// The first capability that begins at an address or later.
+/// Returns the first capability that begins at an address or later.
 fn search<A: Arch>(k: &mut Kernel<A>, address: usize, budget: &mut isize) -> Option<SlotRef> {
     *budget -= SEARCH_COST;
     tree::gap(k, |k, node| k.slot(node).cap.object < address).1

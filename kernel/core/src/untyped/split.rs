@@ -1,4 +1,4 @@
-//! Dividing an untyped in the middle, while what was made of it stays in use.
+//! Splitting an untyped in the middle, while its children stay in use.
 //!
 //! ```text
 //!   untyped of 2ⁿ bytes   ┌──a──┬──b──┬─────┬─────┬──────────c─┬────────┐
@@ -8,14 +8,14 @@
 //!                         └─────┴─────┴─────┴─────┘└───────────┴────────┘
 //!                                          marks ──┘   marks ───┘
 //! ```
-//! Objects are powers of two and aligned to their size, so the middle of an untyped lies inside an object only if that
-//! is as large as the untyped; then it is the first child. What else can lie across the middle is a reservation, whose
-//! length is what a retype of several objects asked for; nothing lies in one, so it is the last capability before the
-//! middle. Neither place takes more than a search.
+//! Objects are powers of two in size and aligned to it, so the middle of an untyped lies inside an object only if that
+//! is as large as the untyped; then it is the first child. A reservation, too, can lie across the middle, since its
+//! length is that of several objects; nothing lies in one, so it is the last capability before the middle. Finding
+//! either takes at most one search.
 //!
-//! In the derivation tree the lower half keeps the untyped's place (what begins where it does is smaller still, or was
-//! made of it), the upper one comes before all that begins in the middle. Whoever holds the untyped's parent sees two
-//! children where one was.
+//! In derivation order the lower half keeps the untyped's place (capabilities that begin there are to smaller objects,
+//! or were derived from it); the upper half comes before all that begin in the middle. The holder of the untyped's
+//! parent sees two children in place of one.
 
 use tench_abi::Error;
 use tench_abi::object::UNTYPED_MIN_BITS;
@@ -27,7 +27,7 @@ use crate::thread::Thread;
 use crate::tree::Gap;
 use crate::{Arch, Kernel, derivation, foreign, space, tree};
 
-/// `UntypedSplit`.
+/// Performs `UntypedSplit`.
 pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = foreign::own_untyped(k, thread)?;
     let cap = k.slot(slot).cap;
@@ -46,8 +46,8 @@ pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     Ok(Outcome::Done)
 }
 
-/// Where in the order the upper half of an untyped comes, which begins at `middle`; `None` if something lies across
-/// that.
+/// Returns the gap in derivation order for the upper half of an untyped, which begins at `middle`; `None` if an object
+/// lies across the middle.
 fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option<Gap> {
     let crosses = |cap: &Cap| cap.object < middle && derivation::end(cap) > middle;
     if let Some(first) = tree::next(k, untyped)
@@ -63,8 +63,8 @@ fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option
     Some(gap)
 }
 
-/// The capabilities to both halves. A half in which nothing lies has no marks; in the other they are where they were,
-/// as far as that half reaches.
+/// Returns the capabilities to both halves. A half without children has no marks; in the other half the marks stay,
+/// limited to its end.
 fn halves<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, cap: &Cap, (_, after): Gap) -> (Cap, Cap) {
     let size_bits = cap.size_bits - 1;
     let half = 1u64 << size_bits;
