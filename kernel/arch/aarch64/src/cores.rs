@@ -1,4 +1,4 @@
-//! The cores of the machine, and how one is started, and whether it is on: the firmware says and does that, over PSCI.
+//! The cores of the machine: starting a core, and its power state, both through the firmware (PSCI).
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,19 +10,19 @@ use tench_abi::object::CorePower;
 
 use crate::platform::{Conduit, MAX_CORES, Platform};
 
-/// What of `MPIDR_EL1` says which core this is.
+/// Mask of the affinity fields in `MPIDR_EL1`, which identify a core.
 const AFFINITY: u64 = 0xff_00ff_ffff;
 
-/// The cores that the device tree names, by their places there.
+/// The cores that the device tree names, in its order.
 pub struct Cores {
     affinities: ArrayVec<u64, MAX_CORES>,
     power: Option<Conduit>,
-    /// This one.
+    /// Index of this core.
     pub own: u64,
 }
 
 impl Cores {
-    /// Those of a machine.
+    /// Returns the cores of a machine.
     ///
     /// # Errors
     /// A sentence, if the device tree does not name the core that runs this.
@@ -33,17 +33,17 @@ impl Cores {
         Ok(Cores { affinities: platform.cores.clone(), power: platform.power, own })
     }
 
-    /// How many.
+    /// Returns the number of cores.
     pub fn count(&self) -> u64 {
         self.affinities.len() as u64
     }
 
-    /// A core's affinity, as in `MPIDR_EL1`.
+    /// Returns a core's affinity, as in `MPIDR_EL1`.
     pub fn affinity(&self, core: u64) -> Option<u64> {
         self.affinities.get(core as usize).copied()
     }
 
-    /// Starts a core with the kernel image at one physical address, and the other in its first register.
+    /// Starts a core with the kernel at physical address `image`, and with `boot` in its first register.
     ///
     /// # Errors
     /// `NoSuchCore`, `CoreRunning`, `CoreRefused`.
@@ -60,7 +60,7 @@ impl Cores {
         })
     }
 
-    /// Whether a core is on.
+    /// Returns the power state of a core.
     ///
     /// # Errors
     /// `NoSuchCore`, `CoreRefused`.
@@ -80,27 +80,27 @@ impl Cores {
     }
 }
 
-/// Whether this kernel was started by another core's user code.
+/// Set if another core's user code started this kernel.
 static IS_FURTHER: AtomicBool = AtomicBool::new(false);
 
-/// This kernel was started by another core's user code.
+/// Records that another core's user code started this kernel.
 pub fn set_further() {
     IS_FURTHER.store(true, Ordering::Relaxed);
 }
 
-/// Stops this core for good, if it is a further one.
+/// Stops this core for good if another core started it.
 pub fn stop_further() {
     if IS_FURTHER.load(Ordering::Relaxed) {
-        // Where the firmware is called in another way, or refuses, this core waits for ever.
+        // If the firmware is called in another way, or refuses, this core waits for ever.
         let _ = psci::cpu_off::<Hvc>();
         loop {
-            // SAFETY: waits for an interrupt, of which none is let in.
+            // SAFETY: waits for an interrupt; all are masked.
             unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
         }
     }
 }
 
-/// This core's affinity.
+/// Returns this core's affinity.
 pub fn own_affinity() -> u64 {
     let value: u64;
     // SAFETY: reads an identification register.

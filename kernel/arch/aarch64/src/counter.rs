@@ -1,24 +1,24 @@
-//! The retired-instruction counter: event counter 0 of the performance monitors, started by the kernel's first
-//! instructions and never stopped, in user mode and in the kernel alike.
+//! The retired-instruction counter: event counter 0 of the performance monitors. The kernel's first instructions start
+//! it, and it never stops, in user mode nor in the kernel.
 //!
-//! Programs may not read it, nor the counter of cycles, unless somebody with the power to decide that says so: what is
-//! counted is what everybody does, to the instruction. Then measurements need no system call. It has 32 bits on many
-//! processors and then wraps; differences of 32 bits are right for stretches of up to 2³² instructions. QEMU counts
-//! only with `-icount`; without, it reads 0.
+//! Programs may read neither it nor the cycle counter unless the holder of a power allows it, since it counts the
+//! instructions of all programs. Once allowed, measurements need no system call. The counter has 32 bits on many
+//! processors and wraps; 32-bit differences are right for intervals of up to 2³² instructions. QEMU counts only with
+//! `-icount`; without, the counter reads 0.
 
 use core::arch::asm;
 
-/// In `PMUSERENR_EL0`: user mode reads event counters, and that of cycles.
+/// Bits of `PMUSERENR_EL0`: user mode may read the event counters and the cycle counter.
 const READABLE: u64 = 0xc;
 
 /// Lets programs read the counters, or makes each attempt an exception.
 pub fn let_count(readable: bool) {
     let access = if readable { READABLE } else { 0 };
-    // SAFETY: says what user mode may read; returning there synchronises.
+    // SAFETY: sets what user mode may read; returning to user mode synchronises.
     unsafe { asm!("msr pmuserenr_el0, {}", in(reg) access, options(nomem, nostack, preserves_flags)) };
 }
 
-/// Retired instructions since the kernel's first one.
+/// Returns the number of instructions retired since the kernel's first one.
 #[inline(always)]
 pub fn instructions() -> u64 {
     let count;

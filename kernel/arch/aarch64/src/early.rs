@@ -1,24 +1,24 @@
-//! The earliest output and the last: a serial port that needs no driver, and power.
+//! Early output: a serial port that needs no driver. And power-off.
 
 use core::fmt::Write;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::BASE;
 
-/// Kernel virtual address of the PL011 that prints; 0 until the device tree was read.
+/// Kernel virtual address of the PL011 used for output; a default until the device tree was read, 0 for none.
 static PORT: AtomicUsize = AtomicUsize::new(BASE + 0x0900_0000);
 
 /// Offset of the flag register.
 const FLAGS: usize = 0x18;
-/// Flag: the transmit queue is full.
+/// Bit of the flag register: the transmit queue is full.
 const TRANSMIT_FULL: u32 = 1 << 5;
 
-/// Sets where to print.
+/// Sets the address of the serial port; 0 for none.
 pub fn set_port(address: usize) {
     PORT.store(address, Ordering::Relaxed);
 }
 
-/// Whether a byte can be printed without waiting.
+/// Returns whether a byte can be printed without waiting.
 pub fn has_room() -> bool {
     let port = PORT.load(Ordering::Relaxed);
     let flags = (port + FLAGS) as *const u32;
@@ -39,7 +39,7 @@ pub fn print(byte: u8) {
     unsafe { (port as *mut u32).write_volatile(u32::from(byte)) };
 }
 
-/// The port as a writer.
+/// A writer to the serial port.
 pub struct Console;
 
 impl Write for Console {
@@ -61,7 +61,7 @@ const APPLICATION_EXIT: u64 = 0x20026;
 /// PSCI function: switch the system off.
 const SYSTEM_OFF: u64 = 0x8400_0008;
 
-/// Ends everything: by semihosting, so that the emulator exits with `status`; where nobody listens to that, by PSCI.
+/// Powers the machine off: by semihosting, so that the emulator exits with `status`; without semihosting, by PSCI.
 pub fn power_off(status: u8) -> ! {
     let block = [APPLICATION_EXIT, u64::from(status)];
     // SAFETY: the host reads the two words and stops the machine; without semihosting this is an exception, which

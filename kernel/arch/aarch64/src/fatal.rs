@@ -1,7 +1,7 @@
-//! Reports of what no kernel should meet: a panic, or an exception in the kernel.
+//! Fatal errors: a panic, or an exception in the kernel.
 //!
-//! Prints the registers and a backtrace as bare addresses; the host tool names them. Then the power goes off with a
-//! status of its own. Of a further core, only the core stops: the others have nothing of it, and go on.
+//! Prints the registers and a backtrace as bare addresses, for which the host tool finds names. Then the machine powers
+//! off with a status for this. On a core that another core has started, only that core stops, and the others continue.
 
 use core::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::{BASE, cores};
 
 /// Exit status after a kernel panic or fault.
 pub const STATUS: u8 = 101;
-/// Frames shown at most.
+/// Maximum number of stack frames shown.
 const DEPTH: usize = 32;
 
 /// Reports a panic.
@@ -26,13 +26,13 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     unsafe {
         core::arch::asm!("adr {}, .", "mov {}, x29", out(reg) here, out(reg) frame, options(nomem, nostack, preserves_flags));
     }
-    // The first address of a report is where it is; all others are where calls return to.
+    // The first address of a report is the current one; all others are return addresses.
     let _ = writeln!(out, "  at {here:#x}");
     backtrace(frame);
     end()
 }
 
-/// Reports an exception in the kernel, or of a kind that is not used.
+/// Reports an exception in the kernel, or one of an unused kind.
 pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
     let mut out = Console;
     let _ = writeln!(
@@ -50,13 +50,13 @@ pub fn exception(frame: &FatalFrame, vector: u64) -> ! {
     end()
 }
 
-/// Ends the machine, or this core of it.
+/// Powers the machine off, or stops this core if another has started it.
 fn end() -> ! {
     cores::stop_further();
     power_off(STATUS)
 }
 
-/// Follows frame records, which lie in kernel memory at rising addresses.
+/// Prints the return addresses of the frame records, which lie in kernel memory at rising addresses.
 fn backtrace(mut frame: usize) {
     let mut out = Console;
     for _ in 0..DEPTH {
@@ -64,7 +64,7 @@ fn backtrace(mut frame: usize) {
             return;
         }
         // SAFETY: an aligned address in the kernel's half that a chain of frame records leads to. If the chain is
-        // damaged this faults, which the vectors report once more with the emergency stack, and end.
+        // damaged this faults; the vectors report that on the emergency stack, and end.
         let next = unsafe { (frame as *const usize).read_volatile() };
         // SAFETY: as above.
         let caller = unsafe { (frame as *const usize).add(1).read_volatile() };

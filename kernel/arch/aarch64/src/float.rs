@@ -1,15 +1,15 @@
 //! The floating-point and vector registers, which the kernel itself never uses.
 //!
-//! They are switched only when used: access traps until the kernel core has given the unit to a thread.
+//! They are switched lazily: access traps until the kernel core has given the unit to a thread.
 
 use core::arch::asm;
 
 use tench_kernel::thread::FloatState;
 
-/// `CPACR_EL1`: neither user mode nor the kernel traps.
+/// Bits of `CPACR_EL1`: neither user mode nor the kernel traps.
 const ACCESSIBLE: u64 = 3 << 20;
 
-/// Lets user mode use the unit, or makes its next use trap. In effect when user mode is entered.
+/// Lets user mode use the unit, or makes its next use trap. Takes effect on entry to user mode.
 #[inline]
 pub fn enable(enable: bool) {
     // SAFETY: compiled code of the kernel does not use the unit (soft-float target), so only user mode notices.
@@ -18,7 +18,7 @@ pub fn enable(enable: bool) {
     };
 }
 
-/// Runs `body` with the unit accessible to the kernel, and restores what was.
+/// Runs `body` with the unit accessible to the kernel, and then restores the setting.
 #[inline]
 fn accessible(body: impl FnOnce()) {
     let before: u64;
@@ -32,7 +32,7 @@ fn accessible(body: impl FnOnce()) {
     unsafe { asm!("msr cpacr_el1, {}", in(reg) before, options(nostack, preserves_flags)) };
 }
 
-/// One instruction for each pair of registers.
+/// Expands to one instruction for each pair of registers.
 macro_rules! pairs {
     ($operation:literal) => {
         concat!(
@@ -73,7 +73,7 @@ macro_rules! pairs {
     };
 }
 
-/// Saves the registers.
+/// Saves the unit's registers.
 pub fn save(state: &mut FloatState) {
     accessible(|| {
         // SAFETY: writes `registers`, the first field, which has room for all 32; the unit is accessible. Reading
@@ -87,11 +87,11 @@ pub fn save(state: &mut FloatState) {
     });
 }
 
-/// Loads the registers.
+/// Loads the unit's registers.
 pub fn restore(state: &FloatState) {
     accessible(|| {
-        // SAFETY: reads `registers`; compiled code does not use the unit, so nobody's values are lost but those of the
-        // unit's last owner, which the caller has saved.
+        // SAFETY: reads `registers`; compiled code does not use the unit, so only the values of the unit's last owner
+        // are lost, which the caller has saved.
         unsafe {
             asm!(pairs!("ldp"), state = in(reg) &raw const state.registers, options(nostack, preserves_flags, readonly))
         };

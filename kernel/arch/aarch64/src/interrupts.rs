@@ -1,18 +1,18 @@
-//! The interrupt controller: GICv3, as one core sees it, every line in group 1.
+//! The interrupt controller, GICv3, as one core sees it, with every line in group 1.
 //!
-//! The distributor and the lines of devices belong to the first core. Every core has its own lines: the timer's, and
-//! those on which other cores ring it.
+//! The distributor and the lines of devices belong to the first core. Every core has private lines: the timer's, and
+//! its doorbells, by which other cores notify it.
 //!
 //! Written by hand rather than taken from a library: acknowledging and masking lie on the measured path from a device
-//! to its driver (`irq_wake`), and the whole of what a kernel without policy needs is below.
+//! to its driver (`irq_wake`), and a kernel without policy needs only the little below.
 
 use tench_abi::object::DOORBELLS;
 
-/// First shared line; the 32 below belong to each core.
+/// First shared line; the 32 below are private to each core.
 const FIRST_SHARED: u32 = 32;
-/// Numbers from here on mean "nothing pending".
+/// Interrupt numbers from here on mean "none pending".
 const SPECIAL: u32 = 1020;
-/// Priority of every line; lower than the mask.
+/// Priority of every line, for four lines at a time; lower than the mask.
 const PRIORITY: u32 = 0xa0a0_a0a0;
 
 mod distributor {
@@ -26,28 +26,28 @@ mod distributor {
 }
 
 mod redistributor {
-    /// The core's affinity in the upper half, whether it is the region's last in bit 4.
+    /// The core's affinity in the upper half; bit 4 is set in the region's last.
     pub const TYPE: usize = 0x8;
     pub const LAST: u32 = 1 << 4;
     pub const WAKER: usize = 0x14;
     pub const SLEEP: u32 = 1 << 1;
     pub const ASLEEP: u32 = 1 << 2;
-    /// The frame with the registers of the core's own lines, laid out as the distributor's.
+    /// The frame with the registers of the core's private lines, laid out like the distributor's.
     pub const OWN_LINES: usize = 0x1_0000;
-    /// From one core's to the next.
+    /// Distance from one core's frames to the next core's.
     pub const STRIDE: usize = 0x2_0000;
 }
 
-/// The lines of devices, and with them the distributor.
+/// The owner of the devices' lines, and with them of the distributor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// This core's.
+    /// This core.
     Ours,
-    /// Those of the first core.
+    /// The first core, which is not this one.
     OfAnother,
 }
 
-/// The redistributor of the core with this affinity, among those of a region. Takes and answers kernel virtual
+/// Returns the redistributor of the core with this affinity, among those of a region. Takes and returns kernel virtual
 /// addresses.
 pub fn redistributor(region: usize, size: usize, affinity: u64) -> Option<usize> {
     let wanted = (affinity >> 32 & 0xff) << 24 | affinity & 0xff_ffff;
@@ -64,7 +64,7 @@ pub fn redistributor(region: usize, size: usize, affinity: u64) -> Option<usize>
     None
 }
 
-/// The controller of this core.
+/// The interrupt controller as one core sees it.
 pub struct Interrupts {
     distributor: usize,
     own_lines: usize,
@@ -84,7 +84,7 @@ fn write(address: usize, value: u32) {
 }
 
 impl Interrupts {
-    /// Sets up what of the controller is this core's; every line of that is off. Takes kernel virtual addresses.
+    /// Sets up this core's part of the controller, with every line masked. Takes kernel virtual addresses.
     pub fn new(distributor: usize, redistributor: usize, devices: Devices) -> Interrupts {
         let lines = match devices {
             Devices::Ours => ((read(distributor + distributor::TYPE) & 31) + 1) * 32,
@@ -97,7 +97,7 @@ impl Interrupts {
             core::hint::spin_loop();
         }
         if devices == Devices::Ours {
-            // Affinity routing, group 1 on.
+            // Affinity routing, and group 1 enabled.
             write(distributor + distributor::CONTROL, 1 << 4 | 1 << 1);
         }
         for word in 0..lines / 32 {
@@ -109,7 +109,7 @@ impl Interrupts {
             let registers = if word < FIRST_SHARED / 4 { own_lines } else { distributor };
             write(registers + distributor::PRIORITY + word as usize * 4, PRIORITY);
         }
-        // SAFETY: configures this core's interface: system registers on, every priority in, group 1 on.
+        // SAFETY: configures this core's interface: system registers on, every priority allowed, group 1 enabled.
         unsafe {
             core::arch::asm!(
                 "msr s3_0_c12_c12_5, {sre}", // ICC_SRE_EL1
@@ -127,20 +127,20 @@ impl Interrupts {
         Interrupts { distributor, own_lines, lines }
     }
 
-    /// The registers and bit for a line.
+    /// Returns the register block and the bit for a line.
     #[inline]
     fn bit(&self, number: u32) -> (usize, u32) {
         let registers = if number < FIRST_SHARED { self.own_lines } else { self.distributor };
         (registers + (number as usize / 32) * 4, 1 << (number & 31))
     }
 
-    /// Whether user programs may own the line: those of devices, if they are this core's, and those on which it is
-    /// rung.
+    /// Returns whether user programs may own the line: a device's line, if devices belong to this core, or a
+    /// doorbell's.
     pub fn exists(&self, number: u32) -> bool {
         number < self.lines && (number >= FIRST_SHARED || u64::from(number) < DOORBELLS)
     }
 
-    /// Interrupts the core with this affinity on one of the lines for that.
+    /// Notifies the core with this affinity by an interrupt on one of its doorbell lines.
     pub fn ring(affinity: u64, line: u32) {
         let levels = (affinity >> 32 & 0xff) << 48 | (affinity >> 16 & 0xff) << 32 | (affinity >> 8 & 0xff) << 16;
         let (range, target) = ((affinity & 0xff) >> 4, 1 << (affinity & 0xf));
@@ -151,14 +151,14 @@ impl Interrupts {
         };
     }
 
-    /// Lets a line in.
+    /// Unmasks a line.
     #[inline]
     pub fn enable(&self, number: u32) {
         let (registers, bit) = self.bit(number);
         write(registers + distributor::ENABLE, bit);
     }
 
-    /// Keeps a line out.
+    /// Masks a line.
     #[inline]
     pub fn disable(&self, number: u32) {
         let (registers, bit) = self.bit(number);
@@ -176,7 +176,7 @@ impl Interrupts {
         write(register, if edge { old | bit } else { old & !bit });
     }
 
-    /// The pending line, now active, or none.
+    /// Acknowledges and returns the pending interrupt, which becomes active, or returns `None`.
     #[inline]
     pub fn acknowledge(&self) -> Option<u32> {
         let number: u64;
@@ -185,7 +185,7 @@ impl Interrupts {
         if (number as u32) < SPECIAL { Some(number as u32) } else { None }
     }
 
-    /// The line is no longer active.
+    /// Deactivates an acknowledged interrupt.
     #[inline]
     pub fn end(&self, number: u32) {
         // SAFETY: ends the interrupt that was taken (ICC_EOIR1_EL1).

@@ -1,27 +1,28 @@
-//! Where things lie, physically and in the kernel's half of the address space.
+//! Memory layout, physical and in the kernel's half of the address space.
 //!
 //! ```text
 //!   0xffff_fff0_0000_0000 + physical     the linear map: all RAM, the kernel itself, its devices
 //!   0x0000_0000_0000_0000 …              programs
 //! ```
-//! The linear map is the last 64 GiB that there are, so the sign extension of an address's number in units of 32 or 64
-//! bytes is all it takes to get the address back ([`locate`]): the kernel names slots and queue nodes by such numbers.
+//! The linear map is the last 64 GiB of the address space. So the number of an address, in units of 32 or 64 bytes,
+//! becomes the address again by sign extension alone ([`locate`]): the kernel names slots and queue nodes by such
+//! numbers.
 //!
-//! The kernel is linked where the linear map shows it, so there is one address for everything and translating between
-//! the two kinds is an addition.
+//! The kernel is linked at its address in the linear map, so every object has one address, and translating between
+//! physical and virtual addresses is an addition.
 
 /// Kernel virtual address of physical address 0.
 pub const BASE: usize = 0xffff_fff0_0000_0000;
 
-/// Log2 of the large pages that the linear map is made of.
+/// Log2 of the size in bytes of the large pages in the linear map.
 pub const LARGE_BITS: u32 = 21;
 
-/// First physical address that the linear map does not show. What lies there is of no use as RAM.
+/// First physical address beyond the linear map. Memory there is not used as RAM.
 pub const RAM_END: u64 = 1 << 36;
 
 const _: () = assert!(RAM_END == (BASE as u64).wrapping_neg());
 
-/// Returns the address of the linear map that a [`number`] stands for.
+/// Returns the address in the linear map that has a [`number`].
 #[inline(always)]
 pub const fn locate(number: u32, shift: u32) -> usize {
     ((number as i32 as isize) << shift) as usize
@@ -60,7 +61,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// `size` bytes from `start` on; `None` if that goes beyond what addresses can express.
+    /// Returns the range of `size` bytes from `start` on; `None` if it exceeds the address type.
     pub const fn new(start: u64, size: u64) -> Option<Region> {
         match start.checked_add(size) {
             Some(end) => Some(Region { start, end }),
@@ -68,35 +69,35 @@ impl Region {
         }
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub const fn size(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether the range is empty.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// The smallest range of whole units of `1 << bits` bytes that contains it.
+    /// Returns the smallest range of whole units of `1 << bits` bytes that contains this one.
     pub const fn widen(self, bits: u32) -> Region {
         let mask = (1 << bits) - 1;
         Region { start: self.start & !mask, end: self.end.saturating_add(mask) & !mask }
     }
 
-    /// The largest range of whole units of `1 << bits` bytes that it contains.
+    /// Returns the largest range of whole units of `1 << bits` bytes within this one.
     pub const fn narrow(self, bits: u32) -> Region {
         let mask = (1 << bits) - 1;
         Region { start: self.start.saturating_add(mask) & !mask, end: self.end & !mask }
     }
 }
 
-/// Kernel virtual address of a physical one.
+/// Returns the kernel virtual address of a physical address.
 pub const fn kernel_address(physical: u64) -> usize {
     BASE + physical as usize
 }
 
-/// Physical address of a kernel virtual one.
+/// Returns the physical address of a kernel virtual address.
 pub const fn physical(address: usize) -> u64 {
     (address - BASE) as u64
 }

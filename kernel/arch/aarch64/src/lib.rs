@@ -1,25 +1,25 @@
-//! The kernel on AArch64: QEMU's `virt` machine and what resembles it.
+//! The kernel on AArch64: QEMU's `virt` machine and similar ones.
 //!
 //! | file          | what it does                                                         |
 //! |---------------|----------------------------------------------------------------------|
-//! | `start`       | from the boot loader to Rust, with both halves of the address space   |
-//! | `trap`        | exception vectors, system-call entry, the ways back to user mode      |
-//! | `layout`      | where things lie                                                     |
-//! | `platform`    | what the device tree says                                             |
-//! | `plan`        | which memory is whose when the first process starts                   |
-//! | `interrupts`  | GICv3                                                                 |
-//! | `cores`       | the other cores, and starting them                                    |
-//! | `timer`       | the virtual timer                                                     |
-//! | `paging`      | page-table entries and translation caches                             |
-//! | `memory`      | zeroing and cache maintenance                                         |
-//! | `counter`     | retired instructions                                                  |
-//! | `float`       | floating-point registers                                              |
-//! | `early`       | the serial port for the earliest output, and power                    |
-//! | `fatal`       | reports of what no kernel should meet                                 |
-//! | `machine`     | all of it, as `tench_kernel::Arch`                                    |
+//! | `start`       | from the boot loader to Rust, with both halves of the address space  |
+//! | `trap`        | exception vectors, system-call entry, the ways back to user mode     |
+//! | `layout`      | memory layout                                                        |
+//! | `platform`    | what the device tree says                                            |
+//! | `plan`        | which memory is whose when the first process starts                  |
+//! | `interrupts`  | GICv3                                                                |
+//! | `cores`       | the other cores, and starting them                                   |
+//! | `timer`       | the virtual timer                                                    |
+//! | `paging`      | page-table entries and the TLB                                       |
+//! | `memory`      | zeroing and cache maintenance                                        |
+//! | `counter`     | retired instructions                                                 |
+//! | `float`       | floating-point registers                                             |
+//! | `early`       | the serial port for the earliest output, and power                   |
+//! | `fatal`       | reports of panics and exceptions in the kernel                       |
+//! | `machine`     | all of it, as `tench_kernel::Arch`                                   |
 //!
-//! Everything that needs the processor is compiled for it alone; the pure parts also compile and are tested on the
-//! host.
+//! Code that needs the processor is compiled for it alone; the pure parts also compile on the host, where they are
+//! tested.
 
 #![no_std]
 #![deny(missing_docs)]

@@ -1,4 +1,4 @@
-//! The machine as the kernel sees it.
+//! The implementation of the kernel's interface to the machine.
 
 use arrayvec::ArrayVec;
 use tench_abi::Error;
@@ -23,7 +23,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine, with its interrupt controller set up and the timer's line let in. All its memory is mapped.
+    /// Returns the machine, with its interrupt controller set up and the timer's line unmasked. All its memory is
+    /// mapped.
     pub fn new(interrupts: Interrupts, cores: Cores, platform: &Platform) -> Machine {
         interrupts.enable(27);
         let (memory, reserved) = (platform.memory.clone(), platform.reserved.clone());
@@ -218,7 +219,7 @@ unsafe impl Arch for Machine {
     #[inline(always)]
     fn place() -> usize {
         let address: usize;
-        // SAFETY: reads the return address from the frame record, which every function has. It is that behind a call.
+        // SAFETY: reads the return address from the frame record, which every function has: the address after a call.
         unsafe { core::arch::asm!("ldr {}, [x29, #8]", out(reg) address, options(nostack, preserves_flags)) };
         address - 4
     }

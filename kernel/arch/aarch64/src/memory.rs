@@ -1,13 +1,13 @@
-//! Zeroing, and keeping caches and memory in agreement.
+//! Zeroing, copying and cache maintenance.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that `dc zva` zeroes at once; 0 until asked.
+/// Bytes that `dc zva` zeroes at once; 0 until read.
 static ZERO_BLOCK: AtomicUsize = AtomicUsize::new(0);
-/// Smallest data cache line that is assumed for maintenance by address.
+/// Data cache line size in bytes for maintenance by address: the smallest that is assumed.
 const LINE: usize = 16;
 
-/// What `dc zva` zeroes at once, or 0 if it may not be used.
+/// Returns the bytes that `dc zva` zeroes at once, or 0 if it must not be used.
 fn zero_block() -> usize {
     let id: usize;
     // SAFETY: reads an identification register.
@@ -18,7 +18,7 @@ fn zero_block() -> usize {
 /// Fills memory with zeros. Address and length are multiples of 16.
 ///
 /// # Safety
-/// The range is mapped, normal, and holds nothing alive.
+/// The range is mapped normal memory that holds no live object.
 #[inline]
 pub unsafe fn zero(address: usize, length: usize) {
     let mut block = ZERO_BLOCK.load(Ordering::Relaxed);
@@ -49,14 +49,13 @@ pub unsafe fn zero(address: usize, length: usize) {
     }
 }
 
-/// Copies words from one place to another that is the same or does not overlap it.
+/// Copies words between two ranges that are identical or disjoint.
 ///
 /// # Safety
-/// Both are mapped, normal memory, aligned to 8, that no reference exists to.
+/// Both are mapped normal memory, aligned to 8, to which no reference exists.
 #[inline(always)]
 pub unsafe fn copy(from: usize, to: usize, words: usize) {
-    // SAFETY: reads and writes `words` words (caller). Without vector registers four pairs at a time is the fastest
-    // way.
+    // SAFETY: reads and writes `words` words (caller). Without vector registers, four pairs at a time are fastest.
     unsafe {
         core::arch::asm!(
             "subs {words}, {words}, #8",
@@ -92,7 +91,7 @@ pub unsafe fn copy(from: usize, to: usize, words: usize) {
     }
 }
 
-/// Makes instructions that were written through the kernel's or another mapping visible to fetches.
+/// Makes instructions that were written through the kernel's or another mapping visible to instruction fetches.
 pub fn synchronise_instructions(address: usize, length: usize) {
     for at in (address..address + length).step_by(LINE * 4) {
         // SAFETY: cleans a line of mapped memory; its contents stay.
@@ -102,7 +101,7 @@ pub fn synchronise_instructions(address: usize, length: usize) {
     unsafe { core::arch::asm!("dsb ish", "ic iallu", "dsb ish", "isb", options(nostack, preserves_flags)) };
 }
 
-/// Writes cached contents back to memory and forgets them.
+/// Cleans and invalidates the data caches for a range.
 pub fn clean(address: usize, length: usize) {
     for at in (address..address + length).step_by(LINE * 4) {
         // SAFETY: cleans and invalidates a line of mapped memory; its contents stay.

@@ -1,31 +1,31 @@
-//! Page-table entries for user mappings, and the translation caches.
+//! Page-table entries for user mappings, and TLB maintenance.
 //!
-//! Page tables belong to one core, so caches are invalidated on this core alone, and barriers reach no further.
+//! Page tables belong to one core, so the TLB is invalidated on this core alone, and barriers reach no further.
 
 use tench_abi::memory::{MapFlags, entry_bits};
 
-/// A page of level 3, or a table of levels 0 to 2.
+/// Descriptor type of a page of level 3, or of a table of levels 0 to 2.
 const PAGE_OR_TABLE: u64 = 0b11;
-/// A block of level 1 or 2.
+/// Descriptor type of a block of level 1 or 2.
 const BLOCK: u64 = 0b01;
 /// Memory types, as indices into `MAIR_EL1`; see start.S.
 const NORMAL: u64 = 0 << 2;
 const DEVICE: u64 = 1 << 2;
 const UNCACHED: u64 = 2 << 2;
-/// User mode may access.
+/// Attribute: user mode may access.
 const USER: u64 = 1 << 6;
 const READ_ONLY: u64 = 1 << 7;
 const INNER_SHAREABLE: u64 = 3 << 8;
 const ACCESSED: u64 = 1 << 10;
-/// Belongs to one address-space identifier.
+/// Attribute: belongs to one address-space identifier.
 const NOT_GLOBAL: u64 = 1 << 11;
 const KERNEL_NEVER_EXECUTES: u64 = 1 << 53;
 const USER_NEVER_EXECUTES: u64 = 1 << 54;
 
-/// Entries of one invalidation beyond which the whole address space is invalidated.
+/// Number of entries in one invalidation beyond which the whole address space is invalidated.
 const MANY: usize = 32;
 
-/// An entry that shows memory in a table of level 1 to 3.
+/// Returns an entry that maps memory in a table of level 1 to 3.
 #[inline]
 pub fn page(physical: u64, level: u32, flags: MapFlags) -> u64 {
     let mut entry = physical | USER | ACCESSED | NOT_GLOBAL | INNER_SHAREABLE | KERNEL_NEVER_EXECUTES;
@@ -46,31 +46,31 @@ pub fn page(physical: u64, level: u32, flags: MapFlags) -> u64 {
     entry
 }
 
-/// An entry that leads to a table of the next level.
+/// Returns an entry for a table of the next level.
 #[inline]
 pub fn table(physical: u64) -> u64 {
     physical | PAGE_OR_TABLE
 }
 
-/// Makes written entries visible to the table walk.
+/// Makes written entries visible to the page-table walk.
 #[inline]
 pub fn publish() {
     // SAFETY: a barrier: stores to tables before, walks after.
     unsafe { core::arch::asm!("dsb nshst", "isb", options(nostack, preserves_flags)) };
 }
 
-/// Forgets cached translations of `count` entries of `level` from `address` on.
+/// Invalidates TLB entries for `count` entries of `level` from `address` on.
 #[inline]
 pub fn invalidate(asid: u16, address: u64, level: u32, count: usize) {
     if count > MANY {
         invalidate_space(asid);
         return;
     }
-    // SAFETY: a barrier: the cleared entries are visible to walks before the caches are emptied.
+    // SAFETY: a barrier: the cleared entries are visible to walks before the TLB is invalidated.
     unsafe { core::arch::asm!("dsb nshst", options(nostack, preserves_flags)) };
     let mut operand = u64::from(asid) << 48 | address >> 12;
     for _ in 0..count {
-        // SAFETY: cached translations are fetched again.
+        // SAFETY: translations are walked again.
         unsafe { core::arch::asm!("tlbi vae1, {}", in(reg) operand, options(nostack, preserves_flags)) };
         operand += 1 << (entry_bits(level) - 12);
     }
@@ -78,24 +78,24 @@ pub fn invalidate(asid: u16, address: u64, level: u32, count: usize) {
     unsafe { core::arch::asm!("dsb nsh", "isb", options(nostack, preserves_flags)) };
 }
 
-/// Forgets every cached translation of an address space.
+/// Invalidates all TLB entries of an address space.
 pub fn invalidate_space(asid: u16) {
-    // SAFETY: cached translations are fetched again; barriers as above.
+    // SAFETY: translations are walked again; barriers as above.
     unsafe {
         core::arch::asm!("dsb nshst", "tlbi aside1, {}", "dsb nsh", "isb", in(reg) u64::from(asid) << 48,
             options(nostack, preserves_flags))
     };
 }
 
-/// Makes a root table current for user mode. The kernel runs in the other half, so returning from the exception is
-/// synchronisation enough.
+/// Makes a root table current for user mode. The kernel runs in the other half, so returning from the exception
+/// synchronises enough.
 #[inline(always)]
 pub fn load(register: u64) {
     // SAFETY: the value came from `register` or the empty table; user memory is not accessed by the kernel.
     unsafe { core::arch::asm!("msr ttbr0_el1, {}", in(reg) register, options(nostack, preserves_flags)) };
 }
 
-/// What `load` was last given.
+/// Returns the value last given to `load`.
 #[inline]
 pub fn loaded() -> u64 {
     let register;
@@ -104,7 +104,7 @@ pub fn loaded() -> u64 {
     register
 }
 
-/// The register's value for a root table and its identifier.
+/// Returns the value of the register for a root table and its identifier.
 #[inline]
 pub fn register(physical: u64, asid: u16) -> u64 {
     physical | u64::from(asid) << 48

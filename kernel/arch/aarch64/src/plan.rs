@@ -1,12 +1,12 @@
-//! What memory the first process gets: every piece of RAM, device registers and the boot archive that is not the
-//! kernel's, as naturally aligned powers of two.
+//! The memory of the first process: all RAM, device registers and the boot archive, except what the kernel uses, as
+//! naturally aligned blocks whose sizes are powers of two.
 //!
 //! ```text
 //!  RAM  ├──┤kernel├────────┤disk: header, init│ archive ├──┤device tree├─────┤
 //!        Ram        Ram                         Archive   Ram            Ram
 //! ```
-//! Pages of the first process's program and of the device tree become nobody's: the kernel maps them for it, and they
-//! stay. Nothing of the kernel is ever in a piece: who has a piece may map it.
+//! Pages of the first process's program and of the device tree are in no block: the kernel maps them for the process,
+//! and they stay. Kernel memory is never in a block, since the holder of a block may map it.
 
 use arrayvec::ArrayVec;
 use tench_abi::boot::{CoreBoot, MAX_UNTYPED, MemoryKind, UntypedInfo};
@@ -15,14 +15,15 @@ use tench_abi::memory::PAGE_BITS;
 use crate::layout::{RAM_END, Region};
 use crate::platform::Platform;
 
-/// The pieces: RAM, the largest first, then devices, then the archive.
+/// The blocks: RAM, the largest first, then devices, then the archive.
 pub type Pieces = ArrayVec<UntypedInfo, MAX_UNTYPED>;
 
-/// Divides the machine's memory. `kernel` is the image with everything static; `archive` lies in the RAM disk.
+/// Divides the machine's memory into blocks. `kernel` is the image with everything static; `archive` lies in the RAM
+/// disk.
 ///
 /// # Errors
-/// A sentence, if devices and archive alone are more pieces than there are slots. Of RAM, pieces too small to have a
-/// slot are left out.
+/// A sentence, if devices and archive alone are more blocks than there are slots. If there are too many blocks of RAM,
+/// the smallest are left out.
 pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pieces, &'static str> {
     let mut taken: ArrayVec<Region, 24> = ArrayVec::new();
     let own = [kernel, platform.device_tree, platform.ramdisk.unwrap_or_default()];
@@ -57,11 +58,11 @@ pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pi
     Ok(pieces)
 }
 
-/// The pieces of a core that was started by another: its memory, the largest first, the frame that the two share, and
-/// the archive.
+/// Returns the blocks of a core that another core has started: its memory, the largest first, the frame that the two
+/// share, and the archive.
 ///
 /// # Errors
-/// A sentence, if what that other core says is not possible.
+/// A sentence, if what the other core says is not possible.
 pub fn given(boot: &CoreBoot) -> Result<Pieces, &'static str> {
     let memory =
         boot.memory.get(..boot.memory_count as usize).ok_or("the boot page is damaged: too many pieces of memory")?;
@@ -88,7 +89,7 @@ pub fn given(boot: &CoreBoot) -> Result<Pieces, &'static str> {
     Ok(pieces)
 }
 
-/// Inserts behind all pieces that are at least as large. If there are `limit` already, the smallest is left out.
+/// Inserts a block after all that are at least as large. If there are `limit` already, the smallest is left out.
 fn insert(pieces: &mut Pieces, piece: UntypedInfo, limit: usize) {
     let place = pieces.partition_point(|other| other.size_bits >= piece.size_bits);
     if place >= limit {
@@ -98,7 +99,7 @@ fn insert(pieces: &mut Pieces, piece: UntypedInfo, limit: usize) {
     let _ = pieces.try_insert(place, piece);
 }
 
-/// What is left of a range without others, which are sorted.
+/// Returns the parts of a range outside `taken`, whose ranges are sorted.
 fn gaps(whole: Region, taken: &[Region]) -> impl Iterator<Item = Region> + '_ {
     let mut start = whole.start;
     let ends = taken.iter().copied().chain([Region { start: whole.end, end: whole.end }]);
@@ -109,12 +110,12 @@ fn gaps(whole: Region, taken: &[Region]) -> impl Iterator<Item = Region> + '_ {
     })
 }
 
-/// Splits a range of whole pages into the fewest naturally aligned powers of two. Stops with `None` when `take`
-/// refuses.
+/// Splits a range of whole pages into the fewest naturally aligned powers of two. Stops with `None` if `take` returns
+/// false.
 fn split(region: Region, kind: MemoryKind, mut take: impl FnMut(UntypedInfo) -> bool) -> Option<()> {
     let mut address = region.start;
     while address < region.end {
-        // The largest size that both the alignment of the beginning and the room to the end allow.
+        // The largest size that both the alignment of the address and the room to the end allow.
         let size_bits = address.trailing_zeros().min((region.end - address).ilog2());
         if !take(UntypedInfo { address, size_bits, kind: kind as u32 }) {
             return None;

@@ -1,11 +1,11 @@
-//! What machine this is, from the device tree that the boot loader passed.
+//! The machine's description, from the device tree that the boot loader passed.
 //!
-//! This module alone knows the library that reads device trees. It reads each node once and believes the tree as far as
-//! it is well-formed: whoever made it had the machine before us. What it says becomes a [`Platform`], plain values that
-//! [`plan`](crate::plan) and the drivers work with.
+//! Only this module uses the library that reads device trees. It reads each node once and trusts the tree as far as it
+//! is well-formed: its author controlled the machine before the kernel did. The result is a [`Platform`], plain values
+//! for [`plan`](crate::plan) and the drivers.
 //!
-//! Only children of the root are looked at. A bus is described by its window (`ranges`); what is on it is for programs
-//! to find.
+//! Only children of the root are read. A bus is described by its address ranges (`ranges`); programs discover the
+//! devices on it.
 
 use arrayvec::ArrayVec;
 use dtoolkit::fdt::{Fdt, FdtNode, FdtProperty};
@@ -15,16 +15,16 @@ use dtoolkit::{Cells, Node, Property, ToCellInt};
 use crate::layout::{LARGE_BITS, RAM_END, Region};
 use tench_abi::memory::PAGE_BITS;
 
-/// Banks of memory that are looked at.
+/// Maximum number of memory banks read.
 pub const MAX_BANKS: usize = 16;
-/// Separate ranges of device registers, after those that touch have been joined.
+/// Maximum number of separate ranges of device registers, after adjacent ones have been joined.
 pub const MAX_DEVICES: usize = 32;
-/// Cores that are looked at.
+/// Maximum number of cores read.
 pub const MAX_CORES: usize = 64;
-/// Ranges of redistributors.
+/// Maximum number of ranges of redistributors.
 pub const MAX_REDISTRIBUTORS: usize = 4;
 
-/// How the firmware is called.
+/// The instruction that calls the firmware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conduit {
     /// `hvc`.
@@ -36,20 +36,20 @@ pub enum Conduit {
 /// A serial port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uart {
-    /// Physical address of its registers.
+    /// Physical address of the registers.
     pub address: u64,
-    /// Its interrupt line.
+    /// Interrupt line.
     pub interrupt: u32,
 }
 
-/// The machine.
+/// A description of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Platform {
     /// RAM in whole large pages, by rising address.
     pub memory: ArrayVec<Region, MAX_BANKS>,
-    /// Parts of it that firmware keeps.
+    /// Parts of RAM that the firmware reserves.
     pub reserved: ArrayVec<Region, MAX_BANKS>,
-    /// Registers of devices other than the interrupt controller, in whole pages, by rising address, not touching.
+    /// Registers of devices other than the interrupt controller, in whole pages, by rising address, never adjacent.
     pub devices: ArrayVec<Region, MAX_DEVICES>,
     /// The initial RAM disk.
     pub ramdisk: Option<Region>,
@@ -57,7 +57,7 @@ pub struct Platform {
     pub device_tree: Region,
     /// The interrupt controller's distributor.
     pub distributor: Region,
-    /// Its redistributors.
+    /// The interrupt controller's redistributors.
     pub redistributors: ArrayVec<Region, MAX_REDISTRIBUTORS>,
     /// The serial port for early output.
     pub uart: Option<Uart>,
@@ -65,11 +65,11 @@ pub struct Platform {
     pub timer_interrupt: u32,
     /// Each core's affinity, as in `MPIDR_EL1`.
     pub cores: ArrayVec<u64, MAX_CORES>,
-    /// How to call the power state coordination interface, if there is one.
+    /// Conduit for PSCI calls, if there is PSCI.
     pub power: Option<Conduit>,
 }
 
-/// What a node says of itself, read in one pass.
+/// The properties of a node, read in one pass.
 #[derive(Default)]
 struct Facts<'a> {
     compatible: &'a [u8],
@@ -108,31 +108,31 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// Whether the device is one of these.
+    /// Returns whether the device is compatible with one of these.
     fn is(&self, wanted: &[&str]) -> bool {
         self.compatible.split(|byte| *byte == 0).any(|name| wanted.iter().any(|one| name == one.as_bytes()))
     }
 
-    /// Whether the device can be used.
+    /// Returns whether the device can be used.
     fn is_enabled(&self) -> bool {
         matches!(self.status, b"" | b"okay\0" | b"ok\0")
     }
 
-    /// The ranges in `reg`, for a child of a node with these sizes of addresses and sizes.
+    /// Returns the ranges in `reg`, for a child of a node with these cell counts for addresses and sizes.
     fn regions(&self, cells: [usize; 2]) -> impl Iterator<Item = Region> + use<'a> {
         let all = self.reg.and_then(|reg| reg.as_prop_encoded_array(cells).ok()).into_iter().flatten();
         all.filter_map(|[start, size]| region(start, size))
     }
 
-    /// Where the windows of a bus lie.
+    /// Returns the ranges of addresses that a bus forwards.
     fn windows(&self, cells: [usize; 2]) -> impl Iterator<Item = Region> + use<'a> {
         let child = self.address_cells.unwrap_or(2) as usize;
-        // The bus's own sizes have as many cells as ours on every machine that has sizes of addresses that matter.
+        // On every relevant machine the bus's own sizes have as many cells as those of its parent.
         let all = self.ranges.and_then(|ranges| ranges.as_prop_encoded_array([child, cells[0], cells[1]]).ok());
         all.into_iter().flatten().filter_map(|[_, start, size]| region(start, size))
     }
 
-    /// The interrupt line that entry `index` names: kind, number and trigger in a cell each.
+    /// Returns the interrupt line in entry `index`, which has a cell each for kind, number and trigger.
     fn interrupt(&self, index: usize) -> Option<u32> {
         let entry = self.interrupts.get(index * 12..index * 12 + 12)?;
         let line = number(entry.get(4..8)?)? as u32;
@@ -144,12 +144,12 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A range of addresses, if it is one and not empty.
+/// Returns a range of addresses, if it is valid and not empty.
 fn region(start: Cells<'_>, size: Cells<'_>) -> Option<Region> {
     Region::new(start.to_int().ok()?, size.to_int().ok()?).filter(|region| !region.is_empty())
 }
 
-/// One or two cells.
+/// Returns a number of one or two cells.
 fn number(value: &[u8]) -> Option<u64> {
     match *value {
         [a, b, c, d] => Some(u64::from(u32::from_be_bytes([a, b, c, d]))),
@@ -158,13 +158,13 @@ fn number(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Bytes of a device tree's header.
+/// Size of a device tree's header in bytes.
 pub const HEADER_SIZE: usize = 40;
-/// Where the header says how large the tree is.
+/// Position of the tree's total size in the header.
 pub const TOTAL_SIZE: core::ops::Range<usize> = 4..8;
 
-/// How many bytes of a device tree are in use, from its header; what follows up to the size that it claims is room to
-/// grow. `None` if this is no device tree.
+/// Returns the number of bytes of a device tree that are in use, from its header; the rest of the total size is room to
+/// grow. Returns `None` if this is no device tree.
 pub fn used_size(header: &[u8; HEADER_SIZE]) -> Option<u32> {
     let word = |offset: usize| header.get(offset..offset + 4).and_then(number).map(|word| word as u32);
     if word(0)? != 0xd00d_feed {
@@ -180,7 +180,7 @@ impl Platform {
     /// Reads the device tree, which lies at `address`.
     ///
     /// # Errors
-    /// A sentence, if it cannot be understood or lacks what the kernel cannot do without.
+    /// A sentence, if the tree cannot be understood or lacks what the kernel needs.
     pub fn read(tree: &[u8], address: u64) -> Result<Platform, &'static str> {
         let tree_region = Region::new(address, tree.len() as u64).ok_or("the device tree lies nowhere")?;
         let tree = Fdt::new(tree).map_err(|_| "the device tree is damaged")?;
@@ -203,7 +203,7 @@ impl Platform {
         Ok(platform)
     }
 
-    /// Takes in what one node says.
+    /// Adds the description in one node.
     fn add(&mut self, node: FdtNode<'_>, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
         if facts.kind == b"memory\0" {
             for region in facts.regions(cells) {
@@ -240,7 +240,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Takes in a device or a bus.
+    /// Adds a device or a bus.
     fn add_device(&mut self, facts: &Facts<'_>, cells: [usize; 2]) -> Result<(), &'static str> {
         if facts.is(&["arm,pl011"]) {
             let registers = facts.regions(cells).next();
@@ -257,7 +257,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Takes in `/cpus`. Cores that do not fit are left out: nobody can start them then.
+    /// Adds `/cpus`. Cores beyond the maximum are left out: they cannot be started then.
     fn add_cores(&mut self, node: FdtNode<'_>, facts: &Facts<'_>) -> Result<(), &'static str> {
         let cells = [facts.address_cells.unwrap_or(1) as usize];
         for child in node.children() {
@@ -273,7 +273,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Takes in `/reserved-memory`.
+    /// Adds `/reserved-memory`.
     fn add_reserved(&mut self, node: FdtNode<'_>) -> Result<(), &'static str> {
         let space = node.address_space();
         for child in node.children() {
@@ -286,7 +286,7 @@ impl Platform {
         Ok(())
     }
 
-    /// Whether everything is there that the kernel cannot do without.
+    /// Checks that the description has everything that the kernel needs.
     fn check(&self) -> Result<(), &'static str> {
         if self.memory.is_empty() {
             return Err("the device tree names no memory");
@@ -301,7 +301,7 @@ impl Platform {
     }
 }
 
-/// Inserts a range into a sorted list and joins it with those that it touches. Empty ranges are left out.
+/// Inserts a range into a sorted list and joins it with adjacent ones. Leaves out empty ranges.
 fn insert<const N: usize>(list: &mut ArrayVec<Region, N>, mut region: Region) -> Result<(), ()> {
     if region.is_empty() {
         return Ok(());

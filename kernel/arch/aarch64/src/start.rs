@@ -6,9 +6,9 @@
 //!  BASE + n GiB    the GiB with the kernel, in 2 MiB blocks; the kernel's own 2 MiB in pages: text, constants, data
 //!  …               further memory, in 1 GiB blocks, mapped once the device tree is read
 //! ```
-//! The kernel lies where the upper half shows it, so a kernel virtual address is a physical one plus `BASE`. The first
-//! core's lies where it was linked. Every other core has a copy of its own: of the image as it was linked, which
-//! corrects the addresses in itself before it does anything else.
+//! The kernel runs at its address in the upper half, so a kernel virtual address is a physical one plus `BASE`. The
+//! first core's kernel lies where it was linked. Every other core has its own copy of the image, which relocates itself
+//! before it does anything else.
 
 use crate::layout::{BASE, RAM_END, Region, physical};
 
@@ -21,14 +21,14 @@ unsafe extern "C" {
     static tench_empty_table: u8;
 }
 
-/// Block of normal memory: accessed, inner shareable, never executed.
+/// Descriptor bits of a block of normal memory: accessed, inner shareable, never executed.
 const NORMAL_BLOCK: u64 = 0x0060_0000_0000_0701;
 
-/// Which entry of the kernel's first table shows physical address 0.
+/// Index of the entry of the kernel's first table that maps physical address 0.
 const FIRST_ENTRY: usize = BASE >> 30 & 511;
 
 /// Maps the GiBs of the upper half that hold memory of `[start, end)`, beyond the two that the assembly mapped. Mapping
-/// one again does no harm.
+/// a GiB twice does no harm.
 ///
 /// # Safety
 /// Called before any trap, with a range of existing memory.
@@ -36,7 +36,7 @@ pub unsafe fn map_memory(start: u64, end: u64) {
     let own = image().start >> 30;
     for gib in (start >> 30)..end.div_ceil(1 << 30).min(RAM_END >> 30) {
         if gib != 0 && gib != own {
-            // SAFETY: the tables are live, and this entry was not in use or said the same.
+            // SAFETY: the tables are live, and this entry was unused or had this value.
             unsafe {
                 (&raw mut tench_kernel_tables[0][FIRST_ENTRY + gib as usize]).write_volatile(gib << 30 | NORMAL_BLOCK)
             };
@@ -46,13 +46,13 @@ pub unsafe fn map_memory(start: u64, end: u64) {
     unsafe { core::arch::asm!("dsb ishst", "isb", options(nostack, preserves_flags)) };
 }
 
-/// Physical addresses between which the kernel's image and its zeroed memory lie.
+/// Returns the physical range of the kernel's image with its zeroed memory.
 pub fn image() -> Region {
     let (start, end) = (&raw const tench_start, &raw const tench_end);
     Region { start: physical(start.addr()), end: physical(end.addr()) }
 }
 
-/// Physical address of a root table in which nothing is mapped.
+/// Returns the physical address of a root table in which nothing is mapped.
 pub fn empty_table() -> u64 {
     let table = &raw const tench_empty_table;
     physical(table.addr())

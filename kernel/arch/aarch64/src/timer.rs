@@ -1,20 +1,20 @@
 //! The system counter and the virtual timer: one deadline, one interrupt.
 //!
-//! The timer stays enabled; "no deadline" is one that no machine lives to see. So setting and clearing are the same
+//! The timer stays enabled; "no deadline" is a deadline that is never reached. So setting and clearing are the same
 //! single write. The interrupt is level-triggered: it ends when the deadline moves into the future.
 
 use core::arch::asm;
 
-/// Ticks of the counter.
+/// Returns the counter, in ticks.
 #[inline(always)]
 pub fn now() -> u64 {
     let ticks;
-    // SAFETY: reads a counter. The barrier keeps the read from being done before what precedes it in the program.
+    // SAFETY: reads a counter. The barrier keeps the read from being executed before what precedes it in the program.
     unsafe { asm!("isb", "mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
     ticks
 }
 
-/// Ticks per second, as the firmware says.
+/// Returns the counter's frequency in ticks per second, as the firmware reports it.
 pub fn frequency() -> u64 {
     let frequency;
     // SAFETY: reads a constant.
@@ -22,11 +22,11 @@ pub fn frequency() -> u64 {
     frequency
 }
 
-/// Switches the timer on, without a deadline, and lets programs read the counter.
+/// Enables the timer, without a deadline, and lets programs read the counter.
 pub fn init() {
     set(None);
     // SAFETY: bit 1 of CNTKCTL_EL1 lets user mode read the virtual counter and nothing else; bit 0 of CNTV_CTL_EL0
-    // enables the timer, whose interrupt the interrupt controller still keeps out.
+    // enables the timer, whose interrupt the interrupt controller still masks.
     unsafe {
         asm!(
             "msr cntkctl_el1, {counter}",
@@ -39,7 +39,7 @@ pub fn init() {
     };
 }
 
-/// Asks for an interrupt at `deadline`, or none.
+/// Sets or clears the deadline of the timer interrupt.
 #[inline]
 pub fn set(deadline: Option<u64>) {
     // SAFETY: writes the deadline. The barrier makes a passed deadline's interrupt end before it is ended at the

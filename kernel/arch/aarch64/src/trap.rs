@@ -1,7 +1,7 @@
-//! Traps: the exception vectors, and the ways back.
+//! Traps: the exception vectors, and the ways back to user mode.
 //!
-//! While a thread runs in user mode the kernel's stack pointer is the address of its [`Thread`], whose first field is
-//! the place for its registers. So entry stores relative to the stack pointer, and the stack below is empty.
+//! While a thread runs in user mode, the kernel's stack pointer is the address of its [`Thread`], whose first field is
+//! the place for its registers. So the entry stores them relative to the stack pointer, and the stack below is empty.
 //!
 //! ```text
 //!  svc #1, x10 = 0 or 1 ─► save what a call preserves ─► fast::… ─► hand_off ─► partner in user mode
@@ -39,16 +39,16 @@ core::arch::global_asm!(
     KERNEL_INTERRUPT = const stretch::KERNEL_INTERRUPT,
 );
 
-/// Where the kernel's state holds what is measured.
+/// Offset of the latency tracer in the kernel's state.
 #[cfg(feature = "watch")]
 const WATCH: usize = offset_of!(State<Machine>, watch);
-/// Nothing is measured.
+/// Unused: this kernel does not measure.
 #[cfg(not(feature = "watch"))]
 const WATCH: usize = 0;
 
 const _: () = assert!(offset_of!(Thread, registers) == 0 && offset_of!(Registers, x) == 0);
 
-/// Registers at a fatal exception, as the assembly stores them.
+/// Registers at a fatal exception, in the order in which the assembly stores them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct FatalFrame {
@@ -56,7 +56,7 @@ pub struct FatalFrame {
     pub x: [u64; 31],
     /// Stack pointer.
     pub sp: u64,
-    /// Where it happened.
+    /// Program counter.
     pub pc: u64,
     /// Saved processor state.
     pub state: u64,
@@ -66,7 +66,7 @@ pub struct FatalFrame {
     pub address: u64,
 }
 
-/// This core's kernel state.
+/// Returns this core's kernel state.
 #[inline(always)]
 fn state() -> NonNull<State<Machine>> {
     let address: *mut State<Machine>;
@@ -76,35 +76,36 @@ fn state() -> NonNull<State<Machine>> {
     unsafe { NonNull::new_unchecked(address) }
 }
 
-/// Tells this core where its kernel state is.
+/// Sets this core's kernel state.
 pub fn install(state: &'static mut State<Machine>) {
     // SAFETY: the register is the kernel's own, and the state is borrowed for ever.
     unsafe { core::arch::asm!("msr tpidr_el1, {}", in(reg) core::ptr::from_mut(state), options(nomem, nostack)) };
 }
 
-/// The token. Each trap makes one, and so does the idle loop; the vectors see to it that only one is in use at a time.
+/// Returns the token. Each trap makes one, and so does the idle loop; the vectors ensure that only one is in use at a
+/// time.
 #[inline(always)]
 pub fn token() -> Kernel<Machine> {
-    // SAFETY: a trap from user mode finds no other token in use, and an interrupt in a window finds the window's
-    // holder suspended in it.
+    // SAFETY: a trap from user mode finds no other token in use, and an interrupt at a preemption point finds that
+    // token's holder suspended there.
     unsafe { Kernel::from_state(state()) }
 }
 
-/// The thread whose stack pointer the vectors pass.
+/// Returns the thread whose stack pointer the vectors pass.
 #[inline(always)]
 fn thread(address: usize) -> Ref<Thread> {
     // SAFETY: the vectors pass the kernel stack pointer of user mode, which is the address of a live thread.
     unsafe { Ref::at_unchecked(address) }
 }
 
-/// The slot that one fast path passes to another.
+/// Returns the slot that one fast path passes to another.
 #[inline(always)]
 fn slot(address: usize) -> Ref<Slot> {
-    // SAFETY: the address is that of a slot in the running thread's space, found in this system call.
+    // SAFETY: the address is that of a slot in the running thread's CSpace, found in this system call.
     unsafe { Ref::at_unchecked(address) }
 }
 
-/// The token with the running thread set, for every entry but the fast path's.
+/// Returns the token after setting the running thread, for every entry but the fast paths'.
 #[inline(always)]
 fn enter(address: usize) -> Kernel<Machine> {
     let mut kernel = token();
@@ -112,15 +113,15 @@ fn enter(address: usize) -> Kernel<Machine> {
     kernel
 }
 
-/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode. An
-/// `EMPTY` message has no words.
+/// Continues with the partner of a fast message: address space, thread pointer, message, registers, user mode. With
+/// `EMPTY`, the message has no words.
 ///
 /// # Safety
 /// `handoff` came from [`fast`] for the thread at `old`, whose registers were saved by the entry of this trap.
 #[inline(always)]
 unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
-    // SAFETY: leaves the kernel for user mode with the state of a live thread. The stack below `old` is abandoned, as
-    // nothing on it is needed again.
+    // SAFETY: leaves the kernel for user mode with the state of a live thread. The stack below `old` is abandoned,
+    // since it is not needed any more.
     unsafe {
         core::arch::asm!(
             "mrs x16, tpidr_el0",
@@ -182,10 +183,10 @@ unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
     }
 }
 
-/// Continues with the thread that made this system call; `answer` is its `x0`.
+/// Returns to the thread that made this system call; `answer` is its `x0`.
 ///
 /// # Safety
-/// The thread at `old` made the system call, and nothing but `x19`..`x30` may differ from what it had.
+/// The thread at `old` made the system call, and nothing but `x19`..`x30` may differ from its state at the call.
 #[inline(always)]
 unsafe fn hand_back(answer: u64, old: usize) -> ! {
     // SAFETY: the entry left `ELR_EL1`, `SP_EL0` and `SPSR_EL1` as the exception set them; compiled code may have used
@@ -225,10 +226,10 @@ unsafe fn hand_back(answer: u64, old: usize) -> ! {
     }
 }
 
-/// Continues with `next`, whose registers lie in it, after a system call of the thread at `old`.
+/// Continues with `next`, whose registers are saved in it, after a system call of the thread at `old`.
 ///
 /// # Safety
-/// As for [`hand_back`], and `old` has its answer.
+/// As for [`hand_back`], and the results of `old` have been written.
 #[inline(always)]
 unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
     // SAFETY: the entry saved everything that a system call preserves; `next` is live, not running, and able to run.
@@ -250,11 +251,11 @@ unsafe fn resume(next: Ref<Thread>, old: usize) -> ! {
     }
 }
 
-/// Goes on with another kind of message, or of signal. Each kind is a function of its own, so that none pays for what
-/// others need.
+/// Continues in the function for another kind of message or signal. Each kind has a function of its own, so that it
+/// does not pay for the registers that others need.
 macro_rules! go_on_in {
     ($function:literal, $address:ident, $tag:ident, $old:ident $(, $slot:ident)?) => {
-        // SAFETY: the function takes what this one was given, and perhaps the slot that it has found.
+        // SAFETY: the function takes the arguments of this one, and perhaps the slot that it has found.
         unsafe {
             core::arch::asm!(concat!("b ", $function), in("x0") $address, in("x1") $tag, in("x2") $old,
                 $(in("x3") $slot.address(),)? options(noreturn))
@@ -262,10 +263,11 @@ macro_rules! go_on_in {
     };
 }
 
-/// Leaves by whichever way a fast path has found.
+/// Leaves in the way that a fast path has chosen.
 ///
 /// # Safety
-/// `fast` is about this trap's system call, number `OPERATION`, of the thread at `old`, with these `x0` and `x1`.
+/// `fast` is the result for this trap's system call, number `OPERATION`, of the thread at `old`, with these `x0` and
+/// `x1`.
 #[inline(always)]
 unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, address: u64, tag: u64, old: usize) -> ! {
     match fast {
@@ -292,7 +294,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
             go_on_in!("tench_answer_aside", address, tag, old, slot)
         }
         fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
-        // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which the slow path gets back here.
+        // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which are passed to the slow path here.
         fast::Fast::Slow => unsafe {
             core::arch::asm!("b tench_slow_call", in("x0") address, in("x1") tag, in("x2") old, in("x10") OPERATION,
                 options(noreturn))
@@ -300,7 +302,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
     }
 }
 
-/// Goes on with the thread at `next`, whose budget is timed from now on.
+/// Continues with the thread at `next`, and times its budget from now on.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
     depletion::begin(&mut token(), thread(next));
@@ -350,7 +352,7 @@ messages!(
     tench_reply_receive_long = "tench_reply_receive_long"
 );
 
-/// `ReplyReceive` to a caller who was laid aside, likewise.
+/// Fast path of `ReplyReceive` to a deferred caller, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_answer_aside(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::answer_aside(&mut token(), thread(old), self::slot(slot), tag);
@@ -358,7 +360,7 @@ unsafe extern "C" fn tench_answer_aside(address: u64, tag: u64, old: usize, slot
     unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
 }
 
-/// `Signal`, likewise.
+/// Fast path of `Signal`, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::signal(&mut token(), thread(old), address);
@@ -366,7 +368,7 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
     unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
 }
 
-/// `Signal` of what is no notification, likewise.
+/// Fast path of `Signal` to an object other than a notification, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_ring(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::ring(&mut token(), self::slot(slot));
@@ -374,7 +376,7 @@ unsafe extern "C" fn tench_fast_ring(address: u64, tag: u64, old: usize, slot: u
     unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
 }
 
-/// `Receive`, likewise.
+/// Fast path of `Receive`, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::receive(&mut token(), thread(old), address, tag);
@@ -382,7 +384,7 @@ unsafe extern "C" fn tench_fast_receive(address: u64, tag: u64, old: usize) -> !
     unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
 }
 
-/// `Receive` from what is no notification, likewise.
+/// Fast path of `Receive` from an object other than a notification, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usize, slot: usize) -> ! {
     let fast = fast::receive_message(&mut token(), thread(old), self::slot(slot), tag);
@@ -390,7 +392,7 @@ unsafe extern "C" fn tench_fast_receive_message(address: u64, tag: u64, old: usi
     unsafe { conclude::<{ Operation::Receive as u64 }, true>(fast, address, tag, old) }
 }
 
-/// `Yield`, likewise.
+/// Fast path of `Yield`, entered likewise.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
     let fast = fast::give_way(&mut token(), thread(old));
@@ -398,7 +400,7 @@ unsafe extern "C" fn tench_fast_yield(address: u64, tag: u64, old: usize) -> ! {
     unsafe { conclude::<{ Operation::Yield as u64 }, true>(fast, address, tag, old) }
 }
 
-/// Any system call, all arguments saved. Answers the thread to continue with.
+/// Handles any system call, with all arguments saved. Returns the thread with which to continue.
 #[unsafe(no_mangle)]
 extern "C" fn tench_system_call(address: usize) -> usize {
     let next = entry::system_call(&mut enter(address)).address();
@@ -406,7 +408,7 @@ extern "C" fn tench_system_call(address: usize) -> usize {
     next
 }
 
-/// Stops the machine if the kernel stack of an operation was too small for it: what lies below is damaged.
+/// Stops the machine if an operation has overflowed its kernel stack: the memory below is damaged.
 #[inline(always)]
 fn check_stack(thread: Ref<Thread>) {
     if !tench_kernel::thread::canary_intact(thread) {
@@ -414,13 +416,13 @@ fn check_stack(thread: Ref<Thread>) {
     }
 }
 
-/// An interrupt in user mode.
+/// Handles an interrupt in user mode.
 #[unsafe(no_mangle)]
 extern "C" fn tench_user_interrupt(address: usize) -> usize {
     entry::user_interrupt(&mut enter(address)).address()
 }
 
-/// An interrupt in a window.
+/// Handles an interrupt at a preemption point.
 #[unsafe(no_mangle)]
 extern "C" fn tench_kernel_interrupt() {
     let mut kernel = token();
@@ -428,21 +430,21 @@ extern "C" fn tench_kernel_interrupt() {
     entry::kernel_interrupt(&mut kernel);
 }
 
-/// The kernel is left for user mode through `tench_resume`.
+/// Ends the interrupts-off interval before the kernel is left for user mode through `tench_resume`.
 #[cfg(feature = "watch")]
 #[unsafe(no_mangle)]
 extern "C" fn tench_watch_resume() {
     watch::end(&mut token(), edge::RESUME);
 }
 
-/// An interrupt in the kernel ends.
+/// Ends the interrupts-off interval at the end of an interrupt in the kernel.
 #[cfg(feature = "watch")]
 #[unsafe(no_mangle)]
 extern "C" fn tench_watch_return() {
     watch::end(&mut token(), edge::KERNEL_INTERRUPT);
 }
 
-/// Exception classes of the syndrome register.
+/// Exception classes in the syndrome register.
 mod class {
     pub const FLOAT: u64 = 0x07;
     pub const SVC: u64 = 0x15;
@@ -450,7 +452,7 @@ mod class {
     pub const DATA_ABORT: u64 = 0x24;
 }
 
-/// A synchronous exception in user mode other than a system call of Tench's own.
+/// Handles a synchronous exception in user mode other than one of Tench's own system calls.
 #[unsafe(no_mangle)]
 extern "C" fn tench_exception(address: usize) -> usize {
     let mut kernel = enter(address);
@@ -482,7 +484,8 @@ extern "C" fn tench_exception(address: usize) -> usize {
             Class::PageFault,
             Report { class: Class::PageFault as u64, address: fault_address, instruction, syndrome },
         ),
-        // The address register keeps what an earlier fault left, perhaps another program's, so it is not told.
+        // For these the address register holds the value of an earlier fault, perhaps another program's, so it is not
+        // reported.
         _ => entry::exception(
             &mut kernel,
             Class::Exception,
@@ -492,15 +495,15 @@ extern "C" fn tench_exception(address: usize) -> usize {
     next.address()
 }
 
-/// An exception that no kernel should have.
+/// Handles an exception that must not happen in a kernel.
 #[unsafe(no_mangle)]
 extern "C" fn tench_fatal(frame: &FatalFrame, vector: u64) -> ! {
     crate::fatal::exception(frame, vector)
 }
 
 unsafe extern "C" {
-    /// See trap.S.
+    /// Switches threads in the kernel; see trap.S.
     pub fn tench_switch(from: usize, to: usize);
-    /// Leaves the kernel for a thread. See trap.S.
+    /// Leaves the kernel for a thread; see trap.S.
     pub fn tench_resume(thread: usize) -> !;
 }
