@@ -1,4 +1,4 @@
-//! Tells the linker where the kernel lies.
+//! Passes the kernel's linker script to the linker.
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel.ld");

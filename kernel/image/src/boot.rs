@@ -1,4 +1,4 @@
-//! From the device tree to the first process.
+//! Boot: from the device tree to the first process.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
 use tench_kernel::watch::{self, edge};
 use tench_kernel::{Arch, Kernel, State, entry, scheduler};
 
-/// Memory that starts as zeros and is used by one core through one reference.
+/// Zero-initialised memory that one core uses through one reference.
 #[repr(C, align(8192))]
 struct Static<T>(UnsafeCell<MaybeUninit<T>>);
 
@@ -27,12 +27,12 @@ unsafe impl<T> Sync for Static<T> {}
 static STATE: Static<State<Machine>> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
 static IDLE: Static<[u8; OBJECT_SIZE]> = Static(UnsafeCell::new(MaybeUninit::zeroed()));
 
-/// Registers that `tench_switch` keeps on a kernel stack.
+/// Size in bytes of the registers that `tench_switch` saves on a kernel stack.
 const SWITCH_FRAME: usize = 96;
-/// Where the return address is among them.
+/// Offset of the return address among them.
 const SWITCH_RETURN: usize = 88;
 
-/// Called by start.S with what the core found in its first register: the physical address of the device tree, or of a
+/// Boots this core. start.S calls this with the core's first register: the physical address of the device tree, or of a
 /// [`CoreBoot`].
 #[unsafe(no_mangle)]
 extern "C" fn tench_boot(address: usize) -> ! {
@@ -49,18 +49,19 @@ extern "C" fn tench_boot(address: usize) -> ! {
     }
 }
 
-/// What another core has left for this one, if it was started so.
+/// Returns the boot page that another core has left for this one, if that core started this one.
 fn core_boot(address: usize) -> Option<&'static CoreBoot> {
     if !address.is_multiple_of(PAGE_SIZE) || address == 0 {
         return None;
     }
-    // SAFETY: whoever started this core says that something lies there. A boot page is plain numbers, valid whatever
-    // they are, and a device tree is at least as readable; it is compared before it is believed.
+    // SAFETY: whichever of boot loader and core started this core says that memory lies there. A boot page is plain
+    // numbers, valid whatever they are, and a device tree is at least as readable; it is compared before it is
+    // believed.
     let boot = unsafe { &*((BASE + address) as *const CoreBoot) };
     (boot.magic == CORE_MAGIC).then_some(boot)
 }
 
-/// What this core sees of the machine, once it has mapped all memory.
+/// Returns this core's view of the machine, after mapping all memory.
 fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static str> {
     if let Some(serial) = platform.uart {
         early::set_port(BASE + serial.address as usize);
@@ -79,7 +80,7 @@ fn machine(platform: &Platform, devices: Devices) -> Result<Machine, &'static st
     Ok(Machine::new(controller, Cores::new(platform)?, platform))
 }
 
-/// The core on which the machine begins.
+/// Boots the core on which the machine begins.
 fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     let tree = trimmed_tree(tree_address)?;
     let platform = Platform::read(tree, tree_address as u64)?;
@@ -105,7 +106,7 @@ fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     )
 }
 
-/// A core that another one has started.
+/// Boots a core that another core has started.
 fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     cores::set_further();
     if boot.version != VERSION {
@@ -115,7 +116,7 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
         boot.device_tree.checked_add(boot.device_tree_size).ok_or("the boot page is damaged: no device tree")?;
     // SAFETY: the first core has found a device tree there; there was no trap yet.
     unsafe { start::map_memory(boot.device_tree, tree_end) };
-    // SAFETY: mapped just now, and nobody writes it any more.
+    // SAFETY: mapped just now, and not written any more.
     let tree = unsafe {
         core::slice::from_raw_parts((BASE + boot.device_tree as usize) as *const u8, boot.device_tree_size as usize)
     };
@@ -124,7 +125,7 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     if machine.core() != boot.core {
         return Err("this is not the core that the boot page is for");
     }
-    // SAFETY: whoever started this core has put it there; a header is plain numbers, valid whatever they are.
+    // SAFETY: the core that started this one has put it there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + boot.init as usize) as *const Header) };
     run(
         machine,
@@ -140,14 +141,14 @@ fn boot_further(boot: &CoreBoot) -> Result<usize, &'static str> {
     )
 }
 
-/// Where the archive lies, if the header is sound.
+/// Returns the range of the archive, if the header is valid.
 fn archive(header: &Header, ramdisk: Region) -> Option<Region> {
     let archive = Region::new(ramdisk.start.checked_add(header.archive_offset)?, header.archive_size)?;
     (archive.end <= ramdisk.end && archive.start % PAGE_SIZE as u64 == 0).then_some(archive)
 }
 
-/// The device tree at a physical address. What follows it as room to grow (nearly all of the megabyte that QEMU makes)
-/// is cut off, so that it can be used as memory.
+/// Returns the device tree at a physical address. Cuts off the room to grow after it (nearly all of the megabyte that
+/// QEMU makes), so that it can be used as memory.
 fn trimmed_tree(tree: usize) -> Result<&'static [u8], &'static str> {
     if tree == 0 {
         return Err("the boot loader passed no device tree");
@@ -156,17 +157,17 @@ fn trimmed_tree(tree: usize) -> Result<&'static [u8], &'static str> {
     let header = unsafe { &mut *((BASE + tree) as *mut [u8; HEADER_SIZE]) };
     let size = used_size(header).ok_or("what the boot loader passed is no device tree")?;
     header[TOTAL_SIZE].copy_from_slice(&size.to_be_bytes());
-    // SAFETY: as above; nobody writes it from here on.
+    // SAFETY: as above; it is not written from here on.
     Ok(unsafe { core::slice::from_raw_parts((BASE + tree) as *const u8, size as usize) })
 }
 
-/// Makes the kernel's state and the first process; answers the thread to run.
+/// Makes the kernel's state and the first process. Returns the address of the thread to run.
 fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
     let state = NonNull::new(STATE.0.get().cast::<State<Machine>>()).ok_or("no state")?;
     let idle = IDLE.0.get().addr();
     // SAFETY: both are zeroed static memory that is used here alone.
     let mut kernel = unsafe { State::initialise(state, machine, idle) }.ok_or("no idle thread")?;
-    // SAFETY: the frame lies at the top of the idle thread's own kernel stack, which nobody uses yet.
+    // SAFETY: the frame lies at the top of the idle thread's own kernel stack, which is not in use yet.
     unsafe { prepare_idle(idle) };
     // SAFETY: the state lives for ever, and the tokens made by traps exclude this one: no trap happens before
     // `tench_resume`, when this token is gone.
@@ -177,7 +178,7 @@ fn run(machine: Machine, plan: &Plan<'_>) -> Result<usize, &'static str> {
     Ok(scheduler::leave(&mut kernel).address())
 }
 
-/// Lays out the idle thread's kernel stack as if it had been switched away from at the beginning of its loop.
+/// Sets up the idle thread's kernel stack as if the thread had been switched away from at the beginning of its loop.
 ///
 /// # Safety
 /// `idle` is an initialised thread object that has never run.
@@ -191,12 +192,13 @@ unsafe fn prepare_idle(idle: usize) {
     unsafe { (&raw mut (*thread).kernel_stack_pointer).write(frame) };
 }
 
-/// Waits for interrupts, and for somebody to run.
+/// Waits for interrupts, and for a thread to become ready.
 extern "C" fn idle_loop() -> ! {
     loop {
         let mut kernel: Kernel<Machine> = trap::token();
         watch::end(&mut kernel, edge::WINDOW);
-        // SAFETY: waits until an interrupt is pending; they are masked, so it stays so until it is served below.
+        // SAFETY: waits until an interrupt is pending; interrupts are masked, so it stays pending until it is handled
+        // below.
         unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
         let here: extern "C" fn() -> ! = idle_loop;
         watch::begin(&mut kernel, stretch::IDLE, here as usize);
