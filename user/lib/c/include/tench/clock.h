@@ -1,7 +1,7 @@
 /*
  * Clock, version 2.
  *
- * Time, and waiting for it. Time is counted in ticks of the system counter since the machine was started.
+ * Time and delays. Time is counted in ticks of the system counter since the machine was started.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -10,10 +10,10 @@
 
 #include <tench/message.h>
 
-/* [`Event::Tick`] happens this often in a second. */
+/* Number of [`Event::Tick`] in a second. */
 #define TENCH_CLOCK_TICKS_PER_SECOND 100
 
-/* What can be awaited. */
+/* An event that can be awaited. */
 enum tench_clock_event {
     /* The next multiple of 10 milliseconds. */
     TENCH_CLOCK_EVENT_TICK = 1,
@@ -81,7 +81,7 @@ struct tench_clock_time_answer {
     uint64_t third;
 };
 
-/* The time, ticks per second, and the time in nanoseconds. */
+/* Returns the time, the ticks per second, and the time in nanoseconds. */
 static inline int tench_clock_time(tench_cap server, struct tench_clock_time_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -104,7 +104,7 @@ struct tench_clock_delay_answer {
 };
 
 /*
- * Waits for as many ticks. Answers the time.
+ * Waits for a number of ticks. Returns the time.
  * Errors: `Full`.
  */
 static inline int tench_clock_delay(tench_cap server, uint64_t ticks, struct tench_clock_delay_answer *answer)
@@ -128,7 +128,7 @@ struct tench_clock_delay_until_answer {
 };
 
 /*
- * Waits until a time. Answers the time, at once if it is past.
+ * Waits until a time. Returns the time, at once if it is past.
  * Errors: `Full`.
  */
 static inline int tench_clock_delay_until(tench_cap server, uint64_t time,
@@ -153,7 +153,7 @@ struct tench_clock_await_event_answer {
 };
 
 /*
- * Waits for the next of the events. Answers the time.
+ * Waits for the next event of a kind. Returns the time.
  * Errors: `Full`.
  */
 static inline int tench_clock_await_event(tench_cap server, enum tench_clock_event event,
@@ -177,7 +177,7 @@ struct tench_clock_process_ended_answer {
     bool value;
 };
 
-/* A process has ended: some of its waits are forgotten. Replies whether there are more. */
+/* Reports that a process has ended: some of its waits are removed. Returns whether there are more. */
 static inline int tench_clock_process_ended(tench_cap server, uint64_t process,
     struct tench_clock_process_ended_answer *answer)
 {

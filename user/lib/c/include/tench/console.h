@@ -1,7 +1,7 @@
 /*
  * Console, version 1.
  *
- * The terminal: text out, text in, and who has it.
+ * The terminal: output, input, and ownership.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -10,17 +10,17 @@
 
 #include <tench/message.h>
 
-/* Bytes of text in one message. */
+/* Maximum number of bytes of text in one message. */
 #define TENCH_CONSOLE_MAX_TEXT 448
 
-/* What the server does with typed characters. */
+/* Treatment of typed characters. */
 enum tench_console_mode {
     /*
-     * Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input;
-     * Ctrl-Z suspends, if somebody set what that is.
+     * Lines: echo; backspace, Ctrl-U and Ctrl-W edit; Ctrl-C interrupts; Ctrl-D ends the input; Ctrl-Z suspends,
+     * if a notification is set for it.
      */
     TENCH_CONSOLE_MODE_CANONICAL = 1,
-    /* Every byte goes to the reader as it comes, and nothing is echoed. */
+    /* Every byte goes to the reader as it comes, without echo. */
     TENCH_CONSOLE_MODE_RAW = 2,
 };
 
@@ -42,7 +42,7 @@ enum tench_console_error {
     TENCH_CONSOLE_ERROR_INTERRUPTED = 1,
     /* Too many threads wait. */
     TENCH_CONSOLE_ERROR_FULL = 2,
-    /* The terminal is another process's; or nobody's, and the process has no power to take it. */
+    /* The terminal is another process's; or nobody's, and the process lacks the power to take it. */
     TENCH_CONSOLE_ERROR_NOT_YOURS = 3,
     /* Nothing was typed in time. */
     TENCH_CONSOLE_ERROR_TIMED_OUT = 4,
@@ -96,10 +96,10 @@ static inline int tench_console_call(tench_cap server, struct tench_message *mes
 #define TENCH_CONSOLE_LABEL_PUT UINT64_C(0x281100010001)
 
 /*
- * Writes text. `\n` becomes `\r\n` on the line. Answers when the text is in the server's buffer, which is when
- * there is room for it. Without the power `terminal`, of the control characters only `\n`, `\t`, `\r` and
- * backspace reach the terminal; the others are shown, as `^[` for instance, and what is no UTF-8 as U+FFFD. A
- * character may come in several writes.
+ * Writes text. `\n` becomes `\r\n` on the line. The reply comes when the text is in the server's buffer, that is,
+ * when there is room for it. Without the power `terminal`, the only control characters that reach the terminal are
+ * `\n`, `\t`, `\r` and backspace; the others are shown, as `^[` for instance, and invalid UTF-8 as U+FFFD. A
+ * character may be split over several writes.
  * Errors: `Full`.
  */
 static inline int tench_console_put(tench_cap server, const void *text, size_t text_length)
@@ -125,9 +125,9 @@ struct tench_console_get_answer {
 };
 
 /*
- * Reads at most so many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of it),
- * in raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is an answer of 0
- * bytes. While a foreground process is set, others wait.
+ * Reads at most this many bytes, when there are some: in canonical mode one line with its `\n` (or what fits of
+ * it), in raw mode what has come, at least one byte. The end of the input, Ctrl-D on an empty line, is a reply of
+ * 0 bytes. While a foreground process is set, others wait.
  * Errors: `Interrupted` (Ctrl-C in canonical mode), `Full`.
  */
 static inline int tench_console_get(tench_cap server, size_t max, struct tench_console_get_answer *answer)
@@ -146,9 +146,9 @@ static inline int tench_console_get(tench_cap server, size_t max, struct tench_c
 #define TENCH_CONSOLE_LABEL_SET_MODE UINT64_C(0x281100010003)
 
 /*
- * Sets the mode. Typed text that nobody has read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode
- * does what it does in canonical mode once that is the mode.
- * Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
+ * Sets the mode. Typed text that has not been read stays, but a Ctrl-C or Ctrl-Z in it that was typed in raw mode
+ * has its canonical effect once that is the mode.
+ * Errors: `NotYours` (the terminal is another process's; or nobody's, and the caller lacks the power `terminal`).
  */
 static inline int tench_console_set_mode(tench_cap server, enum tench_console_mode mode)
 {
@@ -172,8 +172,8 @@ struct tench_console_state_answer {
 };
 
 /*
- * The mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the middle
- * of a line.
+ * Returns the mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the
+ * middle of a line.
  */
 static inline int tench_console_state(tench_cap server, struct tench_console_state_answer *answer)
 {
@@ -194,9 +194,9 @@ static inline int tench_console_state(tench_cap server, struct tench_console_sta
 #define TENCH_CONSOLE_LABEL_SET_READER UINT64_C(0x281100010005)
 
 /*
- * Sets which process reads (0: every one); Ctrl-C interrupts reads and does no more. Who asks owns the
+ * Sets which process reads (0: every one); Ctrl-C interrupts reads and has no other effect. The caller owns the
  * terminal from then on. When the process that reads has ended, the owner reads.
- * Errors: `NotYours` (somebody else's; or nobody's, without the power `terminal`).
+ * Errors: `NotYours` (the terminal is another process's; or nobody's, and the caller lacks the power `terminal`).
  */
 static inline int tench_console_set_reader(tench_cap server, uint64_t process)
 {
@@ -213,7 +213,7 @@ static inline int tench_console_set_reader(tench_cap server, uint64_t process)
 #define TENCH_CONSOLE_LABEL_SET_READER_AND_SIGNAL UINT64_C(0x281100010006)
 
 /*
- * The same; in canonical mode Ctrl-C signals this notification, too.
+ * Sets which process reads, as `set_reader` does; in canonical mode Ctrl-C also signals this notification.
  * Errors: `NotYours`.
  */
 static inline int tench_console_set_reader_and_signal(tench_cap server, uint64_t process, tench_cap interrupt)
@@ -231,7 +231,7 @@ static inline int tench_console_set_reader_and_signal(tench_cap server, uint64_t
 
 #define TENCH_CONSOLE_LABEL_PROCESS_ENDED UINT64_C(0x281100010007)
 
-/* A process has ended: what it waited for is forgotten, and what it owned is free. */
+/* Reports that a process has ended: its waits are removed, and what it owned is free. */
 static inline int tench_console_process_ended(tench_cap server, uint64_t process)
 {
     struct tench_message space, *message = &space;
@@ -247,7 +247,7 @@ static inline int tench_console_process_ended(tench_cap server, uint64_t process
 #define TENCH_CONSOLE_LABEL_DRAIN UINT64_C(0x281100010008)
 
 /*
- * Waits until everything written so far has left for the line.
+ * Waits until everything written so far has been sent on the line.
  * Errors: `Full`.
  */
 static inline int tench_console_drain(tench_cap server)
@@ -270,8 +270,8 @@ struct tench_console_get_until_answer {
 };
 
 /*
- * Reads as `get`, and waits until this time at most. The answer may come later if the server works for somebody
- * else at that time.
+ * Reads as `get` does, and waits until this time at most. The reply may come later if the server is busy with
+ * other requests at that time.
  * Errors: `TimedOut`, `Interrupted`, `Full`.
  */
 static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t deadline,
@@ -292,8 +292,8 @@ static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t
 #define TENCH_CONSOLE_LABEL_SET_SUSPEND_SIGNAL UINT64_C(0x28110001000a)
 
 /*
- * Until it is set anew which process reads, Ctrl-Z in canonical mode signals this notification; without one it is
- * a character like others.
+ * Sets the notification that Ctrl-Z signals in canonical mode, until the next change of the process that reads;
+ * without one it is an ordinary character.
  * Errors: `NotYours`.
  */
 static inline int tench_console_set_suspend_signal(tench_cap server, tench_cap suspend)

@@ -1,11 +1,11 @@
 /*
  * Files, version 3.
  *
- * Pipes and files. The capabilities that it answers are ends of byte streams, for requests of the interface
- * [stream](stream.md); they belong to the process that asks, and are closed when it ends.
+ * Pipes and files. The returned capabilities are ends of byte streams, for requests of the interface
+ * [stream](stream.md); they belong to the caller, and are closed when it ends.
  *
- * Everybody may read everything, make files and directories in `/tmp` and in directories that were made with the power
- * `files`, and change what the process itself made: write, remove, rename. Anything else needs the power `files`, and
+ * Every process may read everything, make files and directories in `/tmp` and in directories that were made with the
+ * power `files`, and change what it made itself: write, remove, rename. Anything else needs the power `files`, and
  * files of the boot archive cannot be changed at all.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
@@ -15,20 +15,20 @@
 
 #include <tench/message.h>
 
-/* Bytes of the longest path. */
+/* Maximum length of a path in bytes. */
 #define TENCH_FILES_MAX_PATH 240
 
-/* How to open a file. */
+/* Mode in which a file is opened. */
 enum tench_files_how {
-    /* To read, from its beginning. */
+    /* Reading, from its beginning. */
     TENCH_FILES_HOW_READ = 1,
-    /* To write, from its beginning; it is made, or made empty. */
+    /* Writing, from its beginning; the file is created, or emptied. */
     TENCH_FILES_HOW_WRITE = 2,
-    /* To write, each time behind what is there; it is made if it is not there. */
+    /* Writing, each time at its end; the file is created if it does not exist. */
     TENCH_FILES_HOW_APPEND = 3,
-    /* To read and write, from its beginning. */
+    /* Reading and writing, from its beginning. */
     TENCH_FILES_HOW_UPDATE = 4,
-    /* To read and write a file that is not there yet. */
+    /* Reading and writing a file that does not exist yet. */
     TENCH_FILES_HOW_CREATE_NEW = 5,
 };
 
@@ -47,7 +47,7 @@ static inline bool tench_files_how_is(uint64_t code)
     }
 }
 
-/* What lies at a path. */
+/* Kind of a node. */
 enum tench_files_kind {
     /* A file that can be written. */
     TENCH_FILES_KIND_FILE = 1,
@@ -72,19 +72,19 @@ static inline bool tench_files_kind_is(uint64_t code)
 
 /* Why a request was refused. */
 enum tench_files_error {
-    /* The path is empty, or a name in it has control characters. */
+    /* The path is empty, or a name in it contains control characters. */
     TENCH_FILES_ERROR_BAD_PATH = 1,
-    /* Nothing lies there. */
+    /* There is no such file or directory. */
     TENCH_FILES_ERROR_NO_SUCH_FILE = 2,
-    /* What should be a directory is a file. */
+    /* A file is where the path needs a directory. */
     TENCH_FILES_ERROR_NOT_A_DIRECTORY = 3,
-    /* What should be a file is a directory. */
+    /* A directory is where a file is needed. */
     TENCH_FILES_ERROR_IS_DIRECTORY = 4,
     /* The file or directory is one of the boot archive. */
     TENCH_FILES_ERROR_READ_ONLY = 5,
-    /* Something lies there already. */
+    /* A file or directory exists there already. */
     TENCH_FILES_ERROR_EXISTS = 6,
-    /* Something lies in the directory. */
+    /* The directory is not empty. */
     TENCH_FILES_ERROR_NOT_EMPTY = 7,
     /* A directory would lie in itself. */
     TENCH_FILES_ERROR_INTO_ITSELF = 8,
@@ -167,13 +167,13 @@ static inline int tench_files_call(tench_cap server, struct tench_message *messa
     return code > 0 && code < TENCH_REJECTED && !tench_files_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-/* What is known about what lies at a path. */
+/* Status of a file or directory. */
 struct tench_files_status {
-    /* What it is. */
+    /* Kind of the node. */
     uint64_t kind;
-    /* Bytes of a file; entries of a directory. */
+    /* Size of a file in bytes; number of entries of a directory. */
     uint64_t size;
-    /* A number that nothing else has while this exists. */
+    /* A number that is unique as long as the node exists. */
     uint64_t identity;
 };
 
@@ -191,19 +191,19 @@ static inline void tench_files_status_take(struct tench_reader *reader, struct t
     value->identity = tench_take(reader);
 }
 
-/* What the file server uses, and how much there can be. */
+/* Resources of the file server in use, and their maximum. */
 struct tench_files_usage {
     /* Bytes of memory with contents of files. */
     uint64_t bytes;
-    /* How many that can be, if the machine has them. */
+    /* Maximum of `bytes`, if the machine has as much memory. */
     uint64_t most_bytes;
-    /* Files and directories that can be written, with those that have no name any more. */
+    /* Files and directories that can be written, including those that have no name any more. */
     uint64_t nodes;
     /* Pipes. */
     uint64_t pipes;
     /* Capabilities to ends of pipes and files. */
     uint64_t ends;
-    /* Requests that wait. */
+    /* Waiting requests. */
     uint64_t waiting;
 };
 
@@ -230,7 +230,8 @@ static inline void tench_files_usage_take(struct tench_reader *reader, struct te
 #define TENCH_FILES_LABEL_PIPE UINT64_C(0xfc2d00030001)
 
 /*
- * Makes a pipe: the end to read from, and the end to write to. The capabilities go to the empty slots.
+ * Makes a pipe. Returns the end to read from, and the end to write to. The capabilities go to the empty slots on
+ * offer.
  * Errors: `Full`.
  */
 static inline int tench_files_pipe(tench_cap server, tench_cap slot, tench_cap slot_2)
@@ -251,7 +252,7 @@ static inline int tench_files_pipe(tench_cap server, tench_cap slot, tench_cap s
 #define TENCH_FILES_LABEL_OPEN UINT64_C(0xfc2d00030002)
 
 /*
- * Opens a file. The capability goes to the empty slot.
+ * Opens a file. The capability goes to the empty slot on offer.
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory` (on the way), `IsDirectory`, `ReadOnly` (to write a file of the
  * boot archive), `NotAllowed`, `Exists` (`CreateNew`), `NoSpace`, `Full`.
  */
@@ -281,7 +282,7 @@ struct tench_files_status_answer {
 };
 
 /*
- * What lies at a path.
+ * Returns the status of the file or directory at a path.
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`.
  */
 static inline int tench_files_status(tench_cap server, const char *path, size_t path_length,
@@ -310,8 +311,8 @@ struct tench_files_next_answer {
 };
 
 /*
- * The entry of a directory with the first name after another in the order of their bytes (from the beginning:
- * after the empty name), and its name.
+ * Returns the entry of a directory with the first name after another in the order of their bytes (for the first of
+ * all: after the empty name), and its name.
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `NoMoreEntries`.
  */
 static inline int tench_files_next(tench_cap server, const char *directory, size_t directory_length, const char *after,
@@ -338,8 +339,8 @@ static inline int tench_files_next(tench_cap server, const char *directory, size
 #define TENCH_FILES_LABEL_MAKE_DIRECTORY UINT64_C(0xfc2d00030005)
 
 /*
- * Makes a directory. In one that was made with the power `files` everybody may make something, in another its
- * maker alone.
+ * Makes a directory. If it was made with the power `files`, everybody may make something in it; otherwise only its
+ * maker.
  * Errors: `BadPath`, `NoSuchFile` (on the way), `NotADirectory`, `Exists`, `NotAllowed`, `NoSpace`.
  */
 static inline int tench_files_make_directory(tench_cap server, const char *path, size_t path_length)
@@ -359,7 +360,7 @@ static inline int tench_files_make_directory(tench_cap server, const char *path,
 #define TENCH_FILES_LABEL_REMOVE UINT64_C(0xfc2d00030006)
 
 /*
- * Removes a file, or a directory with nothing in it. A file that is open stays without a name until it is closed.
+ * Removes a file, or an empty directory. An open file stays without a name until it is closed.
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `ReadOnly`, `NotAllowed`, `NotEmpty`.
  */
 static inline int tench_files_remove(tench_cap server, const char *path, size_t path_length)
@@ -379,8 +380,8 @@ static inline int tench_files_remove(tench_cap server, const char *path, size_t 
 #define TENCH_FILES_LABEL_RENAME UINT64_C(0xfc2d00030007)
 
 /*
- * Gives a file or directory another path. A file that lies there is removed.
- * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory lies there), `ReadOnly`,
+ * Moves a file or directory to another path. A file that exists there is removed.
+ * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `IsDirectory` (a directory exists there), `ReadOnly`,
  * `NotAllowed`, `IntoItself`, `NoSpace`.
  */
 static inline int tench_files_rename(tench_cap server, const char *from, size_t from_length, const char *to,
@@ -408,7 +409,7 @@ struct tench_files_usage_answer {
     struct tench_files_usage value;
 };
 
-/* How much is used, and of what. */
+/* Returns how much of each resource is in use. */
 static inline int tench_files_usage(tench_cap server, struct tench_files_usage_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -430,12 +431,12 @@ struct tench_files_process_ended_answer {
 };
 
 /*
- * A process has ended: its ends of streams are closed, its waits forgotten. `family` is its family, if none of
- * that lives any more, and otherwise 0: files of a family count for nobody when its last process has ended.
- * Answers another process of the same core, if the server must know whether that one lives: one that was given an
- * end by a process that has ended, or has opened its first. If it does not live, this is to be said of it, too;
- * otherwise `process_lives`. One request closes a limited number of ends: if there are more, it answers the
- * process itself.
+ * Reports that a process has ended: its ends of streams are closed, and its waits removed. `family` is its family
+ * if no process of that runs any more, and otherwise 0: files of a family count to no quota when its last process
+ * has ended. Returns another process of the same core, if the server must know whether that one runs: one that was
+ * given an end by a process that has ended, or has opened its first. If that process has ended, this is to be
+ * reported in the same way; otherwise with `process_lives`. One request closes a limited number of ends: if there
+ * are more, it returns the process itself.
  */
 static inline int tench_files_process_ended(tench_cap server, uint64_t process, uint64_t family,
     struct tench_files_process_ended_answer *answer)
@@ -465,7 +466,10 @@ struct tench_files_process_lives_answer {
     uint64_t value;
 };
 
-/* A process of a family lives and keeps what it was given, up to a limit. Answers as `process_ended`. */
+/*
+ * Reports that a process of a family runs and keeps what it was given, up to a limit. Returns the same as
+ * `process_ended`.
+ */
 static inline int tench_files_process_lives(tench_cap server, uint64_t process, uint64_t family,
     struct tench_files_process_lives_answer *answer)
 {

@@ -12,7 +12,7 @@
 
 /* Log2 of the smallest block. Smaller requests are rounded up. */
 #define TENCH_MEM_MIN_BLOCK_BITS 12
-/* Extents that one answer describes at most. */
+/* Maximum number of extents in one reply. */
 #define TENCH_MEM_MAX_EXTENTS 15
 
 /* Why a request was refused. */
@@ -33,15 +33,15 @@ enum tench_mem_error {
     TENCH_MEM_ERROR_NO_SUCH_ACCOUNT = 7,
     /* The range ends before it begins. */
     TENCH_MEM_ERROR_BAD_RANGE = 8,
-    /* The kernel refused an operation that the server's books say is possible. */
+    /* The kernel refused an operation that the server's ledger permits. */
     TENCH_MEM_ERROR_INTERNAL = 9,
-    /* A block is to be divided, and something in it lies across its middle. */
+    /* A block is to be divided, and an object in it lies across its middle. */
     TENCH_MEM_ERROR_NOT_DIVIDED = 10,
     /* There are no slabs. */
     TENCH_MEM_ERROR_NO_SLABS = 11,
     /* There is no slab with this number. */
     TENCH_MEM_ERROR_NO_SUCH_SLAB = 12,
-    /* There are slabs already, or objects live in them. */
+    /* There are slabs already, or objects exist in them. */
     TENCH_MEM_ERROR_SLABS_IN_USE = 13,
     /* There is no such bundle, or it is not yours. */
     TENCH_MEM_ERROR_NO_SUCH_BUNDLE = 14,
@@ -49,9 +49,9 @@ enum tench_mem_error {
     TENCH_MEM_ERROR_NO_SUCH_SLOT = 15,
     /* Other cores have something that was made of the block. */
     TENCH_MEM_ERROR_ABROAD = 16,
-    /* Addresses are chosen by those with the power `memory`. */
+    /* Choosing addresses needs the power `memory`. */
     TENCH_MEM_ERROR_NOT_ALLOWED = 17,
-    /* More limits would lie above the account than the server follows. */
+    /* There would be more limits above the account than the server follows. */
     TENCH_MEM_ERROR_TOO_DEEP = 18,
     /* A part is done, and there is more to do. */
     TENCH_MEM_ERROR_UNFINISHED = 19,
@@ -172,17 +172,17 @@ static inline void tench_mem_granted_take(struct tench_reader *reader, struct te
     value->size_bits = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
 }
 
-/* All memory. */
+/* Sums over all memory. */
 struct tench_mem_totals {
     /* Bytes in all. */
     uint64_t total;
     /* Free bytes. */
     uint64_t free;
-    /* Bytes of the largest free block. */
+    /* Bytes of the largest free extent. */
     uint64_t largest;
     /* Blocks in use. */
     uint64_t blocks;
-    /* Accounts. */
+    /* Number of accounts. */
     uint64_t accounts;
 };
 
@@ -204,17 +204,17 @@ static inline void tench_mem_totals_take(struct tench_reader *reader, struct ten
     value->accounts = tench_take(reader);
 }
 
-/* What a process has. */
+/* A process's use of memory. */
 struct tench_mem_account {
     /* The process. */
     uint64_t process;
     /* Bytes in use, without those of slabs. */
     uint64_t used;
-    /* Bytes that may be in use, as far as limits above this account leave some now. */
+    /* Bytes that may be in use, considering what the limits above this account leave now. */
     uint64_t quota;
     /* Blocks in use. */
     uint64_t blocks;
-    /* Bytes of objects in slabs, for which the quota counts, too. */
+    /* Bytes of objects in slabs, which count to the quota, too. */
     uint64_t objects;
 };
 
@@ -256,7 +256,7 @@ static inline void tench_mem_in_use_take(struct tench_reader *reader, struct ten
     value->blocks = tench_take(reader);
 }
 
-/* Where a block may lie. */
+/* Addresses permitted for a block. */
 struct tench_mem_within {
     /* Log2 of the alignment; 0 stands for the block's size. */
     uint32_t align_bits;
@@ -280,13 +280,13 @@ static inline void tench_mem_within_take(struct tench_reader *reader, struct ten
     value->limit = tench_take(reader);
 }
 
-/* Physical memory that belongs together. */
+/* A contiguous extent of physical memory. */
 struct tench_mem_extent {
     /* Physical address. */
     uint64_t address;
     /* Bytes. */
     uint64_t size;
-    /* Who has it; nobody has what is free. */
+    /* The account that uses it; `None` if it is free. */
     bool account_present;
     uint64_t account;
 };
@@ -315,11 +315,11 @@ static inline void tench_mem_extent_take(struct tench_reader *reader, struct ten
     }
 }
 
-/* The server's books beside the kernel's account. */
+/* The server's ledger beside the kernel's account. */
 struct tench_mem_audit {
-    /* What the books say. */
+    /* Sums of the ledger. */
     struct tench_mem_in_use books;
-    /* What the kernel says. */
+    /* Sums of the kernel. */
     struct tench_mem_in_use kernel;
 };
 
@@ -343,9 +343,9 @@ struct tench_mem_give_answer {
 };
 
 /*
- * Gives a block of at least `1 << size_bits` bytes. Its number names it from now on. (The process server alone can
- * ask for it on the account of another.) A range of addresses, or an alignment to more than its size, is only for
- * those with the power `memory`.
+ * Allocates a block of at least `1 << size_bits` bytes. Its number names it from now on. (Only the process server
+ * can allocate on another account.) A range of addresses, or an alignment to more than its size, needs the power
+ * `memory`.
  * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
  */
 static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const struct tench_mem_within *within,
@@ -372,7 +372,7 @@ struct tench_mem_give_for_answer {
     struct tench_mem_granted value;
 };
 
-/* Gives a block on another account, whose owner is of this family. */
+/* Allocates a block on another account, whose owner is of this family. */
 static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint64_t family, uint32_t size_bits,
     tench_cap slot, struct tench_mem_give_for_answer *answer)
 {
@@ -399,10 +399,10 @@ struct tench_mem_free_part_answer {
 };
 
 /*
- * Frees the block with this number: everything made from it is deleted. Answers the bytes that became free. The
- * server does no more than a part at a time, so that it can serve others; `free` of the client asks until it is
- * done.
- * Errors: `NoSuchBlock` (also for a block that somebody else allocated), `Abroad` (all that was made from it on
+ * Frees the block with this number: everything made from it is deleted. Returns the number of bytes freed. The
+ * server does only a part at a time, so that it can serve others; the client's `free` repeats the request until it
+ * is done.
+ * Errors: `NoSuchBlock` (also for a block that another process allocated), `Abroad` (all that was made from it on
  * this core is deleted, and the block stays), `Unfinished`.
  */
 static inline int tench_mem_free_part(tench_cap server, uint16_t number, struct tench_mem_free_part_answer *answer)
@@ -427,8 +427,8 @@ struct tench_mem_divide_answer {
 
 /*
  * Divides a block into its halves, each a block of its own from now on, so that part of it can be freed while the
- * rest stays in use. Its owner divides the untyped with `UntypedSplit` before. The lower half keeps the number;
- * answers that of the upper half, and log2 of the size of each.
+ * rest stays in use. Its owner must divide the untyped with `UntypedSplit` before. The lower half keeps the
+ * number; returns the number of the upper half, and log2 of the size of each.
  * Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
  */
 static inline int tench_mem_divide(tench_cap server, uint16_t number, struct tench_mem_divide_answer *answer)
@@ -452,8 +452,8 @@ struct tench_mem_totals_answer {
 };
 
 /*
- * All memory. Everybody is told how much there is and how much of it is free; the rest is 0 for those without the
- * power `memory`.
+ * Returns sums over all memory. Every caller gets the total and the free memory; the rest is 0 without the power
+ * `memory`.
  */
 static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_answer *answer)
 {
@@ -475,8 +475,8 @@ struct tench_mem_next_account_answer {
 };
 
 /*
- * The account with the next higher number, of those that the caller may see: its own, or with the power `memory`
- * all.
+ * Returns the account with the next higher number, of those that the caller may see: its own, or with the power
+ * `memory` all.
  * Errors: `NoSuchAccount` when there is none.
  */
 static inline int tench_mem_next_account(tench_cap server, uint64_t after, struct tench_mem_next_account_answer *answer)
@@ -495,8 +495,8 @@ static inline int tench_mem_next_account(tench_cap server, uint64_t after, struc
 #define TENCH_MEM_LABEL_SET_QUOTA UINT64_C(0x732c00030007)
 
 /*
- * Sets how many bytes a process may use, with those whose accounts are opened below it from now on; its account is
- * opened if need be.
+ * Sets how many bytes a process may use, together with the accounts that are opened below its own from now on; its
+ * account is opened if need be.
  * Errors: `OutOfMemory`, `TooManyBlocks`.
  */
 static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64_t bytes)
@@ -515,8 +515,8 @@ static inline int tench_mem_set_quota(tench_cap server, uint64_t account, uint64
 #define TENCH_MEM_LABEL_CLOSE_ACCOUNT_PART UINT64_C(0x732c00030008)
 
 /*
- * Takes back everything that is on an account, or a part of it. An account that does not exist is no
- * error. Blocks of which other cores have something are on the account `ABROAD` then, until `reclaim` frees them.
+ * Frees everything on an account, or a part of it. A missing account is no error. Blocks of which other cores have
+ * a part move to the account `ABROAD`, until `reclaim` frees them.
  * Errors: `Unfinished`.
  */
 static inline int tench_mem_close_account_part(tench_cap server, uint64_t account)
@@ -539,7 +539,7 @@ struct tench_mem_describe_answer {
     size_t value_count;
 };
 
-/* What lies from an address on, in order of addresses. None follows after the last. */
+/* Returns the extents from an address on, in order of addresses; none after the last. */
 static inline int tench_mem_describe(tench_cap server, uint64_t from, struct tench_mem_describe_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -563,10 +563,7 @@ struct tench_mem_audit_answer {
     struct tench_mem_audit value;
 };
 
-/*
- * What the server's books say of all blocks in use, and what the kernel says was made of the same memory. They are
- * equal.
- */
+/* Returns the sums over all blocks in use, by the server's ledger and by the kernel. They are equal. */
 static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -587,7 +584,8 @@ struct tench_mem_abroad_answer {
 };
 
 /*
- * The block with the next higher number that nobody here has, but of which other cores had something.
+ * Returns the block with the next higher number that has no owner on this core, but of which other cores had a
+ * part.
  * Errors: `NoSuchBlock` when there is none.
  */
 static inline int tench_mem_abroad(tench_cap server, uint16_t after, struct tench_mem_abroad_answer *answer)
@@ -611,7 +609,7 @@ struct tench_mem_reclaim_part_answer {
 };
 
 /*
- * Frees such a block, when no other core has anything of it any more, or does a part of that. Answers the bytes.
+ * Frees such a block, when no other core has a part of it any more, or does a part of that. Returns the bytes.
  * Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
  */
 static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
@@ -631,8 +629,7 @@ static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
 #define TENCH_MEM_LABEL_ADD UINT64_C(0x732c0003000d)
 
 /*
- * Takes in memory from elsewhere, of which nothing was made: another core has given it. It is the server's from
- * now on.
+ * Adds unused memory that another core has given. It is the server's from now on.
  * Errors: `BadSize` (too small, or the table of regions is full), `TooManyBlocks`, `Internal`.
  */
 static inline int tench_mem_add(tench_cap server, tench_cap memory)
@@ -650,10 +647,9 @@ static inline int tench_mem_add(tench_cap server, tench_cap memory)
 #define TENCH_MEM_LABEL_OPEN_ACCOUNT UINT64_C(0x732c0003000e)
 
 /*
- * Opens the account of a process below that of another one, its parent: from now on what is on it counts for every
- * limit above it, and this limit counts for it and all that are opened below it. A limit that is no lower than the
- * next above is none of its own (`NO_QUOTA`). What is below the parent stays below its limit when the parent has
- * ended.
+ * Opens the account of a process below that of another one, its parent: from now on its use counts for every limit
+ * above it, and this limit applies to it and all that are opened below it. A limit that is no lower than the next
+ * above is none of its own (`NO_QUOTA`). Accounts below the parent stay below its limit when the parent has ended.
  * Errors: `OutOfMemory`, `TooManyBlocks`, `TooDeep`.
  */
 static inline int tench_mem_open_account(tench_cap server, uint64_t account, uint64_t parent, uint64_t bytes)
@@ -678,7 +674,7 @@ struct tench_mem_number_answer {
 };
 
 /*
- * The number of the caller's block at a physical address.
+ * Returns the number of the caller's block at a physical address.
  * Errors: `NoSuchBlock`.
  */
 static inline int tench_mem_number(tench_cap server, uint64_t address, struct tench_mem_number_answer *answer)
@@ -702,7 +698,7 @@ struct tench_mem_find_answer {
 };
 
 /*
- * Where a process's block lies.
+ * Returns the address and size of a process's block.
  * Errors: `NoSuchBlock`.
  */
 static inline int tench_mem_find(tench_cap server, uint64_t holder, uint16_t number,

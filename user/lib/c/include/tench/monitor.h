@@ -10,22 +10,22 @@
 
 #include <tench/message.h>
 
-/* Bytes of a program's name and arguments together, with the zero bytes. */
+/* Maximum size of a program's name and arguments together, with the zero bytes, in bytes. */
 #define TENCH_MONITOR_MAX_STRINGS 448
-/* Bytes of a process's name that are told. */
+/* Maximum number of bytes of a process's name that are reported. */
 #define TENCH_MONITOR_MAX_NAME 255
 
-/* What became of a process. */
+/* State of a process. */
 enum tench_monitor_condition {
-    /* Not started yet. */
+    /* The process has not started yet. */
     TENCH_MONITOR_CONDITION_PREPARING = 0,
     /* Started and not ended. */
     TENCH_MONITOR_CONDITION_RUNNING = 1,
-    /* None of its threads runs. */
+    /* None of the process's threads runs. */
     TENCH_MONITOR_CONDITION_SUSPENDED = 2,
-    /* It has ended by itself; its exit code belongs to the state. */
+    /* The process has ended by itself; `detail` is its exit code. */
     TENCH_MONITOR_CONDITION_EXITED = 3,
-    /* Somebody killed it. */
+    /* The process was killed. */
     TENCH_MONITOR_CONDITION_KILLED = 4,
     /* A fault ended it. */
     TENCH_MONITOR_CONDITION_FAULTED = 5,
@@ -68,25 +68,25 @@ static inline const char *tench_monitor_condition_text(uint64_t code)
     }
 }
 
-/* How far a core is. */
+/* State of a core. */
 enum tench_monitor_state {
-    /* It is this one. */
+    /* The core is this one. */
     TENCH_MONITOR_STATE_HERE = 1,
-    /* Its kernel was started; its monitor has not answered yet. */
+    /* Its kernel was started; its monitor has not replied yet. */
     TENCH_MONITOR_STATE_STARTING = 2,
-    /* Its monitor answers. */
+    /* Its monitor replies. */
     TENCH_MONITOR_STATE_RUNNING = 3,
     /* The firmware refused to start it. */
     TENCH_MONITOR_STATE_REFUSED = 4,
     /* There was no memory for it. */
     TENCH_MONITOR_STATE_NO_MEMORY = 5,
-    /* Its monitor did not answer in time, and does not. If it does later, the core runs again. */
+    /* Its monitor did not reply in time, and does not. If it does later, the core runs again. */
     TENCH_MONITOR_STATE_SILENT = 6,
-    /* Its monitor wrote what no monitor writes; nothing of it is believed any more. */
+    /* Its monitor violated the protocol; its messages are no longer trusted. */
     TENCH_MONITOR_STATE_BROKEN = 7,
     /* This core has no channel to it. */
     TENCH_MONITOR_STATE_UNCONNECTED = 8,
-    /* It is off, as the firmware says: it has stopped, or it was never started. */
+    /* The core is off, as the firmware says: it has stopped, or it was never started. */
     TENCH_MONITOR_STATE_STOPPED = 9,
 };
 
@@ -142,15 +142,15 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_NO_SUCH_CORE = 1,
     /* There is no channel to this core. */
     TENCH_MONITOR_ERROR_NOT_CONNECTED = 2,
-    /* Too many requests wait for answers of that core. */
+    /* Too many requests wait for replies of that core. */
     TENCH_MONITOR_ERROR_FULL = 3,
-    /* The channel is closed, because its other side wrote what no monitor writes. */
+    /* The channel is closed, because the other monitor violated the protocol. */
     TENCH_MONITOR_ERROR_BROKEN = 4,
-    /* The program's name is missing, or a string does not end or is no UTF-8. */
+    /* The program's name is missing, or a string is not terminated or not UTF-8. */
     TENCH_MONITOR_ERROR_BAD_STRINGS = 5,
-    /* That core's servers answered what they never answer. */
+    /* The core's servers replied with something impossible. */
     TENCH_MONITOR_ERROR_INTERNAL = 6,
-    /* The core's monitor does not answer; what it was asked may have been done or not. */
+    /* The core's monitor does not reply; the request may have been carried out or not. */
     TENCH_MONITOR_ERROR_SILENT = 7,
     /* The core has stopped. */
     TENCH_MONITOR_ERROR_STOPPED = 8,
@@ -170,7 +170,7 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_TEXT_TOO_LONG = 38,
     /* The caller has not started the process. */
     TENCH_MONITOR_ERROR_NOT_ALLOWED = 39,
-    /* What a process with a limit would start on another core would count in no limit. */
+    /* A process with a memory limit cannot start anything on another core, where its limit would not count. */
     TENCH_MONITOR_ERROR_LIMITED = 41,
     /* The process is `init`, `mem`, `procs` or the monitor of its core. */
     TENCH_MONITOR_ERROR_ESSENTIAL = 40,
@@ -178,15 +178,15 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_NOT_SENDABLE = 64,
     /* Memory of devices stays on its core. */
     TENCH_MONITOR_ERROR_DEVICE_MEMORY = 65,
-    /* Too much lies at that core that was sent by the caller and not taken, or that nobody expects. */
+    /* Too many capabilities sent by the caller have not been taken at that core, or came unexpectedly. */
     TENCH_MONITOR_ERROR_MAILBOX_FULL = 66,
-    /* The object is being taken back, or was. */
+    /* The object is being revoked, or was. */
     TENCH_MONITOR_ERROR_BEING_REVOKED = 67,
     /* The memory is lent already. */
     TENCH_MONITOR_ERROR_LENT = 68,
-    /* Something was made of the memory, or somebody uses it. */
+    /* Something was made of the memory, or it is in use. */
     TENCH_MONITOR_ERROR_IN_USE = 69,
-    /* It belongs to another core. */
+    /* The object belongs to another core. */
     TENCH_MONITOR_ERROR_BORROWED = 70,
     /* A table of the monitors is full. */
     TENCH_MONITOR_ERROR_TOO_MANY_OBJECTS = 71,
@@ -194,13 +194,13 @@ enum tench_monitor_error {
     TENCH_MONITOR_ERROR_CORE_LOST = 72,
     /* The kernel of one of the cores refused. */
     TENCH_MONITOR_ERROR_REFUSED = 73,
-    /* Nothing of another core's is there. */
+    /* There is no object of another core. */
     TENCH_MONITOR_ERROR_NOT_FOREIGN = 74,
-    /* The memory server gave the caller no such block. */
+    /* The caller has no such block from the memory server. */
     TENCH_MONITOR_ERROR_NO_SUCH_BLOCK = 77,
-    /* A core is asked for memory that needs all that it has free. */
+    /* The requested core has too little free memory to give any. */
     TENCH_MONITOR_ERROR_NOTHING_TO_SPARE = 75,
-    /* A core is asked for memory by one that has as much free, or by itself. */
+    /* The requesting core has as much free memory as the requested one, or is the same. */
     TENCH_MONITOR_ERROR_NO_RICHER = 76,
 };
 
@@ -333,11 +333,11 @@ static inline int tench_monitor_call(tench_cap server, struct tench_message *mes
     return code > 0 && code < TENCH_REJECTED && !tench_monitor_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-/* What a capability comes with. */
+/* Sender and purpose of a received capability. */
 struct tench_monitor_letter {
     /* The process that sent it, of whichever core. */
     uint64_t from;
-    /* What it is for. */
+    /* Word that tells its purpose. */
     uint64_t word;
 };
 
@@ -353,19 +353,19 @@ static inline void tench_monitor_letter_take(struct tench_reader *reader, struct
     value->word = tench_take(reader);
 }
 
-/* What a monitor keeps books of. */
+/* Counts in a monitor's ledger. */
 struct tench_monitor_exchanged {
-    /* Objects of this core that others have. */
+    /* Objects of this core that were exported to others. */
     uint64_t exports;
-    /* Objects of other cores that this one has. */
+    /* Objects of other cores that were imported. */
     uint64_t copies;
     /* Capabilities that were sent to processes of this core, and not taken. */
     uint64_t letters;
-    /* What other monitors said and none says. */
+    /* Protocol violations by other monitors. */
     uint64_t faults;
-    /* Capabilities to endpoints and notifications that other cores have, as they were sent. */
+    /* Capabilities to endpoints and notifications that other cores hold, as they were sent. */
     uint64_t endpoints;
-    /* The same of other cores that this one has. */
+    /* Capabilities to endpoints and notifications of other cores that this one holds. */
     uint64_t proxies;
 };
 
@@ -391,21 +391,21 @@ static inline void tench_monitor_exchanged_take(struct tench_reader *reader, str
 
 /* A process, on whichever core. */
 struct tench_monitor_process {
-    /* Its number. */
+    /* Number of the process. */
     uint64_t process;
-    /* The process that started it, on whichever core. */
+    /* Number of its parent, on whichever core. */
     uint64_t parent;
-    /* What it does. */
+    /* State of the process. */
     enum tench_monitor_condition state;
-    /* What belongs to the state: exit code, or number of a kind of fault. */
+    /* Exit code or number of a kind of fault, in the states that have one. */
     uint64_t detail;
     /* Priority of its main thread. */
     uint64_t priority;
     /* Ticks of processor time. */
     uint64_t ticks;
-    /* Bytes of its program. */
+    /* Size of its program in bytes. */
     uint64_t size;
-    /* Bytes of memory that it costs; 0 if it has none any more. */
+    /* Memory that it uses, in bytes; 0 if it has none any more. */
     uint64_t memory;
     /* The path or name by which it was started. */
     char name[TENCH_MONITOR_MAX_NAME + 1];
@@ -463,11 +463,11 @@ static inline void tench_monitor_memory_take(struct tench_reader *reader, struct
 
 /* A core. */
 struct tench_monitor_core {
-    /* How far it is. */
+    /* State of the core. */
     enum tench_monitor_state state;
-    /* Bytes of memory that it was given; 0 for the core that gives it. */
+    /* Bytes of memory that it was given; 0 for the first core, which gives it. */
     uint64_t memory;
-    /* Ticks of the system counter from its start until its monitor answered; 0 if it has not. */
+    /* Ticks of the system counter from its start until its monitor replied; 0 if it has not. */
     uint64_t start;
 };
 
@@ -495,7 +495,7 @@ struct tench_monitor_cores_answer {
     uint64_t second;
 };
 
-/* How many cores the machine has, and which of them this is. */
+/* Returns how many cores the machine has, and the number of this one. */
 static inline int tench_monitor_cores(tench_cap server, struct tench_monitor_cores_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -517,7 +517,7 @@ struct tench_monitor_core_answer {
 };
 
 /*
- * What is known of a core.
+ * Returns the state of a core.
  * Errors: `NoSuchCore`.
  */
 static inline int tench_monitor_core(tench_cap server, uint64_t core, struct tench_monitor_core_answer *answer)
@@ -541,8 +541,8 @@ struct tench_monitor_ping_answer {
 };
 
 /*
- * Sends a message to the monitor of another core, which answers it. Answers how many ticks of the system counter
- * that took.
+ * Sends a message to the monitor of another core, and waits for its reply. Returns how many ticks of the system
+ * counter that took.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_answer *answer)
@@ -567,8 +567,8 @@ struct tench_monitor_spawn_answer {
 
 /*
  * Starts a program on a core, with nothing but arguments. `strings` are the program's path or base name and its
- * arguments, each of which ends with a zero byte. Answers the process's number, which no process of any core has
- * besides. Its parent is the process that asks, of whichever core.
+ * arguments, each terminated by a zero byte. Returns the process's number, which is unique on all cores. Its
+ * parent is the caller, of whichever core.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `BadStrings`; `NoSuchProgram`,
  * `BadProgram`, `OutOfMemory`, `TooManyProcesses`, `TextTooLong` as on the caller's own core.
  */
@@ -597,7 +597,7 @@ struct tench_monitor_wait_answer {
 };
 
 /*
- * Waits until a process has ended, on whichever core. Answers what became of it.
+ * Waits until a process has ended, on whichever core. Returns its status.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
  */
 static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct tench_monitor_wait_answer *answer)
@@ -616,8 +616,8 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
 #define TENCH_MONITOR_LABEL_KILL UINT64_C(0x6cb500010006)
 
 /*
- * Kills a process, on whichever core. A process may kill its descendants, and one that manages others of its own
- * core those of all cores.
+ * Kills a process, on whichever core. A process may kill its descendants; one that may manage others of its own
+ * core may kill those of all cores.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`, `WrongState`,
  * `NotAllowed`, `Essential`.
  */
@@ -641,9 +641,9 @@ struct tench_monitor_next_answer {
 };
 
 /*
- * What is known about the process with the next higher number. Those of one core are numbered one after another;
- * the search ends with the last of the core to which `after` belongs, so a list of all begins anew with each
- * core's [`first`].
+ * Returns the status of the process with the next higher number. Those of one core are numbered consecutively; the
+ * search ends with the last of the core to which `after` belongs, so a list of all begins anew with each core's
+ * [`first`].
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_answer *answer)
@@ -667,7 +667,7 @@ struct tench_monitor_memory_answer {
 };
 
 /*
- * How much memory a core's memory server has, in bytes, and how much of that is free.
+ * Returns how much memory a core's memory server has, in bytes, and how much of that is free.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
 static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct tench_monitor_memory_answer *answer)
@@ -704,7 +704,7 @@ static inline int tench_monitor_suspend(tench_cap server, uint64_t process)
 #define TENCH_MONITOR_LABEL_RESUME UINT64_C(0x6cb50001000a)
 
 /*
- * Lets a suspended process go on, on whichever core.
+ * Resumes a suspended process, on whichever core.
  * Errors: as `kill`.
  */
 static inline int tench_monitor_resume(tench_cap server, uint64_t process)
@@ -727,7 +727,7 @@ struct tench_monitor_status_answer {
 };
 
 /*
- * What is known about a process, on whichever core.
+ * Returns the status of a process, on whichever core.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
  */
 static inline int tench_monitor_status(tench_cap server, uint64_t process, struct tench_monitor_status_answer *answer)
@@ -751,9 +751,9 @@ struct tench_monitor_kill_all_answer {
 };
 
 /*
- * Kills every process of this path or base name on a core, also those that are started meanwhile, and answers how
- * many. That one ends by itself is no error; and if one may not be killed, the others are nevertheless, and that
- * is the answer.
+ * Kills every process of this path or base name on a core, including those that are started meanwhile, and returns
+ * how many. A process that ends by itself is no error. If one may not be killed, the others still are, and then
+ * that error is returned.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
  */
 static inline int tench_monitor_kill_all(tench_cap server, uint64_t core, const char *name, size_t name_length,
@@ -782,7 +782,7 @@ struct tench_monitor_interrupt_answer {
 
 /*
  * Ends a process as Ctrl-C does, on whichever core: one that wants to end by itself is told so, once; any other is
- * killed, and so is that one the next time. Answers whether it was killed.
+ * killed, and so is that one the next time. Returns whether it was killed.
  * Errors: as `kill`.
  */
 static inline int tench_monitor_interrupt(tench_cap server, uint64_t process,
@@ -807,8 +807,8 @@ struct tench_monitor_load_answer {
 };
 
 /*
- * How many processes run on a core, neither suspended nor ended; `init` and those that it has started do not
- * count.
+ * Returns how many processes run on a core, neither suspended nor ended; `init` and those that it has started do
+ * not count.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
  */
 static inline int tench_monitor_load(tench_cap server, uint64_t core, struct tench_monitor_load_answer *answer)
@@ -832,8 +832,8 @@ struct tench_monitor_find_answer {
 };
 
 /*
- * The living process of this path or base name with the next higher number. The search ends with the last of the
- * core to which `after` belongs.
+ * Returns the process of this path or base name with the next higher number that has not ended. The search ends
+ * with the last of the core to which `after` belongs.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
@@ -857,11 +857,12 @@ static inline int tench_monitor_find(tench_cap server, const char *name, size_t 
 
 /*
  * Sends a copy of a capability to a frame, an endpoint or a notification to a process of any core, with a word
- * that says what it is for. Answered when it lies there, or is on its way there, for the process to `take`. The
- * copy allows what the caller's allows; on another core, an endpoint can be called and sent to, not received at,
- * and a notification be signalled, not waited for.
+ * that tells its purpose. The reply comes when the copy is in the receiver's mailbox, or on its way there, for the
+ * process to `take`. The copy has the rights of the caller's; on another core, an endpoint can be called and sent
+ * to, not received at, and a notification be signalled, not waited for.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`; `NotSendable`, `DeviceMemory`,
- * `MailboxFull`, `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for who is no process.
+ * `MailboxFull`, `BeingRevoked`, `TooManyObjects`, `CoreLost`, `Refused`; `NotAllowed` for a caller that is no
+ * process.
  */
 static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_t word, tench_cap capability)
 {
@@ -880,9 +881,9 @@ static inline int tench_monitor_give(tench_cap server, uint64_t process, uint64_
 #define TENCH_MONITOR_LABEL_LEND UINT64_C(0x6cb500010015)
 
 /*
- * Lends untyped memory of which nothing was made to a process of any core, which makes of it what it likes. The
- * capability leaves the caller, also if that is refused: the memory is again part of what it was made of, when it
- * has come back (`recall`).
+ * Lends unused untyped memory to a process of any core, which may make any objects of it. The capability leaves
+ * the caller, even if the request is refused: the memory is again part of what it was made of when it has come
+ * back (`recall`).
  * Errors: as `give`, and `Lent`, `InUse`.
  */
 static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_t word, tench_cap memory)
@@ -907,8 +908,8 @@ struct tench_monitor_take_answer {
 };
 
 /*
- * Waits for the next capability that was sent to the caller. Answers which process sent it, and the word.
- * Errors: `Full` (too many threads wait), `NotAllowed` for who is no process.
+ * Waits for the next capability that was sent to the caller. Returns the sending process, and the word.
+ * Errors: `Full` (too many threads wait), `NotAllowed` for a caller that is no process.
  */
 static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct tench_monitor_take_answer *answer)
 {
@@ -927,11 +928,11 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
 #define TENCH_MONITOR_LABEL_REVOKE UINT64_C(0x6cb500010017)
 
 /*
- * Takes back what a capability is to from all other cores, for whoever has sent it there and is refused by the
- * kernel to revoke or delete it because there are foreign copies. Answered when no other core has a copy, nor
- * anything that was made of one.
- * Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (somebody else has sent it; whose memory
- * it is has it taken back by trying to revoke it), `Full`.
+ * Revokes, from all other cores, the object of a capability, for the process that has sent it there and cannot
+ * revoke or delete it in the kernel because there are remote copies. The reply comes when no other core has a
+ * copy, nor anything that was made of one.
+ * Errors: `NotSendable`, `Borrowed` (it is another core's), `NotAllowed` (another process has sent it; the owner
+ * of the memory has it revoked by trying to revoke it in the kernel), `Full`.
  */
 static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
 {
@@ -948,8 +949,8 @@ static inline int tench_monitor_revoke(tench_cap server, tench_cap capability)
 #define TENCH_MONITOR_LABEL_RECALL UINT64_C(0x6cb500010018)
 
 /*
- * Takes back from all other cores what the caller has sent or lent there of a block that the memory server gave
- * it, and that has this number. Answered when nothing is left of it there.
+ * Revokes, from all other cores, what the caller has sent or lent there of its block of this number from the
+ * memory server. The reply comes when nothing is left of it there.
  * Errors: `Full`, `NoSuchBlock`.
  */
 static inline int tench_monitor_recall(tench_cap server, uint16_t block)
@@ -967,8 +968,8 @@ static inline int tench_monitor_recall(tench_cap server, uint16_t block)
 #define TENCH_MONITOR_LABEL_GIVE_BACK UINT64_C(0x6cb500010019)
 
 /*
- * Gives what begins at a physical address back to the core that it came from, whose capabilities here were
- * deleted. It goes back after a moment in any case.
+ * Gives the object that begins at a physical address back to the core that it came from, after its capabilities
+ * here were deleted. It goes back after a moment in any case.
  * Errors: `NotForeign`, `InUse`.
  */
 static inline int tench_monitor_give_back(tench_cap server, uint64_t address)
@@ -991,9 +992,9 @@ struct tench_monitor_exchanged_answer {
 };
 
 /*
- * What this core's monitor keeps books of: objects of this core that others have, objects of others that this one
- * has, capabilities that were sent and not taken, how often another monitor said what none says, and endpoints and
- * notifications that are used from other cores.
+ * Returns the counts in this core's monitor's ledger: exported objects, imported objects, capabilities that were
+ * sent and not taken, protocol violations by other monitors, and endpoints and notifications that are used from
+ * other cores.
  */
 static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_answer *answer)
 {
@@ -1015,9 +1016,9 @@ struct tench_monitor_grow_answer {
 };
 
 /*
- * Asks another core for memory, which is given for good: about so many bytes, a power of two of at least 1 MiB. A
- * core gives only what leaves it as much free memory as the one that asks has then, and 32 MiB. Answers how many
- * bytes were given; this core's memory server has them a moment later.
+ * Requests memory from another core, which is given for good: about this many bytes, a power of two of at least 1
+ * MiB. A core gives only what leaves it as much free memory as the requester has then, and 32 MiB. Returns how
+ * many bytes were given; this core's memory server has them a moment later.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`; `NothingToSpare`, `NoRicher` if that core gives nothing,
  * `OutOfMemory` if it has nothing in one piece; `CoreLost`, `Refused`.
  */
@@ -1039,10 +1040,10 @@ static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t b
 #define TENCH_MONITOR_LABEL_PROCESSES UINT64_C(0x6cb50001001c)
 
 /*
- * The process server of any core, as it is for processes of its own: it sees who asks, and what the caller
- * prepares there and starts has it as its parent. What is prepared is given up when the caller has deleted the
- * capability. The capability goes to the empty slot.
- * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for who is no process.
+ * Returns a capability to the process server of any core, with the same meaning as for that core's own processes:
+ * it identifies the caller, and what the caller prepares there and starts has it as its parent. Process builders
+ * are discarded when the caller has deleted the capability. The capability goes to the empty slot on offer.
+ * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`; `NotAllowed` for a caller that is no process.
  */
 static inline int tench_monitor_processes(tench_cap server, uint64_t core, tench_cap slot)
 {

@@ -1,9 +1,9 @@
 /*
  * Names, version 2.
  *
- * Endpoints by name. Names with a `/` in them are everybody's, and whoever comes first has one; by custom a program's
- * begin with its own: `chess/board`. Names without are the system's: only those with the power `names` register them,
- * so that nobody else can take the name of a server that is being started again.
+ * Endpoints by name. Names that contain a `/` are open to everybody, first come, first served; by convention, a
+ * program's names begin with its own: `chess/board`. Names without a `/` are the system's: only processes with the
+ * power `names` register them, so that no other process can take the name of a server that is being restarted.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -12,22 +12,22 @@
 
 #include <tench/message.h>
 
-/* Bytes of the longest name. */
+/* Maximum length of a name in bytes. */
 #define TENCH_NAMES_MAX_NAME 255
 
 /* Why a request was refused. */
 enum tench_names_error {
-    /* A name is empty, or has control characters in it. */
+    /* A name is empty, or contains control characters. */
     TENCH_NAMES_ERROR_BAD_NAME = 1,
-    /* Somebody has registered this name. */
+    /* Another process has registered this name. */
     TENCH_NAMES_ERROR_TAKEN = 2,
-    /* The table of names or of waiting threads is full, or the process's family has more of it than is free. */
+    /* The table of names or of waiting threads is full, or the process's family has more entries than are free. */
     TENCH_NAMES_ERROR_FULL = 3,
-    /* Nobody has registered this name. */
+    /* This name is not registered. */
     TENCH_NAMES_ERROR_UNKNOWN = 4,
-    /* Somebody else has registered this name. */
+    /* Another process has registered this name. */
     TENCH_NAMES_ERROR_NOT_YOURS = 5,
-    /* The name is the system's, and the process may not register those. */
+    /* The name is the system's, and the process may not register such names. */
     TENCH_NAMES_ERROR_NOT_ALLOWED = 6,
 };
 
@@ -85,11 +85,10 @@ static inline int tench_names_call(tench_cap server, struct tench_message *messa
 #define TENCH_NAMES_LABEL_REGISTER UINT64_C(0xb27a00020001)
 
 /*
- * Registers an endpoint under a name. Whoever looks the name up gets a copy of this capability, so it is usually
- * one that allows no more than to call. If the capability has no badge, the copy's badge has the number and the
- * family of the process that looked the name up: so a server knows its clients. If moreover the name is the
- * system's, the badge says what powers that process has. A name that the process has registered before stands for
- * the new endpoint.
+ * Registers an endpoint under a name. A client that looks the name up gets a copy of this capability, so it
+ * usually permits only calls. If the capability has no badge, the copy's badge is the number and the family of the
+ * client: so a server knows its clients. If moreover the name is the system's, the badge also contains the
+ * client's powers. If the process has registered the name before, the new endpoint replaces the old one.
  * Errors: `BadName`, `NotAllowed` (a name of the system's, without the power `names`), `Taken` (by another
  * process), `Full` (no name is free, or the process's family has more than are free).
  */
@@ -111,7 +110,7 @@ static inline int tench_names_register(tench_cap server, const char *name, size_
 #define TENCH_NAMES_LABEL_LOOK_UP UINT64_C(0xb27a00020002)
 
 /*
- * The endpoint that is registered under a name; the capability goes to the empty slot.
+ * Returns the endpoint registered under a name; the capability goes to the empty slot on offer.
  * Errors: `BadName`, `Unknown`.
  */
 static inline int tench_names_look_up(tench_cap server, const char *name, size_t name_length, tench_cap slot)
@@ -133,8 +132,8 @@ static inline int tench_names_look_up(tench_cap server, const char *name, size_t
 #define TENCH_NAMES_LABEL_WAIT_FOR UINT64_C(0xb27a00020003)
 
 /*
- * The same, but waits until the name is registered.
- * Errors: `BadName`, `Full` (nobody more can wait, or more threads of the family wait than could wait besides).
+ * Returns the endpoint registered under a name, and waits for that if need be.
+ * Errors: `BadName`, `Full` (no more threads can wait, or more threads of the family wait than waits are free).
  */
 static inline int tench_names_wait_for(tench_cap server, const char *name, size_t name_length, tench_cap slot)
 {
@@ -155,7 +154,7 @@ static inline int tench_names_wait_for(tench_cap server, const char *name, size_
 #define TENCH_NAMES_LABEL_UNREGISTER UINT64_C(0xb27a00020004)
 
 /*
- * Forgets a name that this process registered.
+ * Removes a name that this process registered.
  * Errors: `BadName`, `Unknown`, `NotYours`.
  */
 static inline int tench_names_unregister(tench_cap server, const char *name, size_t name_length)
@@ -182,8 +181,8 @@ struct tench_names_next_answer {
 };
 
 /*
- * The first name after another in alphabetical order (from the beginning: after the empty name) and the process
- * that registered it.
+ * Returns the first name after another in alphabetical order (for the first of all: after the empty name) and the
+ * process that registered it.
  * Errors: `Unknown` when there is none.
  */
 static inline int tench_names_next(tench_cap server, const char *name, size_t name_length,
@@ -213,9 +212,9 @@ struct tench_names_process_ended_answer {
 };
 
 /*
- * A process has ended: its names and waits are forgotten. Answers another process of the same core, if the server
- * must know whether that one lives: one that has registered its first name. If it does not live, this is to be
- * said of it, too; otherwise `process_lives`.
+ * Reports that a process has ended: its names and waits are removed. Returns another process of the same core, if
+ * the server must know whether that one runs: one that has registered its first name. If that process has ended,
+ * this is to be reported in the same way; otherwise with `process_lives`.
  */
 static inline int tench_names_process_ended(tench_cap server, uint64_t process,
     struct tench_names_process_ended_answer *answer)
@@ -244,7 +243,7 @@ struct tench_names_process_lives_answer {
     uint64_t value;
 };
 
-/* A process lives and keeps its names. Answers as `process_ended`. */
+/* Reports that a process runs and keeps its names. Returns the same as `process_ended`. */
 static inline int tench_names_process_lives(tench_cap server, uint64_t process,
     struct tench_names_process_lives_answer *answer)
 {

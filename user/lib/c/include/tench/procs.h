@@ -12,22 +12,22 @@
 
 /* Largest stack of a main thread, in bytes. */
 #define TENCH_PROCS_MAX_STACK (UINT64_C(16)<<UINT64_C(20))
-/* Bytes of the largest file of a program that is handed over. */
+/* Size of the largest program file that can be handed over, in bytes. */
 #define TENCH_PROCS_MAX_FILE (UINT64_C(8)<<UINT64_C(20))
-/* Bytes that all segments of a program have together that is handed over, at most. */
+/* Maximum size of all segments together of a program that is handed over, in bytes. */
 #define TENCH_PROCS_MAX_LOADED (UINT64_C(16)<<UINT64_C(20))
-/* Bytes of the longest program name. */
+/* Maximum length of a program name in bytes. */
 #define TENCH_PROCS_MAX_NAME 255
-/* Bytes of the longest name of a server. */
+/* Maximum length of a server's name in bytes. */
 #define TENCH_PROCS_MAX_SERVICE 32
-/* Bytes of text in one `append`. */
+/* Maximum number of bytes of text in one `append`. */
 #define TENCH_PROCS_MAX_APPEND 448
-/* Capabilities described in one answer. */
+/* Maximum number of capabilities in one reply. */
 #define TENCH_PROCS_CAPABILITIES_PER_ANSWER 10
 
-/* What a process calls a part of its address space that it made itself. */
+/* Purpose of a part of an address space that a process made itself. */
 enum tench_procs_region_kind {
-    /* Memory for whatever. */
+    /* Memory for any purpose. */
     TENCH_PROCS_REGION_KIND_ANONYMOUS = 1,
     /* The heap. */
     TENCH_PROCS_REGION_KIND_HEAP = 2,
@@ -73,11 +73,11 @@ static inline const char *tench_procs_region_kind_text(uint64_t code)
     }
 }
 
-/* The lists of strings that a process is started with. */
+/* A list of strings with which a process is started. */
 enum tench_procs_strings {
     /* Arguments after the program's name. */
     TENCH_PROCS_STRINGS_ARGUMENTS = 0,
-    /* Environment: `NAME=value`. A process that is given none inherits nothing. */
+    /* Environment: `NAME=value`. Nothing is inherited. */
     TENCH_PROCS_STRINGS_ENVIRONMENT = 1,
 };
 
@@ -93,19 +93,19 @@ static inline bool tench_procs_strings_is(uint64_t code)
     }
 }
 
-/* What became of a process. */
+/* State of a process. */
 enum tench_procs_state {
-    /* Not started yet. */
+    /* The process has not started yet. */
     TENCH_PROCS_STATE_PREPARING = 0,
     /* Started and not ended. */
     TENCH_PROCS_STATE_RUNNING = 1,
-    /* It has been suspended: none of its threads runs. */
+    /* The process has been suspended: none of its threads runs. */
     TENCH_PROCS_STATE_SUSPENDED = 2,
-    /* It has ended by itself; its exit code belongs to the state. */
+    /* The process has ended by itself; the detail is its exit code. */
     TENCH_PROCS_STATE_EXITED = 3,
-    /* Somebody killed it. */
+    /* The process was killed. */
     TENCH_PROCS_STATE_KILLED = 4,
-    /* A fault ended it; a [`FaultKind`] belongs to the state. */
+    /* A fault ended it; the detail is a [`FaultKind`]. */
     TENCH_PROCS_STATE_FAULTED = 5,
 };
 
@@ -125,7 +125,7 @@ static inline bool tench_procs_state_is(uint64_t code)
     }
 }
 
-/* What a fault was. */
+/* Kind of a fault. */
 enum tench_procs_fault_kind {
     /* An access to the first page. */
     TENCH_PROCS_FAULT_KIND_NULL_DEREFERENCE = 1,
@@ -143,13 +143,13 @@ enum tench_procs_fault_kind {
     TENCH_PROCS_FAULT_KIND_PRIVILEGED_INSTRUCTION = 7,
     /* An access, program counter or stack pointer that is not aligned as it must be. */
     TENCH_PROCS_FAULT_KIND_MISALIGNED = 8,
-    /* A breakpoint with nobody who waits for it. */
+    /* A breakpoint that no debugger handles. */
     TENCH_PROCS_FAULT_KIND_BREAKPOINT = 9,
     /* A system call of another system. */
     TENCH_PROCS_FAULT_KIND_FOREIGN_CALL = 10,
     /* Any other exception. */
     TENCH_PROCS_FAULT_KIND_OTHER = 11,
-    /* An access to memory that comes on demand, and none is left. */
+    /* An access to memory on demand, when no memory is left. */
     TENCH_PROCS_FAULT_KIND_OUT_OF_MEMORY = 12,
     /*
      * A page fault in memory of the process's own while one of its threads handled a fault or a foreign system
@@ -224,9 +224,9 @@ static inline const char *tench_procs_fault_kind_text(uint64_t code)
     }
 }
 
-/* What is wrong with a program's file. */
+/* Defect of a program's file. */
 enum tench_procs_defect {
-    /* It does not begin with the four bytes of ELF. */
+    /* The file does not begin with the four bytes of ELF. */
     TENCH_PROCS_DEFECT_NOT_ELF = 1,
     /* The file ends within the header with which it begins. */
     TENCH_PROCS_DEFECT_HEADER_CUT_OFF = 15,
@@ -302,7 +302,7 @@ enum tench_procs_defect {
     TENCH_PROCS_DEFECT_THREAD_LOCAL = 35,
     /* A note that does not end where its part of the file ends, or Tench's own with other contents. */
     TENCH_PROCS_DEFECT_BAD_NOTE = 36,
-    /* It is handed over, and has more than [`MAX_LOADED`]. */
+    /* The program is handed over, and has more than [`MAX_LOADED`]. */
     TENCH_PROCS_DEFECT_TOO_LARGE = 37,
     /* Arguments and environment do not fit into the process information block. */
     TENCH_PROCS_DEFECT_ARGUMENTS_TOO_LONG = 14,
@@ -444,7 +444,7 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_STACK_TOO_LARGE = 1,
     /* There is no such process. */
     TENCH_PROCS_ERROR_NO_SUCH_PROCESS = 2,
-    /* Somebody else prepares the process. */
+    /* Another process prepares the process. */
     TENCH_PROCS_ERROR_NOT_YOURS = 3,
     /* The process is not in a state for this. */
     TENCH_PROCS_ERROR_WRONG_STATE = 4,
@@ -460,7 +460,7 @@ enum tench_procs_error {
     TENCH_PROCS_ERROR_TEXT_TOO_LONG = 9,
     /* A capability cannot be given in this slot. */
     TENCH_PROCS_ERROR_BAD_SLOT = 10,
-    /* The priority exceeds the ceiling of whoever asks. */
+    /* The priority exceeds the caller's ceiling. */
     TENCH_PROCS_ERROR_PRIORITY_TOO_HIGH = 11,
     /*
      * The process is no descendant, and the capability used does not permit managing others; or a power or a quota
@@ -596,21 +596,21 @@ static inline int tench_procs_call(tench_cap server, struct tench_message *messa
     return code > 0 && code < TENCH_REJECTED && !tench_procs_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-/* What is known about a process. */
+/* Status of a process. */
 struct tench_procs_status {
-    /* Its number. */
+    /* Number of the process. */
     uint64_t process;
-    /* What it does. */
+    /* State of the process. */
     enum tench_procs_state state;
-    /* What belongs to the state: exit code, or number of a [`FaultKind`]. */
+    /* Exit code, or number of a [`FaultKind`], in the states that have one. */
     uint64_t detail;
-    /* The process that started it. */
+    /* Number of its parent. */
     uint64_t parent;
     /* Priority of its main thread. */
     uint64_t priority;
-    /* Ticks of processor time of all its threads, also those that have ended. Of `init` and `mem` it is not known: 0. */
+    /* Ticks of processor time of all its threads, including ended ones. Unknown for `init` and `mem`: 0. */
     uint64_t ticks;
-    /* Bytes of its program. */
+    /* Size of its program in bytes. */
     uint64_t size;
     /* The path or name by which it was started. */
     char name[TENCH_PROCS_MAX_NAME + 1];
@@ -644,13 +644,13 @@ static inline void tench_procs_status_take(struct tench_reader *reader, struct t
     value->name[value->name_length] = '\0';
 }
 
-/* A capability in a process's space. */
+/* A capability in a process's CSpace. */
 struct tench_procs_capability {
-    /* Where it lies. */
+    /* Its address. */
     tench_cap address;
-    /* What it is for. */
+    /* Kind of its object. */
     uint64_t kind;
-    /* What it allows. */
+    /* Rights of the capability. */
     uint8_t rights;
     /* Log2 of the object's size in bytes. */
     uint32_t size_bits;
@@ -682,11 +682,11 @@ static inline void tench_procs_capability_take(struct tench_reader *reader, stru
 
 /* A part of an address space. */
 struct tench_procs_region {
-    /* What for. */
+    /* Purpose of the region. */
     enum tench_procs_region_kind kind;
     /* First address. */
     uint64_t start;
-    /* Bytes. */
+    /* Size in bytes. */
     uint64_t size;
 };
 
@@ -706,13 +706,13 @@ static inline void tench_procs_region_take(struct tench_reader *reader, struct t
     value->size = tench_take(reader);
 }
 
-/* What a process says about its own fault. */
+/* A process's report of its own fault. */
 struct tench_procs_own_fault {
-    /* As in a fault message of the kernel: class, address, instruction, syndrome. */
+    /* Class, address, instruction, syndrome, as in a fault message of the kernel. */
     uint64_t report[4];
-    /* What it was. */
+    /* Kind of the fault. */
     enum tench_procs_fault_kind kind;
-    /* The region to which the address belongs, if the process made that itself: what for, first address, bytes. */
+    /* The region that contains the address, if the process made that itself. */
     bool region_present;
     struct tench_procs_region region;
 };
@@ -755,10 +755,10 @@ struct tench_procs_create_answer {
 };
 
 /*
- * Prepares a process: of the program of this path in the boot archive, or of this base name, which is looked for
- * in `bin/`. Its first argument is the text as it was given. Answers the process's number. Nothing follows from
- * the program's name: the process will have what is said of it before its start, and by itself the usual priority,
- * or its parent's ceiling if that is lower, and no powers.
+ * Prepares a process from the program of this path in the boot archive, or of this base name, which is looked up
+ * in `bin/`. Its first argument is the text as given. Returns the process's number. Nothing follows from the
+ * program's name: the process will have what is set before its start; the defaults are the usual priority, or its
+ * parent's ceiling if that is lower, and no powers.
  * Errors: `NoSuchProgram`, `TooManyProcesses`, `OutOfMemory`; `NoSuchProcess`, `WrongState` if the process to
  * which the capability was given has ended.
  */
@@ -781,9 +781,9 @@ static inline int tench_procs_create(tench_cap server, const char *program, size
 #define TENCH_PROCS_LABEL_APPEND UINT64_C(0xb19600030002)
 
 /*
- * Appends to the arguments or the environment of a process in preparation, as it is: the strings in it end with
- * zero bytes, and one string can be spread over several requests. Until the process runs, what it is to be told
- * lies in this server's memory, of which each family has a share.
+ * Appends text to the arguments or the environment of a process in preparation: each string in it ends with a zero
+ * byte, and one string can be spread over several requests. Until the process runs, the text is in this server's
+ * memory, of which each family has a share.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `TextTooLong`, `TooMuchText`, `OutOfMemory`.
  */
 static inline int tench_procs_append(tench_cap server, uint64_t process, enum tench_procs_strings to, const void *text,
@@ -828,8 +828,8 @@ static inline int tench_procs_lend(tench_cap server, uint64_t process, tench_cap
 #define TENCH_PROCS_LABEL_GIVE_AWAY UINT64_C(0xb19600030004)
 
 /*
- * The same with a capability that the caller does not keep. What a server receives at, given in `SERVICE`, ends
- * with the server: its clients are refused from then on instead of waiting for ever.
+ * Gives a capability as `lend` does, but the caller does not keep it. An endpoint given in `SERVICE` is revoked
+ * when the server ends: its clients are refused from then on instead of waiting for ever.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `BadSlot`, `TooManyCapabilities`, `OutOfMemory`.
  */
 static inline int tench_procs_give_away(tench_cap server, uint64_t process, tench_cap slot_, tench_cap cap)
@@ -849,10 +849,10 @@ static inline int tench_procs_give_away(tench_cap server, uint64_t process, tenc
 #define TENCH_PROCS_LABEL_SET_UP UINT64_C(0xb19600030005)
 
 /*
- * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0: as usual), and its powers, a
- * bit for each ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it gets a
- * capability to the kernel, which permits those. The ceiling is at most the caller's own, and the powers are among
- * those of the capability that is used.
+ * Sets how a process in preparation will run: priority, ceiling, bytes of stack (0 for the usual size), and its
+ * powers, a bit for each ([`tench_abi::Powers`]), which its capabilities to servers carry. With some of them it
+ * gets a capability to the kernel, with the corresponding rights. The ceiling is at most the caller's own, and the
+ * powers are among those of the capability that is used.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `PriorityTooHigh`, `NotAllowed`, `StackTooLarge`.
  */
 static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t priority, uint8_t ceiling,
@@ -881,8 +881,8 @@ struct tench_procs_start_answer {
 };
 
 /*
- * Starts a process in preparation; if it does not start, its record is gone. Answers what is wrong with the
- * program's file, if that is why.
+ * Starts a process in preparation; if this fails, its record is removed. Returns the defect of the program's file,
+ * if that is the cause.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
  */
 static inline int tench_procs_start(tench_cap server, uint64_t process, struct tench_procs_start_answer *answer)
@@ -907,7 +907,7 @@ static inline int tench_procs_start(tench_cap server, uint64_t process, struct t
 
 #define TENCH_PROCS_LABEL_EXIT UINT64_C(0xb19600030007)
 
-/* Ends the calling process and all its threads. There is no answer. */
+/* Ends the calling process and all its threads. There is no reply. */
 static inline int tench_procs_exit(tench_cap server, uint64_t code_)
 {
     struct tench_message space, *message = &space;
@@ -923,7 +923,7 @@ static inline int tench_procs_exit(tench_cap server, uint64_t code_)
 #define TENCH_PROCS_LABEL_KILL UINT64_C(0xb19600030008)
 
 /*
- * Kills a process. Of one in preparation nothing is left then, not even its record.
+ * Kills a process. If it is in preparation, nothing is left of it then, not even its record.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState` (it has ended), `Essential`.
  */
 static inline int tench_procs_kill(tench_cap server, uint64_t process)
@@ -970,7 +970,7 @@ struct tench_procs_status_answer {
 };
 
 /*
- * What is known about a process.
+ * Returns the status of a process.
  * Errors: `NoSuchProcess`.
  */
 static inline int tench_procs_status(tench_cap server, uint64_t process, struct tench_procs_status_answer *answer)
@@ -994,7 +994,7 @@ struct tench_procs_next_answer {
 };
 
 /*
- * What is known about the process with the next higher number.
+ * Returns the status of the process with the next higher number.
  * Errors: `NoSuchProcess` when there is none.
  */
 static inline int tench_procs_next(tench_cap server, uint64_t after, struct tench_procs_next_answer *answer)
@@ -1018,7 +1018,7 @@ struct tench_procs_find_answer {
 };
 
 /*
- * The living process of this path or base name with the next higher number.
+ * Returns the process of this path or base name with the next higher number that has not ended.
  * Errors: `NoSuchProcess` when there is none.
  */
 static inline int tench_procs_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
@@ -1041,8 +1041,7 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
 #define TENCH_PROCS_LABEL_SUSPEND UINT64_C(0xb1960003000d)
 
 /*
- * Suspends a process: none of its threads runs, nor any that it makes. What they wait for goes on; a request to it
- * waits.
+ * Suspends a process: none of its threads runs, nor any that it makes. Its waits go on; requests to it wait.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_suspend(tench_cap server, uint64_t process)
@@ -1060,7 +1059,7 @@ static inline int tench_procs_suspend(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_RESUME UINT64_C(0xb1960003000e)
 
 /*
- * Lets a suspended process go on.
+ * Resumes a suspended process.
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`, `Essential`.
  */
 static inline int tench_procs_resume(tench_cap server, uint64_t process)
@@ -1085,7 +1084,8 @@ struct tench_procs_capabilities_answer {
 };
 
 /*
- * Capabilities of a process from an address on, in order, and where to go on (`NULL`: that was all).
+ * Returns capabilities of a process from an address on, in order, and the address at which to continue (`NULL`:
+ * that was all).
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
  */
 static inline int tench_procs_capabilities(tench_cap server, uint64_t process, tench_cap from,
@@ -1110,7 +1110,7 @@ static inline int tench_procs_capabilities(tench_cap server, uint64_t process, t
 #define TENCH_PROCS_LABEL_ABANDON UINT64_C(0xb19600030012)
 
 /*
- * Gives up a process in preparation.
+ * Discards a process in preparation.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
  */
 static inline int tench_procs_abandon(tench_cap server, uint64_t process)
@@ -1128,8 +1128,8 @@ static inline int tench_procs_abandon(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_LIMIT UINT64_C(0xb19600030013)
 
 /*
- * Limits the bytes of memory of a process, in preparation or running (all ones: no limit). What it has beyond the
- * limit it keeps. A child may have as much as its parent unless this is said.
+ * Limits the memory of a process, in preparation or running, in bytes (all ones: no limit). Memory in use beyond
+ * the limit stays. By default, a child may have as much as its parent.
  * Errors: `NoSuchProcess`, `NotAllowed` (also for more than the caller may have), `WrongState`, `OutOfMemory`.
  */
 static inline int tench_procs_limit(tench_cap server, uint64_t process, uint64_t bytes)
@@ -1147,7 +1147,7 @@ static inline int tench_procs_limit(tench_cap server, uint64_t process, uint64_t
 
 #define TENCH_PROCS_LABEL_FAULT UINT64_C(0xb19600030014)
 
-/* Ends the calling process as after a fault for which it found no remedy itself. There is no answer. */
+/* Ends the calling process as after a fault that it could not handle itself. There is no reply. */
 static inline int tench_procs_fault(tench_cap server, const struct tench_procs_own_fault *report)
 {
     struct tench_message space, *message = &space;
@@ -1163,9 +1163,9 @@ static inline int tench_procs_fault(tench_cap server, const struct tench_procs_o
 #define TENCH_PROCS_LABEL_RECONNECT UINT64_C(0xb19600030015)
 
 /*
- * The capability to one of the servers that every process gets, in this slot, after the server was started again;
- * it goes to the empty slot on offer. Answers when the server runs.
- * Errors: `BadSlot` (no such server, or somebody else gave that capability), `GivenUp`, `Full`.
+ * Returns the capability to the server that every process gets in this slot, after the server was restarted; it
+ * goes to the empty slot on offer. The reply comes when the server runs.
+ * Errors: `BadSlot` (no such server, or another process gave that capability), `GivenUp`, `Full`.
  */
 static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench_cap slot)
 {
@@ -1189,8 +1189,8 @@ struct tench_procs_wait_limited_answer {
 };
 
 /*
- * Waits as `wait` does, but no longer than until a time. The answer may come later if the server works for
- * somebody else at that time.
+ * Waits as `wait` does, but no longer than until a time. The reply may come later if the server is busy with other
+ * requests at that time.
  * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
  */
 static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, uint64_t deadline,
@@ -1216,8 +1216,8 @@ struct tench_procs_child_answer {
 };
 
 /*
- * The process that `parent` started with the next higher number than `after`, as long as it is known. Children
- * stay when their parent ends; who it was stays in their `Status`.
+ * Returns the child of `parent` with the next higher number than `after`, while its record is kept. Children stay
+ * when their parent ends; its number stays in their `Status`.
  * Errors: `NoSuchProcess` when there is none.
  */
 static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t after,
@@ -1238,8 +1238,8 @@ static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t 
 #define TENCH_PROCS_LABEL_ON_INTERRUPT UINT64_C(0xb19600030018)
 
 /*
- * The calling process wants to end by itself: the next `interrupt` of it signals this notification and does no
- * more. What was given before is forgotten.
+ * Sets the notification by which the next `interrupt` tells the calling process to end by itself, instead of
+ * killing it. It replaces the one set before.
  * Errors: `NoSuchProcess`, `WrongState`.
  */
 static inline int tench_procs_on_interrupt(tench_cap server, tench_cap signal)
@@ -1263,7 +1263,7 @@ struct tench_procs_interrupt_answer {
 
 /*
  * Ends a process as Ctrl-C does: one that wants to end by itself is told so, once; any other is killed, and so is
- * that one the next time. Answers whether it was killed.
+ * that one the next time. Returns whether it was killed.
  * Errors: as `kill`.
  */
 static inline int tench_procs_interrupt(tench_cap server, uint64_t process, struct tench_procs_interrupt_answer *answer)
@@ -1282,8 +1282,8 @@ static inline int tench_procs_interrupt(tench_cap server, uint64_t process, stru
 #define TENCH_PROCS_LABEL_SERVER UINT64_C(0xb1960003001a)
 
 /*
- * The endpoint of a server that `init` has started, without a badge: with it, everything may be asked of it. It
- * goes to the empty slot on offer, and is gone when the server ends.
+ * Returns the unbadged endpoint of a server that `init` has started: it confers full authority over the server. It
+ * goes to the empty slot on offer, and is revoked when the server ends.
  * Errors: `NotRunning` (also if there is no such server).
  */
 static inline int tench_procs_server(tench_cap server, const char *name, size_t name_length, tench_cap slot)
@@ -1310,7 +1310,7 @@ struct tench_procs_powers_answer {
 };
 
 /*
- * The powers that a process was given, a bit for each ([`tench_abi::Powers`]).
+ * Returns the powers that a process was given, a bit for each ([`tench_abi::Powers`]).
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
 static inline int tench_procs_powers(tench_cap server, uint64_t process, struct tench_procs_powers_answer *answer)
@@ -1333,7 +1333,7 @@ struct tench_procs_load_answer {
     uint64_t value;
 };
 
-/* How many processes run, neither suspended nor ended; `init` and those that it has started do not count. */
+/* Returns how many processes run, neither suspended nor ended; `init` and those that it has started do not count. */
 static inline int tench_procs_load(tench_cap server, struct tench_procs_load_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -1349,8 +1349,8 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
 #define TENCH_PROCS_LABEL_FORGET UINT64_C(0xb1960003001d)
 
 /*
- * A process of another core has one way less to ask something here, of those for which it was admitted (`admit`).
- * After the last, what it prepares is given up.
+ * Removes one of the ways in which a process of another core can make requests here, for each of which it was
+ * admitted (`admit`). After the last, its process builders are discarded.
  */
 static inline int tench_procs_forget(tench_cap server, uint64_t process)
 {
@@ -1367,11 +1367,11 @@ static inline int tench_procs_forget(tench_cap server, uint64_t process)
 #define TENCH_PROCS_LABEL_SUPERVISE UINT64_C(0xb1960003001e)
 
 /*
- * A process in preparation that has a capability in `SERVICE` is the server of this name: when it ends, it is
- * started again, as often within a minute as `attempts` says, `delay` milliseconds after its end and twice as many
- * each further time. Each time it finds the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
- * Errors: `NoSuchProcess`, `WrongState` (also if its program is none of the boot archive), `BadSlot` (it serves
- * nowhere), `Exists`, `OutOfMemory`, `TextTooLong`.
+ * Makes a process in preparation, which has a capability in `SERVICE`, the server of this name: when it ends, it
+ * is restarted, at most `attempts` times within a minute, `delay` milliseconds after its end and twice as many
+ * each further time. Each time it gets the same memory of `keep` bytes (0: none) and `nodes` nodes of slots.
+ * Errors: `NoSuchProcess`, `WrongState` (also if its program is not from the boot archive), `BadSlot` (it has no
+ * capability in `SERVICE`), `Exists`, `OutOfMemory`, `TextTooLong`.
  */
 static inline int tench_procs_supervise(tench_cap server, uint64_t process, const char *name, size_t name_length,
     uint32_t attempts, uint32_t delay, uint64_t keep, uint32_t nodes)
@@ -1396,8 +1396,8 @@ static inline int tench_procs_supervise(tench_cap server, uint64_t process, cons
 #define TENCH_PROCS_LABEL_STOP_WITHOUT UINT64_C(0xb1960003001f)
 
 /*
- * This core stops when a process ends: without it nobody would reach the core, and nobody on it the servers of
- * others.
+ * Makes this core stop when a process ends: without it nobody could reach the core, and nobody on it the servers
+ * of other cores.
  * Errors: `NoSuchProcess`, `WrongState`.
  */
 static inline int tench_procs_stop_without(tench_cap server, uint64_t process)
@@ -1420,10 +1420,10 @@ struct tench_procs_create_of_answer {
 };
 
 /*
- * Prepares a process of a program that the caller hands over with [`write`](Self::write): a file of at most `size`
- * bytes, which the caller has read himself. Its name is shown to others, and is its first argument; nothing
- * follows from it. Otherwise the process is as one that was made by `create`. What is handed over lies on the
- * process's own account, in a power of two of bytes.
+ * Prepares a process from a program that the caller hands over with [`write`](Self::write): a file of at most
+ * `size` bytes, which the caller has read itself. Its name is shown to others, and is its first argument; nothing
+ * else follows from it. Otherwise the process is like one that was made by `create`. The file is charged to the
+ * process's own account, rounded up to a power of two of bytes.
  * Errors: `TooLarge` (more than `MAX_FILE`), `BadName`, `TooManyProcesses`, `OutOfMemory`, `Internal`;
  * `NoSuchProcess`, `WrongState` if the process to which the capability was given has ended.
  */
@@ -1449,8 +1449,8 @@ static inline int tench_procs_create_of(tench_cap server, const char *name, size
 /*
  * Appends to the file of a program that is handed over. It is checked when the process is started: what has not
  * been handed over by then is missing.
- * Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is one of the boot archive), `TooLarge`
- * (more than was said), `Internal`.
+ * Errors: `NoSuchProcess`, `NotYours`, `WrongState` (also if the program is from the boot archive), `TooLarge`
+ * (more than announced), `Internal`.
  */
 static inline int tench_procs_write(tench_cap server, uint64_t process, const void *content, size_t content_length)
 {
@@ -1477,8 +1477,8 @@ struct tench_procs_vouch_answer {
 };
 
 /*
- * What other cores are to know of a process of this one: its family, the highest priority that it may give, and
- * whether its memory is limited.
+ * Returns the facts about a process of this core that other cores need: its family, the highest priority that it
+ * may assign, and whether its memory is limited.
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
 static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct tench_procs_vouch_answer *answer)
@@ -1499,8 +1499,8 @@ static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct t
 #define TENCH_PROCS_LABEL_ADMIT UINT64_C(0xb19600030023)
 
 /*
- * A process of another core may start processes here until `forget` was said as often, with priorities up to this
- * ceiling, which is its own there. `client` is its badge, which says its family.
+ * Admits a process of another core: it may start processes here until as many calls of `forget`, with priorities
+ * up to this ceiling, which is its own there. `client` is its badge, which contains its family.
  * Errors: `Full`, `OutOfMemory`, `NotAllowed` (it is a process of this core).
  */
 static inline int tench_procs_admit(tench_cap server, uint64_t client, uint8_t ceiling)

@@ -1,12 +1,12 @@
 /*
  * Reserve, version 1.
  *
- * Shares of the processor that are kept. A reservation is for jobs that begin at least a period apart, one at a time,
- * and use no more than a budget each. It gives their scheduling context the budget, and a priority above all programs
- * without a reservation, after the server has made sure that its jobs, and those of everybody who has one already,
- * have their budgets within their deadlines. Times are nanoseconds; shares are millionths of the processor. All of it
- * needs the power `reserve`, because a reservation takes from everybody else, and gives a priority above the ceiling
- * of whoever asks.
+ * Reserved shares of the processor. A reservation is for jobs that are released at least a period apart, one at a
+ * time, and use no more than a budget each. It gives their scheduling context the budget, and a priority above all
+ * programs without a reservation, after the server has made sure that its jobs, and those of all existing
+ * reservations, have their budgets within their deadlines. Times are nanoseconds; shares are millionths of the
+ * processor. All requests need the power `reserve`, because a reservation takes time from all others, and gives a
+ * priority above the caller's ceiling.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -17,19 +17,19 @@
 
 /* The whole processor, in the unit of shares. */
 #define TENCH_RESERVE_WHOLE 1000000
-/* What can be reserved in all. The rest is for servers and for whoever has no reservation. */
+/* Maximum share of all reservations. The rest is for servers and for threads without a reservation. */
 #define TENCH_RESERVE_RESERVABLE 800000
-/* Nanoseconds of the shortest budget. */
+/* Shortest budget in nanoseconds. */
 #define TENCH_RESERVE_SHORTEST_BUDGET 20000
-/* Nanoseconds of the shortest period. */
+/* Shortest period in nanoseconds. */
 #define TENCH_RESERVE_SHORTEST_PERIOD 500000
-/* Nanoseconds of the longest period. */
+/* Longest period in nanoseconds. */
 #define TENCH_RESERVE_LONGEST_PERIOD 10000000000
-/* Reservations that there can be. */
+/* Maximum number of reservations. */
 #define TENCH_RESERVE_MAX_RESERVATIONS 32
-/* Priorities that reservations give: this and those below [`LAST_PRIORITY`]. */
+/* Lowest priority of reservations; they have this and those up to [`LAST_PRIORITY`]. */
 #define TENCH_RESERVE_FIRST_PRIORITY 131
-/* The highest of them. */
+/* Highest priority of reservations. */
 #define TENCH_RESERVE_LAST_PRIORITY 180
 
 /* Why a request was refused. */
@@ -46,19 +46,19 @@ enum tench_reserve_error {
     TENCH_RESERVE_ERROR_DEADLINE_TOO_LONG = 5,
     /* The share is not free. */
     TENCH_RESERVE_ERROR_OVERCOMMITTED = 6,
-    /* A client may not have more than it leaves. */
+    /* A client may not have more than it leaves to others. */
     TENCH_RESERVE_ERROR_EXCESSIVE = 7,
-    /* Somebody would miss a deadline. */
+    /* A deadline would be missed. */
     TENCH_RESERVE_ERROR_UNSCHEDULABLE = 8,
-    /* No place is free, or the client has more than are. */
+    /* No entry is free, or the client has more than are free. */
     TENCH_RESERVE_ERROR_FULL = 9,
-    /* The capability is no good. */
+    /* The scheduling context's capability lacks a right, or the kernel refuses. */
     TENCH_RESERVE_ERROR_BAD_CONTEXT = 10,
     /* There is a reservation for the context. */
     TENCH_RESERVE_ERROR_RESERVED = 11,
     /* No such reservation. */
     TENCH_RESERVE_ERROR_UNKNOWN = 12,
-    /* It is another process's. */
+    /* The reservation is another process's. */
     TENCH_RESERVE_ERROR_NOT_YOURS = 13,
 };
 
@@ -138,21 +138,21 @@ static inline int tench_reserve_call(tench_cap server, struct tench_message *mes
 struct tench_reserve_reservation {
     /* Its number, which is never used again. */
     uint64_t id;
-    /* The process that asked for it. */
+    /* The process that requested it. */
     uint64_t process;
-    /* Nanoseconds in each period. */
+    /* Budget in each period, in nanoseconds. */
     uint64_t budget;
     /* The period in nanoseconds. */
     uint64_t period;
-    /* Nanoseconds from the beginning of a job in which it has had its budget. */
+    /* Time from the release of a job within which it has had its budget, in nanoseconds. */
     uint64_t deadline;
     /* The share that it can use, rounded up: the budget in each period less the deadline. */
     uint64_t share;
-    /* The priority that it gives. It changes when others with shorter or longer deadlines come. */
+    /* The priority that it gives. It changes when reservations with shorter or longer deadlines are added. */
     uint64_t priority;
     /*
-     * Longest time in nanoseconds from the beginning of a job until it has had its budget, with all reservations
-     * that there are.
+     * Maximum time in nanoseconds from the release of a job until it has had its budget, with all existing
+     * reservations.
      */
     uint64_t response;
     /* Processor time in nanoseconds that the scheduling context has used since it was made. */
@@ -185,11 +185,11 @@ static inline void tench_reserve_reservation_take(struct tench_reader *reader, s
     value->used = tench_take(reader);
 }
 
-/* What could be reserved. */
+/* A possible reservation. */
 struct tench_reserve_possible {
     /* Share that is free for the caller. */
     uint64_t share;
-    /* Longest budget in nanoseconds with which nobody would miss a deadline; 0 if there is none. */
+    /* Longest budget in nanoseconds with which no deadline would be missed; 0 if there is none. */
     uint64_t budget;
 };
 
@@ -213,16 +213,16 @@ struct tench_reserve_reserve_answer {
 };
 
 /*
- * Reserves `budget` in each `period` for whoever runs on a scheduling context, of which the server keeps a
- * capability (`READ` and `WRITE`). A job has had its budget within `deadline` from its beginning; 0 stands for
- * half of the period. The kernel lets the context use the budget once in any stretch of time as long as the period
- * less the deadline, so that a job that was held up does not delay the next: that is the share that counts, and
- * the shorter the deadline, the less it is. Answers the reservation; its times are those asked for, the budget
- * rounded up to ticks of the system counter, the others down.
+ * Reserves `budget` in each `period` for the threads that run on a scheduling context, of which the server keeps a
+ * capability (`READ` and `WRITE`). A job has had its budget within `deadline` from its release; 0 stands for half
+ * of the period. The kernel lets the context use the budget once in any interval as long as the period less the
+ * deadline, so that a delayed job does not delay the next: that share counts, and the shorter the deadline, the
+ * smaller it is. Returns the reservation; its times are those requested, the budget rounded up to ticks of the
+ * system counter, the others down.
  * Errors: `BudgetTooShort`, `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong` (it leaves no budget's time of
  * the period), `BudgetTooLong` (longer than the deadline, or than what that leaves of the period), `Overcommitted`
  * (the share is not free), `Excessive` (the process would have more than it leaves to others), `Unschedulable`
- * (the share is free, but somebody would miss a deadline), `Full`, `BadContext` (a right is missing, or the kernel
+ * (the share is free, but a deadline would be missed), `Full`, `BadContext` (a right is missing, or the kernel
  * refuses), `Reserved` (the context has a reservation already).
  */
 static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uint64_t budget, uint64_t period,
@@ -245,8 +245,8 @@ static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uin
 #define TENCH_RESERVE_LABEL_RELEASE UINT64_C(0xa13a00010002)
 
 /*
- * Gives a reservation up. Its scheduling context has the priority and the time slice that it had before, and no
- * budget. If any of it was used, its share is free a period less the deadline later.
+ * Ends a reservation. Its scheduling context gets back its previous priority and time slice, and has no budget. If
+ * any of the budget was used, the share is free a period less the deadline later.
  * Errors: `Unknown`, `NotYours`.
  */
 static inline int tench_reserve_release(tench_cap server, uint64_t id)
@@ -269,7 +269,7 @@ struct tench_reserve_next_answer {
     struct tench_reserve_reservation value;
 };
 
-/* The reservation with the next higher number. None after the last. */
+/* Returns the reservation with the next higher number, or none after the last. */
 static inline int tench_reserve_next(tench_cap server, uint64_t after, struct tench_reserve_next_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -296,7 +296,7 @@ struct tench_reserve_possible_answer {
 };
 
 /*
- * What the caller could reserve now with this period and deadline (0: half of the period).
+ * Returns what the caller could reserve now with this period and deadline (0: half of the period).
  * Errors: `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong`.
  */
 static inline int tench_reserve_possible(tench_cap server, uint64_t period, uint64_t deadline,

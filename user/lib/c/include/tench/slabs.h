@@ -1,10 +1,11 @@
 /*
  * Slabs, version 1.
  *
- * Memory in the manner of seL4's untyped objects, given in bundles. What for: docs/manual/policies.md.
+ * Memory in the manner of seL4's untyped objects, given in bundles. Purpose: docs/manual/policies.md.
  *
- * Somebody with the power `memory` sets slabs up; from then on every process can ask for bundles. The memory server
- * makes the objects, chooses the slab by its policy, and keeps the books, which can be compared with the kernel's.
+ * A process with the power `memory` sets slabs up; from then on every process can request bundles. The memory server
+ * makes the objects, chooses the slab by its policy, and keeps a ledger that can be compared with the kernel's
+ * account.
  *
  * Written by the interface compiler (./tench interfaces); docs/manual/interfaces.md says how it is used.
  */
@@ -13,11 +14,11 @@
 
 #include <tench/message.h>
 
-/* Slabs of each lifetime at most. */
+/* Maximum number of slabs of each lifetime. */
 #define TENCH_SLABS_MAX_SLABS 31
-/* Descriptors in a bundle, which has at most 256 objects. */
+/* Maximum number of descriptors in a bundle, which has at most 256 objects. */
 #define TENCH_SLABS_MAX_DESCRIPTORS 32
-/* Bytes of a trace in one answer. */
+/* Bytes of a trace in one reply. */
 #define TENCH_SLABS_TRACE_BYTES (UINT64_C(63)*UINT64_C(8))
 
 /* Why a request had no success, in words. The text stays. */
@@ -81,7 +82,7 @@ static inline void tench_slabs_figures_take(struct tench_reader *reader, struct 
     value->gaps = tench_take(reader);
 }
 
-/* The server's books of a slab. */
+/* The server's ledger entry of a slab. */
 struct tench_slabs_books {
     /* Physical address. */
     uint64_t address;
@@ -97,7 +98,7 @@ struct tench_slabs_books {
     uint64_t align_loss;
     /* Bytes lost to the watermark rule. */
     uint64_t watermark_loss;
-    /* How often it became empty. */
+    /* Number of times that it became empty. */
     uint64_t resets;
 };
 
@@ -153,7 +154,7 @@ static inline void tench_slabs_kernel_account_take(struct tench_reader *reader, 
 struct tench_slabs_bundle {
     /* Its number, by which it is freed. */
     uint64_t number;
-    /* The slabs afterwards. */
+    /* Sums over the slabs afterwards. */
     struct tench_slabs_figures figures;
 };
 
@@ -177,7 +178,7 @@ struct tench_slabs_set_up_answer {
 };
 
 /*
- * Sets slabs up, of these sizes (log2), for dynamic and for static objects. Answers their number.
+ * Sets slabs up, of these sizes (log2), for dynamic and for static objects. Returns their number.
  * Errors: `OutOfMemory`, `BadSize`, `SlabsInUse` (there are some).
  */
 static inline int tench_slabs_set_up(tench_cap server, const uint8_t *dynamic, size_t dynamic_count,
@@ -208,8 +209,8 @@ static inline int tench_slabs_set_up(tench_cap server, const uint8_t *dynamic, s
 #define TENCH_SLABS_LABEL_TAKE_DOWN UINT64_C(0xd37400010002)
 
 /*
- * Takes the slabs down: their memory is free again.
- * Errors: `NoSlabs`, `SlabsInUse` (objects live in them).
+ * Frees the memory of the slabs.
+ * Errors: `NoSlabs`, `SlabsInUse` (objects exist in them).
  */
 static inline int tench_slabs_take_down(tench_cap server)
 {
@@ -231,8 +232,8 @@ struct tench_slabs_grant_answer {
 
 /*
  * Grants a bundle, whole or not at all: descriptors as words ([`Descriptor`](crate::slabs::Descriptor)), dynamic
- * objects or static ones. The objects stay with the server. The sums in the answer are 0 for those without the
- * power `memory`.
+ * objects or static ones. The objects stay with the server. The sums in the reply are 0 without the power
+ * `memory`.
  * Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `QuotaExceeded`.
  */
 static inline int tench_slabs_grant(tench_cap server, bool is_static, const uint64_t *descriptors,
@@ -263,7 +264,8 @@ struct tench_slabs_grant_to_answer {
 };
 
 /*
- * The same, and copies of the objects' capabilities go side by side to slots of a space, from this one on.
+ * Grants a bundle as `grant` does, and copies the objects' capabilities to adjacent slots of a CSpace, from this
+ * one on.
  * Errors: as `grant`, and `NoSuchSlot`.
  */
 static inline int tench_slabs_grant_to(tench_cap server, bool is_static, tench_cap first, const uint64_t *descriptors,
@@ -296,7 +298,7 @@ struct tench_slabs_free_answer {
 };
 
 /*
- * Frees a bundle: its objects are deleted. Answers as `grant` does.
+ * Frees a bundle: its objects are deleted. Returns the same as `grant`.
  * Errors: `NoSlabs`, `NoSuchBundle`.
  */
 static inline int tench_slabs_free(tench_cap server, uint64_t number, struct tench_slabs_free_answer *answer)
@@ -320,7 +322,7 @@ struct tench_slabs_books_answer {
 };
 
 /*
- * The server's books of a slab.
+ * Returns the server's ledger entry of a slab.
  * Errors: `NoSlabs`, `NoSuchSlab`.
  */
 static inline int tench_slabs_books(tench_cap server, uint64_t number, struct tench_slabs_books_answer *answer)
@@ -344,7 +346,7 @@ struct tench_slabs_kernel_answer {
 };
 
 /*
- * The kernel's account of a slab.
+ * Returns the kernel's account of a slab.
  * Errors: `NoSlabs`, `NoSuchSlab`.
  */
 static inline int tench_slabs_kernel(tench_cap server, uint64_t number, struct tench_slabs_kernel_answer *answer)
@@ -369,7 +371,7 @@ struct tench_slabs_policy_answer {
 };
 
 /*
- * The policy's code, and whether the watermark rule is lifted.
+ * Returns the policy's code, and whether the watermark rule is lifted.
  * Errors: `NoSlabs`.
  */
 static inline int tench_slabs_policy(tench_cap server, struct tench_slabs_policy_answer *answer)
@@ -388,8 +390,8 @@ static inline int tench_slabs_policy(tench_cap server, struct tench_slabs_policy
 #define TENCH_SLABS_LABEL_SET_POLICY UINT64_C(0xd37400010009)
 
 /*
- * Changes the policy, and begins counting anew.
- * Errors: `NoSlabs`, `NoSuchPolicy`, `SlabsInUse` (lifting the rule, or not, while objects live).
+ * Changes the policy, and resets the counters.
+ * Errors: `NoSlabs`, `NoSuchPolicy`, `SlabsInUse` (lifting the rule, or not, while objects exist).
  */
 static inline int tench_slabs_set_policy(tench_cap server, uint64_t code_, bool lifted)
 {
@@ -412,7 +414,7 @@ struct tench_slabs_record_answer {
 };
 
 /*
- * Records requests as a trace from now on, beginning anew, or stops that. Answers the bytes recorded.
+ * Starts a new recording of requests as a trace, or stops it. Returns the number of bytes recorded.
  * Errors: `OutOfMemory`.
  */
 static inline int tench_slabs_record(tench_cap server, bool on, struct tench_slabs_record_answer *answer)
@@ -436,7 +438,7 @@ struct tench_slabs_read_part_answer {
     size_t value_length;
 };
 
-/* What was recorded, from an offset in bytes on. */
+/* Returns a part of the recording, from an offset in bytes on. */
 static inline int tench_slabs_read_part(tench_cap server, uint64_t offset, struct tench_slabs_read_part_answer *answer)
 {
     struct tench_message space, *message = &space;
@@ -458,7 +460,7 @@ struct tench_slabs_figures_answer {
 };
 
 /*
- * Sums over all slabs.
+ * Returns sums over all slabs.
  * Errors: `NoSlabs`.
  */
 static inline int tench_slabs_figures(tench_cap server, struct tench_slabs_figures_answer *answer)
