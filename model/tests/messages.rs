@@ -4,6 +4,7 @@
 //! A sixth, of the highest priority, is woken by an interrupt whenever something is to be done to the others.
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
 use tench_abi::object::{Rights, line_flags};
@@ -498,18 +499,15 @@ proptest! {
     }
 }
 
-proptest! {
-    // What needs three threads at once, and one that loses what it works with, turns up once in some ten thousand
-    // sequences.
-    #![proptest_config(ProptestConfig { cases: 300_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    #[ignore = "takes long: ./tench test --long"]
-    fn it_does_so_for_long(
-        fast: bool,
-        depths in [0..3u8, 0..3u8],
-        steps in prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120),
-    ) {
+/// Cases that need three threads, one of which loses what it works with, turn up once in some ten thousand sequences.
+#[test]
+#[ignore = "takes long: ./tench test --long"]
+fn it_does_so_for_long() {
+    let config = ProptestConfig { cases: 300_000, failure_persistence: None, ..ProptestConfig::default() };
+    let steps = prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120);
+    let played = TestRunner::new(config).run(&(any::<bool>(), [0..3u8, 0..3u8], steps), |(fast, depths, steps)| {
         play(fast, depths, &steps);
-    }
+        Ok(())
+    });
+    played.unwrap_or_else(|found| panic!("{found}"));
 }
