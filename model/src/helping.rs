@@ -43,39 +43,39 @@ impl World {
         self.threads.iter().position(|other| other.serves == Some(endpoint))
     }
 
-    /// A thread waits from now on, at an endpoint or for a reply, and helps if it may. If it is too high for that,
-    /// those stop helping who make it so high.
+    /// Begins a thread's wait, at an endpoint or for a reply: the thread helps if it may. Callers that make it too high
+    /// for that stop helping, but not on behalf of an endpoint that no thread serves.
     pub(crate) fn join(&mut self, thread: usize) {
+        self.threads[thread].is_helpless = true;
         let most = match self.threads[thread].doing {
-            Doing::Sending { endpoint, .. } => self.most_of_senders(endpoint),
+            Doing::Sending { endpoint, .. } => self.max_sender(endpoint),
             _ => MAX_HEIGHT - 1,
         };
-        self.threads[thread].is_helpless = true;
-        let is_served = match self.threads[thread].doing {
-            Doing::Sending { endpoint, .. } => self.serving(endpoint).is_some(),
-            _ => true,
-        };
-        while is_served
-            && self.heights()[thread] > most
-            && let Some(caller) = self.surplus(thread, most)
-        {
-            self.stop_helping(caller);
+        if !matches!(self.threads[thread].doing, Doing::Sending { endpoint, .. } if self.serving(endpoint).is_none()) {
+            self.lower(thread, most);
         }
         self.threads[thread].is_helpless = self.heights()[thread] > most || !self.may_join(thread);
     }
 
-    /// The greatest height with which a sender helps at an endpoint.
-    fn most_of_senders(&self, endpoint: usize) -> u8 {
+    /// Returns the maximum height with which a sender helps at an endpoint.
+    fn max_sender(&self, endpoint: usize) -> u8 {
         self.serving(endpoint).map_or(1, |server| MAX_HEIGHT - 1 - self.threads[server].depth)
     }
 
-    /// Of the callers who make a thread higher than that, the first in the chain: each of the others is a server that
-    /// is higher than it should be while it waits.
-    fn surplus(&self, thread: usize, most: u8) -> Option<usize> {
+    /// Lowers a thread to a height of at most `most`: callers that make it higher stop helping.
+    fn lower(&mut self, thread: usize, most: u8) {
+        while let Some(caller) = self.excess_caller(thread, most) {
+            self.stop_helping(caller);
+        }
+    }
+
+    /// Returns the first of the callers that make a thread higher than that: each of the others is a server that is
+    /// higher than its depth allows.
+    fn excess_caller(&self, thread: usize, most: u8) -> Option<usize> {
         let heights = self.heights();
         let caller = self.caller(thread).filter(|caller| heights[*caller] + 1 > most)?;
         let allowed = MAX_HEIGHT - self.threads[caller].depth.max(1);
-        Some(self.surplus(caller, allowed).unwrap_or(caller))
+        Some(self.excess_caller(caller, allowed).unwrap_or(caller))
     }
 
     /// A caller helps no more in this wait.
@@ -98,9 +98,7 @@ impl World {
         settled
             && (0..self.threads.len()).all(|other| {
                 let most = match self.threads[other].doing {
-                    Doing::Sending { endpoint, .. } if !self.threads[other].is_helpless => {
-                        self.most_of_senders(endpoint)
-                    }
+                    Doing::Sending { endpoint, .. } if !self.threads[other].is_helpless => self.max_sender(endpoint),
                     _ => MAX_HEIGHT,
                 };
                 after[other] <= before[other].max(most)
@@ -112,11 +110,7 @@ impl World {
     pub(crate) fn rejoin(&mut self, thread: usize) {
         if let Some(caller) = self.caller(thread) {
             self.threads[caller].is_helpless = true;
-            while self.heights()[caller] > MAX_HEIGHT - 1
-                && let Some(before) = self.surplus(caller, MAX_HEIGHT - 1)
-            {
-                self.stop_helping(before);
-            }
+            self.lower(caller, MAX_HEIGHT - 1);
             if self.may_join(caller) {
                 self.threads[caller].is_helpless = false;
             } else {

@@ -137,6 +137,16 @@ impl Stage {
         self.check();
     }
 
+    /// A receiving system call of an actor at its endpoint, with a reply object that is not the bound one.
+    #[track_caller]
+    pub fn receive_with(&mut self, actor: Actor, operation: Operation, reply: u64) {
+        let mut x = [0; 13];
+        (x[0], x[1], x[11]) = (actor.endpoint, Tag::REPLY, reply);
+        self.machine.run(actor.thread);
+        self.machine.system_call(operation as u64, &x);
+        self.check();
+    }
+
     /// A server answers whoever it has received, and receives the next.
     pub fn answer(&mut self, server: Actor) {
         let tag = Tag::new(fault::answer::RESUME, 0).0;

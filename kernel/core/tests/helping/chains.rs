@@ -1,7 +1,7 @@
 //! Servers that call servers: a context goes along with whoever waits for whom, to the end of the chain and no further.
 
 use tench_abi::object::MAX_DEPTH;
-use tench_abi::{Error, Kind, Operation, Tag};
+use tench_abi::{Error, Kind, Operation};
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::{ThreadState, slow};
 
@@ -185,11 +185,7 @@ fn who_is_a_caller_again_helps() {
     stage.cancel(client);
     stage.call(client, first);
     stage.call(first, second);
-    let mut x = [0; 13];
-    (x[0], x[1], x[11]) = (second.endpoint, Tag::REPLY, aside);
-    stage.machine.run(second.thread);
-    stage.machine.system_call(Operation::Receive as u64, &x);
-    stage.check();
+    stage.receive_with(second, Operation::Receive, aside);
     chain_to(&mut stage, 3, client.endpoint);
     assert_eq!(stage.machine.thread(first.thread).height, 4);
     let two = stage.actor(4);

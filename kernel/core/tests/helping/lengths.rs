@@ -1,7 +1,7 @@
 //! How much is worked out anew at once, with interrupts off: no more than there are copies of a context, however many
 //! threads wait for each other.
 
-use tench_abi::{Kind, Operation, Tag};
+use tench_abi::{Kind, Operation};
 use tench_kernel::object::Ref;
 
 use crate::actors::{Actor, Stage};
@@ -43,22 +43,15 @@ fn who_takes_its_callers_reply_object_has_no_height() {
     let (worker, server) = (stage.server(10, false), stage.server(20, false));
     let [first, second] = [30, 30].map(|priority| stage.actor(priority));
     let [one, other] = [(); 2].map(|()| stage.make(Kind::Reply));
-    let with = |stage: &mut Stage, actor: Actor, operation, reply| {
-        let mut x = [0; 13];
-        (x[0], x[1], x[11]) = (actor.endpoint, Tag::REPLY, reply);
-        stage.machine.run(actor.thread);
-        stage.machine.system_call(operation as u64, &x);
-        stage.check();
-    };
     stage.call(first, worker);
-    with(&mut stage, worker, Operation::Receive, one);
+    stage.receive_with(worker, Operation::Receive, one);
     stage.call(second, worker);
     stage.take_time(worker);
     stage.cancel(server);
-    with(&mut stage, server, Operation::Receive, other);
+    stage.receive_with(server, Operation::Receive, other);
     stage.call(worker, server);
     assert_eq!(stage.machine.thread(server.thread).height, 2);
-    with(&mut stage, server, Operation::ReplyReceive, one);
+    stage.receive_with(server, Operation::ReplyReceive, one);
     assert_eq!(stage.machine.thread(server.thread).height, 0);
 }
 

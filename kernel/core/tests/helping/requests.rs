@@ -2,7 +2,7 @@
 //! more.
 
 use tench_abi::fault::Class;
-use tench_abi::{Error, Kind, Operation, Rights, Tag};
+use tench_abi::{Error, Kind, Operation, Rights};
 use tench_kernel::helping::UNCAPPED;
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::thread::ThreadState;
@@ -190,11 +190,8 @@ fn whoever_was_received_last_helps() {
     assert_eq!(stage.priority(server), 200);
     stage.answer(server);
     // The next goes to another reply object.
-    let mut x = [0; 13];
-    (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, aside);
     stage.cancel(server);
-    stage.machine.run(server.thread);
-    stage.machine.system_call(Operation::Receive as u64, &x);
+    stage.receive_with(server, Operation::Receive, aside);
     stage.call(high, server);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
     assert!(matches!(stage.state(high), ThreadState::AwaitingReply(_)));
@@ -223,11 +220,8 @@ fn who_is_received_without_call_is_laid_aside() {
         to
     });
     stage.cancel(server);
-    let mut x = [0; 13];
     for (reply, expected) in [(named, (10, Some(server.time))), (aside, (200, Some(high.time)))] {
-        (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, reply);
-        stage.machine.run(server.thread);
-        stage.machine.system_call(Operation::Receive as u64, &x);
+        stage.receive_with(server, Operation::Receive, reply);
         stage.call(high, server);
         assert_eq!(stage.runs_on(server), expected);
         stage.machine.run(server.thread);

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tench_abi::fault::Class;
-use tench_abi::{Kind, Operation, Tag};
+use tench_abi::{Kind, Operation};
 use tench_kernel::thread::ThreadState;
 
 use crate::actors::Stage;
@@ -30,11 +30,7 @@ fn ring(loss: Loss, urgent: bool) {
     stage.manage(Operation::ThreadBind, &[server.capability, 0, 0, notification]);
     stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
     stage.call(caller, server);
-    let mut x = [0; 13];
-    (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, aside);
-    stage.machine.run(server.thread);
-    stage.machine.system_call(Operation::Receive as u64, &x);
-    stage.check();
+    stage.receive_with(server, Operation::Receive, aside);
     stage.cancel(server);
     stage.machine.call_as(server.thread, Operation::Call, &[back, 0]);
     stage.check();
@@ -51,9 +47,7 @@ fn ring(loss: Loss, urgent: bool) {
         }
         Loss::Received => {
             stage.cancel(third);
-            x[0] = third.endpoint;
-            stage.machine.run(third.thread);
-            stage.machine.system_call(Operation::Receive as u64, &x);
+            stage.receive_with(third, Operation::Receive, aside);
         }
     }
     stage.check();
