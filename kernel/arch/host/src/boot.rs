@@ -1,4 +1,4 @@
-//! Boots the machine that tests use, through the same code that boots a real one.
+//! Boots the machine that tests use, with the code that boots a real one.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::ptr::NonNull;
@@ -15,23 +15,23 @@ use tench_kernel::thread::Thread;
 use crate::host::Host;
 use crate::memory::RAM_START;
 
-/// Bytes of RAM.
+/// Size of RAM in bytes.
 const MEMORY: usize = 32 << 20;
-/// Where the RAM disk lies: one page of header, one of program; the rest is the archive.
+/// Physical address of the RAM disk: one page of header, one of program; the rest is the archive.
 const RAMDISK: u64 = RAM_START + (1 << 20);
-/// Bytes of the RAM disk.
+/// Size of the RAM disk in bytes.
 const RAMDISK_SIZE: u64 = 64 << 10;
-/// Where the program is linked.
+/// Virtual address at which the program is linked.
 pub const PROGRAM: u64 = 0x20_0000;
-/// Where the device tree lies, in the last page of the RAM disk.
+/// Physical address of the device tree, in the last page of the RAM disk.
 const DEVICE_TREE: u64 = RAMDISK + RAMDISK_SIZE - PAGE_SIZE as u64;
 
-/// One piece of memory.
+/// Returns the description of one boot untyped.
 const fn piece(address: u64, size_bits: u32, kind: MemoryKind) -> UntypedInfo {
     UntypedInfo { address, size_bits, kind: kind as u32 }
 }
 
-/// The pieces of memory. The first 2 MiB of RAM hold the idle thread and the RAM disk.
+/// The boot untypeds. The first 2 MiB of RAM hold the idle thread and the RAM disk.
 pub const UNTYPED: [UntypedInfo; 7] = [
     piece(RAM_START + (16 << 20), 24, MemoryKind::Ram),
     piece(RAM_START + (4 << 20), 22, MemoryKind::Ram),
@@ -42,27 +42,27 @@ pub const UNTYPED: [UntypedInfo; 7] = [
     piece(RAM_START + (2 << 20), 20, MemoryKind::Ram),
 ];
 
-/// Address of the capability to piece `n`.
+/// Returns the address of the capability to boot untyped `n`.
 const fn untyped(n: u64) -> u64 {
     BOOT_UNTYPED.0 as u64 + n
 }
 
-/// 16 MiB of RAM.
+/// Address of an untyped of 16 MiB of RAM.
 pub const RAM: u64 = untyped(0);
-/// 4 MiB of RAM.
+/// Address of an untyped of 4 MiB of RAM.
 pub const RAM_MEDIUM: u64 = untyped(1);
-/// 16 KiB of RAM.
+/// Address of an untyped of 16 KiB of RAM.
 pub const RAM_SMALL: u64 = untyped(2);
-/// A page of device registers.
+/// Address of an untyped of one page of device registers.
 pub const DEVICE: u64 = untyped(3);
-/// 1 GiB of device memory, aligned to it.
+/// Address of an untyped of 1 GiB of device memory, aligned to its size.
 pub const LARGE_DEVICE: u64 = untyped(4);
-/// 64 KiB whose contents are kept.
+/// Address of an untyped of 64 KiB whose contents are kept.
 pub const ARCHIVE: u64 = untyped(5);
-/// First address that is empty after boot.
+/// The first address that is empty after boot.
 pub const FREE: u64 = 128;
 
-/// A kernel whose first thread runs. The state is from a box.
+/// Boots a kernel and returns it with its first thread, which runs. The state was allocated as a box.
 pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     let mut host = Host::new(MEMORY);
     for word in (0..RAMDISK_SIZE).step_by(8) {

@@ -1,15 +1,16 @@
-//! A kernel's state as a number that is equal for states that are equal up to renaming: that differ in where objects
-//! and capabilities lie, and in nothing that a program could tell or a later call depends on.
+//! Canonical numbers: a kernel's state as a number that is equal for states that are equal up to renaming, that is,
+//! that differ only in where objects and capabilities lie, and in nothing that a program could tell or a later call
+//! depends on.
 //!
-//! The state is read as a graph. Objects and capabilities are its nodes, whatever names one of them from another is an
-//! edge. Each node has a colour: at first what it holds besides names, then, round by round, its colour and those of
-//! its neighbours by edge. After [`ROUNDS`] the sum over all nodes is the answer. A name of what does not live is an
+//! The state is read as a graph. Objects and capabilities are its nodes; each reference from one to another is an edge.
+//! Each node has a colour: at first what it holds besides references, then, round by round, its colour and those of its
+//! neighbours by edge. After [`ROUNDS`] rounds the sum over all nodes is the number. A reference to a dead object is an
 //! edge to nothing, with a colour of its own.
 //!
-//! What is left out: registers and memory of programs (but for the tags of messages under way, and whether a receiver's
-//! deadline is to be its alarm), statistics, identifiers, the shape of the derivation tree, and all that lies outside
-//! of the memory in question. Two states that differ and cannot be told by the colours would be merged; for so few
-//! objects of a kind as there are in a small universe that takes a collision of 64 bits.
+//! The number leaves out: registers and memory of programs (but for the tags of messages under way, and the flag that a
+//! receiver's deadline is to be its alarm), statistics, identifiers, the shape of the derivation tree, and all that
+//! lies outside of the memory in question. Two different states that the colours do not tell apart would be merged;
+//! with as few objects of a kind as a small universe has, that takes a collision of 64 bits.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -26,11 +27,11 @@ use tench_kernel::{Cap, Kernel, SlotRef, derivation};
 
 use crate::host::Host;
 
-/// Rounds of colouring: more than any two nodes are apart that matter to each other.
+/// Number of rounds of colouring: more than the distance between any two nodes whose relation matters.
 const ROUNDS: usize = 5;
-/// The colour of what does not live.
+/// The colour of dead objects.
 const NOTHING: u64 = 0x5bd1_e995_9d1f_3a77;
-/// The colour of what lies outside.
+/// The colour of everything outside of the memory in question.
 const OUTSIDE: u64 = 0x27d4_eb2f_1656_67c5;
 
 /// Mixes two words into one.
@@ -48,28 +49,29 @@ fn mix_all(words: &[u64]) -> u64 {
 /// Log2 of the smallest object's size: no two nodes lie nearer to each other.
 const GRANULE: u32 = REPLY_BITS;
 
-/// A name that one node has for another. Both are places in the list of colours.
+/// A reference from one node to another. Both are indices in the list of colours.
 struct Edge {
     from: usize,
     to: usize,
     label: u64,
 }
 
-/// The graph. The first two colours belong to no node: they are those of [`NOTHING`] and [`OUTSIDE`].
+/// The graph. The first two colours belong to no node: they are [`NOTHING`] and [`OUTSIDE`].
 struct Graph<'a> {
     ours: &'a Range<usize>,
-    /// Slots are at their own addresses, threads at that of the `Thread`, all else at that of the object.
+    /// Addresses of the nodes: slots by their own address, threads by that of the `Thread`, other objects by the
+    /// object's.
     addresses: Vec<usize>,
     colours: Vec<u64>,
-    /// For each granule of `ours` the place of the node there; 0: there is none.
+    /// For each granule of `ours` the index of the node there, or 0.
     places: Vec<u16>,
-    /// Places of threads.
+    /// Indices of threads.
     threads: Vec<usize>,
     edges: Vec<Edge>,
 }
 
 impl<'a> Graph<'a> {
-    /// A graph without nodes.
+    /// Returns a graph without nodes.
     fn new(ours: &'a Range<usize>) -> Graph<'a> {
         Graph {
             ours,
@@ -81,7 +83,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The place of the node at an address, which is made if there was none.
+    /// Returns the index of the node at an address, and makes the node if there was none.
     fn node(&mut self, address: usize) -> usize {
         if let Some(place) = self.find(address) {
             return place;
@@ -97,7 +99,7 @@ impl<'a> Graph<'a> {
         place
     }
 
-    /// The place of a node. Those outside of `ours`, slots of others, are few.
+    /// Returns the index of a node. The nodes outside of `ours` (slots of others) are few.
     fn find(&self, address: usize) -> Option<usize> {
         if self.ours.contains(&address) {
             let place = usize::from(self.places[(address - self.ours.start) >> GRANULE]);
@@ -107,17 +109,17 @@ impl<'a> Graph<'a> {
         self.outside().find(|(_, other)| is_it(other)).map(|(place, _)| place)
     }
 
-    /// The nodes outside of `ours`.
+    /// Returns the nodes outside of `ours`.
     fn outside(&self) -> impl Iterator<Item = (usize, &usize)> {
         self.addresses.iter().enumerate().skip(2).filter(|(_, address)| !self.ours.contains(address))
     }
 
-    /// Adds what a node holds besides names.
+    /// Mixes words that a node holds besides references into its colour.
     fn colour(&mut self, node: usize, words: &[u64]) {
         self.colours[node] = mix(self.colours[node], mix_all(words));
     }
 
-    /// Adds a name. 0 names nothing.
+    /// Adds a reference. Address 0 refers to nothing.
     fn edge(&mut self, from: usize, label: u64, address: usize) {
         if address != 0 {
             let nothing = usize::from(!self.ours.contains(&address));
@@ -126,12 +128,12 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Adds the name of an object.
+    /// Adds a reference to an object.
     fn name<T>(&mut self, from: usize, label: u64, object: Option<Ref<T>>) {
         self.edge(from, label, object.map_or(0, Ref::address));
     }
 
-    /// Colours until nothing is to be told any more.
+    /// Runs the rounds of colouring. Returns the sum.
     fn number(mut self) -> u64 {
         let mut next = vec![0; self.colours.len()];
         for _ in 0..ROUNDS {
@@ -150,21 +152,20 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The address by which an object is known here.
+/// Returns the address by which the graph knows a capability's object.
 fn address_of(cap: &Cap) -> usize {
     if cap.kind == Kind::Thread { cap.object + THREAD_OFFSET } else { cap.object }
 }
 
-/// Whether an object has a node; the others are told by their capabilities.
+/// Returns true if a capability's object has a node; other objects are represented by their capabilities.
 fn has_node(cap: &Cap) -> bool {
     !matches!(cap.kind, Kind::Untyped | Kind::Mapping | Kind::Null)
 }
 
-/// All capabilities that lie in `ours` or stand for something there, in the order of the derivation tree.
+/// Returns all capabilities that lie in `ours` or refer to objects there, in the order of the derivation tree.
 pub fn capabilities(k: &mut Kernel<Host>, ours: &Range<usize>) -> Vec<(SlotRef, Cap)> {
     let mut found = Vec::with_capacity(64);
-    // Objects lie in the order of their addresses, so what is ours is the tree's end, in which the list is walked
-    // backwards.
+    // Objects are ordered by address, so ours come last in the tree, whose list is walked backwards.
     let mut at = SlotRef::new(k.state().derivation_tail);
     while let Some(slot) = at {
         let s = k.slot(slot);
@@ -180,8 +181,8 @@ pub fn capabilities(k: &mut Kernel<Host>, ours: &Range<usize>) -> Vec<(SlotRef, 
     found
 }
 
-/// The number of a state. Only objects in `ours` count. `fixed` says of a slot's address whether it can be told from
-/// others, and as what; objects that lie in `placed` can be told by where.
+/// Returns the number of a state. Only objects in `ours` count. `fixed` returns an identity for the address of a slot
+/// that can be told from others; objects that lie in `placed` can be told apart by their address.
 pub fn canonical(
     k: &mut Kernel<Host>,
     ours: &Range<usize>,
@@ -215,7 +216,7 @@ pub fn canonical(
     graph.number()
 }
 
-/// What a capability is besides its object.
+/// Adds to the graph what a capability holds besides its object.
 fn capability(graph: &mut Graph<'_>, node: usize, cap: &Cap, placed: &Range<usize>, base: usize) {
     let head = u64::from(cap.kind as u8) | u64::from(cap.rights) << 8 | u64::from(cap.size_bits) << 16;
     let head = head | u64::from(cap.flags) << 24 | u64::from(cap.aux) << 32;
@@ -240,14 +241,14 @@ fn capability(graph: &mut Graph<'_>, node: usize, cap: &Cap, placed: &Range<usiz
     }
 }
 
-/// What an object holds.
+/// Adds to the graph what an object holds.
 fn object(graph: &mut Graph<'_>, k: &mut Kernel<Host>, cap: &Cap, placed: &Range<usize>) {
     let Some(node) = graph.find(address_of(cap)) else { return };
     let place = if placed.contains(&cap.object) { (cap.object - placed.start) as u64 } else { u64::MAX };
     graph.colour(node, &[place]);
-    /// The object of a capability.
+    /// Returns the object of a capability.
     fn at<T>(cap: &Cap) -> Option<Ref<T>> {
-        // SAFETY: a capability names a live object of its kind; each call says the type that goes with it.
+        // SAFETY: a capability names a live object of its kind; each call names the type that goes with it.
         unsafe { Ref::at(address_of(cap)) }
     }
     match cap.kind {
@@ -262,17 +263,18 @@ fn object(graph: &mut Graph<'_>, k: &mut Kernel<Host>, cap: &Cap, placed: &Range
     }
 }
 
-/// A time, relative to now.
+/// Returns a time relative to now.
 fn until(now: u64, time: u64) -> u64 {
     if time == NEVER { NEVER } else { time.wrapping_sub(now) }
 }
 
-/// When a node in a timer queue is due.
+/// Returns when a node in a timer queue is due.
 fn due(now: u64, node: &Node) -> u64 {
     if node.is_queued() { until(now, node.key) ^ u64::from(node.class) << 56 } else { NEVER }
 }
 
-/// The slots of a node or thread belong to it. Those of a root and of a thread can be told from each other.
+/// Adds the slots of a CNode or thread, which belong to it. Those of a root CNode and of a thread can be told from each
+/// other.
 fn slots(graph: &mut Graph<'_>, node: usize, first: usize, count: usize) {
     for (i, address) in (first..).step_by(SLOT_SIZE).take(count).enumerate() {
         if graph.find(address).is_some() {
@@ -295,11 +297,11 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
         ThreadState::Faulted => (6, 0),
     };
     let sends = state == 2;
-    // How its message looks, if it is one, and what else a wait keeps in mind.
+    // The thread's message, if it sends one, and what else its wait remembers.
     let tag = t.registers.x[1];
     let message = match state {
         2 => [tag, t.badge, u64::from(t.may_grant), t.sending.key >> 48],
-        // Whether the deadline is to be its alarm.
+        // The flag that the deadline is to be its alarm.
         3 if t.slow & slow::DEADLINE != 0 => [tag & Tag::ALARM, 0, 0, 0],
         _ => [0; 4],
     };
@@ -345,7 +347,7 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
 fn context(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, context: Ref<SchedulingContext>) {
     let now = k.arch().time;
     let c = k.get(context);
-    // What nobody has configured counts as a tick, whether it has been bound since or not.
+    // The slice of a context that was never configured counts as one tick, even if the context has been bound since.
     let slice = if c.is_configured { c.slice } else { 1 };
     let head = [u64::from(c.priority), u64::from(c.ceiling), u64::from(c.is_used_up), slice];
     graph.colour(node, &head);
@@ -358,7 +360,7 @@ fn context(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, context: Re
 }
 
 fn endpoint(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, endpoint: Ref<Endpoint>) {
-    // How many help follows from who waits.
+    // The number of helpers follows from the waiters.
     let Endpoint { head, tail, server: _, helpers: _ } = *k.get(endpoint);
     let server = queue::server(k, endpoint);
     graph.edge(node, 130 + (head as u64 & 1), head & !1);
@@ -366,7 +368,7 @@ fn endpoint(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, endpoint: 
         graph.edge(node, 132, tail);
     }
     graph.name(node, 133, server);
-    // Of senders, who comes before whom.
+    // For senders, the order of their arrival.
     let arrivals: Vec<(usize, u64)> = graph
         .threads
         .iter()
@@ -410,7 +412,7 @@ fn table(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, table: Ref<Pa
     graph.name(node, 161, t.account.first);
 }
 
-/// What the kernel itself holds.
+/// Adds to the graph what the kernel itself holds.
 fn kernel(graph: &mut Graph<'_>, k: &mut Kernel<Host>) {
     let now = k.arch().time;
     let s = k.state();
@@ -422,12 +424,12 @@ fn kernel(graph: &mut Graph<'_>, k: &mut Kernel<Host>) {
             graph.colour(node, &[label]);
         }
     }
-    // Everything is seen in their light.
+    // The kernel's times affect every node, so they are mixed into each colour.
     let sum = mix_all(&times);
     graph.colours[2..].iter_mut().for_each(|colour| *colour = mix(*colour, sum));
 }
 
-/// The living threads in `ours` that are not being deleted.
+/// Returns the live threads in `ours` that are not being deleted.
 pub fn threads(k: &mut Kernel<Host>, ours: &Range<usize>) -> Vec<Ref<Thread>> {
     let caps = capabilities(k, ours);
     let mut threads: Vec<Ref<Thread>> = caps

@@ -1,4 +1,4 @@
-//! Whether a kernel's state is what docs/invariants.md says it is, found out from nothing but the capabilities.
+//! Checks that a kernel's state is as docs/invariants.md says, starting from nothing but the capabilities.
 //!
 //! Every object is reached through the derivation tree, every thread through its object, and every queue from both
 //! sides: from its head, and from each thread that claims to be in it.
@@ -19,7 +19,7 @@ use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 use crate::host::Host;
 use crate::{check_foreign, check_helping, check_tables};
 
-/// What a check answers: nothing, or what is wrong.
+/// The result of a check: nothing, or a description of what is wrong.
 pub type Checked = Result<(), String>;
 
 /// Fails with a formatted message unless the condition holds.
@@ -32,18 +32,18 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Every capability there is, in the order of the derivation tree.
+/// An inventory of every capability, in the order of the derivation tree.
 pub struct Inventory {
-    /// Slots and what they hold.
+    /// Slots with their capabilities.
     pub slots: Vec<(SlotRef, Cap)>,
-    /// Living objects by address, without untyped memory.
+    /// Live objects by address, without untyped memory.
     pub objects: BTreeMap<usize, Cap>,
-    /// Living threads, the idle thread first.
+    /// Live threads, the idle thread first.
     pub threads: Vec<Ref<Thread>>,
 }
 
 impl Inventory {
-    /// Walks the tree.
+    /// Walks the derivation tree.
     pub fn take(k: &mut Kernel<Host>) -> Result<Inventory, String> {
         let mut slots = Vec::new();
         let mut at = SlotRef::new(k.state().derivation);
@@ -72,7 +72,7 @@ impl Inventory {
         Ok(Inventory { slots, objects, threads })
     }
 
-    /// The living objects of one kind.
+    /// Returns the live objects of one kind.
     pub fn of<T>(&self, kind: Kind) -> Vec<Ref<T>> {
         let caps = self.objects.values().filter(|cap| cap.kind == kind);
         // SAFETY: a capability of a kind names a live object of the type that goes with it, which callers name.
@@ -80,7 +80,7 @@ impl Inventory {
     }
 }
 
-/// Kinds whose object is memory with a type of its own.
+/// Returns true for kinds whose object is memory with a type of its own.
 fn has_object(kind: Kind) -> bool {
     match kind {
         Kind::CapNode | Kind::Frame | Kind::PageTable | Kind::Thread | Kind::SchedulingContext | Kind::Endpoint => true,
@@ -95,7 +95,7 @@ fn has_object(kind: Kind) -> bool {
     }
 }
 
-/// Checks everything.
+/// Checks the kernel's whole state.
 pub fn check(k: &mut Kernel<Host>) -> Checked {
     let inventory = Inventory::take(k)?;
     let count = derivation::check_invariants(k)?;
@@ -117,7 +117,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
     check_tables::check(k, &inventory)
 }
 
-/// Each slot that holds something is in the tree, and the tree holds no other slots.
+/// Checks that each slot that holds a capability is in the tree, and that the tree holds no other slots.
 fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let listed: FxHashSet<SlotRef> = inventory.slots.iter().map(|(slot, _)| *slot).collect();
     let mut found = 0;
@@ -134,13 +134,14 @@ fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             found += usize::from(kind != Kind::Null);
         }
     }
-    // Objects do not overlap, so each was counted once.
+    // Objects do not overlap, so each slot was counted once.
     let count = listed.len();
     ensure!(found == count, "the tree has {count} slots, but {found} in living nodes and threads hold something");
     Ok(())
 }
 
-/// Capabilities to one object agree, objects do not overlap, and lie in RAM if the kernel writes them.
+/// Checks that capabilities to one object agree, that objects do not overlap, and that they lie in RAM if the kernel
+/// writes them.
 fn check_objects(inventory: &Inventory) -> Checked {
     for (slot, cap) in &inventory.slots {
         let Some(object) = inventory.objects.get(&cap.object) else { continue };
@@ -161,7 +162,7 @@ fn check_objects(inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// The threads in a queue, from its head on, with backward links checked.
+/// Returns the threads in a queue, from its head on, after checking the backward links.
 fn queue(k: &mut Kernel<Host>, head: Option<Ref<Thread>>, tail: Option<Ref<Thread>>) -> Result<Vec<usize>, String> {
     let mut threads = Vec::new();
     let mut previous = None;
@@ -178,18 +179,19 @@ fn queue(k: &mut Kernel<Host>, head: Option<Ref<Thread>>, tail: Option<Ref<Threa
     Ok(threads)
 }
 
-/// The senders at an endpoint, in runs of equal priority, the first of each of which is in the heap. Their keys say
-/// their priorities and the order in which they came. No two have the same. `tail` is the last of a run.
+/// Returns the senders at an endpoint. They form runs of equal priority; the heap holds the first of each run. A
+/// sender's key holds its priority and the order of its arrival. No two keys are equal. `tail` is the last thread of a
+/// run.
 fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) -> Result<BTreeSet<usize>, String> {
     let mut nodes = Vec::new();
     // SAFETY: the field of a live thread.
     let root = unsafe { Ref::at(first.address() + offset_of!(Thread, sending)) }.ok_or("no node")?;
     let root = heap::number(k, root);
-    // It panics rather than answers.
+    // This panics instead of returning an error.
     heap::check_invariants(k, root, &mut |node| nodes.push(node));
     let (mut keys, mut threads, mut ends) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for node in nodes {
-        // SAFETY: nodes of senders lie in live threads (what is being checked).
+        // SAFETY: nodes of senders lie in live threads (that is what this checks).
         let first = unsafe { Ref::<Thread>::at(node.address() - offset_of!(Thread, sending)) };
         let (mut at, mut previous, mut before) = (first, None, 0);
         while let Some(thread) = at {
@@ -198,7 +200,7 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
             let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
             ensure!(keys.insert(key), "two senders have the key {key:x}");
             let place = key >> 48;
-            // Who tells of its budget keeps the place with which it came.
+            // A thread that reports its used-up budget keeps the place with which it came.
             let is_told = t.slow & slow::TOLD == slow::TOLD;
             let is_right = is_told || place == (256 - i64::from(priority)) as u64 || place == 0;
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
@@ -214,7 +216,7 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
     Ok(threads)
 }
 
-/// Queues of endpoints and notifications hold exactly the threads that wait there.
+/// Checks that the queues of endpoints and notifications hold exactly the threads that wait there.
 fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut waiting: FxHashMap<(usize, u64), BTreeSet<usize>> = FxHashMap::default();
     for thread in &inventory.threads {
@@ -228,9 +230,9 @@ fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     for endpoint in inventory.of::<Endpoint>(Kind::Endpoint) {
         let (head, tail) = (k.get(endpoint).head, k.get(endpoint).tail);
-        // SAFETY: the head of a queue is a live thread (what is being checked).
+        // SAFETY: the head of a queue is a live thread (that is what this checks).
         let first = unsafe { Ref::at(head & !1) };
-        // SAFETY: so is its tail; it is compared, not followed.
+        // SAFETY: so is its tail, which is compared, not followed.
         let last = unsafe { Ref::at(tail) };
         let threads: BTreeSet<usize> = match first {
             Some(first) if head & 1 == 0 => senders(k, first, last)?,
@@ -251,7 +253,7 @@ fn check_queues(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// Reply objects and callers name each other.
+/// Checks that reply objects and callers name each other.
 fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for reply in inventory.of::<Reply>(Kind::Reply) {
         let r = k.get(reply);
@@ -297,7 +299,7 @@ fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// The ready queues hold exactly the threads that can run and do not.
+/// Checks that the ready queues hold exactly the threads that are runnable and do not run.
 fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut queued = BTreeMap::new();
     let mut highest = -1;
@@ -329,14 +331,14 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// Budgets are whole, and who runs on one is known to, as is who has used one up.
+/// Checks that budgets are consistent, and that the flags of threads on limited and used-up contexts are right.
 fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let current = k.current();
     let running = k.get(current).scheduling;
     for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
         let c = k.get(context);
         let (budget, consumed, charged) = (c.budget, c.consumed, c.charged);
-        // It panics rather than answers.
+        // This panics instead of returning an error.
         budget.check_invariants();
         ensure!(
             !budget.is_limited() || running == Some(context) || consumed == charged,
@@ -349,19 +351,19 @@ fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
         let is_limited = scheduling.is_some_and(|context| k.get(context).budget.is_limited());
         let has = |bit: u32| flags & bit != 0;
         ensure!(has(slow::BUDGETED) == is_limited, "{thread:?}: flags {flags:#x}, but a budget is {is_limited}");
-        // Who tells of a budget may have lost it meanwhile.
+        // A thread that reports a used-up budget may have lost the budget meanwhile.
         let of_budget = if has(slow::FAULT) { slow::OF_BUDGET & !slow::REPORTED } else { slow::OF_BUDGET };
         ensure!(is_limited || !has(of_budget), "{thread:?} has flags {flags:#x} of a budget that it has not");
     }
     let (end, flags) = (k.state().budget_end, k.get(current).slow);
     ensure!(end == NEVER || flags & slow::BUDGETED != 0, "the budget of {current:?} is timed, which has none");
-    // Nobody runs untimed, but for a thread of which it is known already that it must not go on.
+    // No thread runs on an untimed budget, except one that is known already not to go on.
     let is_timed = end != NEVER || k.state().reschedule || flags & slow::BUDGETED == 0;
     ensure!(is_timed, "{current:?} runs on a budget that is not timed");
     Ok(())
 }
 
-/// Each account's ring holds exactly the threads that belong to it.
+/// Checks that each account's ring holds exactly the threads that belong to it.
 fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut members: FxHashMap<usize, BTreeSet<usize>> = FxHashMap::default();
     for thread in &inventory.threads {
@@ -388,7 +390,8 @@ fn check_accounts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     check_residents(k, inventory)
 }
 
-/// Each space counts who lives there, and whoever lives in one with an account belongs to that.
+/// Checks that each address space counts its resident threads, and that a resident of one with an account belongs to
+/// that account.
 fn check_residents(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut residents: FxHashMap<usize, u32> = FxHashMap::default();
     for thread in &inventory.threads {
@@ -412,13 +415,13 @@ fn check_residents(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// The timer queues are heaps of exactly the threads that wait with a deadline or have an alarm, and the contexts that
-/// wait for a refill.
+/// Checks that the timer queues are heaps of exactly the threads that wait with a deadline or have an alarm, and the
+/// contexts that wait for a refill.
 fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut found = BTreeSet::new();
     for (class, root) in k.state().timers.roots().into_iter().enumerate() {
         let mut nodes = Vec::new();
-        // It panics rather than answers.
+        // This panics instead of returning an error.
         heap::check_invariants(k, root, &mut |node| nodes.push(node));
         for node in nodes {
             let n = *k.get(node);
@@ -448,12 +451,12 @@ fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// What a thread remembers agrees with its bindings.
+/// Checks that what a thread caches of its bindings agrees with them.
 fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     ensure!(canary_intact(thread), "its canary was overwritten");
     let empty = k.arch().empty_space_register();
     let t = k.get(thread);
-    // A slot that is no longer marked was unbound, and holds what is being deleted.
+    // A slot without the flag was unbound, and holds a capability that is being deleted.
     let binding = |binding: Binding| match t.bindings[binding as usize].cap {
         cap if cap.flags & flag::EMBEDDED != 0 => cap,
         _ => Cap::NULL,
@@ -489,7 +492,7 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     Ok(())
 }
 
-/// Lines and notifications name each other.
+/// Checks that interrupt lines and notifications name each other.
 fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut listed = FxHashSet::default();
     for notification in inventory.of::<Notification>(Kind::Notification) {
@@ -514,8 +517,8 @@ fn check_interrupts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// Of the automatic lines that signal a notification, it holds those that are masked; then there is a signal, whose
-/// taking lets them in.
+/// Checks that a notification holds exactly those of its automatic lines that are masked, and that it then has a
+/// signal, whose taking unmasks them.
 fn check_held(k: &mut Kernel<Host>, notification: Ref<Notification>) -> Checked {
     let n = k.get(notification);
     let (held, word) = (n.held, n.word);

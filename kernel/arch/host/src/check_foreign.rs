@@ -1,4 +1,4 @@
-//! What is marked as being of other cores, or on them.
+//! Checks the flags of remote capabilities: those that were imported from other cores or exported to them.
 
 use tench_abi::object::SLOT_SIZE;
 use tench_abi::{Kind, Rights};
@@ -9,10 +9,10 @@ use tench_kernel::{Arch, Cap, Kernel, Ref, SlotRef, derivation};
 use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
 
-/// Stand-ins and borrowed objects are where they can be.
+/// Checks that exported and imported capabilities are where they can be.
 pub fn check_foreign(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let mut before: Option<Cap> = None;
-    // Untyped memory around what comes next, the outermost first.
+    // Untyped memory that contains the following capabilities' objects, the outermost first.
     let mut around: Vec<Cap> = Vec::new();
     for (slot, cap) in &inventory.slots {
         around.retain(|outer| cap.object < derivation::end(outer));
@@ -29,12 +29,12 @@ pub fn check_foreign(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     Ok(())
 }
 
-/// Whether two capabilities are equal in the order.
+/// Returns true if two capabilities are equal in the derivation tree's order.
 fn is_equal(a: &Cap, b: &Cap) -> bool {
     derivation::same_object(a, b) && derivation::badge(a) == derivation::badge(b) && a.kind != Kind::Untyped
 }
 
-/// What one capability's marks say by themselves.
+/// Checks the flags of one capability by themselves.
 fn check_marks(k: &mut Kernel<Host>, inventory: &Inventory, slot: SlotRef, cap: &Cap) -> Checked {
     let is_exported = cap.is_exported();
     let address = k.arch().base() + ((slot.number() as usize) << 6);

@@ -1,5 +1,5 @@
-//! Whether each thread runs on what it should run on, worked out from scratch: from who waits for whom, and who has
-//! which scheduling context of his own.
+//! Checks that each thread runs on the scheduling context that it should run on. Computes that from scratch: from which
+//! threads wait for which, and which scheduling context each has of its own.
 
 use std::collections::BTreeMap;
 
@@ -14,40 +14,41 @@ use tench_kernel::thread::{Base, Binding, Thread, ThreadState, slow};
 use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
 
-/// A scheduling context, at a priority (-1: not now), and how many threads wait for each other behind the one that runs
-/// on it.
+/// A scheduling context, the priority at which a thread runs on it (-1: not now), and the thread's height: how many
+/// threads wait for each other behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The context's address.
+    /// Address of the context.
     pub context: Option<usize>,
-    /// What the thread runs at.
+    /// Priority at which the thread runs.
     pub priority: i16,
-    /// More than that of each who helps, 0 if nobody does. Of senders to a thread without depth, those of 2 and 3 count
-    /// as 3.
+    /// One more than the greatest height of those that help the thread, 0 if none does. Of senders to a thread without
+    /// depth, heights of 2 and 3 count as 3.
     pub height: u8,
 }
 
-/// What is known of a thread without looking at what it runs on.
+/// The facts about a thread that do not depend on what it runs on.
 #[derive(Clone, Debug)]
 pub struct Facts {
     own: Standing,
     cap: i16,
     is_urgent: bool,
     is_parked: bool,
-    /// How many servers deep its own calls go while it serves, as it has said.
+    /// The thread's declared depth: how many servers deep its own calls go while it serves.
     depth: u8,
-    /// It waits, and helps nobody: it tells somebody that its budget is used up, or too many would wait for each other.
+    /// The thread waits without helping: it reports that its budget is used up, or too many threads would wait for
+    /// each other.
     is_helpless: bool,
-    /// The caller in the reply object with which it has received last.
+    /// The caller in the reply object with which the thread has received last.
     pub caller: Option<usize>,
-    /// Those who wait to send to the endpoint that it serves, by priority and arrival.
+    /// Threads that wait to send to the endpoint that the thread serves, by priority and arrival.
     pub senders: Vec<usize>,
 }
 
-/// All threads, by address.
+/// The facts about all threads, by address.
 pub type World = BTreeMap<usize, Facts>;
 
-/// Reads who waits for whom, from the threads' states alone.
+/// Reads from the threads' states alone which threads wait for which.
 pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
     let mut world = World::new();
     for thread in &inventory.threads {
@@ -102,8 +103,8 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
     world
 }
 
-/// What each thread runs on, if everything is worked out from nothing: nobody runs on anything at first, and each looks
-/// at those who wait for it until nothing changes.
+/// Returns what each thread runs on, computed from nothing: at first no thread runs on anything, then each looks at the
+/// threads that wait for it, until nothing changes.
 pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
     let nothing = Standing { context: None, priority: -1, height: 0 };
     let mut standings: BTreeMap<usize, Standing> = world.keys().map(|thread| (*thread, nothing)).collect();
@@ -119,7 +120,7 @@ pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
     standings
 }
 
-/// What one thread runs on, given what those run on who wait for it.
+/// Returns what one thread runs on, given what the threads that wait for it run on.
 fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> Standing {
     let offer = |waiter: &usize| {
         let standing = standings[waiter];
@@ -186,7 +187,7 @@ pub fn check_helping(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     check_contexts(k, inventory)
 }
 
-/// Checks how many of the senders at an endpoint help.
+/// Checks the counts of the senders at an endpoint that help.
 fn check_helpers(k: &mut Kernel<Host>, endpoint: Ref<Endpoint>, inventory: &Inventory) -> Checked {
     let mut helpers = [0; 3];
     for thread in &inventory.threads {
@@ -230,7 +231,7 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>, facts: &Facts, expect
     Ok(())
 }
 
-/// Contexts and their owners name each other; both live.
+/// Checks that contexts and their owners name each other, and that both live.
 fn check_contexts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
         let c = k.get(context);

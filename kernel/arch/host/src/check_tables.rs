@@ -1,4 +1,4 @@
-//! Page tables, mappings and the translation cache agree.
+//! Checks that page tables, mappings and the translation cache agree.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
 use crate::translation;
 
-/// Checks every table, every mapping, and what is cached.
+/// Checks every table, every mapping, and the translation cache.
 pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
     let living: FxHashSet<usize> = tables.iter().map(|table| table.address()).collect();
@@ -35,13 +35,14 @@ pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     check_cache(k, &tables)
 }
 
-/// Tables that the kernel made for the first process: no capability names them, they are found from their parents.
+/// Returns the tables that the kernel made for the first process. No capability names them; they are found from their
+/// parents.
 fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> FxHashSet<usize> {
     let mut found = FxHashSet::default();
     let mut pending: Vec<usize> = tables.iter().map(|table| table.address()).collect();
     let base = k.arch().base();
     while let Some(at) = pending.pop() {
-        // SAFETY: a living table, or a child in its books.
+        // SAFETY: a live table, or a child in its shadow entries.
         let Some(table) = (unsafe { Ref::<PageTable>::at(at) }) else { continue };
         for (_, _, book) in in_use(k, table) {
             if let Book::Table(number) = Book::unpack(book) {
@@ -55,9 +56,9 @@ fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> FxHashSet<usi
     found
 }
 
-/// What of a table is not empty: index, entry and book.
+/// Returns the index, entry and shadow entry of each entry of a table that is in use.
 fn in_use(k: &mut Kernel<Host>, table: Ref<PageTable>) -> Vec<(usize, u64, u32)> {
-    /// Entries that are looked at together: most are empty.
+    /// Number of entries that are tested together: most are empty.
     const RUN: usize = 32;
     let table = k.get(table);
     let mut found = Vec::new();
@@ -73,14 +74,14 @@ fn in_use(k: &mut Kernel<Host>, table: Ref<PageTable>) -> Vec<(usize, u64, u32)>
     found
 }
 
-/// A mapping lies in a living table and frame, and its entries show what it says.
+/// Checks that a mapping's table and frame are alive, and that its entries map what it says.
 fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &FxHashSet<usize>, cap: &Cap) -> Checked {
     let mapping = Mapping::of(cap);
     ensure!(living.contains(&mapping.table), "its table {:x} does not live", mapping.table);
     let frame = inventory.objects.get(&cap.object).filter(|frame| frame.kind == Kind::Frame);
     let Some(frame) = frame else { return Err(format!("its frame {:x} does not live", cap.object)) };
     ensure!(mapping.count > 0 && mapping.first + mapping.count <= 512, "{mapping:x?}");
-    // SAFETY: among the living tables.
+    // SAFETY: `living` contains the table.
     let table = unsafe { Ref::<PageTable>::at(mapping.table) }.ok_or("no table")?;
     let level = u32::from(k.get(table).level);
     let size = 1usize << entry_bits(level);
@@ -98,7 +99,7 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &FxHashSet
     Ok(())
 }
 
-/// A table's books, entries and links agree.
+/// Checks that a table's shadow entries, entries and links agree.
 fn check_table(
     k: &mut Kernel<Host>,
     table: Ref<PageTable>,
@@ -109,22 +110,22 @@ fn check_table(
     let base = k.arch().base();
     let level = k.get(table).level;
     let mut used = 0;
-    // An empty book says that its entry is free, and an empty entry is.
+    // An empty shadow entry says that its entry is free, and then the entry is empty.
     ensure!(Book::unpack(0) == Book::Free, "an empty book is {:?}", Book::unpack(0));
     for (index, entry, word) in in_use(k, table) {
         let book = Book::unpack(word);
         used += u16::from(book != Book::Free);
         ensure!((entry == 0) == (book == Book::Free), "entry {index} is {entry:x}, its book {book:?}");
-        // A free entry is empty, and each that a mapping covers was found not to be: it need not be looked up.
+        // A free entry is empty, and each entry that a mapping covers was found not to be, so it need not be looked up.
         let cover = if book == Book::Free { None } else { covered.get(&(table.address(), index)).copied() };
         let booked = if let Book::Mapping(slot) = book { Some(slot) } else { None };
         ensure!(cover.is_some() == booked.is_some(), "entry {index} is booked for {booked:?}, {cover:?} covers it");
-        // Only a mapping's first entry follows its capability.
+        // Only a mapping's first entry moves with its capability.
         let first = cover.is_some_and(|slot| Mapping::of(&k.slot(slot).cap).first == index);
         ensure!(!first || cover == booked, "entry {index} is booked for {booked:?}, but {cover:?} begins there");
         if let Book::Table(number) = book {
             let child = base + ((number as usize) << 6);
-            // SAFETY: what is booked is alive (that is what `living` and `boot` check).
+            // SAFETY: a table in a shadow entry is alive (`living` and `boot` check that).
             let child = unsafe { Ref::<PageTable>::at(child) }.ok_or("no table")?;
             let c = k.get(child);
             let linked = (c.parent, usize::from(c.index), c.level) == (table.address(), index, level + 1);
@@ -136,7 +137,7 @@ fn check_table(
     ensure!(k.get(table).used == used, "used is {}, not {used}", k.get(table).used);
     if parent != 0 {
         ensure!(living.contains(&parent) || boot.contains(&parent), "its parent {parent:x} does not live");
-        // SAFETY: among the living tables.
+        // SAFETY: `living` or `boot` contains the parent.
         let parent = unsafe { Ref::<PageTable>::at(parent) }.ok_or("no table")?;
         let number = ((table.address() - base) >> 6) as u32;
         let book = Book::unpack(k.get(parent).books[index]);
@@ -145,7 +146,8 @@ fn check_table(
     Ok(())
 }
 
-/// Each root has an identifier of its own, or the shared one if there was no other, and no other is taken.
+/// Checks that each root has an identifier of its own, or the shared one if no other was free, and that no other
+/// identifier is taken.
 fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
     let mut taken = BTreeMap::new();
     for table in tables {
@@ -172,7 +174,7 @@ fn check_identifiers(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked
     Ok(())
 }
 
-/// Nothing is cached that is no longer so.
+/// Checks that no cached translation is stale.
 fn check_cache(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> Checked {
     let mut roots = FxHashMap::default();
     for table in tables {

@@ -15,62 +15,63 @@ use tench_kernel::{Arch, Kernel, entry};
 use crate::memory::{Memory, RAM_START};
 use crate::{stack, translation};
 
-/// Interrupt lines that user programs may own: 32 up to this.
+/// End of the range of interrupt lines that user programs may own; the range begins at 32.
 pub const INTERRUPT_LINES: u32 = 64;
-/// The kernel's timer.
+/// Interrupt number of the kernel's timer.
 pub const TIMER_INTERRUPT: u32 = 27;
-/// Cores of the machine; this kernel runs the first.
+/// Number of cores of the machine; this kernel runs on the first.
 pub const CORES: u64 = 4;
 
-/// What runs when a window is passed.
+/// A function that runs at a preemption point.
 pub type WindowHook = Box<dyn FnMut(&mut Kernel<Host>)>;
 
-/// What `power_off` unwinds with.
+/// The payload with which `power_off` unwinds: the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerOff(pub u8);
 
 impl PowerOff {
-    /// Whether this is what a panic carries.
+    /// Returns the `PowerOff` that a panic carries, if it carries one.
     pub fn find(payload: &(dyn Any + Send)) -> Option<PowerOff> {
         payload.downcast_ref().copied()
     }
 }
 
-/// The machine.
+/// The host's machine state below the kernel.
 pub struct Host {
     /// Physical memory.
     pub memory: Memory,
     /// The translation cache.
     pub cache: translation::Cache,
-    /// The counter. Nothing but the test moves it, unless looks take time.
+    /// The counter, in ticks. Only the test advances it, unless [`look`](Self::look) is set.
     pub time: u64,
-    /// Ticks that each look at the clock takes.
+    /// Ticks that each reading of the clock takes.
     pub look: u64,
-    /// Ticks that looks have taken.
+    /// Ticks that readings of the clock have taken so far.
     looked: Cell<u64>,
-    /// When the timer fires.
+    /// Time at which the timer fires.
     pub timer: Option<u64>,
     /// Lines that have fired and are not acknowledged.
     pub pending: BTreeSet<u32>,
-    /// Lines that are let in.
+    /// Lines that are unmasked.
     pub enabled: BTreeSet<u32>,
-    /// Acknowledged and not ended.
+    /// Lines that are acknowledged and whose handling has not ended.
     pub active: Vec<u32>,
     /// The translation register.
     pub space: u64,
-    /// Whether programs may read the counters of events.
+    /// Permission of programs to read the event counters.
     pub may_count: bool,
-    /// What was printed.
+    /// All bytes printed so far.
     pub output: Vec<u8>,
-    /// Cores that were started: the addresses of image and boot page.
+    /// Cores that were started, each with the addresses of its image and its boot page.
     pub started: BTreeMap<u64, (u64, u64)>,
     /// Cores that have stopped.
     pub stopped: BTreeSet<u64>,
-    /// Lines of other cores that were rung, in order.
+    /// Doorbells of other cores that were notified, in order: core and line.
     pub rung: Vec<(u64, u32)>,
-    /// Run at each window of an operation, after pending interrupts.
+    /// Hook that runs at each preemption point of an operation, after pending interrupts.
     pub hook: Option<WindowHook>,
-    /// Run at each window of an interrupt's handler, before pending interrupts. Nobody else can run there.
+    /// Hook that runs at each preemption point of an interrupt handler, before pending interrupts. No other thread can
+    /// run there.
     pub nested_hook: Option<WindowHook>,
     thread_pointer: u64,
     float: FloatState,
@@ -78,7 +79,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A machine with this much memory.
+    /// Returns a machine with `memory` bytes of RAM.
     pub fn new(memory: usize) -> Host {
         Host {
             memory: Memory::new(memory),
@@ -104,18 +105,18 @@ impl Host {
         }
     }
 
-    /// Whether an interrupt would be taken now.
+    /// Returns true if an interrupt would be taken now.
     pub fn interrupted(&self) -> bool {
         self.active.is_empty() && (self.timer_is_due() || self.next_line().is_some())
     }
 
-    /// Whether the timer's line is high, and let in.
+    /// Returns true if the timer's line is high and unmasked.
     fn timer_is_due(&self) -> bool {
         self.enabled.contains(&TIMER_INTERRUPT)
             && self.timer.is_some_and(|deadline| deadline <= self.time + self.looked.get())
     }
 
-    /// The line that would be acknowledged next.
+    /// Returns the line that would be acknowledged next.
     fn next_line(&self) -> Option<u32> {
         self.pending.intersection(&self.enabled).next().copied()
     }
@@ -125,7 +126,7 @@ impl Host {
         self.cache.access(&self.memory, self.space, address)
     }
 
-    /// The floating-point unit's registers, for tests that pretend to compute.
+    /// Returns the floating-point unit's registers if the unit is enabled, for tests that pretend to compute.
     pub fn float(&mut self) -> Option<&mut FloatState> {
         self.float_enabled.then_some(&mut self.float)
     }
@@ -134,7 +135,7 @@ impl Host {
 /// Registers, status and control of the floating-point unit.
 type FloatWords = ([[u64; 2]; 32], u64, u64);
 
-/// What of the machine's own state an [`Image`](crate::image::Image) contains.
+/// The part of the machine's own state that an [`Image`](crate::image::Image) contains.
 #[derive(Clone, Default, PartialEq)]
 pub struct Registers {
     time: u64,
@@ -152,7 +153,7 @@ pub struct Registers {
 }
 
 impl Host {
-    /// The registers, for an image. Translations are not part of one, so nothing may be cached.
+    /// Returns the registers, for an image. An image contains no translations, so none may be cached.
     pub(crate) fn registers(&self) -> Registers {
         assert!(self.cache.is_empty() && self.active.is_empty(), "translations are cached, or an interrupt is active");
         Registers {
@@ -171,17 +172,17 @@ impl Host {
         }
     }
 
-    /// The floating-point registers, to be compared.
+    /// Returns the floating-point registers in a form that can be compared.
     fn float_words(&self) -> FloatWords {
         (self.float.registers, self.float.status, self.float.control)
     }
 
-    /// Whether the registers are not those of an image.
+    /// Returns true if the registers differ from those of an image.
     pub(crate) fn registers_differ(&self, registers: &Registers) -> bool {
         !self.cache.is_empty() || !self.active.is_empty() || self.registers() != *registers
     }
 
-    /// Sets them, and forgets what was printed and who was rung.
+    /// Sets the registers, and clears the output and the list of notified doorbells.
     pub(crate) fn set_registers(&mut self, registers: &Registers) {
         self.cache = translation::Cache::default();
         self.active.clear();
@@ -203,7 +204,7 @@ impl Host {
     }
 }
 
-/// Runs a hook, which may put another in its place.
+/// Runs a hook, which may install another one in its place.
 fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<WindowHook>) {
     if let Some(mut hook) = place(k.arch()).take() {
         hook(k);
@@ -236,7 +237,7 @@ unsafe impl Arch for Host {
 
     unsafe fn copy(&mut self, from: usize, to: usize, words: usize) {
         let from = std::ptr::with_exposed_provenance::<u64>(from);
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller keeps the contract of this function.
         unsafe { std::ptr::with_exposed_provenance_mut::<u64>(to).copy_from(from, words) };
     }
 
@@ -303,7 +304,7 @@ unsafe impl Arch for Host {
         if !self.memory.contains(self.memory.base().wrapping_add(physical as usize), size as usize) {
             return Err(Error::InvalidArgument);
         }
-        // All else that lies in RAM and in no piece of memory is the test's.
+        // The test owns whatever else lies in RAM and in no boot untyped.
         if physical < RAM_START + OBJECT_SIZE as u64 { Err(Error::Overlap) } else { Ok(()) }
     }
 

@@ -1,10 +1,10 @@
-//! Images of a machine: part of its memory and the kernel's state, to be put back much faster than a machine is made.
+//! Images of a machine: part of its memory and the kernel's state. Restoring one is much faster than making a machine.
 //!
-//! Which part is up to whoever takes one: ranges that are known to hold everything that changes ([`Regions::new`]), or
-//! all pages that may hold anything but zeros ([`Regions::written`]).
+//! The caller chooses the part: ranges that are known to hold everything that changes ([`Regions::new`]), or all pages
+//! that may hold anything but zeros ([`Regions::written`]).
 //!
-//! Kernel objects name each other by address, so an image belongs to the machine of which it was taken. Nothing may be
-//! suspended in the kernel meanwhile: what lies on the stacks is not part of an image.
+//! Kernel objects name each other by address, so an image belongs to the machine of which it was taken. No thread may
+//! be suspended in the kernel when an image is taken, because images do not contain the coroutines' stacks.
 
 use std::mem::offset_of;
 use std::ops::Range;
@@ -21,18 +21,18 @@ use crate::Machine;
 use crate::host::{Host, Registers};
 use crate::translation;
 
-/// Bytes of the kernel's state, without the machine below it. All of them are plain numbers and addresses.
+/// Size in bytes of the kernel's state, without the machine below it. All of it is plain numbers and addresses.
 const STATE: usize = offset_of!(State<Host>, arch);
 
-/// Bytes of it before its counters, which nothing depends on and which come last.
+/// Size in bytes of the kernel's state before its statistics, on which nothing depends and which come last.
 const COUNTED: usize = offset_of!(State<Host>, statistics);
-/// Where a thread has its registers.
+/// Range of the registers in a thread.
 const REGISTERS: Range<usize> = {
     let start = offset_of!(Thread, registers);
     start..start + size_of::<fault::Registers>()
 };
 
-/// An image.
+/// A saved part of a machine's state.
 #[derive(Default)]
 pub struct Image {
     memory: Vec<u8>,
@@ -46,7 +46,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Images of `machine` contain these ranges, all of which must be RAM.
+    /// Returns regions that consist of these ranges of `machine`, all of which must be RAM.
     pub fn new(machine: &mut Machine, mut ranges: Vec<Range<usize>>) -> Regions {
         ranges.retain(|range| !range.is_empty());
         ranges.sort_by_key(|range| range.start);
@@ -61,55 +61,55 @@ impl Regions {
         Regions { ranges: merged }
     }
 
-    /// Images contain all pages of `machine` that may hold anything but zeros by now. What is written later to other
-    /// pages becomes zero again when [`Machine::restore_all`] puts one back.
+    /// Returns regions that consist of all pages of `machine` that may hold anything but zeros by now.
+    /// [`Machine::restore_all`] zeroes other pages that were written later.
     pub fn written(machine: &mut Machine) -> Regions {
         let pages = machine.host().memory.written();
         let ranges = pages.into_iter().map(|page| page..page + PAGE_SIZE).collect();
         Regions::new(machine, ranges)
     }
 
-    /// Whether an address lies in one of the ranges.
+    /// Returns true if an address lies in one of the ranges.
     fn contains(&self, address: usize) -> bool {
         let after = self.ranges.partition_point(|range| range.end <= address);
         self.ranges.get(after).is_some_and(|range| range.contains(&address))
     }
 
-    /// Bytes in an image.
+    /// Returns the size of an image in bytes.
     pub fn size(&self) -> usize {
         self.ranges.iter().map(Range::len).sum::<usize>() + STATE
     }
 }
 
-/// Copies what lies at an address into a buffer.
+/// Copies the memory at an address into a buffer.
 fn take(address: usize, bytes: &mut [u8]) {
     let from: *const u8 = std::ptr::with_exposed_provenance(address);
-    // SAFETY: RAM of the machine, or its state (callers), which the machine's borrow keeps others from writing.
+    // SAFETY: RAM of the machine, or its state (callers); the machine's borrow keeps other code from writing it.
     unsafe { from.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) }
 }
 
-/// Whether the same lies at an address as in a buffer.
+/// Returns true if the memory at an address equals a buffer.
 fn is_equal(bytes: &[u8], address: usize) -> bool {
     let there: *const u8 = std::ptr::with_exposed_provenance(address);
-    // SAFETY: as in `take`; nothing is written while the slice lives. Padding counts, which at worst makes equal states
-    // differ.
+    // SAFETY: as in `take`; nothing is written while the slice lives. Padding is compared too, which at worst makes
+    // equal states differ.
     unsafe { std::slice::from_raw_parts(there, bytes.len()) == bytes }
 }
 
 /// Copies a buffer to an address.
 fn put(bytes: &[u8], address: usize) {
     let to: *mut u8 = std::ptr::with_exposed_provenance_mut(address);
-    // SAFETY: as in `take`; what is written was read there, when the kernel's state was complete.
+    // SAFETY: as in `take`; these bytes were read there, when the kernel's state was complete.
     unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
 }
 
 impl Machine {
-    /// The address of the kernel's state.
+    /// Returns the address of the kernel's state.
     fn state_address(&mut self) -> usize {
         std::ptr::from_mut(self.kernel().state()).expose_provenance()
     }
 
-    /// Takes an image, in the place of an older one.
+    /// Saves the machine's state in `image`, which may hold an older one.
     pub fn save(&mut self, regions: &Regions, image: &mut Image) {
         assert_eq!(self.suspended(), 0, "somebody is suspended in the kernel");
         image.memory.resize(regions.size() - STATE, 0);
@@ -124,7 +124,7 @@ impl Machine {
         image.registers = self.host().registers();
     }
 
-    /// Puts an image back. What is suspended in the kernel is forgotten.
+    /// Restores an image. Forgets the entries that are suspended in the kernel.
     pub fn restore(&mut self, regions: &Regions, image: &Image) {
         self.forget_suspended();
         let mut rest = &image.memory[..];
@@ -138,7 +138,7 @@ impl Machine {
         self.host().set_registers(&image.registers);
     }
 
-    /// Whether everything is as in an image but for `thread`'s registers, and for what the kernel counts.
+    /// Returns true if the state equals an image, except for `thread`'s registers and the kernel's statistics.
     pub fn is_unchanged(&mut self, regions: &Regions, image: &Image, thread: Ref<Thread>) -> bool {
         let state = self.state_address();
         if !is_equal(&image.state[..COUNTED], state) || self.host().registers_differ(&image.registers) {
@@ -148,7 +148,7 @@ impl Machine {
         let mut rest = &image.memory[..];
         for range in &regions.ranges {
             let (part, others) = rest.split_at(range.len());
-            // What lies before the hole, and what behind it.
+            // The parts before and behind the hole.
             let before = hole.start.clamp(range.start, range.end) - range.start;
             let behind = hole.end.clamp(range.start, range.end) - range.start;
             if !is_equal(&part[..before], range.start) || !is_equal(&part[behind..], range.start + behind) {
@@ -159,8 +159,8 @@ impl Machine {
         true
     }
 
-    /// Puts back what [`is_unchanged`](Self::is_unchanged) leaves out: a thread's registers. What the kernel has
-    /// counted stays.
+    /// Restores what [`is_unchanged`](Self::is_unchanged) leaves out: a thread's registers. The kernel's statistics
+    /// stay.
     pub fn restore_registers(&mut self, regions: &Regions, image: &Image, thread: Ref<Thread>) {
         let hole = thread.address() + REGISTERS.start..thread.address() + REGISTERS.end;
         let mut rest = &image.memory[..];
@@ -175,12 +175,12 @@ impl Machine {
         panic!("the registers of {thread:?} are not part of the image");
     }
 
-    /// Takes an image of everything. What is suspended in the kernel must be forgotten; what is cached of translations
-    /// is.
+    /// Takes an image of the whole machine. The caller has forgotten all entries that are suspended in the kernel; this
+    /// function empties the translation cache.
     pub fn save_all(&mut self) -> (Regions, Image) {
         self.host().cache = translation::Cache::default();
         self.host().memory.mark_found();
-        // The largest part of the memory is frames of zeros, to which the kernel writes messages at most.
+        // Most of the memory is frames of zeros, to which the kernel writes messages at most.
         for cap in self.capabilities(Kind::Frame) {
             self.host().memory.unmark_zeros(cap.object, cap.size());
         }
@@ -191,7 +191,7 @@ impl Machine {
         (regions, image)
     }
 
-    /// The capabilities of a kind.
+    /// Returns all capabilities of a kind.
     fn capabilities(&mut self, kind: Kind) -> Vec<Cap> {
         let mut k = self.kernel();
         let (mut found, mut at) = (Vec::new(), SlotRef::new(k.state().derivation_tail));
@@ -203,8 +203,8 @@ impl Machine {
         found
     }
 
-    /// Tells the memory where messages may be written. To be called wherever threads may have got message areas, if
-    /// images of everything are put back.
+    /// Marks the IPC buffers as possibly written. Must be called whenever threads may have been given IPC buffers, if
+    /// [`restore_all`](Self::restore_all) is used.
     pub fn mark_areas(&mut self) {
         for cap in self.capabilities(Kind::Thread) {
             // SAFETY: a thread capability names a live thread object.
@@ -216,7 +216,7 @@ impl Machine {
         }
     }
 
-    /// Puts such an image back.
+    /// Restores an image that [`save_all`](Self::save_all) has taken.
     pub fn restore_all(&mut self, regions: &Regions, image: &Image) {
         self.forget_suspended();
         for page in self.host().memory.written() {
@@ -234,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine with two threads, an image of it, and the second thread.
+    /// Returns a machine with two threads, an image of it, and the second thread.
     fn machine() -> (Machine, Regions, Image, Ref<Thread>) {
         let mut m = Machine::new();
         let other = m.make_thread(100);

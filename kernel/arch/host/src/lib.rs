@@ -1,16 +1,16 @@
-//! The kernel on the host: the same semantics as on a machine, with memory in a buffer, under tests' control.
+//! The kernel on the host: the semantics of a real machine, with memory in a buffer, under the tests' control.
 //!
 //! ```text
 //!   machine      a booted kernel, and a driver that makes system calls as any thread
-//!   check        whether all of its state is consistent
-//!   host         the `Arch` of the host: time, interrupts, windows, power
-//!   stack        a coroutine for each entry into the kernel, so that windows can switch threads
-//!   translation  page tables as they are walked, and a cache that catches missing invalidations
+//!   check        checks that the kernel's whole state is consistent
+//!   host         the `Arch` of the host: time, interrupts, preemption points, power
+//!   stack        a coroutine for each entry into the kernel, so that preemption points can switch threads
+//!   translation  page tables and their walker, and a translation cache that catches missing invalidations
 //!   memory       the buffer
-//!   weave        operations of several threads in every order, switched at windows
+//!   weave        operations of several threads in every order, switched at preemption points
 //!   snapshot     the state as text, to be compared
 //!   canonical    the state as a number, equal for states that are equal up to renaming
-//!   image        part of the memory and the kernel's state, to be put back
+//!   image        part of the memory and the kernel's state, saved and restored
 //! ```
 
 mod boot;

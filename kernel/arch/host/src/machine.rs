@@ -1,8 +1,8 @@
 //! A booted kernel for tests, and the driver that plays user mode.
 //!
-//! The first thread's capability space has the slots of [`tench_abi::layout::slot`]: space, address space, thread,
-//! scheduling context, reply object, message frame, kernel, interrupt control, and untyped memory from `BOOT_UNTYPED`
-//! on, as [`UNTYPED`] lists it. Addresses from [`FREE`] on are empty.
+//! The first thread's CSpace has the slots of [`tench_abi::layout::slot`]: CSpace, address space, thread, scheduling
+//! context, reply object, IPC buffer frame, kernel, interrupt control, and untyped memory from `BOOT_UNTYPED` on, as
+//! [`UNTYPED`] lists it. Addresses from [`FREE`] on are empty.
 //!
 //! ```
 //! use tench_abi::{Kind, Operation};
@@ -35,15 +35,15 @@ use crate::{boot, check};
 
 pub use crate::boot::{ARCHIVE, DEVICE, FREE, LARGE_DEVICE, PROGRAM, RAM, RAM_MEDIUM, RAM_SMALL, UNTYPED};
 
-/// What a system call left in its thread's registers.
+/// The registers of a thread after a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Answer {
-    /// `x0`..`x10`.
+    /// Registers `x0`..`x10`.
     pub x: [u64; 11],
 }
 
 impl Answer {
-    /// The error, if it was refused.
+    /// Returns the error if the call failed.
     pub fn error(&self) -> Option<Error> {
         if self.x[0] == 0 {
             return None;
@@ -51,7 +51,7 @@ impl Answer {
         Some(Error::from_code(self.x[0]).unwrap_or_else(|| panic!("no such error: {}", self.x[0])))
     }
 
-    /// The registers of a success.
+    /// Returns the registers of a call that succeeded. Panics if it failed.
     #[track_caller]
     pub fn ok(self) -> [u64; 11] {
         match self.error() {
@@ -60,20 +60,20 @@ impl Answer {
         }
     }
 
-    /// The error of a refusal.
+    /// Returns the error of a call that failed. Panics if it succeeded.
     #[track_caller]
     pub fn err(self) -> Error {
         self.error().unwrap_or_else(|| panic!("not refused: {:x?}", self.x))
     }
 }
 
-/// A kernel, its machine, and whoever runs on it.
+/// A kernel, its machine, and the threads that run on it.
 pub struct Machine {
     state: NonNull<State<Host>>,
     stacks: Stacks,
     /// Take the fast path where the architecture's entry would.
     pub fast: bool,
-    /// The status with which the power was switched off.
+    /// Status with which the power was switched off.
     pub powered_off: Option<u8>,
     /// The next address that [`make`](Self::make) uses.
     pub free: u64,
@@ -88,56 +88,56 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A booted machine. The first thread runs, at priority 255.
+    /// Returns a booted machine. The first thread runs, at priority 255.
     pub fn new() -> Machine {
         let (state, first) = boot::boot();
         Machine { state, stacks: Stacks::default(), fast: false, powered_off: None, free: FREE, first }
     }
 
-    /// A token. No other is in use while the machine is borrowed.
+    /// Returns a kernel token. No other token is in use while the machine is borrowed.
     pub fn kernel(&mut self) -> Kernel<Host> {
-        // SAFETY: the state lives as long as the machine; entries that are suspended hold their tokens in windows.
+        // SAFETY: the state lives as long as the machine; suspended entries hold their tokens at preemption points.
         unsafe { Kernel::from_state(self.state) }
     }
 
-    /// The machine below the kernel. The token is not in use while this is.
+    /// Returns the machine below the kernel. The kernel token is not in use while this reference lives.
     pub fn host(&mut self) -> &mut Host {
         // SAFETY: as above; the reference borrows the machine.
         unsafe { &mut self.state.as_mut().arch }
     }
 
-    /// Who runs.
+    /// Returns the running thread.
     pub fn current(&mut self) -> Ref<Thread> {
         self.kernel().current()
     }
 
-    /// Whether nobody can run.
+    /// Returns true if no thread can run.
     pub fn idle(&mut self) -> bool {
         let mut k = self.kernel();
         k.current() == k.state().idle
     }
 
-    /// A thread's fields.
+    /// Returns a thread's fields.
     pub fn thread(&mut self, thread: Ref<Thread>) -> &mut Thread {
-        // SAFETY: the caller names a living thread, and borrows the machine meanwhile.
+        // SAFETY: the caller names a live thread, and borrows the machine meanwhile.
         unsafe { &mut *std::ptr::with_exposed_provenance_mut(thread.address()) }
     }
 
-    /// The thread object that a capability in the first thread's space names.
+    /// Returns the thread object that a capability in the first thread's CSpace names.
     pub fn thread_at(&mut self, address: u64) -> Ref<Thread> {
         let object = self.cap(address).object;
         // SAFETY: a thread capability names a live thread object.
         unsafe { Ref::at(object + THREAD_OFFSET) }.expect("not null")
     }
 
-    /// Physical address of what lies in a slot, or of what a mapping there shows, as the kernel tells those who may
-    /// know it.
+    /// Returns the physical address of the object in a slot, or of the memory that a mapping there shows, as the kernel
+    /// tells it to holders of the kernel capability.
     #[track_caller]
     pub fn physical(&mut self, address: u64) -> u64 {
         self.call(Operation::Identify, &[0, address, at(slot::KERNEL)]).ok()[5]
     }
 
-    /// The capability at an address of the first thread's space.
+    /// Returns the capability at an address of the first thread's CSpace.
     pub fn cap(&mut self, address: u64) -> tench_kernel::Cap {
         let (mut k, first) = (self.kernel(), self.first);
         let slot = tench_kernel::space::lookup_of(&mut k, first, address).expect("a capability lies there");
@@ -151,7 +151,8 @@ impl Machine {
         let mut inner = self.kernel();
         let continues = |next: Ref<Thread>| {
             let next: *const Thread = std::ptr::with_exposed_provenance(next.address());
-            // SAFETY: the kernel answered it, so it is alive; no entry runs now, so nobody writes it.
+            // SAFETY: the kernel has returned `next`, so it is alive; no entry runs now, so the thread is not being
+            // written.
             unsafe { (*next).kernel_stack_pointer != 0 }
         };
         let stacks = &mut self.stacks;
@@ -169,8 +170,8 @@ impl Machine {
         }
     }
 
-    /// Makes system call `number` with these registers (`x0`..`x12`, without `x10`) as the running thread. Answers what
-    /// its registers hold afterwards; they are an answer once the thread runs again.
+    /// Makes system call `number` with these registers (`x0`..`x12`, without `x10`) as the running thread. Returns the
+    /// thread's registers afterwards; they hold the call's results only once the thread runs again.
     pub fn system_call(&mut self, number: u64, registers: &[u64; 13]) -> Answer {
         let thread = self.current();
         assert!(!self.idle(), "nobody runs");
@@ -185,21 +186,21 @@ impl Machine {
         self.answer(thread)
     }
 
-    /// The registers of a thread.
+    /// Returns the registers of a thread.
     pub fn answer(&mut self, thread: Ref<Thread>) -> Answer {
         let mut answer = Answer { x: [0; 11] };
         answer.x.copy_from_slice(&self.thread(thread).registers.x[..11]);
         answer
     }
 
-    /// A system call of the running thread; `arguments` are `x0`, `x1` and so on.
+    /// Makes a system call as the running thread; `arguments` are `x0`, `x1` and so on.
     pub fn call(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
         let mut registers = [0; 13];
         registers[..arguments.len()].copy_from_slice(arguments);
         self.system_call(operation as u64, &registers)
     }
 
-    /// The same as another thread, which becomes the running one.
+    /// Makes a system call as `thread`, which becomes the running thread.
     pub fn call_as(&mut self, thread: Ref<Thread>, operation: Operation, arguments: &[u64]) -> Answer {
         self.run(thread);
         self.call(operation, arguments)
@@ -231,24 +232,24 @@ impl Machine {
         }
     }
 
-    /// Raises an interrupt line. If it is let in, the running thread is interrupted.
+    /// Raises an interrupt line. An unmasked line interrupts the running thread.
     pub fn raise(&mut self, number: u32) {
         self.host().pending.insert(number);
         self.interrupts();
     }
 
-    /// Lets time pass, and the timer fire.
+    /// Advances the time by `ticks`, and lets the timer fire.
     pub fn pass_time(&mut self, ticks: u64) {
         self.host().time += ticks;
         self.interrupts();
     }
 
-    /// Lets the kernel choose who runs, as after an interrupt that did nothing.
+    /// Lets the kernel choose the thread to run, as after an interrupt without effect.
     pub fn reschedule(&mut self) {
         self.enter(scheduler::leave);
     }
 
-    /// The idle thread, which must be the running one, serves an interrupt, if one is pending.
+    /// Lets the idle thread, which must be the running one, handle a pending interrupt, if there is one.
     pub fn idle_turn(&mut self) {
         assert!(self.idle(), "somebody runs");
         self.enter(|k| {
@@ -257,24 +258,24 @@ impl Machine {
         });
     }
 
-    /// Serves pending interrupts as if they arrived in user mode, or while nobody runs.
+    /// Handles pending interrupts as if they arrived in user mode, or while the core is idle.
     fn interrupts(&mut self) {
         while self.host().interrupted() {
             self.interrupt_once();
         }
     }
 
-    /// Serves one interrupt, which is pending.
+    /// Handles one pending interrupt.
     pub fn interrupt_once(&mut self) {
         if self.idle() { self.idle_turn() } else { self.enter(entry::user_interrupt) }
     }
 
-    /// How many threads are suspended in the kernel, or were when they went.
+    /// Returns the number of threads that are suspended in the kernel, or were when they were deleted.
     pub fn suspended(&self) -> usize {
         self.stacks.suspended()
     }
 
-    /// Forgets what is suspended in the kernel. Whoever continues there continues in user mode, as after its registers
+    /// Forgets the suspended entries into the kernel. Their threads continue in user mode, as after their registers
     /// were written.
     pub fn forget_suspended(&mut self) {
         if self.stacks.suspended() > 0 {
@@ -282,14 +283,14 @@ impl Machine {
         }
     }
 
-    /// The running thread accesses an address of its space. Returns what is mapped there.
+    /// Accesses an address of the running thread's address space. Returns the page that is mapped there.
     pub fn access(&mut self, address: u64) -> Option<crate::translation::Page> {
-        // Its first instruction would not be fetched if the space were not loaded.
+        // The thread's first instruction would not be fetched if its address space were not loaded.
         entry::space_was_missing(&mut self.kernel());
         self.host().access(address)
     }
 
-    /// A fault of the running thread.
+    /// Raises a fault of the running thread.
     pub fn fault(&mut self, report: tench_abi::fault::Report) {
         let class = tench_abi::fault::Class::from_code(report.class).expect("a class");
         self.enter(move |k| entry::exception(k, class, report));
@@ -300,7 +301,8 @@ impl Machine {
         self.call(Operation::UntypedRetype, &[untyped, kind as u64, size, count, WATERMARK, 0, destination])
     }
 
-    /// Makes an object of ordinary memory in the next free slot of the first thread's space, and answers its address.
+    /// Makes an object from ordinary memory in the next free slot of the first thread's CSpace. Returns the slot's
+    /// address.
     #[track_caller]
     pub fn make(&mut self, kind: Kind, size: u64) -> u64 {
         let address = self.take_free();
@@ -308,14 +310,14 @@ impl Machine {
         address
     }
 
-    /// The next free address.
+    /// Returns the next free address.
     pub fn take_free(&mut self) -> u64 {
         self.free += 1;
         self.free - 1
     }
 
-    /// Makes a thread in the first thread's spaces, with time and a reply object of its own, and lets it run. Answers
-    /// it.
+    /// Makes a thread in the first thread's CSpace and address space, with a scheduling context and a reply object of
+    /// its own, and resumes it. Returns the thread.
     #[track_caller]
     pub fn make_thread(&mut self, priority: u64) -> Ref<Thread> {
         let address = self.make(Kind::Thread, 0);
@@ -330,15 +332,15 @@ impl Machine {
         self.thread_at(address)
     }
 
-    /// A thread's message area.
+    /// Returns a thread's IPC buffer.
     pub fn area(&mut self, thread: Ref<Thread>) -> &mut MessageArea {
         let address = self.thread(thread).message_area;
         assert!(address != 0, "{thread:?} has no message area");
-        // SAFETY: a bound message area is live, aligned RAM, and the machine is borrowed meanwhile.
+        // SAFETY: a bound IPC buffer is live, aligned RAM, and the machine is borrowed meanwhile.
         unsafe { &mut *std::ptr::with_exposed_provenance_mut(address) }
     }
 
-    /// Fails unless the kernel's whole state is consistent.
+    /// Panics unless the kernel's whole state is consistent.
     #[track_caller]
     pub fn check(&mut self) {
         if let Err(wrong) = check::check(&mut self.kernel()) {
@@ -346,13 +348,13 @@ impl Machine {
         }
     }
 
-    /// Whether a thread waits for something.
+    /// Returns true if a thread waits for something.
     pub fn waits(&mut self, thread: Ref<Thread>) -> bool {
         !matches!(self.thread(thread).state, ThreadState::Ready)
     }
 }
 
-/// What the architecture's entry does before the slow path: the same, in Rust.
+/// Runs the fast path, as the architecture's entry does before the slow path. This is that assembly's logic in Rust.
 fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     let (address, tag, number) = {
         let x = &k.get(thread).registers.x;
@@ -401,7 +403,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     Some(exchange(k, thread, handoff.next))
 }
 
-/// Loads what belongs to the thread that runs next, and keeps what belongs to the other.
+/// Loads the per-thread registers of the thread that runs next, and saves those of the previous thread.
 fn exchange(k: &mut Kernel<Host>, thread: Ref<Thread>, next: Ref<Thread>) -> Ref<Thread> {
     let pointer = k.arch().thread_pointer();
     k.get(thread).registers.thread_pointer = pointer;
@@ -414,18 +416,18 @@ fn exchange(k: &mut Kernel<Host>, thread: Ref<Thread>, next: Ref<Thread>) -> Ref
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // What is suspended uses the memory while it unwinds.
+        // The suspended entries use the memory while they unwind.
         self.stacks = Stacks::default();
-        // SAFETY: made by `boot` from a box, and nobody has a token any more.
+        // SAFETY: made by `boot` from a box, and no token exists any more.
         drop(unsafe { Box::from_raw(self.state.as_ptr()) });
     }
 }
 
-/// Slots of a node, for addresses.
+/// Number of slots of a CNode, as addresses count them.
 pub const SLOTS: u64 = NODE_SLOTS as u64;
 const _: () = assert!(SLOTS as usize * SLOT_SIZE == 1 << 14);
 
-/// The address of a well-known slot, as system calls take it.
+/// Returns the address of a well-known slot, as system calls take it.
 pub const fn at(address: CapAddress) -> u64 {
     address.0 as u64
 }

@@ -4,10 +4,10 @@
 //!  physical   0 ─ ─ ─ ─ ─ ─ ─ DEVICE ─ ─ ─ RAM_START ══════════ RAM_START + size ─ ─ ─ LARGE_DEVICE
 //!                              not backed              the buffer                       not backed
 //! ```
-//! The kernel never looks into device memory, so nothing has to lie there.
+//! The kernel never accesses device memory, so none is backed.
 //!
-//! The buffer knows which of its pages may hold anything but zeros. The kernel writes to objects, which it has filled
-//! with zeros before, and to message areas, of which [`Machine::mark_areas`](crate::Machine::mark_areas) tells.
+//! The buffer records which of its pages may hold anything but zeros. The kernel writes to objects, which it has filled
+//! with zeros before, and to IPC buffers, which [`Machine::mark_areas`](crate::Machine::mark_areas) marks.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
@@ -15,7 +15,7 @@ use tench_abi::memory::PAGE_SIZE;
 
 /// Physical address of the first byte of RAM.
 pub const RAM_START: u64 = 0x4000_0000;
-/// Virtual alignment of the buffer: objects are aligned in it as they are physically, up to this.
+/// Virtual alignment of the buffer: up to this size, objects in the buffer are aligned as they are physically.
 const ALIGNMENT: usize = 1 << 21;
 
 /// The buffer, from [`RAM_START`] on.
@@ -24,14 +24,15 @@ pub struct Memory {
     layout: Layout,
     start: usize,
     size: usize,
-    /// A bit for each page that may hold anything but zeros.
+    /// One bit for each page; set if the page may hold anything but zeros.
     written: Vec<u64>,
 }
 
 impl Memory {
-    /// `size` bytes of zeros. The host's pages are touched only when used, so a large size costs nothing.
+    /// Returns `size` bytes of zeros. The host touches its pages only when they are used, so a large size costs
+    /// nothing.
     pub fn new(size: usize) -> Memory {
-        // The allocator answers untouched pages only for small alignments, so the alignment is made by hand.
+        // The allocator returns untouched pages only for small alignments, so the code aligns the buffer itself.
         let layout = Layout::from_size_align(size + ALIGNMENT, 16).expect("size fits the address space");
         // SAFETY: the layout's size is not zero.
         let allocation = unsafe { alloc_zeroed(layout) };
@@ -43,22 +44,22 @@ impl Memory {
         Memory { allocation, layout, start, size, written }
     }
 
-    /// The kernel virtual address of physical address 0.
+    /// Returns the kernel virtual address of physical address 0.
     pub fn base(&self) -> usize {
         self.start.wrapping_sub(RAM_START as usize)
     }
 
-    /// Bytes of RAM.
+    /// Returns the size of RAM in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether kernel virtual addresses `address..address + length` are RAM.
+    /// Returns true if the kernel virtual addresses `address..address + length` are RAM.
     pub fn contains(&self, address: usize, length: usize) -> bool {
         address >= self.start && length <= self.size && address - self.start <= self.size - length
     }
 
-    /// The word at a physical address.
+    /// Returns the word at a physical address.
     pub fn read(&self, physical: u64) -> u64 {
         let address = self.base().wrapping_add(physical as usize);
         assert!(self.contains(address, 8) && address.is_multiple_of(8), "no RAM at {physical:#x}");
@@ -73,7 +74,7 @@ impl Memory {
         assert!(self.contains(address, 8) && address.is_multiple_of(8), "no RAM at {physical:#x}");
         self.mark(address, 8);
         let pointer: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
-        // SAFETY: as in `read`; whoever has the memory mutably has the kernel's token or no kernel runs.
+        // SAFETY: as in `read`; a mutable borrow of the memory implies the kernel's token, or that no kernel runs.
         unsafe { pointer.write_volatile(word) }
     }
 
@@ -86,7 +87,7 @@ impl Memory {
         unsafe { pointer.write_bytes(0, length) }
     }
 
-    /// Something may be written there from now on.
+    /// Marks the pages of a range as possibly written.
     pub fn mark(&mut self, address: usize, length: usize) {
         assert!(self.contains(address, length), "no RAM at {address:#x}");
         let offset = address - self.start;
@@ -104,14 +105,13 @@ impl Memory {
         }
     }
 
-    /// Whether a page holds nothing but zeros.
+    /// Returns true if a page holds nothing but zeros.
     fn is_zero(&self, page: usize) -> bool {
         let physical = (page - self.base()) as u64;
         (physical..physical + PAGE_SIZE as u64).step_by(8).all(|address| self.read(address) == 0)
     }
 
-    /// Of these pages, those that hold nothing but zeros are marked no longer: nobody writes there who does not mark
-    /// them again.
+    /// Unmarks those pages of a range that hold nothing but zeros: code that writes there marks them again.
     pub fn unmark_zeros(&mut self, address: usize, length: usize) {
         for page in (address..address + length).step_by(PAGE_SIZE) {
             if self.contains(page, PAGE_SIZE) && self.is_zero(page) {
@@ -125,7 +125,7 @@ impl Memory {
         self.written[number / 64] &= !(1 << (number % 64));
     }
 
-    /// The pages that may hold anything but zeros: their kernel virtual addresses, in order.
+    /// Returns the kernel virtual addresses of the pages that may hold anything but zeros, in order.
     pub fn written(&self) -> Vec<usize> {
         let mut pages = Vec::new();
         for (i, word) in self.written.iter().enumerate() {
@@ -138,7 +138,7 @@ impl Memory {
         pages
     }
 
-    /// Fills a page with zeros, which is marked no longer.
+    /// Fills a page with zeros and unmarks it.
     pub fn clear(&mut self, page: usize) {
         self.zero(page, PAGE_SIZE);
         self.unmark(page);

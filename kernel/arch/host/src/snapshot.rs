@@ -1,4 +1,4 @@
-//! What a kernel's state comes to: text that is equal for states that no program can tell apart but by the order of
+//! Snapshots: a kernel's state as text that is equal for states that no program can tell apart, except by the order of
 //! copies in a queue.
 //!
 //! All addresses are physical, so that machines whose memory lies elsewhere can be compared.
@@ -14,15 +14,15 @@ use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 use crate::check::Inventory;
 use crate::host::Host;
 
-/// Frames up to this size are compared by content.
+/// Largest frame, in bytes, that is compared by content.
 const COMPARED: usize = 64 << 10;
 
-/// The state. Whatever the registers of `ours` hold is left out: what they were answered is compared apart.
+/// Returns the state as text. Leaves out the registers of the threads in `ours`: their results are compared separately.
 pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, String> {
     let inventory = Inventory::take(k)?;
     let mut text = String::new();
     let base = k.arch().base();
-    // Equal ones stand in any order.
+    // Equal capabilities may stand in any order.
     let mut slots: Vec<(SlotRef, Cap)> = inventory.slots.clone();
     let place = |cap: &Cap| (cap.object, u8::MAX - cap.size_bits, cap.kind as u8, derivation::badge(cap));
     slots.sort_by_key(|(slot, cap)| (place(cap), cap.kind != Kind::Untyped, slot.number()));

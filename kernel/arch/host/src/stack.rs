@@ -1,9 +1,9 @@
-//! Kernel stacks: each entry into the kernel runs on a coroutine, so that a thread that is switched away from in a
-//! window stays suspended in the middle of its operation, exactly as on its own kernel stack, and threads continue in
+//! Kernel stacks. Each entry into the kernel runs on a coroutine, so a thread that is switched away from at a
+//! preemption point stays suspended in the middle of its operation, as on a real kernel stack, and threads continue in
 //! any order.
 //!
-//! What is suspended is dropped when its thread no longer continues there (it was deleted, or its registers were
-//! written): the operation is forgotten, as the design says it can be.
+//! A suspended entry is dropped when its thread no longer continues there (it was deleted, or its registers were
+//! written): the design allows such an operation to be forgotten.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ type Entry = Coroutine<(), Ref<Thread>, Ref<Thread>, DefaultStack>;
 type Exit = Yielder<(), Ref<Thread>>;
 
 thread_local! {
-    /// How the running entry leaves to the driver; null outside of an entry.
+    /// The yielder by which the running entry leaves to the driver; null outside of an entry.
     static EXIT: Cell<*const Exit> = const { Cell::new(ptr::null()) };
 }
 
@@ -28,7 +28,7 @@ pub fn switch(from: Ref<Thread>, to: Ref<Thread>) {
     let exit = EXIT.get();
     assert!(!exit.is_null(), "threads are switched only inside of Machine's entries");
     set_suspended(from, true);
-    // SAFETY: `EXIT` names the yielder of the running coroutine, which lives as long as the coroutine runs.
+    // SAFETY: `EXIT` points to the yielder of the running coroutine, which lives as long as the coroutine runs.
     unsafe { &*exit }.suspend(to);
     EXIT.set(exit);
     set_suspended(from, false);
@@ -37,12 +37,12 @@ pub fn switch(from: Ref<Thread>, to: Ref<Thread>) {
 /// Records whether a thread continues in the kernel.
 fn set_suspended(thread: Ref<Thread>, suspended: bool) {
     let thread: *mut Thread = ptr::with_exposed_provenance_mut(thread.address());
-    // SAFETY: the thread is alive: it is being switched from, or to; nobody holds a reference into it (contract of
+    // SAFETY: the thread is alive, because it is being switched from or to; no reference into it exists (contract of
     // `Arch::switch`).
     unsafe { (*thread).kernel_stack_pointer = usize::from(suspended) };
 }
 
-/// The entries that are suspended, by thread.
+/// The suspended entries, by thread.
 #[derive(Default)]
 pub struct Stacks {
     suspended: HashMap<usize, Entry>,
@@ -50,8 +50,8 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Enters the kernel as `thread` and goes on, entry by entry, until a thread is to run in user mode; answers it.
-    /// `continues` says whether a thread continues in the kernel.
+    /// Enters the kernel as `thread` and continues from entry to entry until a thread is to run in user mode. Returns
+    /// that thread. `continues` returns true if a thread continues in the kernel.
     pub fn enter(
         &mut self,
         thread: Ref<Thread>,
@@ -87,12 +87,12 @@ impl Stacks {
         }
     }
 
-    /// Forgets all that is suspended.
+    /// Drops all suspended entries.
     pub fn forget(&mut self) {
         self.suspended.clear();
     }
 
-    /// Threads that are suspended in the kernel, or were when they went.
+    /// Returns the number of threads that are suspended in the kernel, or were when they were deleted.
     pub fn suspended(&self) -> usize {
         self.suspended.len()
     }

@@ -1,4 +1,4 @@
-//! Page tables as this machine walks them, and a translation cache that forgets only what it is told to forget.
+//! Page tables as this machine walks them, and a translation cache that drops only what it is told to drop.
 //!
 //! An entry is 0, or
 //!
@@ -8,8 +8,9 @@
 //! │ physical address         │ 0        │ flags │table│valid│
 //! └──────────────────────────┴──────────┴───────┴─────┴─────┘
 //! ```
-//! The cache is as lazy as hardware may be: it keeps pages and, apart from them, where tables hang. A test looks
-//! addresses up through it, and [`Cache::stale`] finds whatever an operation should have invalidated and did not.
+//! The cache is as lazy as hardware may be: it caches pages and, apart from them, page-table pointers. A test
+//! translates addresses through it, and [`Cache::stale`] finds any entry that an operation should have invalidated and
+//! did not.
 
 use std::collections::BTreeMap;
 
@@ -22,34 +23,34 @@ const TABLE: u64 = 2;
 const FLAGS_SHIFT: u32 = 2;
 const FLAGS_MASK: u64 = 0x1f;
 const ADDRESS: u64 = 0x0000_ffff_ffff_f000;
-/// Where an address-space identifier lies in a translation register.
+/// Lowest bit of the address-space identifier in a translation register.
 const ASID_SHIFT: u32 = 48;
 
-/// The entry that shows memory.
+/// Returns an entry that maps memory.
 pub fn page_entry(physical: u64, flags: MapFlags) -> u64 {
     physical | (flags.bits() & FLAGS_MASK) << FLAGS_SHIFT | VALID
 }
 
-/// The entry that leads to another table.
+/// Returns an entry that leads to another table.
 pub fn table_entry(physical: u64) -> u64 {
     physical | TABLE | VALID
 }
 
-/// The translation register for a root table.
+/// Returns the translation register for a root table.
 pub fn space_register(physical: u64, asid: u16) -> u64 {
     physical | u64::from(asid) << ASID_SHIFT
 }
 
-/// What an address leads to.
+/// The page to which an address translates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// First virtual address.
+    /// Its first virtual address.
     pub address: u64,
-    /// Physical address of the first byte.
+    /// Physical address of its first byte.
     pub physical: u64,
-    /// Level of the table whose entry shows it.
+    /// Level of the table whose entry maps it.
     pub level: u32,
-    /// Rights and attributes.
+    /// Its rights and attributes.
     pub flags: MapFlags,
 }
 
@@ -91,7 +92,7 @@ pub fn walk(memory: &Memory, root: u64, address: u64) -> Option<Page> {
     panic!("a table hangs below level 3 at {table:#x}")
 }
 
-/// Walks down to the table below an entry of `level`.
+/// Walks down to the table that an entry of `level` leads to.
 fn walk_table(memory: &Memory, root: u64, level: u32, address: u64) -> Option<u64> {
     let mut table = root;
     for at in 0..=level {
@@ -106,14 +107,14 @@ fn walk_table(memory: &Memory, root: u64, level: u32, address: u64) -> Option<u6
 /// A translation cache, tagged with address-space identifiers.
 #[derive(Default)]
 pub struct Cache {
-    /// By identifier and first address.
+    /// Pages by identifier and first address.
     pages: BTreeMap<(u16, u64), Page>,
-    /// By identifier, level and first address of what the entry spans.
+    /// Tables by identifier, level and first address of the entry's span.
     tables: BTreeMap<(u16, u32, u64), u64>,
 }
 
 impl Cache {
-    /// Translates an address as hardware does, remembering everything on the way.
+    /// Translates an address as hardware does, caching each step of the walk.
     pub fn access(&mut self, memory: &Memory, register: u64, address: u64) -> Option<Page> {
         let asid = (register >> ASID_SHIFT) as u16;
         for level in 1..4 {
@@ -147,19 +148,19 @@ impl Cache {
         None
     }
 
-    /// Forgets `count` pages of `level` from `address` on. Where tables hang is kept.
+    /// Drops `count` pages of `level` from `address` on. Keeps the page-table pointers.
     pub fn invalidate(&mut self, asid: u16, address: u64, level: u32, count: usize) {
         let end = address + ((count as u64) << entry_bits(level));
         self.pages.retain(|(space, at), page| *space != asid || *at < address || *at >= end || page.level != level);
     }
 
-    /// Forgets everything of an address space.
+    /// Drops everything of an address space.
     pub fn invalidate_space(&mut self, asid: u16) {
         self.pages.retain(|(space, _), _| *space != asid);
         self.tables.retain(|(space, _, _), _| *space != asid);
     }
 
-    /// Something remembered that is no longer so. `root` answers the root table of a living address space.
+    /// Returns a description of a stale entry, if there is one. `root` returns the root table of a live address space.
     pub fn stale(&self, memory: &Memory, root: impl Fn(u16) -> Option<u64>) -> Option<String> {
         for ((asid, address), page) in &self.pages {
             let now = root(*asid).and_then(|root| walk(memory, root, *address));
@@ -176,12 +177,12 @@ impl Cache {
         None
     }
 
-    /// Pages and tables remembered.
+    /// Returns the number of cached pages and tables.
     pub fn len(&self) -> usize {
         self.pages.len() + self.tables.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Returns true if the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

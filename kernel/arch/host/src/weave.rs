@@ -1,17 +1,16 @@
-//! Operations of several threads, woven into each other at windows: who goes on is decided at every window and after
-//! every call, by whoever tests.
+//! Weaves: operations of several threads, interleaved at preemption points. The test's policy decides at every
+//! preemption point and after every call which thread continues.
 //!
 //! ```text
-//!   A  ──call──┐window            ┌──window──┐                    ┌─end
-//!   B          └─call──┐window    │          └─call goes on──end──┘
+//!   A  ──call──┐point             ┌──point───┐                    ┌─end
+//!   B          └─call──┐point     │          └─call goes on──end──┘
 //!              decision└──────────┘decision                 decision
 //! ```
 //! The threads have the priority of the first thread, the *driver*, which stands first in the ready queue and runs as
-//! soon as none of them is to go on. Whatever is decided is brought about with the scheduler's own queues, so the
-//! switches are those that an interrupt would cause.
+//! soon as none of them is to continue. Decisions are carried out through the scheduler's own queues, so the switches
+//! are those that an interrupt would cause.
 //!
-//! [`Orders`] answers all sequences of decisions in turn: each is played on a machine of its own, because a machine
-//! cannot go back.
+//! [`Orders`] enumerates all sequences of decisions: each is played on a new machine, because a machine cannot go back.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,39 +28,40 @@ use crate::machine::{Answer, Machine};
 /// A system call that a thread is to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which.
+    /// The operation.
     pub operation: Operation,
-    /// `x0`, `x1` and so on.
+    /// Arguments: `x0`, `x1` and so on.
     pub arguments: Vec<u64>,
 }
 
 impl Call {
-    /// A call.
+    /// Returns a call of an operation.
     pub fn new(operation: Operation, arguments: &[u64]) -> Call {
         Call { operation, arguments: arguments.to_vec() }
     }
 }
 
-/// Decides who goes on: of these actors (never none), the one that ran first if it can go on. `None`: nobody any more.
+/// A function that decides which thread continues. Returns one of these actors (never none); the one that ran stands
+/// first if it can continue. `None` ends the run.
 pub type Policy = Box<dyn FnMut(&Moment<'_>) -> Option<usize>>;
 
-/// What a decision is made of.
+/// The input of a decision.
 pub struct Moment<'m> {
-    /// Who can go on. Whoever runs comes first.
+    /// Actors that can continue. The running one comes first.
     pub candidates: &'m [usize],
-    /// Who is in a window, and how many windows it has passed in its calls so far, this one included.
+    /// The actor at a preemption point, and how many of them it has passed in its calls so far, including this one.
     pub window: Option<(usize, usize)>,
 }
 
-/// One thread with what it is to do.
+/// A thread and the calls that it is to make.
 struct Actor {
     thread: Ref<Thread>,
     calls: std::vec::IntoIter<Call>,
     answers: Vec<Answer>,
-    /// It has made a call that has not ended.
+    /// Set while a call that it has made has not ended.
     calling: bool,
     windows: usize,
-    /// It was switched away from in a window, and has not come back yet.
+    /// Set after it was switched away from at a preemption point, until it continues.
     was_away: bool,
 }
 
@@ -71,23 +71,23 @@ impl Actor {
     }
 }
 
-/// What the driver and the windows share.
+/// The state that the driver and the preemption points share.
 struct Shared {
     driver: Ref<Thread>,
     actors: Vec<Actor>,
     policy: Policy,
-    /// Who was chosen in a window and is about to make a call.
+    /// The actor that was chosen at a preemption point and is about to make a call.
     next: Option<usize>,
-    /// Decisions made, as what happened: for messages.
+    /// Decisions made, with what led to them, for messages.
     trace: Vec<String>,
-    /// Whether the state is checked at a window, given how many decisions were made before.
+    /// Number of decisions after which the state is checked at preemption points.
     check_from: usize,
     decisions: usize,
-    /// Runs at each window, before the decision.
+    /// Event that runs at each preemption point, before the decision.
     event: Option<Event>,
 }
 
-/// Something that happens at a window.
+/// An event at a preemption point.
 pub type Event = Box<dyn FnMut(&mut Kernel<Host>, (usize, usize))>;
 
 /// Threads and their calls, on a machine whose first thread drives.
@@ -97,17 +97,17 @@ pub struct Weave {
     shared: Rc<RefCell<Shared>>,
 }
 
-/// How an actor's calls ended.
+/// The way in which an actor's call ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// So, and there was nothing left to do.
+    /// The call returned, with these registers.
     Answered(Answer),
-    /// A call never ended: the thread was deleted, stopped, or is never to go on.
+    /// The call never ended: the thread was deleted, stopped, or is never to continue.
     Never,
 }
 
 impl Weave {
-    /// Lets these threads, which are ready, make these calls.
+    /// Returns a weave in which these threads, which are ready, make these calls.
     pub fn new(mut machine: Machine, actors: Vec<(Ref<Thread>, Vec<Call>)>) -> Weave {
         let new = |(thread, calls): (Ref<Thread>, Vec<Call>)| Actor {
             thread,
@@ -133,18 +133,19 @@ impl Weave {
         Weave { machine, shared }
     }
 
-    /// Something happens at each window, before it is decided who goes on: to whom, and which of its windows it is.
+    /// Sets an event that runs at each preemption point, before the decision. It is passed the actor and the number of
+    /// that actor's preemption point.
     pub fn at_windows(&mut self, event: Event) {
         self.shared.borrow_mut().event = Some(event);
     }
 
-    /// The state is checked at windows and between calls from this decision on. All before were checked when another
-    /// sequence began with the same decisions.
+    /// Checks the state at preemption points and between calls only from this decision on. Earlier states were checked
+    /// when another sequence began with the same decisions.
     pub fn check_from(&mut self, decision: usize) {
         self.shared.borrow_mut().check_from = decision;
     }
 
-    /// Runs until nobody can go on or the policy says so. The first thread runs afterwards.
+    /// Runs until no actor can continue or the policy ends the run. The first thread runs afterwards.
     pub fn run(&mut self, policy: Policy) {
         self.shared.borrow_mut().policy = policy;
         while let Some(actor) = self.next() {
@@ -152,7 +153,7 @@ impl Weave {
             if self.machine.current() != thread {
                 self.let_run(thread);
             }
-            // It may have gone on in the kernel, and anybody may run now.
+            // The thread may have continued in the kernel, and any thread may run now.
             if self.machine.current() == thread && !self.shared.borrow().actors[actor].calling {
                 self.call(actor);
             }
@@ -164,7 +165,7 @@ impl Weave {
         self.machine.host().hook = None;
     }
 
-    /// Who goes on in user mode.
+    /// Returns the actor that continues in user mode.
     fn next(&mut self) -> Option<usize> {
         let mut k = self.machine.kernel();
         let mut shared = self.shared.borrow_mut();
@@ -180,7 +181,7 @@ impl Weave {
         }
     }
 
-    /// The kernel switches to a thread, wherever that is.
+    /// Makes the kernel switch to a thread, wherever that thread is.
     fn let_run(&mut self, thread: Ref<Thread>) {
         let shared = self.shared.clone();
         self.machine.enter(move |k| {
@@ -190,7 +191,7 @@ impl Weave {
         });
     }
 
-    /// An actor, who runs, makes its next call.
+    /// Makes the next call of an actor, which is the running thread.
     fn call(&mut self, actor: usize) {
         let call = {
             let mut shared = self.shared.borrow_mut();
@@ -198,14 +199,14 @@ impl Weave {
             shared.arrange(&mut self.machine.kernel(), driver);
             let actor = &mut shared.actors[actor];
             actor.calling = true;
-            // It may have been away in a call that was forgotten.
+            // The actor may have been away in a call that was forgotten.
             actor.was_away = false;
             actor.calls.next().unwrap_or_else(|| panic!("an actor without work was chosen"))
         };
         self.machine.call(call.operation, &call.arguments);
     }
 
-    /// How each actor's calls ended.
+    /// Returns how each actor's calls ended.
     pub fn ends(&self) -> Vec<Vec<End>> {
         let ends = |actor: &Actor| {
             let mut ends: Vec<End> = actor.answers.iter().map(|answer| End::Answered(*answer)).collect();
@@ -217,25 +218,25 @@ impl Weave {
         self.shared.borrow().actors.iter().map(ends).collect()
     }
 
-    /// Windows that each actor has passed.
+    /// Returns how many preemption points each actor has passed.
     pub fn windows(&self) -> Vec<usize> {
         self.shared.borrow().actors.iter().map(|actor| actor.windows).collect()
     }
 
-    /// What happened, decision by decision.
+    /// Returns the decisions, in order, as text.
     pub fn trace(&self) -> String {
         self.shared.borrow().trace.join(" ")
     }
 }
 
 impl Shared {
-    /// A window of whoever runs.
+    /// Handles a preemption point of the running thread.
     fn window(&mut self, k: &mut Kernel<Host>) {
         let current = k.current();
         let Some(me) = self.actors.iter().position(|actor| actor.thread == current) else { return };
         self.check(k);
-        // Who comes back from a switch lets interrupts in once more before it has looked at anything. Whatever happens
-        // there could have happened while it was away, so that is the same window.
+        // A thread that continues after a switch lets interrupts in once more before it has looked at anything.
+        // Whatever happens there could have happened while it was away, so that is the same preemption point.
         if k.state().nesting != 0 || core::mem::take(&mut self.actors[me].was_away) {
             return;
         }
@@ -263,7 +264,7 @@ impl Shared {
         }
     }
 
-    /// Calls that have ended are answered.
+    /// Collects the results of calls that have ended.
     fn collect(&mut self, k: &mut Kernel<Host>) {
         for actor in &mut self.actors {
             if actor.calling && is_alive(k, actor.thread) {
@@ -279,7 +280,7 @@ impl Shared {
         }
     }
 
-    /// Who goes on, if anybody can. A choice of one is none.
+    /// Returns the actor that continues, if any can. With one candidate there is no decision.
     fn decide(
         &mut self,
         k: &mut Kernel<Host>,
@@ -308,7 +309,7 @@ impl Shared {
         next
     }
 
-    /// Puts a thread first in the ready queue, if it is in it, before the driver and all others.
+    /// Puts a thread that is in the ready queue first, before the driver and all others.
     fn arrange(&self, k: &mut Kernel<Host>, first: Ref<Thread>) {
         let priority = usize::from(k.get(self.driver).priority as u8);
         let mut order = Vec::new();
@@ -323,12 +324,12 @@ impl Shared {
     }
 }
 
-/// What an actor is called in messages.
+/// Returns an actor's name in messages.
 fn name(actor: usize) -> char {
     char::from(b'A' + actor as u8)
 }
 
-/// Whether a thread exists: a capability to it does that is not about to go.
+/// Returns true if a thread exists: if there is a capability to it that is not about to be deleted.
 pub fn is_alive(k: &mut Kernel<Host>, thread: Ref<Thread>) -> bool {
     if thread == k.state().idle {
         return true;
@@ -348,28 +349,27 @@ pub fn is_alive(k: &mut Kernel<Host>, thread: Ref<Thread>) -> bool {
     false
 }
 
-/// All sequences of decisions, one after the other, depth first.
+/// All sequences of decisions, in depth-first order.
 #[derive(Clone, Debug, Default)]
 pub struct Orders {
-    /// For each decision, which of its candidates, and how many there were.
+    /// For each decision, the index of the chosen candidate and the number of candidates.
     path: Vec<(usize, usize)>,
-    /// The first decision that the sequence before did not make so.
+    /// The first decision that differs from the previous sequence's.
     changed: usize,
 }
 
 impl Orders {
-    /// The first decision at which this sequence differs from the one before.
+    /// Returns the first decision at which this sequence differs from the previous one.
     pub fn changed(&self) -> usize {
         self.changed
     }
 
-    /// Which candidate was chosen, decision by decision.
+    /// Returns the index of the chosen candidate for each decision.
     pub fn choices(&self) -> Vec<usize> {
         self.path.iter().map(|(chosen, _)| *chosen).collect()
     }
 
-    /// Plays this sequence on a weave; what it does not say yet is decided for the first candidate. Answers what was
-    /// decided.
+    /// Plays this sequence on a weave; decisions beyond its end choose the first candidate. Returns the decisions made.
     pub fn play(self, weave: &mut Weave) -> Orders {
         let path = Rc::new(RefCell::new((self.path, 0)));
         let choose = path.clone();
@@ -392,7 +392,7 @@ impl Orders {
         Orders { path, changed: self.changed }
     }
 
-    /// The next sequence; `None` if this was the last.
+    /// Returns the next sequence, or `None` if this was the last.
     pub fn next(mut self) -> Option<Orders> {
         while let Some((chosen, count)) = self.path.pop() {
             if chosen + 1 < count {

@@ -1,4 +1,4 @@
-//! Page tables and mappings: success, each error, windows, and what deletion leaves behind.
+//! Page tables and mappings: success, each error, preemption points, and what deletion leaves behind.
 
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::memory::{MapFlags, entry_bits};
@@ -11,11 +11,11 @@ use tench_kernel::table;
 const READ: u64 = MapFlags::READ.bits();
 const WRITE: u64 = READ | MapFlags::WRITE.bits();
 const EXECUTE: u64 = READ | MapFlags::EXECUTE.bits();
-/// Where [`World`] hangs its tables: entry 3 of the root, 5 below, 7 below that.
+/// The address at which [`World`] installs its tables: entry 3 of the root, 5 below, 7 below that.
 const BASE: u64 = 3 << 39 | 5 << 30 | 7 << 21;
 const ROOT: u64 = at(slot::VSPACE);
 
-/// A machine with tables of level 1, 2, 3 in the first thread's space.
+/// A machine with tables of level 1, 2, 3 in the first thread's address space.
 struct World {
     m: Machine,
     tables: [u64; 3],
@@ -32,7 +32,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// Maps and answers the mapping's address.
+    /// Maps a frame. Returns the mapping's address.
     #[track_caller]
     fn map(&mut self, frame: u64, table: u64, first: u64, count: u64, offset: u64, flags: u64) -> u64 {
         let mapping = self.m.take_free();
@@ -41,7 +41,7 @@ impl World {
         mapping
     }
 
-    /// The error of mapping.
+    /// Tries to map a frame. Returns the error.
     #[track_caller]
     fn refused(&mut self, frame: u64, table: u64, first: u64, count: u64, offset: u64, flags: u64) -> Error {
         let mapping = self.m.free;
@@ -50,13 +50,13 @@ impl World {
         error
     }
 
-    /// Where an address leads, through the translation cache.
+    /// Returns the physical address to which an address translates, through the translation cache.
     fn physical(&mut self, address: u64) -> Option<u64> {
         let page = self.m.host().access(address)?;
         Some(page.physical + (address - page.address))
     }
 
-    /// Physical address of a frame.
+    /// Returns the physical address of a frame.
     fn frame(&mut self, frame: u64) -> u64 {
         self.m.physical(frame)
     }
@@ -341,7 +341,7 @@ fn mapping_stops_when_its_mapping_goes_in_a_window() {
         if windows == 3 {
             while !tench_kernel::mapping::finalise(k, slot) {}
             tench_kernel::derivation::remove(k, slot);
-            // As when another thread does it.
+            // The counter changes as if another thread had run.
             k.state().statistics.preemptions += 1;
         }
     }));
@@ -368,7 +368,7 @@ fn mapping_stops_where_somebody_else_maps_in_a_window() {
     w.m.host().pending.insert(40);
     let first = w.m.current();
     w.m.call(Operation::FrameMap, &[frame, w.tables[2], 0, 512, 0, READ, mapping]);
-    // The first window let the interrupt in, which woke the other thread.
+    // The first preemption point let the interrupt in, which woke the other thread.
     assert!(w.m.current() == other);
     w.m.check();
     w.m.call(Operation::FrameMap, &[page, w.tables[2], 300, 1, 0, READ, between]).ok();
@@ -395,7 +395,7 @@ fn a_thread_that_is_deleted_while_it_maps_leaves_what_is_mapped() {
     w.m.call(Operation::Receive, &[notification, 0]);
     assert!(w.m.current() == other);
     let mapping = w.m.take_free();
-    // In the first window nothing is mapped yet. What comes there is taken in the second.
+    // At the first preemption point nothing is mapped yet. The interrupt that arrives there is taken at the second.
     w.m.host().hook = Some(Box::new(|k| {
         k.arch().pending.insert(40);
         k.arch().hook = Some(Box::new(|_| ()));

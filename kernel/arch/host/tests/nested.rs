@@ -1,5 +1,5 @@
-//! Interrupts that arrive while another's handler runs: they are handled at once, and nobody runs before the outermost
-//! handler is left.
+//! Interrupts that arrive while the handler of another runs: they are handled at once, and no thread runs before the
+//! outermost handler is left.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,19 +15,20 @@ use tench_arch_host::machine::{RAM, at};
 use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{Kernel, Ref};
 
-/// Deadlines that one batch is enough for.
+/// Number of deadlines that one batch handles.
 const BATCH: usize = 2;
 /// A line that programs may own.
 const LINE: u32 = 40;
 
-/// A machine in which the first thread runs at priority 100, threads that wait, and a driver that waits for its line.
+/// A machine in which the first thread runs at priority 100, with waiting threads, and a driver that waits for its
+/// line.
 struct World {
     m: Machine,
     /// Threads that wait for a deadline.
     sleepers: Vec<Ref<Thread>>,
-    /// Waits for the line [`LINE`].
+    /// The thread that waits for line [`LINE`].
     driver: Ref<Thread>,
-    /// What the line signals.
+    /// The notification that the line signals.
     bell: u64,
 }
 
@@ -50,9 +51,9 @@ fn bind(m: &mut Machine, number: u32, notification: u64) -> u64 {
     line
 }
 
-/// Sleepers of the given priorities (of the same class as the first thread's or as the driver's, so that nobody need
-/// wait for a pause), whose deadlines all pass at time 1,000, and a driver of priority 200 that waits until time 1,000
-/// at most if `impatient`.
+/// Returns a world with sleepers of the given priorities (of the same class as the first thread's or as the driver's,
+/// so that none needs to wait for a pause), whose deadlines all pass at time 1,000, and a driver of priority 200 that
+/// waits until time 1,000 at most if `impatient`.
 fn world(priorities: &[u64], impatient: bool) -> World {
     let mut m = Machine::new();
     let (never, bell) = (m.make(Kind::Notification, 0), m.make(Kind::Notification, 0));
@@ -69,19 +70,19 @@ fn world(priorities: &[u64], impatient: bool) -> World {
     World { m, sleepers, driver, bell }
 }
 
-/// What was seen in the windows of handlers.
+/// Observations at the preemption points of handlers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// Handlers that had been entered.
+    /// Number of handlers that had been entered.
     depths: Vec<u32>,
-    /// How many sleepers had been woken.
+    /// Number of sleepers that had been woken.
     woken: Vec<usize>,
-    /// Whether the driver could have run.
+    /// True if the driver could have run.
     driver_ready: Vec<bool>,
 }
 
-/// Looks at each window of a handler whether the kernel's state is consistent and still the same thread's, and then
-/// does `what`.
+/// Checks at each preemption point of a handler that the kernel's state is consistent and the same thread is still
+/// current, and then runs `what`.
 fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static) -> Rc<RefCell<Seen>> {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let (sleepers, driver) = (w.sleepers.clone(), w.driver);
@@ -89,7 +90,7 @@ fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static
     let mut outside = None;
     w.m.host().nested_hook = Some(Box::new(move |k| {
         let (current, s) = (k.current(), k.state().statistics);
-        // Which outermost handler this is, and what was when it began.
+        // The number of this outermost handler, and the state when it began.
         let (handler, now) = (s.interrupts - s.nested_interrupts, (current, s.switches));
         let (_, then) = *outside.insert(outside.filter(|(before, _)| *before == handler).unwrap_or((handler, now)));
         assert!(then == now, "somebody else ran before the handler was left");
@@ -104,12 +105,12 @@ fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static
     seen
 }
 
-/// A line goes high.
+/// Raises a line.
 fn raise(k: &mut Kernel<Host>, number: u32) {
     k.arch().pending.insert(number);
 }
 
-/// What the kernel counts.
+/// Returns one of the kernel's statistics.
 fn statistic(m: &mut Machine, which: Statistic) -> u64 {
     let first = m.first;
     m.run(first);
@@ -174,7 +175,7 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
         }
     });
     let (driver, first, bell) = (w.driver, w.m.first, w.bell);
-    // The first window of a long operation lets the timer in.
+    // The first preemption point of a long operation lets the timer in.
     w.m.host().time = 1000;
     let frame = w.m.take_free();
     w.m.retype(RAM, Kind::Frame, 20, 1, frame);
@@ -184,7 +185,7 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
     assert_eq!(w.m.kernel().state().statistics.preemptions, 1);
     assert_eq!(w.m.kernel().state().statistics.deepest_nesting, 2);
     w.m.check();
-    // It goes on when the driver waits again.
+    // The retype continues when the driver waits again.
     w.m.call(Operation::Receive, &[bell, 0]);
     assert!(w.m.current() == first);
     assert_eq!(w.m.thread(first).kernel_stack_pointer, 0);
@@ -217,7 +218,7 @@ fn interrupts_nest_while_nobody_runs() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn the_timer_does_not_interrupt_its_own_handler() {
-    // The driver's wait has the first deadline; that it ends sets the timer to the next, which has passed, too.
+    // The driver's wait has the first deadline; its end sets the timer to the next, which has passed, too.
     let mut w = world(&[195; 3 * BATCH], true);
     let seen = watch(&mut w, |k, n| {
         k.arch().time += 1;
@@ -252,7 +253,7 @@ fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
     w.m.call(Operation::SchedulingConfigure, &[time, 100, 255, 600]).ok();
     w.m.reschedule();
     assert!(w.m.current() == first);
-    // The rival waits for its turn from now on, until time 1,000 or so.
+    // From now on the rival waits for its turn, until time 1,000 or so.
     w.m.call(Operation::Yield, &[]);
     assert!(w.m.current() == rival);
     w.m.call(Operation::Yield, &[]);
@@ -280,21 +281,21 @@ fn lines_of_one_notification_are_unbound_in_any_order() {
             m.check();
         }
     }
-    // The notification's end takes them from the front.
+    // Deleting the notification takes them from the front.
     assert_eq!(m.call(Operation::Delete, &[0, bell]).ok()[1], 1);
     m.check();
 }
 
-/// What happens in one window of a handler.
+/// An event at one preemption point of a handler.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A line goes high.
+    /// Raises a line.
     Raise(u32),
-    /// Time passes.
+    /// Advances the time.
     Pass(u64),
 }
 
-/// Steps of any kind.
+/// Returns a strategy for steps of any kind.
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![(40..44u32).prop_map(Step::Raise), (1..700u64).prop_map(Step::Pass)]
 }
@@ -302,8 +303,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever arrives in handlers' windows: nobody else runs in one, two handlers are the most, all that was due has
-    /// happened when the outermost is left, and who runs then is the first of the highest priority.
+    /// Checks for any events at handlers' preemption points: no other thread runs in one, at most two handlers are
+    /// nested, all that was due has happened when the outermost is left, and then the first thread of the highest
+    /// priority runs.
     #[test]
     fn whatever_arrives(
         sleepers in prop::collection::vec((1..250u64, 1..3000u64), 1..13),

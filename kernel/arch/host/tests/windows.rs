@@ -1,4 +1,4 @@
-//! Operations on threads that pass a window: what they knew before it may be untrue after it.
+//! Operations on threads that pass a preemption point: facts established before it may be untrue after it.
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::layout::{UNBIND, slot};
@@ -12,8 +12,8 @@ use tench_kernel::{delete, scheduler, space};
 const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
 
-/// A machine with a suspended thread whose space's last capability is its binding, so that configuring it anew deletes
-/// a node, which passes windows. Answers the thread's address.
+/// Returns a machine and the address of a suspended thread whose CSpace's last capability is the thread's binding, so
+/// that configuring the thread anew deletes a CNode, which passes preemption points.
 fn thread_with_a_space_of_its_own() -> (Machine, u64) {
     let mut m = Machine::new();
     let (thread, node) = (m.make(Kind::Thread, 0), m.make(Kind::CapNode, 8));
@@ -89,8 +89,8 @@ fn a_reply_object_that_is_named_for_one_receive_is_free_after_a_fast_call() {
     m.check();
 }
 
-/// A machine whose first thread, of priority 255, has its page faults sent to an endpoint at which nobody waits.
-/// Answers the endpoint.
+/// Returns a machine whose first thread, of priority 255, has its page faults sent to an endpoint at which no thread
+/// waits, and the endpoint.
 fn faulting() -> (Machine, u64) {
     let mut m = Machine::new();
     let endpoint = m.make(Kind::Endpoint, 0);
@@ -126,7 +126,7 @@ fn a_handler_that_comes_in_the_window_gets_the_fault() {
     let mut done = false;
     m.host().hook = Some(Box::new(move |k| {
         if !std::mem::replace(&mut done, true) {
-            // Its turn comes in the window, and there it begins to receive.
+            // The thread's turn comes at the preemption point, and there it begins to receive.
             scheduler::rotate(k);
         }
     }));
