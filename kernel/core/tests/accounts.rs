@@ -1,4 +1,4 @@
-//! Accounts: whose time it was, and who may run.
+//! Accounts: whose time was used, and which threads may run.
 
 mod common;
 
@@ -12,7 +12,7 @@ use tench_kernel::Kernel;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{Binding, Thread, ThreadState};
 
-/// A thread, by what lies in the first thread's space.
+/// A thread, with its capabilities in the first thread's CSpace.
 #[derive(Clone, Copy, Debug)]
 struct Made {
     thread: Ref<Thread>,
@@ -20,21 +20,21 @@ struct Made {
     time: u64,
 }
 
-/// A machine whose first thread is preferred to some and not to others.
+/// Returns a machine whose first thread, of priority 100, is preferred to some threads and not to others.
 fn machine() -> Machine {
     let mut machine = Machine::new();
     machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 100, 255, 0]).ok();
     machine
 }
 
-/// A root table with an account.
+/// Makes a root table with an account.
 fn account(machine: &mut Machine) -> u64 {
     let table = machine.make(Kind::PageTable, 0);
     machine.call(Operation::AccountOpen, &[table, at(slot::KERNEL)]).ok();
     table
 }
 
-/// A thread that lives in the space of this table, and is ready.
+/// Makes a ready thread in this table's address space.
 fn thread(machine: &mut Machine, table: u64, priority: u64) -> Made {
     let (capability, time) = (machine.make(Kind::Thread, 0), machine.make(Kind::SchedulingContext, 0));
     machine.call(Operation::SchedulingConfigure, &[time, priority, priority, 0]).ok();
@@ -44,7 +44,7 @@ fn thread(machine: &mut Machine, table: u64, priority: u64) -> Made {
     Made { thread: machine.thread_at(capability), capability, time }
 }
 
-/// A thread that waits for messages.
+/// Makes a thread that waits for messages.
 fn server(machine: &mut Machine, table: u64, endpoint: u64) -> Made {
     let (first, reply) = (machine.first, machine.make(Kind::Reply, 0));
     let made = thread(machine, table, 90);
@@ -54,7 +54,7 @@ fn server(machine: &mut Machine, table: u64, endpoint: u64) -> Made {
     made
 }
 
-/// Ticks, threads, suspended.
+/// Returns ticks, number of threads, and the suspended flag of an account.
 fn query(machine: &mut Machine, table: u64) -> [u64; 3] {
     let x = machine.call(Operation::AccountQuery, &[table]).ok();
     [x[1], x[2], x[3]]
@@ -65,17 +65,17 @@ fn suspend(machine: &mut Machine, table: u64, suspended: bool) {
     check(machine);
 }
 
-/// A thread lives nowhere any more.
+/// Deletes a thread's binding to its address space.
 fn move_out(k: &mut Kernel<Host>, thread: Ref<Thread>) {
     let place = &raw const k.get(thread).bindings[Binding::AddressSpace as usize];
     let slot = k.slot_at(place.addr()).expect("a slot");
     tench_kernel::delete::delete(k, slot).expect("one of several");
 }
 
-/// The thread runs for so many ticks, and the first thread goes on.
+/// Runs a thread for some ticks; then the first thread continues.
 fn work(machine: &mut Machine, made: Made, ticks: u64) {
     let first = machine.first;
-    // Whoever runs is charged what it has used before.
+    // Charges the running thread for what it has used before.
     machine.call(Operation::SchedulingQuery, &[at(slot::SCHEDULING)]).ok();
     machine.run(made.thread);
     machine.pass_time(ticks);
@@ -97,7 +97,7 @@ fn time_of_all_threads_counts_of_ended_ones_too() {
     assert_eq!(query(&mut machine, table), [1030, 2, 0], "what was asked for stays");
     machine.call(Operation::Delete, &[0, one.capability]).ok();
     assert_eq!(query(&mut machine, table), [1030, 1, 0]);
-    // Its context, with another thread of another account: only what it uses from then on belongs to that.
+    // The context is bound to another thread of another account, which is charged only for what it uses from then on.
     machine.call(Operation::ThreadBind, &[other.capability, UNBIND, 0, 0]).ok();
     machine.call(Operation::ThreadBind, &[other.capability, one.time, 0, 0]).ok();
     work(&mut machine, other, 7);
@@ -137,7 +137,7 @@ fn a_suspended_account_runs_nobody_and_its_threads_go_on_waiting() {
     machine.call_as(worker, Operation::Call, &[endpoint, Tag::new(7, 0).0]);
     assert_eq!(machine.thread(server.thread).state, ThreadState::Ready, "it has the message");
     assert!(machine.current() == first, "and does not run");
-    // One that is made now does not run either.
+    // A thread that is made now does not run either.
     let late = thread(&mut machine, table, 140);
     assert!(machine.current() == first);
     check(&mut machine);
@@ -182,10 +182,10 @@ fn threads_in_spaces_of_their_own_belong_to_who_made_them() {
     suspend(&mut machine, table, true);
     let hidden = machine.thread_at(capability);
     assert!(machine.thread(hidden).parked);
-    // The account goes with its table: nobody belongs to it any more, and nobody may run.
+    // The account is deleted with its table: no thread belongs to it any more, and none may run.
     let more: Vec<Made> = (0..36).map(|_| thread(&mut machine, table, 50)).collect();
     for made in more.iter().chain([&one]) {
-        // What keeps the table are its threads' bindings.
+        // The threads' bindings keep the table alive.
         machine.call(Operation::ThreadConfigure, &[made.capability, at(slot::CSPACE), inner, 0, 0]);
     }
     machine.call(Operation::Revoke, &[0, table]).ok();
@@ -195,7 +195,7 @@ fn threads_in_spaces_of_their_own_belong_to_who_made_them() {
     assert!(machine.thread(one.thread).parked);
 }
 
-/// A copy of a capability to a root, as a process has one to its own: without `GRANT`.
+/// Makes a copy of a capability to a root table without `GRANT`, as a process has one to its own.
 fn without_grant(machine: &mut Machine, table: u64) -> u64 {
     let to = machine.take_free();
     let rights = (Rights::all() - Rights::GRANT).bits();
@@ -230,29 +230,29 @@ fn a_child_does_not_run_what_is_suspended() {
     let empty = machine.make(Kind::PageTable, 0);
     let new = machine.make(Kind::Thread, 0);
     suspend(&mut machine, table, true);
-    // From now on the child is whom nobody interrupts.
+    // From now on no thread interrupts the child.
     machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 10, 10, 0]);
     assert!(machine.current() == child.thread);
     let configure = |machine: &mut Machine, capability, space| {
         machine.call(Operation::ThreadConfigure, &[capability, at(slot::CSPACE), space, 0, 0])
     };
-    // A new thread in the parent's space.
+    // A new thread in the parent's address space.
     assert_eq!(configure(&mut machine, new, own).err(), Error::MissingRights);
     check(&mut machine);
-    // The parent's thread in the child's space: it would belong to the child.
+    // The parent's thread in the child's address space: it would belong to the child.
     machine.call(Operation::ThreadSuspend, &[parent.capability]).ok();
     assert_eq!(configure(&mut machine, parent.capability, childs).err(), Error::MissingRights);
-    // In a space of nobody's it is what it was.
+    // In an address space without an account the thread stays in its account.
     configure(&mut machine, parent.capability, empty).ok();
     machine.call(Operation::ThreadResume, &[parent.capability]).ok();
     assert!(machine.thread(parent.thread).parked);
     assert_eq!(query(&mut machine, table)[1..], [1, 1]);
     check(&mut machine);
-    // Its own space, and one of nobody's, are the child's to use.
+    // The child may use its own address space, and one without an account.
     configure(&mut machine, new, childs).ok();
     configure(&mut machine, new, empty).ok();
     assert_eq!(query(&mut machine, child_table)[1..], [2, 0]);
-    // Who may decide about the account takes it over.
+    // A holder of the account's capability with `GRANT` takes the thread over.
     machine.call(Operation::ThreadSuspend, &[parent.capability]).ok();
     configure(&mut machine, parent.capability, child_table).ok();
     machine.call(Operation::ThreadResume, &[parent.capability]).ok();
@@ -289,7 +289,7 @@ fn windows_disturb_nothing() {
         assert_eq!(query(&mut machine, table), [630, 36, 0]);
         machine.host().hook = None;
     }
-    // Half of them go in the middle of it.
+    // Half of the threads are moved out in the middle of it.
     let mut rest = made[..18].to_vec();
     machine.host().hook = Some(Box::new(move |k| {
         for made in rest.drain(..) {
@@ -315,7 +315,7 @@ fn who_suspends_itself_suspends_all_before() {
     assert!(made.iter().all(|made| machine.thread(made.thread).parked));
     assert!(machine.current() == machine.first);
     check(&mut machine);
-    // It goes on while others are still visited.
+    // A thread continues while others are still visited.
     machine.call(Operation::AccountSuspend, &[table, 0]);
     assert!(machine.current() == made[3].thread);
     assert_eq!(machine.answer(made[3].thread).x[0], 0);
@@ -323,8 +323,8 @@ fn who_suspends_itself_suspends_all_before() {
 }
 
 proptest! {
-    /// The account's time is the sum of what the contexts say that were its threads', each from the time on at which it
-    /// was bound; whoever may not run does not.
+    /// Checks that the account's time is the sum of what the contexts bound to its threads have consumed, each since it
+    /// was bound, and that suspended threads do not run.
     #[test]
     fn time_is_the_sum_of_all(steps in prop::collection::vec((0..6u8, 0..5usize, 0..2usize, 1..500u64), 1..60)) {
         let mut machine = Machine::new();
@@ -348,7 +348,7 @@ proptest! {
                     suspend(&mut machine, tables[account], suspended[account]);
                 }
                 (5, Some((one, ..))) => {
-                    // It moves to the other account.
+                    // The thread moves to the other account.
                     machine.call(Operation::ThreadSuspend, &[one.capability]).ok();
                     let arguments = [one.capability, at(slot::CSPACE), tables[account], 0, 0];
                     machine.call(Operation::ThreadConfigure, &arguments).ok();

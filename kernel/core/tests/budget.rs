@@ -1,5 +1,5 @@
-//! The arithmetic of budgets against the obvious model: as many tokens as the budget has ticks, in a row. A tick takes
-//! the first token, and puts it back as the last, to be used again a period later.
+//! The arithmetic of budgets against the obvious model: a queue of as many tokens as the budget has ticks. A tick takes
+//! the first token, and puts it back as the last, usable again a period later.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tench_abi::object::MIN_BUDGET;
 use tench_kernel::budget::{Budget, REFILLS};
 
-/// Tokens by when each can be used.
+/// Tokens, as the times at which they can be used.
 struct Tokens {
     row: VecDeque<u64>,
     period: u64,
@@ -18,12 +18,12 @@ impl Tokens {
         Tokens { row: (0..budget).map(|_| now).collect(), period }
     }
 
-    /// For how many ticks from `now` on there is a token that can be used then.
+    /// Returns for how many consecutive ticks from `now` on there is a usable token.
     fn usable(&self, now: u64) -> u64 {
         self.row.iter().zip(now..).take_while(|(due, at)| *due <= at).count() as u64
     }
 
-    /// One tick is used, due or not. Answers whether it was.
+    /// Uses one tick, due or not. Returns true if it was due.
     fn consume(&mut self, at: u64) -> bool {
         let due = self.row.pop_front().expect("there are always as many tokens");
         self.row.push_back(at.max(due) + self.period);
@@ -31,16 +31,16 @@ impl Tokens {
     }
 }
 
-/// What somebody does who has a budget.
+/// A step of a thread with a budget.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Waits.
+    /// Waits, for a number of ticks.
     Wait(u64),
-    /// Runs for so long, or until nothing is usable.
+    /// Runs for a number of ticks, or until the budget is used up.
     Run(u64),
-    /// Runs for so long, and nobody stops it.
+    /// Runs for a number of ticks without being stopped.
     Overrun(u64),
-    /// Waits for more, and runs until nothing is usable.
+    /// Waits for the refill, and runs until the budget is used up.
     Use,
 }
 
@@ -58,7 +58,7 @@ fn budget_and_period() -> impl Strategy<Value = (u64, u64)> {
     (MIN_BUDGET..200).prop_flat_map(|budget| (Just(budget), prop_oneof![Just(budget), budget..4 * budget]))
 }
 
-/// Somebody with a budget, and all that is known about what was used.
+/// A run of a thread with a budget, and the history of its use.
 struct Run {
     now: u64,
     budget: Budget,
@@ -119,7 +119,8 @@ impl Run {
         }
     }
 
-    /// In no stretch as long as the period more is used than the budget, but for what was used without being allowed.
+    /// Checks that in no interval as long as the period more is used than the budget, except what was used without
+    /// being allowed.
     fn check_windows(&self) {
         let (mut used, mut forbidden) = (0, 0);
         for (i, (now, allowed)) in self.used.iter().enumerate() {

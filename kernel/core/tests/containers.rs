@@ -1,4 +1,4 @@
-//! Deleting nodes and threads in every shape: nested, in cycles, in threads, interrupted at each window.
+//! Deletion of nodes and threads in every shape: nested, in cycles, in threads, preempted at each preemption point.
 
 mod common;
 
@@ -10,10 +10,10 @@ use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
 use tench_kernel::slot::flag;
 
-/// Entries of the first thread's root that the tests install nodes in.
+/// Entries of the first thread's root CNode in which the tests install nodes.
 const INDEX: u64 = 1;
 
-/// Puts the node at `address` around what is at `inner`, in this slot of it; it ends up at `inner`.
+/// Moves the capability at `inner` into this slot of the node at `address`, and the node's capability to `inner`.
 fn wrap(machine: &mut Machine, address: u64, inner: u64, slot: u64) {
     machine.call(Operation::NodeInstall, &[0, INDEX, address]).ok();
     machine.call(Operation::Move, &[0, inner, 0, INDEX * 256 + slot]).ok();
@@ -89,7 +89,7 @@ fn a_thread_takes_its_space_along_and_so_on() {
     let before = capabilities(&mut machine);
     let mut inner = machine.make(Kind::Endpoint, 0);
     for _ in 0..20 {
-        // A node holds what was there; a thread's binding is the node's last capability.
+        // A node holds the object; a thread's binding is the node's last capability.
         let node = machine.make(Kind::CapNode, 8);
         wrap(&mut machine, node, inner, 9);
         let thread = machine.make(Kind::Thread, 0);
@@ -112,7 +112,7 @@ fn a_running_thread_deletes_itself() {
     let before = capabilities(&mut machine);
     let thread = machine.make_thread(200);
     machine.run(thread);
-    // Its own memory, and everything else that was made of the same.
+    // The thread revokes its own memory, and everything else that was made of it.
     machine.call(Operation::Revoke, &[0, RAM]);
     assert!(machine.current() == first);
     assert!(capabilities(&mut machine) <= before + 8);
@@ -122,7 +122,7 @@ fn a_running_thread_deletes_itself() {
     check(&mut machine);
 }
 
-/// A capability that the shape test puts somewhere: to object `of`, into container `into`.
+/// A capability that the shape test places: to object `of`, in container `into`.
 #[derive(Clone, Debug)]
 struct Edge {
     of: usize,
@@ -131,7 +131,7 @@ struct Edge {
     moved: bool,
 }
 
-/// Containers and what is in them.
+/// Containers and the capabilities in them.
 #[derive(Clone, Debug)]
 struct Shape {
     containers: usize,
@@ -152,7 +152,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 }
 
 /// Makes the objects and places their capabilities. Containers stay installed in the root's entries from 8 on, so every
-/// capability elsewhere can be theirs. Answers the addresses of an endpoint and a frame that are in there too.
+/// capability elsewhere can be theirs. Returns the addresses of an endpoint and a frame that are in there too.
 fn build(machine: &mut Machine, shape: &Shape) {
     let first = machine.free;
     for _ in 0..shape.containers {
@@ -172,7 +172,7 @@ fn build(machine: &mut Machine, shape: &Shape) {
     }
 }
 
-/// Takes the installed capabilities away, so that what is left holds itself together.
+/// Removes the installed capabilities, so that the remaining ones keep each other alive.
 fn release(machine: &mut Machine, shape: &Shape) {
     let spare = machine.take_free();
     for container in 0..shape.containers as u64 {
@@ -181,7 +181,7 @@ fn release(machine: &mut Machine, shape: &Shape) {
     }
 }
 
-/// Zombies that are left.
+/// Returns the number of zombies.
 fn zombies(machine: &mut Machine) -> usize {
     let mut k = machine.kernel();
     let mut count = 0;
@@ -230,7 +230,7 @@ proptest! {
         let mut machine = Machine::new();
         let before = capabilities(&mut machine);
         let killer = machine.first;
-        // The worker is made of other memory than what it revokes.
+        // The worker is made of other memory than the memory that it revokes.
         let worker = worker(&mut machine);
         let with_worker = capabilities(&mut machine);
         build(&mut machine, &shape);

@@ -1,4 +1,4 @@
-//! Other cores: which there are, starting them, and ringing them.
+//! Other cores: which ones exist, starting them, and notifying them by doorbells.
 
 mod common;
 
@@ -20,13 +20,13 @@ const KERNEL: u64 = at(slot::KERNEL);
 const READ: u64 = Rights::READ.bits() as u64;
 const WRITE: u64 = Rights::WRITE.bits() as u64;
 
-/// `InterruptDoorbell` into the next free slot, whose address it answers too.
+/// Calls `InterruptDoorbell` with the next free slot as the destination. Returns the result and the slot's address.
 fn try_doorbell(m: &mut Machine, core: u64, line: u64) -> (Answer, u64) {
     let address = m.take_free();
     (m.call(Operation::InterruptDoorbell, &[CONTROL, core, line, address]), address)
 }
 
-/// A doorbell.
+/// Makes a doorbell. Returns its address.
 #[track_caller]
 fn doorbell(m: &mut Machine, core: u64, line: u64) -> u64 {
     let (answer, address) = try_doorbell(m, core, line);
@@ -35,7 +35,7 @@ fn doorbell(m: &mut Machine, core: u64, line: u64) -> u64 {
     address
 }
 
-/// A copy with these rights.
+/// Makes a copy with these rights. Returns its address.
 #[track_caller]
 fn weak(m: &mut Machine, cap: u64, rights: u64) -> u64 {
     let address = m.take_free();
@@ -43,13 +43,13 @@ fn weak(m: &mut Machine, cap: u64, rights: u64) -> u64 {
     address
 }
 
-/// A line of the own core, bound to a notification: the capabilities to both.
+/// Binds an edge-triggered line of this core to a new notification. Returns the capabilities to both.
 #[track_caller]
 fn listen(m: &mut Machine, number: u64, badge: u64) -> (u64, u64) {
     listen_as(m, number, badge, line_flags::EDGE)
 }
 
-/// The same for a line of this kind.
+/// Binds a line with these flags to a new notification. Returns the capabilities to both.
 #[track_caller]
 fn listen_as(m: &mut Machine, number: u64, badge: u64, flags: u64) -> (u64, u64) {
     let (notification, line) = (m.make(Kind::Notification, 0), m.take_free());
@@ -60,7 +60,7 @@ fn listen_as(m: &mut Machine, number: u64, badge: u64, flags: u64) -> (u64, u64)
     (line, notification)
 }
 
-/// Rings, and lets whatever is pending in.
+/// Notifies a doorbell, and handles pending interrupts.
 #[track_caller]
 fn ring(m: &mut Machine, bell: u64) {
     m.call(Operation::Signal, &[bell]).ok();
@@ -68,13 +68,13 @@ fn ring(m: &mut Machine, bell: u64) {
     check(m);
 }
 
-/// What a notification has to say.
+/// Takes a notification's signals. Returns their bits.
 fn heard(m: &mut Machine, notification: u64) -> Result<u64, Error> {
     let answer = m.call(Operation::TryReceive, &[notification]);
     answer.error().map_or(Ok(answer.x[10]), Err)
 }
 
-/// The physical address of what the first process has at a virtual one.
+/// Returns the physical address of a virtual address of the first process.
 #[track_caller]
 fn mapped(m: &mut Machine, address: u64) -> u64 {
     let root = m.cap(at(slot::VSPACE)).object;
@@ -84,7 +84,7 @@ fn mapped(m: &mut Machine, address: u64) -> u64 {
     page.physical + (address - page.address)
 }
 
-/// A word of what the first process was told.
+/// Returns a word of the first process's boot information.
 fn told(m: &mut Machine, offset: usize) -> u64 {
     let place = mapped(m, PROCESS_INFO);
     m.host().memory.read(place + offset as u64)
@@ -186,7 +186,7 @@ fn a_ring_goes_to_the_core_and_line_that_the_doorbell_names() {
     }
     assert_eq!(m.host().rung, expected);
     assert!(m.host().pending.is_empty(), "the own core was not rung");
-    // With and without the path on which notifications are signalled.
+    // With and without the fast path for signals.
     let bell = doorbell(&mut m, 2, 3);
     m.fast = true;
     ring(&mut m, bell);
@@ -215,7 +215,7 @@ fn the_own_core_hears_a_ring_on_its_line() {
     assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
     ring(&mut m, bell);
     assert_eq!(heard(&mut m, notification), Ok(0x50));
-    // Until the line is acknowledged, a ring is kept, but once.
+    // Until the line is acknowledged, notifications of the doorbell are kept as one.
     ring(&mut m, bell);
     ring(&mut m, bell);
     assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
@@ -240,10 +240,10 @@ fn a_ring_that_nobody_hears_waits_for_whoever_takes_the_line() {
     assert_eq!(heard(&mut m, notification), Ok(1));
 }
 
-/// The kind of line that is acknowledged by taking its signal.
+/// Flags of a line that is acknowledged when its signal is taken.
 const BELL: u64 = line_flags::EDGE | line_flags::AUTOMATIC;
 
-/// Interrupts that the kernel has taken.
+/// Returns the number of interrupts that the kernel has taken.
 fn interrupts(m: &mut Machine) -> u64 {
     m.call(Operation::KernelQuery, &[KERNEL, Statistic::Interrupts as u64]).ok()[1]
 }
@@ -255,7 +255,8 @@ fn to_take_the_signal_acknowledges_a_line_that_says_so() {
     for _ in 0..3 {
         ring(&mut m, bell);
         assert!(!m.host().enabled.contains(&5), "nobody waited, so it is held");
-        // However often: one more is kept by the machine, and interrupts nobody before the signal is taken.
+        // However many notifications follow, the machine keeps one, which interrupts nothing before the signal is
+        // taken.
         let before = interrupts(&mut m);
         (0..4).for_each(|_| ring(&mut m, bell));
         m.call(Operation::InterruptAcknowledge, &[line]).ok();
@@ -271,7 +272,7 @@ fn to_take_the_signal_acknowledges_a_line_that_says_so() {
     }
 }
 
-/// A thread that waits in one of these ways is woken at once, and the line is never masked.
+/// Checks that a thread that waits in one of these ways is woken at once, and that the line is never masked.
 #[test]
 fn a_line_that_somebody_waits_for_is_not_masked() {
     for (fast, busy, bound) in (0..8).map(|i| (i & 1 != 0, i & 2 != 0, i & 4 != 0)) {
@@ -292,7 +293,7 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
             if busy {
                 ring(&mut m, bell);
             } else {
-                // Nobody runs.
+                // The core is idle.
                 m.call_as(first, Operation::ThreadSuspend, &[at(slot::THREAD)]);
                 assert!(m.idle());
                 m.raise(7);
@@ -304,7 +305,7 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
             let answer = m.answer(waiter);
             assert_eq!((answer.ok()[1], answer.x[10]), (Tag::NOTIFICATION, 0x70));
             assert_eq!(answer.x[2..10], [0; 8]);
-            // The next comes before he waits again, and is kept for him.
+            // The next notification arrives before the thread waits again, and is kept for it.
             ring(&mut m, bell);
             assert!(!m.host().enabled.contains(&7));
             assert_eq!(m.call(Operation::Receive, &[from]).x[10], 0x70);
@@ -317,7 +318,7 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
     }
 }
 
-/// What a thread takes from one notification says nothing about another, which is bound to it.
+/// Checks that taking one notification's signal leaves the signal of another, which is bound to the thread.
 #[test]
 fn a_bound_signal_is_not_forgotten_for_another() {
     for (fast, reply) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -330,7 +331,7 @@ fn a_bound_signal_is_not_forgotten_for_another() {
         let client = m.make_thread(255);
         m.call(Operation::ThreadBind, &[address, 0, 0, bound]).ok();
         if reply {
-            // A caller waits for an answer, so that the answer can take the fast path.
+            // A caller waits for a reply, so that the reply can take the fast path.
             m.call_as(server, Operation::Receive, &[endpoint]);
             m.call_as(client, Operation::Call, &[endpoint]);
         }
@@ -381,7 +382,7 @@ fn lines_of_devices_are_acknowledged_by_their_drivers() {
     for (number, flags) in [(DOORBELLS - 1, 4), (40, 2), (40, 3), (40, 4), (40, u64::MAX)] {
         assert_eq!(m.call(Operation::InterruptGet, &[CONTROL, number, flags, address]).err(), Error::InvalidArgument);
     }
-    // What a line is like is said by whoever gets it, each time.
+    // The flags of a line are those that `InterruptGet` passes, each time.
     let get = |m: &mut Machine, flags| m.call(Operation::InterruptGet, &[CONTROL, 1, flags, address]).ok();
     get(&mut m, BELL);
     m.call(Operation::Delete, &[0, address]).ok();
@@ -441,7 +442,7 @@ fn doorbells_are_copied_moved_deleted_and_revoked() {
         assert_eq!(m.call(Operation::Delete, &[0, last]).ok()[1..4], [1, 0, 0], "no memory becomes free");
     }
     assert_eq!(capabilities(&mut m), before);
-    // After its last capability, a doorbell can be made again.
+    // After its last capability was deleted, a doorbell can be made again.
     doorbell(&mut m, 1, 4);
 }
 

@@ -1,4 +1,4 @@
-//! Deadlines by the thousand: whom they delay, and whom they do not.
+//! Deadlines by the thousand: which threads they delay, and which they do not.
 
 use tench_abi::layout::slot;
 use tench_abi::{Kind, Operation, Tag};
@@ -7,12 +7,12 @@ use tench_arch_host::machine::at;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
-/// When they all end.
+/// Time of all deadlines.
 const DEADLINE: u64 = 1000;
-/// Ticks that each look at the clock takes here, so that a batch takes as long.
+/// Ticks that each reading of the clock takes here, so that a batch takes time.
 const LOOK: u64 = 3;
 
-/// A machine whose first thread has a priority, and so many threads of another that wait for the same time.
+/// Returns a machine whose first thread has this priority, and `count` threads of another that wait for the same time.
 fn sleepers(priority: u64, count: usize, of_sleepers: u64) -> (Machine, Vec<Ref<Thread>>) {
     let mut machine = Machine::new();
     let never = machine.make(Kind::Notification, 0);
@@ -25,7 +25,7 @@ fn sleepers(priority: u64, count: usize, of_sleepers: u64) -> (Machine, Vec<Ref<
     (machine, sleepers)
 }
 
-/// A thread waits until a time.
+/// Makes a thread wait until a time.
 fn wait(machine: &mut Machine, thread: Ref<Thread>, notification: u64, deadline: u64) {
     let mut x = [0; 13];
     (x[0], x[1], x[12]) = (notification, Tag::DEADLINE, deadline);
@@ -34,7 +34,7 @@ fn wait(machine: &mut Machine, thread: Ref<Thread>, notification: u64, deadline:
     machine.check();
 }
 
-/// How many still wait for the time.
+/// Returns how many threads still wait for the time.
 fn waiting(machine: &mut Machine, sleepers: &[Ref<Thread>]) -> usize {
     sleepers.iter().filter(|sleeper| machine.thread(**sleeper).timer.is_queued()).count()
 }
@@ -52,7 +52,7 @@ fn those_of_lower_classes_end_a_few_at_a_time() {
     machine.pass_time(DEADLINE);
     let left = waiting(&mut machine, &sleepers);
     assert!((16..20).contains(&left), "{left} of 20 wait after the first batch");
-    // Then one batch in 33 times as long as that takes.
+    // Then one batch ends in each interval 33 times as long as a batch takes.
     machine.pass_time(20 * LOOK);
     assert_eq!(waiting(&mut machine, &sleepers), left);
     machine.pass_time(40 * LOOK);
@@ -67,7 +67,7 @@ fn they_end_at_once_when_nobody_is_ready() {
     let never = machine.make(Kind::Notification, 0);
     let first = machine.first;
     machine.call_as(first, Operation::Receive, &[never, 0]);
-    // Whoever has been woken waits again, until nobody is.
+    // Threads that have been woken wait again, until none is woken.
     loop {
         machine.pass_time(0);
         if machine.idle() {

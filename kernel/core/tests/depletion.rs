@@ -1,4 +1,5 @@
-//! Threads whose budget ends: they wait for more of it, others run meanwhile, and whoever handles it is told.
+//! Threads whose budget is used up: they wait for the refill, other threads run meanwhile, and timeout handlers are
+//! told.
 
 use tench_abi::fault::{Class, answer, timeout};
 use tench_abi::layout::{UNBIND, slot};
@@ -10,16 +11,16 @@ use tench_kernel::thread::{Thread, ThreadState, slow};
 use tench_kernel::timers::CLASSES;
 use tench_kernel::{Ref, account, entry};
 
-/// A machine with a thread that runs, at a priority above the first's, on a budget.
+/// A machine with a running thread, of a priority above the first thread's, on a limited budget.
 struct Stage {
     machine: Machine,
     thread: Ref<Thread>,
-    /// The addresses of its capability and of its scheduling context's.
+    /// Addresses of the capabilities to the thread (here) and to its scheduling context (`time`).
     address: u64,
     time: u64,
 }
 
-/// The capability of the thread that was made last; its context and its reply object follow.
+/// Returns the address of the capability to the thread made last; those of its context and reply object follow it.
 fn thread_of(machine: &Machine) -> u64 {
     machine.free - 4
 }
@@ -51,7 +52,7 @@ impl Stage {
         assert_eq!(current == self.thread, is_it, "{current:?} runs");
     }
 
-    /// Lets time pass in which the first thread runs if nobody else can.
+    /// Advances the time; the first thread runs when no other can.
     #[track_caller]
     fn pass(&mut self, ticks: u64, runs_then: bool) {
         self.machine.pass_time(ticks);
@@ -63,13 +64,13 @@ impl Stage {
         self.machine.kernel().get(context).is_used_up
     }
 
-    /// Whether nobody waits for a time.
+    /// Checks that no thread waits for a time.
     #[track_caller]
     fn check_no_timer(&mut self) {
         assert_eq!(self.machine.kernel().state().timers.roots(), [0; CLASSES]);
     }
 
-    /// Budget, period, usable, refill.
+    /// Returns budget, period, usable budget and time of the next refill.
     fn query(&mut self) -> [u64; 4] {
         let first = self.machine.first;
         let answer = self.machine.call_as(first, Operation::SchedulingQuery, &[self.time]).ok();
@@ -108,7 +109,7 @@ fn a_busy_machine_gives_exactly_the_share() {
 fn an_overrun_is_paid_back() {
     let mut stage = Stage::new();
     let start = stage.machine.host().time;
-    // Nobody looked at the clock: 50 ticks are those of the next period.
+    // The kernel did not look at the clock meanwhile: the overrun of 50 ticks comes off the next period.
     stage.pass(BUDGET + 50, false);
     stage.pass(PERIOD - BUDGET - 50, false);
     assert_eq!(stage.query()[2..], [0, start + PERIOD + 50]);
@@ -143,7 +144,7 @@ fn a_budget_can_be_changed_while_it_is_used_up() {
     stage.machine.call(Operation::SchedulingReserve, &[stage.time, 100, 500, 0]).ok();
     stage.check_current(true);
     stage.pass(100, false);
-    // And taken off.
+    // The limit is taken off.
     stage.machine.call(Operation::SchedulingReserve, &[stage.time, 0, 0, 0]).ok();
     stage.check_current(true);
     stage.pass(100 * PERIOD, true);
@@ -188,7 +189,7 @@ fn refusals() {
     assert_eq!(stage.query()[..2], [BUDGET, PERIOD]);
 }
 
-/// What is done to a depleted thread leaves nothing in the timer queue that should not be there.
+/// Runs `then` on a depleted thread, and checks that it leaves nothing in the timer queue that should not be there.
 fn while_depleted(then: impl FnOnce(&mut Stage)) {
     let mut stage = Stage::new();
     stage.pass(BUDGET, false);
@@ -203,7 +204,7 @@ fn suspended_while_depleted() {
     while_depleted(|stage| {
         stage.machine.call(Operation::ThreadSuspend, &[stage.address]).ok();
         stage.machine.check();
-        // Resumed, it is as depleted as before.
+        // After being resumed, the thread is as depleted as before.
         stage.machine.call(Operation::ThreadResume, &[stage.address]).ok();
         stage.pass(0, false);
         assert!(stage.is_depleted());
@@ -222,7 +223,7 @@ fn deleted_while_depleted() {
 fn unbound_while_depleted() {
     while_depleted(|stage| {
         stage.machine.call(Operation::ThreadBind, &[stage.address, UNBIND, 0, 0]).ok();
-        // The context has its refill when nobody has it, and can be bound again before.
+        // An unbound context gets its refill, too, and can be bound again before.
         stage.machine.call(Operation::ThreadBind, &[stage.address, stage.time, 0, 0]).ok();
         assert!(stage.is_depleted());
         stage.machine.call(Operation::ThreadBind, &[stage.address, UNBIND, 0, 0]).ok();
@@ -232,7 +233,7 @@ fn unbound_while_depleted() {
 #[test]
 fn the_context_deleted_while_depleted() {
     while_depleted(|stage| {
-        // The binding goes with the object.
+        // Deleting the context removes the binding.
         stage.machine.call(Operation::Revoke, &[0, stage.time]).ok();
         stage.machine.call(Operation::Delete, &[0, stage.time]).ok();
         stage.check_no_timer();
@@ -246,7 +247,7 @@ fn registers_read_while_depleted() {
     });
 }
 
-/// A server without time, which waits for calls, and a client that is about to call it with its budget.
+/// Makes a server without a scheduling context, which waits for calls, for a client on a budget to call.
 fn service(stage: &mut Stage) -> (Ref<Thread>, u64, u64) {
     let first = stage.machine.first;
     stage.machine.run(first);
@@ -256,7 +257,7 @@ fn service(stage: &mut Stage) -> (Ref<Thread>, u64, u64) {
     stage.machine.run(server);
     stage.machine.call(Operation::Receive, &[endpoint, 0]);
     stage.machine.run(first);
-    // Unbinding passes a window, in which nobody is to come before the first thread.
+    // Unbinding passes a preemption point, at which no thread is to run before the first one.
     let own = u64::from(slot::SCHEDULING.0);
     stage.machine.call(Operation::SchedulingConfigure, &[own, 255, 255, 0]).ok();
     stage.machine.call(Operation::ThreadBind, &[address, UNBIND, 0, 0]).ok();
@@ -293,7 +294,7 @@ fn a_server_waits_for_its_clients_budget() {
     assert_eq!(stage.machine.current(), server);
 }
 
-/// An endpoint to which a thread's timeouts go.
+/// Makes a handler, and an endpoint to which a thread's timeouts go.
 fn handler(stage: &mut Stage, of: u64) -> (Ref<Thread>, u64) {
     let first = stage.machine.first;
     stage.machine.run(first);
@@ -318,12 +319,12 @@ fn the_handler_is_told_and_the_thread_goes_on_with_more_budget() {
     assert!(x[3] >= BUDGET, "ticks consumed: {}", x[3]);
     assert_eq!((x[2], x[5]), (Class::Timeout as u64, 0));
     assert!(matches!(stage.machine.thread(stage.thread).state, ThreadState::AwaitingReply(_)));
-    // Resumed without more, it waits for the refill, and nobody is told a second time.
+    // Resumed without more budget, the thread waits for the refill, and its handler is not told a second time.
     stage.machine.call(Operation::ReplyReceive, &[endpoint, answer::RESUME << 16]);
     stage.pass(0, false);
     assert!(stage.is_depleted());
     stage.pass(PERIOD - BUDGET, true);
-    // The next time it is told again, and gives more.
+    // The handler is told of the next timeout, and gives more budget.
     stage.pass(BUDGET, false);
     assert_eq!(stage.machine.current(), handler);
     stage.machine.call(Operation::SchedulingReserve, &[stage.time, 700, 1000, 0]).ok();
@@ -343,7 +344,7 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
     stage.pass(BUDGET, false);
     assert_eq!(stage.machine.current(), handler);
     assert_eq!(stage.machine.answer(handler).ok()[5], timeout::CALLER);
-    // The client is answered out of the server's reply object, and does not help any more.
+    // The handler replies to the client through the server's reply object, and the client no longer helps.
     stage.machine.call(Operation::Reply, &[reply, 77 << 16]).ok();
     stage.machine.check();
     let (client, server) = (stage.thread, server);
@@ -354,8 +355,8 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
     assert_eq!(stage.machine.thread(server).state, ThreadState::Faulted);
 }
 
-/// Random calls found a server that its first client did not help: the thread before that, which tells of its budget
-/// and helps nobody, had come behind it because of its priority.
+/// Regression test, found by random calls: a server was not helped by its first client. The thread before that client,
+/// which reports its used-up budget and helps nobody, had been put behind the client because of its priority.
 #[test]
 fn who_tells_of_its_budget_keeps_its_place_among_those_who_wait() {
     let mut stage = Stage::new();
@@ -419,7 +420,7 @@ fn a_budget_ends_before_the_slice_does() {
     assert_eq!(stage.machine.current(), equal);
     stage.machine.call(Operation::Yield, &[]);
     stage.check_current(true);
-    // Slices of 100 with an equal that has none; then the budget is used up in the third.
+    // Slices of 100 alternate with an equal without a budget; the budget is used up in the third slice.
     stage.pass(100, false);
     assert_eq!(stage.machine.current(), equal);
     stage.machine.call(Operation::Yield, &[]);
@@ -433,7 +434,7 @@ fn a_budget_ends_before_the_slice_does() {
     stage.check_current(false);
 }
 
-/// In each window of the kernel time passes, and the timer may fire.
+/// Advances the time at each preemption point of the kernel, where the timer may fire.
 fn let_time_pass_in_windows(machine: &mut Machine, ticks: u64) {
     machine.host().hook = Some(Box::new(move |k| {
         k.arch().time += ticks;
@@ -443,8 +444,8 @@ fn let_time_pass_in_windows(machine: &mut Machine, ticks: u64) {
     }));
 }
 
-/// The thread makes a large frame, which passes windows, each as long as a third of its budget. Where the frame will
-/// be.
+/// Lets the thread make a large frame, which passes preemption points, each after a third of its budget. Returns the
+/// address of the frame's slot.
 fn long_operation(stage: &mut Stage) -> u64 {
     let place = stage.machine.take_free();
     let_time_pass_in_windows(&mut stage.machine, BUDGET / 3);
@@ -508,13 +509,13 @@ fn a_depleted_thread_whose_account_is_suspended_waits_for_both() {
     stage.pass(BUDGET, false);
     account::park(&mut stage.machine.kernel(), thread, true);
     stage.machine.check();
-    // The refill comes, and does not let it run.
+    // The refill comes, and does not make the suspended thread run.
     stage.pass(PERIOD, false);
     assert!(!stage.is_depleted());
     account::park(&mut stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(true);
-    // And the other way round.
+    // In the opposite order.
     stage.pass(BUDGET, false);
     account::park(&mut stage.machine.kernel(), thread, true);
     account::park(&mut stage.machine.kernel(), thread, false);
@@ -557,7 +558,7 @@ fn a_server_on_a_budget_that_is_used_up_goes_on_for_the_next() {
     stage.machine.check();
     assert_eq!(stage.machine.current(), server, "it works on for the first client, on the other's time");
     assert_eq!(stage.machine.thread(server).priority, 150);
-    // The refill comes while it does.
+    // The refill comes while the server works.
     stage.pass(PERIOD - BUDGET, false);
     assert_eq!((stage.machine.current(), stage.machine.thread(server).priority), (server, 200));
     stage.pass(BUDGET, false);
@@ -615,7 +616,7 @@ fn many_unimportant_deadlines_keep_no_important_thread_waiting() {
         machine.system_call(Operation::Receive as u64, &x);
     }
     assert_eq!(machine.current(), first);
-    // The interrupt wakes the important one first, and leaves the others for later.
+    // The interrupt wakes the important thread first, and leaves the others for later.
     machine.host().time += 1000;
     machine.interrupt_once();
     assert_eq!(machine.current(), important);
@@ -624,7 +625,7 @@ fn many_unimportant_deadlines_keep_no_important_thread_waiting() {
     };
     assert!(awake(&mut machine) <= 2, "{} were woken while somebody more important runs", awake(&mut machine));
     machine.check();
-    // Nobody is forgotten.
+    // All others are woken.
     machine.pass_time(1);
     while !machine.idle() {
         machine.call(Operation::ThreadSuspend, &[u64::from(slot::THREAD.0)]);

@@ -1,5 +1,5 @@
-//! What is marked as being on other cores stays, and what is of other cores is used like any other: one test for each
-//! refusal, and what deleting and revoking do around what stays.
+//! Remote capabilities: exported ones stay, and imported ones are used like any others. One test for each error, and
+//! what deleting and revoking do around capabilities that stay.
 
 mod common;
 
@@ -13,10 +13,10 @@ use tench_arch_host::memory::RAM_START;
 use tench_kernel::slot::flag;
 
 const KERNEL: u64 = at(slot::KERNEL);
-/// RAM in no piece of memory: another core's.
+/// Address of RAM in no boot untyped, which stands for another core's.
 const ELSEWHERE: u64 = RAM_START + (12 << 20);
 const ALL: u64 = Rights::all().bits() as u64;
-/// Entry of the first thread's root that the tests install nodes in.
+/// Entry of the first thread's root CNode in which the tests install nodes.
 const INDEX: u64 = 1;
 
 fn export(m: &mut Machine, address: u64) -> Result<(), Error> {
@@ -34,7 +34,8 @@ fn import(m: &mut Machine, kind: Kind, physical: u64, bits: u64) -> Result<u64, 
     answer.error().map_or(Ok(to), Err)
 }
 
-/// Others have the object; it is a stand-in; it is borrowed.
+/// Returns three numbers: other cores have the object; this capability is exported (2 if revocation is requested); the
+/// object is imported.
 fn holders(m: &mut Machine, address: u64) -> [u64; 3] {
     let answer = m.call(Operation::KernelHolders, &[KERNEL, 0, address]).ok();
     [answer[1], answer[2], answer[3]]
@@ -60,12 +61,12 @@ fn mint(m: &mut Machine, address: u64, badge: u64) -> u64 {
     to
 }
 
-/// Whether a slot holds something.
+/// Returns true if a slot holds a capability.
 fn holds(m: &mut Machine, address: u64) -> bool {
     m.call(Operation::Identify, &[0, address]).ok()[1] != Kind::Null as u64
 }
 
-/// A node in which these capabilities lie, from its slot 1 on.
+/// Makes a node that holds these capabilities, from its slot 1 on.
 fn node_with(m: &mut Machine, addresses: &[u64]) -> u64 {
     let node = m.make(Kind::CapNode, 8);
     m.call(Operation::NodeInstall, &[0, INDEX, node]).ok();
@@ -76,7 +77,7 @@ fn node_with(m: &mut Machine, addresses: &[u64]) -> u64 {
     node
 }
 
-/// A small untyped of its own for a test, with one more slot behind.
+/// Makes a small untyped of the test's own, in the next slot.
 fn pool(m: &mut Machine, bits: u64) -> u64 {
     m.make(Kind::Untyped, bits)
 }
@@ -87,7 +88,7 @@ fn make_in(m: &mut Machine, pool: u64, kind: Kind, size: u64) -> u64 {
     to
 }
 
-// ── Refusals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn each_needs_the_kernel_with_write() {
@@ -198,7 +199,7 @@ fn a_stand_in_is_not_deleted() {
     }
 }
 
-/// Whoever exports it anew asks nobody to take it back.
+/// Checks that a revoke request lasts until the export ends, and that a new export has none.
 #[test]
 fn a_stand_in_is_wanted_until_it_is_none() {
     let mut m = Machine::new();
@@ -216,7 +217,7 @@ fn a_stand_in_is_wanted_until_it_is_none() {
     }
 }
 
-/// A revocation that deletes nothing, because it is of a copy, asks for nothing of the others either.
+/// Checks that revoking a copy, which deletes nothing, requests no revocation from other cores either.
 #[test]
 fn whoever_may_not_delete_a_stand_in_cannot_want_it() {
     let mut m = Machine::new();
@@ -333,7 +334,7 @@ fn imports_are_frames_or_untyped_in_their_sizes_and_rights() {
     check(&mut m);
 }
 
-// ── Lending ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Importing back ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 #[test]
 fn part_of_what_was_lent_can_be_borrowed_back() {
@@ -651,7 +652,7 @@ fn a_stand_in_in_the_first_slot_comes_out_and_stays() {
     m.call(Operation::Move, &[0, others[1], 0, INDEX * 256]).ok();
     m.call(Operation::NodeRemove, &[0, INDEX, inner]).ok();
     let outer = node_with(&mut m, &[inner]);
-    // The inner node's capability changes places with what is in its first slot.
+    // The inner node's capability changes places with the one in its first slot.
     assert_eq!(delete(&mut m, outer), Err(Error::ForeignCopies));
     check(&mut m);
     assert_eq!(holders(&mut m, marked), [1, 0, 0]);
@@ -732,9 +733,9 @@ fn a_node_full_of_stand_ins_is_looked_through_in_bounded_steps() {
     check(&mut m);
 }
 
-// ── Disturbed ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Preempted ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A world in which revoking `outer` passes some windows; the stand-ins lie at `marked`.
+/// A world in which revoking `outer` passes some preemption points; the exported capabilities lie at `marked`.
 struct World {
     machine: Machine,
     outer: u64,
@@ -786,7 +787,7 @@ fn whoever_revokes_past_stand_ins_can_be_disturbed_at_each_window() {
                 }
                 check(&mut m);
             }
-            // The worker comes to its end.
+            // The worker finishes.
             m.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
             take_over(&mut m);
             check(&mut m);

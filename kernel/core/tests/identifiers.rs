@@ -1,4 +1,4 @@
-//! Address spaces beyond those for which there are identifiers: they are made, and everybody sees its own memory.
+//! More address spaces than identifiers (ASIDs): they can be made, and each thread sees its own memory.
 
 mod common;
 
@@ -12,10 +12,10 @@ use tench_kernel::Arch;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
-/// Where each space has its page.
+/// Address of each space's page.
 const ADDRESS: u64 = 0x20_3000;
 
-/// A space with one page of its own, and a thread in it.
+/// An address space with one page of its own, and a thread in it.
 #[derive(Clone, Copy)]
 struct Space {
     root: u64,
@@ -25,7 +25,7 @@ struct Space {
     thread: Ref<Thread>,
 }
 
-/// A space.
+/// Makes an address space with its page and thread.
 #[track_caller]
 fn space(m: &mut Machine) -> Space {
     let root = m.make(Kind::PageTable, 0);
@@ -49,7 +49,7 @@ fn space(m: &mut Machine) -> Space {
     Space { root, mapping, physical, capability, thread: m.thread_at(capability) }
 }
 
-/// What a thread sees at the address.
+/// Returns the physical address that a space's thread sees at [`ADDRESS`].
 fn seen(m: &mut Machine, space: Space) -> Option<u64> {
     m.run(space.thread);
     let page = m.access(ADDRESS);
@@ -57,7 +57,7 @@ fn seen(m: &mut Machine, space: Space) -> Option<u64> {
     page.map(|page| page.physical)
 }
 
-/// Spaces, more by three than there are identifiers.
+/// Makes three more spaces than there are identifiers, counting the first process's.
 fn too_many(m: &mut Machine) -> Vec<Space> {
     (0..Host::ASIDS + 1).map(|_| space(m)).collect()
 }
@@ -79,7 +79,7 @@ fn what_is_unmapped_is_seen_by_nobody() {
     let spaces = too_many(&mut m);
     let [.., one, two] = spaces[..] else { panic!("there are more") };
     assert_eq!((seen(&mut m, one), seen(&mut m, two)), (Some(one.physical), Some(two.physical)));
-    // While the other is the one that the shared identifier means, and while it is itself.
+    // While the shared identifier belongs to the other space, and while it belongs to this one.
     for (gone, stays) in [(one, two), (two, one)] {
         let first = m.first;
         m.run(first);

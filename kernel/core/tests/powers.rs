@@ -1,4 +1,5 @@
-//! What a capability to the kernel permits: everything without a badge, with one what the powers in that say.
+//! Powers of kernel capabilities: without a badge, a capability permits everything; with one, what the badge's powers
+//! say.
 
 mod common;
 
@@ -10,10 +11,10 @@ use tench_arch_host::machine::{RAM_SMALL, at};
 
 const KERNEL: u64 = at(slot::KERNEL);
 const ALL: u64 = Rights::all().bits() as u64;
-/// Whose badge it is.
+/// Process number in the badges.
 const PROCESS: u64 = 7;
 
-/// A copy with a badge.
+/// Makes a copy of the kernel capability with a badge. Returns its address.
 #[track_caller]
 fn badged(m: &mut Machine, badge: u64) -> u64 {
     let to = m.take_free();
@@ -21,7 +22,7 @@ fn badged(m: &mut Machine, badge: u64) -> u64 {
     to
 }
 
-/// The operations on the kernel, and what permits them to whom they are not forbidden.
+/// The operations on the kernel, each with the powers that permit it. An empty set permits it to no badged capability.
 const OPERATIONS: [(Operation, Powers); 13] = [
     (Operation::AccountOpen, Powers::empty()),
     (Operation::KernelExport, Powers::empty()),
@@ -38,7 +39,7 @@ const OPERATIONS: [(Operation, Powers); 13] = [
     (Operation::KernelCounters, Powers::COUNTERS),
 ];
 
-/// Carries an operation out, or tries to.
+/// Attempts an operation. Returns its error.
 fn attempt(m: &mut Machine, operation: Operation, kernel: u64) -> Option<Error> {
     let arguments = match operation {
         Operation::AccountOpen => [m.make(Kind::PageTable, 0), kernel, 0],
@@ -47,7 +48,7 @@ fn attempt(m: &mut Machine, operation: Operation, kernel: u64) -> Option<Error> 
         _ => [kernel, 0, 0],
     };
     let answer = m.call(operation, &arguments);
-    // Who has powered the machine off is not answered.
+    // A call that powers the machine off does not return.
     if m.powered_off.is_some() { None } else { answer.error() }
 }
 
@@ -88,7 +89,7 @@ fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
     for (kernel, told) in [(0, [0; 3]), (KERNEL, [memory, place, 0]), (able, [memory, place, 0])] {
         assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), told.map(Ok));
     }
-    // What does not permit it is an error, and nothing is deleted.
+    // A capability that does not permit the operation is an error, and nothing is deleted.
     let unable = badged(&mut m, Powers::OF_KERNEL.difference(Powers::MEMORY).badge(PROCESS));
     let weak = m.take_free();
     m.call(Operation::Mint, &[0, able, 0, weak, Rights::WRITE.bits().into(), 0]).ok();
@@ -104,12 +105,13 @@ fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
         assert_eq!(m.call(Operation::Delete, &[0, frame, kernel]).err(), error);
         assert_eq!(shown(&mut m, frame, able), Ok(place));
     }
-    // Whoever deletes the last capability is told what became free, and where if it may know that.
+    // The thread that deletes the last capability learns which memory became free, and its address if it may know
+    // addresses.
     assert_eq!(m.call(Operation::Delete, &[0, copy, able]).ok()[1], 0);
     assert_eq!(m.call(Operation::Delete, &[0, frame, able]).ok()[1..4], [1, place, 12]);
     let frame = m.make(Kind::Frame, 12);
     assert_eq!(m.call(Operation::Delete, &[0, frame]).ok()[1..4], [1, 0, 12]);
-    // Nor do other answers tell it.
+    // Other results do not contain the address either.
     let frame = m.make(Kind::Frame, 12);
     assert_eq!(m.call(Operation::DeletePart, &[0, frame, 1]).ok()[1..4], [1, 0, 12]);
     check(&mut m);
@@ -151,12 +153,12 @@ fn powers_are_copied_and_never_gained() {
     m.call(Operation::Mint, &[0, narrow, 0, to, ALL, 0]).ok();
     assert_eq!(m.call(Operation::Identify, &[0, to]).ok()[4], badge, "a copy has the same powers");
     assert_eq!(m.call(Operation::KernelPrint, &[to, 0]).err(), Error::MissingRights);
-    // Rights count beside powers.
+    // Rights are needed besides powers.
     let weak = m.take_free();
     m.call(Operation::Mint, &[0, narrow, 0, weak, Rights::READ.bits().into(), 0]).ok();
     assert_eq!(m.call(Operation::KernelPowerOff, &[weak]).err(), Error::MissingRights);
     check(&mut m);
-    // Whoever gave a power takes it back from all who have it, and from nobody else.
+    // Revoking a capability deletes all copies that were made of it, and no others with the same power.
     let other = badged(&mut m, Powers::POWER.badge(PROCESS + 1));
     assert_eq!(m.call(Operation::Revoke, &[0, narrow]).ok()[1], 2);
     assert_eq!(m.call(Operation::KernelPowerOff, &[to]).err(), Error::InvalidCapability);

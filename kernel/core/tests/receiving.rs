@@ -1,4 +1,4 @@
-//! Waiting for a message with a reply object that is named: the same by the fast path and without it.
+//! Receiving with a named reply object: equal results with and without the fast path.
 
 use tench_abi::layout::slot;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
@@ -7,19 +7,19 @@ use tench_arch_host::{Answer, Machine};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{Thread, ThreadState};
 
-/// Threads that share everything, an endpoint and a reply object that belongs to nobody.
+/// Threads that share all capabilities, an endpoint, and a reply object that is bound to no thread.
 struct Stage {
     machine: Machine,
     server: Ref<Thread>,
     other: Ref<Thread>,
     client: Ref<Thread>,
     endpoint: u64,
-    /// Where the second server receives.
+    /// Endpoint at which the second server receives.
     elsewhere: u64,
     reply: u64,
 }
 
-/// Plays with the fast path and without it.
+/// Plays with and without the fast path.
 fn both(play: fn(Stage)) {
     for fast in [true, false] {
         let mut machine = Machine::new();
@@ -33,7 +33,7 @@ fn both(play: fn(Stage)) {
 }
 
 impl Stage {
-    /// A thread receives with a reply object.
+    /// Makes a thread receive with a reply object.
     fn receive(&mut self, thread: Ref<Thread>, endpoint: u64, reply: u64) -> Answer {
         let mut x = [0; 13];
         (x[0], x[1], x[11]) = (endpoint, Tag::REPLY, reply);
@@ -93,13 +93,14 @@ fn a_signal_that_came_before_is_received_first() {
         let answer = stage.receive(thread, stage.endpoint, stage.reply);
         assert!(!stage.receives(thread));
         assert_eq!(answer.x[1], Tag::NOTIFICATION);
-        // And with none, it waits.
+        // Without a signal, it waits.
         stage.receive(thread, stage.endpoint, stage.reply);
         assert!(stage.receives(thread));
     });
 }
 
-/// A caller of priority 40 is laid aside and answered with the next receive, while a thread of this priority is ready.
+/// Sets a caller of priority 40 aside and replies to it with the next receive, while a thread of this priority is
+/// ready.
 fn answer_beside(mut stage: Stage, priority: u64, runs_at_once: bool) {
     let Stage { server, other, client, endpoint, elsewhere, reply, .. } = stage;
     stage.machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 1, 255, 0]).ok();

@@ -1,4 +1,4 @@
-//! Retype: what memory contains, and what happens in its windows.
+//! Retype: the contents of the memory, and events at its preemption points.
 
 mod common;
 
@@ -8,12 +8,12 @@ use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{ARCHIVE, RAM, RAM_MEDIUM, at};
 
-/// Physical address of the memory behind a capability.
+/// Returns the physical address of a capability's memory.
 fn place(machine: &mut Machine, address: u64) -> u64 {
     machine.physical(address)
 }
 
-/// Whether a range of physical memory holds nothing but this word.
+/// Returns true if a range of physical memory holds nothing but this word.
 fn all(machine: &mut Machine, start: u64, length: u64, word: u64) -> bool {
     (start..start + length).step_by(8).all(|at| machine.host().memory.read(at) == word)
 }
@@ -73,7 +73,7 @@ fn the_archive_keeps_its_contents() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn reservations_cannot_be_used() {
-    // A thread that is deleted while it zeroes leaves a zombie that only Delete touches.
+    // A thread that is deleted while it zeroes memory leaves a zombie that only Delete touches.
     let mut machine = Machine::new();
     let worker = machine.make_thread(50);
     let killer = machine.first;
@@ -93,14 +93,15 @@ fn reservations_cannot_be_used() {
     check(&mut machine);
     assert_eq!(machine.call(Operation::Delete, &[0, address]).ok()[1..4], [1, 0, 0]);
     check(&mut machine);
-    // Back to the worker, whose reservation is gone.
+    // The worker runs again; its reservation is gone.
     machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
     assert!(machine.current() == worker);
     assert_eq!(machine.answer(worker).error(), Some(Error::Aborted));
     check(&mut machine);
 }
 
-/// A worker begins to make 40 frames at `first`; the first thread runs at the `n`th window. Answers the worker.
+/// Lets a worker begin to make 40 frames at `first`; the first thread runs at the `n`th preemption point. Returns the
+/// worker.
 fn interrupted(
     machine: &mut Machine,
     first: u64,
@@ -114,7 +115,7 @@ fn interrupted(
     worker
 }
 
-/// Where the worker's frames go.
+/// First slot of the worker's frames.
 const FRAMES: u64 = 160;
 
 #[test]
@@ -152,7 +153,7 @@ fn a_slot_that_is_taken_meanwhile_stops_the_run() {
         match taken.error() {
             None => {
                 assert_eq!(machine.answer(worker.1).error(), Some(Error::SlotOccupied));
-                // What was made stays, the rest is free.
+                // The objects that were made stay, the rest is free.
                 assert_eq!(machine.call(Operation::Identify, &[0, FRAMES]).ok()[1], 0);
                 assert_eq!(machine.call(Operation::Identify, &[0, FRAMES + 39]).ok()[1], Kind::Frame as u64);
                 let again = [RAM, Kind::Frame as u64, 12, 1, 0, 0, FRAMES];
@@ -174,7 +175,7 @@ fn memory_that_is_revoked_meanwhile_stops_the_run() {
         }
         machine.call(Operation::Revoke, &[0, RAM]).ok();
         assert_eq!(watermark(&mut machine, RAM), 0);
-        // Somebody else makes the same, in the same place.
+        // Another thread makes equal frames, in the same slots.
         if n % 2 == 0 {
             machine.retype(RAM, Kind::Frame, 12, 2, FRAMES).ok();
         }
@@ -215,7 +216,7 @@ fn two_retypes_of_one_untyped_do_not_meet() {
         if machine.current() == worker.1 {
             break;
         }
-        // 40 pages are reserved from offset 0 on, whatever is made of them yet.
+        // 40 pages are reserved from offset 0 on, whether or not frames have been made of them yet.
         let at_offset = |offset: u64| [RAM, Kind::Frame as u64, 12, 1, offset, 0, FRAMES + 41];
         for offset in [0, 4096, 39 * 4096] {
             assert_eq!(machine.call(Operation::UntypedRetype, &at_offset(offset)).err(), Error::Overlap);

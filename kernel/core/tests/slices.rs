@@ -1,4 +1,5 @@
-//! Time slices: equals take turns, whatever interrupts them, and nobody makes slices longer that are to end.
+//! Time slices: threads of equal priority take turns, whatever interrupts them, and no thread can make a limited slice
+//! longer.
 
 use proptest::prelude::*;
 use tench_abi::layout::slot;
@@ -7,8 +8,8 @@ use tench_arch_host::Machine;
 
 const SLICE: u64 = 100;
 
-/// The turns of two equals of `SLICE` ticks each, while somebody of a higher priority is woken every `distance` ticks.
-/// Answers for how many ticks each of them ran.
+/// Lets two equals take turns, with slices of `SLICE` ticks, while a thread of a higher priority is woken every
+/// `distance` ticks. Returns the number of ticks that each of them ran.
 fn shares(distance: u64) -> [u64; 2] {
     let mut machine = Machine::new();
     machine.call(Operation::SchedulingConfigure, &[u64::from(slot::SCHEDULING.0), 250, 255, 0]).ok();
@@ -50,7 +51,7 @@ fn interrupts_that_come_faster_than_slices_end_starve_nobody() {
     }
 }
 
-/// Whether a slice is longer than `SLICE`: none is longer than any.
+/// Returns true if a slice is longer than `SLICE`; 0 means unlimited, the longest.
 fn is_long(slice: u64) -> bool {
     slice == 0 || slice > SLICE
 }
@@ -91,8 +92,8 @@ fn who_runs_without_a_slice_passes_that_on() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
-    /// Whoever has one context can make as many as he likes, and let each authorise others: a longer slice than that
-    /// one's is to be had below its ceiling alone. That of new ones counts for nothing.
+    /// Checks that a holder of one context who makes any number of others, and lets each authorise others, gets a
+    /// longer slice than that context's only below its ceiling. The slices of new contexts authorise nothing.
     #[test]
     fn no_detour_leads_to_a_longer_slice(
         top in 0_u64..3,

@@ -1,4 +1,4 @@
-//! Capability spaces: what can be named, through which capability, and what the operations refuse.
+//! CSpaces: which slots can be named, through which capability, and which errors the operations return.
 
 mod common;
 
@@ -8,14 +8,14 @@ use tench_abi::{Error, Kind, Operation, Rights};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{RAM, at};
 
-/// A root of four entries with a node of 256 slots in entry 2. Answers the root's address.
+/// Makes a root CNode of four entries with a node of 256 slots in entry 2. Returns the root's address.
 fn other_space(machine: &mut Machine) -> u64 {
     let (root, node) = (machine.make(Kind::CapNode, 2), machine.make(Kind::CapNode, 8));
     machine.call(Operation::NodeInstall, &[root, 2, node]).ok();
     root
 }
 
-/// A capability like the one at `address`, with these rights only.
+/// Makes a copy of the capability at `address` with these rights only. Returns its address.
 fn with_rights(machine: &mut Machine, address: u64, rights: Rights) -> u64 {
     let new = machine.take_free();
     machine.call(Operation::Mint, &[0, address, 0, new, rights.bits().into(), 0]).ok();
@@ -157,7 +157,7 @@ fn revoking_reaches_what_was_derived_and_nothing_else() {
     let mut machine = Machine::new();
     let endpoint = machine.make(Kind::Endpoint, 0);
     let first = machine.free;
-    // Two of each badge, the second a copy of the first; and two plain copies.
+    // Two capabilities of each badge, the second a copy of the first; and two plain copies.
     for badge in [5, 6] {
         let (origin, copy) = (machine.take_free(), machine.take_free());
         machine.call(Operation::Mint, &[0, endpoint, 0, origin, u64::MAX, badge]).ok();
@@ -186,7 +186,7 @@ fn an_untyped_that_lies_in_its_own_memory_can_be_revoked() {
     machine.retype(child, Kind::Frame, 12, 1, frame).ok();
     machine.call(Operation::NodeInstall, &[0, 6, node]).ok();
     machine.call(Operation::Move, &[0, child, 0, 6 * 256 + 200]).ok();
-    // The node goes first, and with it the capability that is being revoked.
+    // The node is deleted first, and with it the capability that is being revoked.
     machine.call(Operation::Revoke, &[0, 6 * 256 + 200]).ok();
     check(&mut machine);
     machine.call(Operation::Revoke, &[0, RAM]).ok();

@@ -1,5 +1,5 @@
-//! Dividing untyped memory in use, and counting what was made of it. The model of `capabilities.rs` covers both
-//! wherever no window is passed; these are the cases with one, and the ones with many children.
+//! Splitting untyped memory that is in use, and counting its children. The model of `capabilities.rs` covers both where
+//! no preemption point is passed; these are the cases with one, and the cases with many children.
 
 mod common;
 
@@ -10,9 +10,9 @@ use tench_arch_host::machine::{RAM, RAM_MEDIUM};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
-/// Half of `RAM`.
+/// Half the size of `RAM`.
 const HALF: u64 = 8 << 20;
-/// Where the upper half goes.
+/// Slot for the upper half.
 const UPPER: u64 = 250;
 /// First slot of the nodes that are filled with children.
 const CHILDREN: u64 = 5 * 256;
@@ -24,7 +24,7 @@ fn split(machine: &mut Machine, untyped: u64, to: u64) -> Result<(), Error> {
     }
 }
 
-/// Objects and bytes.
+/// Returns the number of objects made of an untyped, and their size in bytes.
 fn children(machine: &mut Machine, untyped: u64) -> (u64, u64) {
     let answer = machine.call(Operation::UntypedChildren, &[untyped]).ok();
     (answer[1], answer[2])
@@ -46,7 +46,8 @@ fn many(machine: &mut Machine, nodes: u64) {
 
 #[test]
 fn marks_are_divided_as_the_children_lie() {
-    // Offsets of pages placed by offset, pages at the watermark before them, and the watermarks of both halves.
+    // Offsets of pages placed by offset, number of pages placed at the watermark before them, and the watermarks of
+    // both halves.
     let page = 4096;
     for (offsets, below, expected) in [
         (vec![], 0, [0, 0]),
@@ -85,13 +86,13 @@ fn a_watermark_in_the_upper_half_is_divided() {
     split(&mut machine, RAM, UPPER).expect("the large frame is the upper half");
     check(&mut machine);
     assert_eq!([watermark(&mut machine, RAM), watermark(&mut machine, UPPER)], [HALF, HALF]);
-    // Each half's mark returns by itself.
+    // Each half's watermark goes back by itself.
     assert_eq!(machine.call(Operation::Delete, &[0, slots + 1]).ok()[1], 1);
     assert_eq!([watermark(&mut machine, RAM), watermark(&mut machine, UPPER)], [HALF, 0]);
     assert_eq!(machine.call(Operation::Delete, &[0, slots]).ok()[1], 1);
     assert_eq!([watermark(&mut machine, RAM), watermark(&mut machine, UPPER)], [0, 0]);
     check(&mut machine);
-    // Each half is all that it was said to be.
+    // Each half is complete.
     machine.retype(UPPER, Kind::Frame, 23, 1, slots).ok();
     assert_eq!(machine.call(Operation::Revoke, &[0, RAM]).ok()[1], 0);
     assert_eq!(machine.call(Operation::Revoke, &[0, UPPER]).ok()[1], 1);
@@ -100,7 +101,8 @@ fn a_watermark_in_the_upper_half_is_divided() {
 
 #[test]
 fn part_of_a_block_goes_back_while_the_rest_is_in_use() {
-    // What a memory manager does: it lent an untyped, and takes the lower half back. The client has divided its own.
+    // The memory manager's case: it lent an untyped to a client, which has split its own, and takes the lower half
+    // back.
     let mut machine = Machine::new();
     let (lent, frame, theirs) = (machine.take_free(), machine.take_free(), machine.take_free());
     machine.retype(RAM, Kind::Untyped, 20, 1, lent).ok();
@@ -138,7 +140,8 @@ fn an_untyped_is_divided_down_to_its_smallest_pieces() {
     assert_eq!(capabilities(&mut machine), before);
 }
 
-/// A worker begins to make 40 frames at offset `offset` of `RAM`; the first thread runs at the `n`th window.
+/// Lets a worker begin to make 40 frames at offset `offset` of `RAM`; the first thread runs at the `n`th preemption
+/// point.
 fn interrupted(machine: &mut Machine, offset: u64, n: usize) -> (u64, Ref<Thread>) {
     let other = machine.first;
     let worker = worker(machine);
@@ -154,17 +157,17 @@ fn what_a_retype_prepares_is_not_divided() {
     let mut seen = 0;
     for n in 1..60 {
         let mut machine = Machine::new();
-        // So that the reservation is not the first child.
+        // Makes an object so that the reservation is not the first child.
         place_at(&mut machine, Kind::Frame, 12, 0, 150);
         let worker = interrupted(&mut machine, HALF - 4096, n);
         if machine.current() == worker.1 {
             break;
         }
         seen += 1;
-        // The last objects are made first, eight between two windows, so that the reservation reaches across the middle
-        // at each.
+        // The last objects are made first, eight between two preemption points, so that the reservation crosses the
+        // middle at each.
         assert_eq!(split(&mut machine, RAM, UPPER), Err(Error::Overlap), "window {n}");
-        // It counts as one object, beside those that are made.
+        // The reservation counts as one object, besides those that are made.
         let made = (161..200).filter(|slot| machine.call(Operation::Identify, &[0, *slot]).ok()[1] != 0).count();
         assert_eq!(children(&mut machine, RAM), (made as u64 + 2, 41 * 4096), "window {n}");
         check(&mut machine);
@@ -201,7 +204,7 @@ fn a_retype_goes_on_in_either_half() {
     }
 }
 
-/// What is left of a reservation fits into the lower half; all of it would not have.
+/// Checks that the rest of a reservation fits into the lower half, where the whole reservation would not have.
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_half_with_what_is_left_of_a_reservation_comes_before_it() {
@@ -238,7 +241,7 @@ fn counting_passes_windows() {
     let slot = machine.take_free();
     machine.retype(RAM, Kind::Untyped, 20, 1, slot).ok();
     assert_eq!(children(&mut machine, RAM), (2049, 2048 * 32 + (1 << 20)));
-    // With the nodes all endpoints go.
+    // With the nodes all endpoints are deleted.
     machine.call(Operation::Revoke, &[0, RAM_MEDIUM]).ok();
     assert_eq!(children(&mut machine, RAM), (1, 1 << 20));
     check(&mut machine);
@@ -267,8 +270,8 @@ fn nested_objects_and_copies_are_stepped_over() {
     assert_eq!(children(&mut machine, inner), (256, 256 * 32));
 }
 
-/// A worker counts the children of `RAM`, 1,024; the first thread runs at the `n`th window. Answers whether it was
-/// there.
+/// Lets a worker count the children of `RAM`, 1,024; the first thread runs at the `n`th preemption point. Returns the
+/// worker, and whether that point was reached.
 fn counting(machine: &mut Machine, n: usize) -> (Ref<Thread>, bool) {
     many(machine, 4);
     let other = machine.first;
@@ -290,7 +293,7 @@ fn a_count_whose_untyped_changes_ends() {
         ("moved", |m| assert_eq!(m.call(Operation::Move, &[0, RAM, 0, UPPER]).error(), None), None),
         ("deleted", |m| assert_eq!(m.call(Operation::Delete, &[0, RAM]).ok()[1], 0), None),
         ("one more", |m| place_at(m, Kind::Frame, 12, HALF, UPPER), Some((1025, 32768 + 4096))),
-        // Objects that have been counted count, whatever becomes of them.
+        // Objects that have been counted stay counted if they are deleted.
         (
             "the first deleted",
             |m| assert_eq!(m.call(Operation::Delete, &[0, CHILDREN]).ok()[1], 1),
@@ -318,7 +321,7 @@ fn a_count_whose_untyped_changes_ends() {
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
 fn a_count_ends_with_what_it_counts() {
-    // All children go while they are counted; and the thread that counts.
+    // All children are deleted while they are counted, and the counting thread, too.
     let mut machine = Machine::new();
     let (worker, _) = counting(&mut machine, 3);
     machine.call(Operation::Revoke, &[0, RAM]).ok();

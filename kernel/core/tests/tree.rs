@@ -1,11 +1,11 @@
-//! List and tree against a sorted vector.
+//! The derivation tree and its list against a sorted vector.
 
 use proptest::prelude::*;
 use tench_kernel::SlotRef;
 use tench_kernel::slot::Links;
 use tench_kernel::tree::{self, Gap, Nodes};
 
-/// Nodes in a vector, and how often their links were asked for.
+/// Nodes in a vector, and the number of accesses to their links.
 struct Arena {
     root: u32,
     tail: u32,
@@ -51,14 +51,14 @@ impl Nodes for Arena {
     }
 }
 
-/// What the vector says about a node.
+/// The vector's entry for a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Place {
     node: SlotRef,
     follower: bool,
 }
 
-/// The nodes of the tree before position `position`, and from there on.
+/// Returns the nodes of the tree before position `position`, and from there on.
 fn gap_at(model: &[Place], position: usize) -> Gap {
     let in_tree = |place: &&Place| !place.follower;
     let before = model[..position].iter().rev().find(in_tree).map(|place| place.node);
@@ -69,7 +69,7 @@ fn node(number: usize) -> SlotRef {
     SlotRef::new(number as u32).expect("not 0")
 }
 
-/// What to do; positions are taken modulo what there is.
+/// A step; positions are taken modulo the length.
 #[derive(Clone, Debug)]
 enum Step {
     Insert { position: usize, end: usize },
@@ -94,7 +94,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The structure, the vector, and the next node that was never used.
+/// The structure, the vector, and the next unused node.
 struct Both {
     arena: Arena,
     model: Vec<Place>,
@@ -174,7 +174,7 @@ impl Both {
         }
     }
 
-    /// Exchanges a node with another, which stands anywhere and alone.
+    /// Exchanges a node with another, which stands alone anywhere.
     fn reinsert(&mut self, position: usize) {
         let alone = |i: &usize| {
             let follows = |place: Option<&Place>| place.is_some_and(|place| place.follower);
@@ -184,7 +184,7 @@ impl Both {
         let (here, there) = (self.model[position], self.model[other].node);
         let (old, new) = (here.node, there);
         let (end, other_end) = (self.arena.ends[old.number() as usize], self.arena.ends[new.number() as usize]);
-        // The ends belong to what moves.
+        // The ends belong to the node that moves.
         let between = |arena: &mut Arena| {
             arena.ends[old.number() as usize] = other_end;
             tree::replace(arena, new, old);
@@ -194,7 +194,7 @@ impl Both {
         self.model[other].node = old;
         let next_follows = self.model.get(position + 1).is_some_and(|next| next.follower);
         if !here.follower && next_follows {
-            // The first follower leads now.
+            // The first follower becomes the leader.
             self.model[position] = Place { node: self.model[position + 1].node, follower: false };
             self.model[position + 1] = Place { node: new, follower: true };
         } else {
@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// A tree of `size` nodes in random order of insertion, by a fixed sequence of pseudo-random numbers.
+/// Makes a tree of `size` nodes in random order of insertion, by a fixed sequence of pseudo-random numbers.
 fn grown(size: usize) -> (Arena, Vec<usize>) {
     let mut arena = Arena::new(size);
     let mut state = 88172645463325252u64;
@@ -241,7 +241,7 @@ fn grown(size: usize) -> (Arena, Vec<usize>) {
     (arena, order)
 }
 
-/// Average accesses to links for removing `count` random nodes of `size`.
+/// Returns the average number of accesses to links for removing `count` random nodes of `size`.
 fn removal_cost(size: usize, count: usize) -> f64 {
     let (mut arena, order) = grown(size);
     assert_eq!(tree::check_invariants(&mut arena), Ok(size));

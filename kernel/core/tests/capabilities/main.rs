@@ -1,5 +1,5 @@
-//! Retype, split, copy, mint, move, delete and revoke, and what other cores have, against a slow, obvious model: a
-//! table of capabilities and a table of objects that know what they were made of.
+//! Retype, split, copy, mint, move, delete and revoke, and the operations on remote capabilities, against a slow,
+//! obvious model: a table of capabilities and a table of objects that know what they were made of.
 
 mod model;
 
@@ -16,36 +16,36 @@ use tench_kernel::derivation;
 
 /// Slots that the test uses.
 const SLOTS: std::ops::Range<u64> = 136..184;
-/// All slots that its calls can name besides; the others are the first process's own.
+/// All slots that the test's calls can name; slots outside are the first process's own.
 const OWN: std::ops::Range<u64> = 130..220;
 
-/// The capability to the kernel.
+/// Address of the kernel capability.
 const KERNEL: u64 = at(slot::KERNEL);
-/// RAM in no piece of memory.
+/// Address of RAM that is in no boot untyped.
 const HOLE: u64 = RAM_START + (8 << 20) + (64 << 10);
 
-/// What everything is made of.
+/// The untypeds that all objects are made of.
 const UNTYPED: [u64; 3] = [RAM_SMALL, ARCHIVE, DEVICE];
 
-/// What the test begins with, and keeps.
+/// The capabilities with which the test begins, and which it keeps.
 const KEPT: [u64; 4] = [RAM_SMALL, ARCHIVE, DEVICE, KERNEL];
 
-/// Mostly untyped memory.
+/// Returns a strategy for slots, mostly with untyped memory.
 fn untyped() -> impl Strategy<Value = At> {
     prop_oneof![6 => any::<usize>().prop_map(At::Untyped), 1 => held()]
 }
 
-/// How a step names a slot: so that most calls do something.
+/// A step's choice of a slot, made so that most calls have an effect.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Address(u64),
-    /// One that holds something, counted from the beginning.
+    /// The nth slot that holds a capability.
     Held(usize),
-    /// One that holds untyped memory, counted likewise.
+    /// The nth slot that holds untyped memory.
     Untyped(usize),
-    /// One that holds a stand-in, counted likewise.
+    /// The nth slot that holds an exported capability.
     Exported(usize),
-    /// One that is empty.
+    /// The nth empty slot.
     Empty(usize),
 }
 
@@ -95,12 +95,12 @@ enum Plan {
     Import { kind: Kind, place: Physical, size: u64, rights: u64, to: At },
 }
 
-/// Where memory is imported.
+/// The address from which memory is imported.
 #[derive(Clone, Copy, Debug)]
 enum Physical {
-    /// Here.
+    /// A physical address.
     Address(u64),
-    /// In the untyped that was lent, counted, so many units of its size from its beginning.
+    /// An offset in the nth exported untyped, in units of the imported size.
     Lent(usize, u64),
 }
 
@@ -201,7 +201,7 @@ fn retype() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Mostly a stand-in.
+/// Returns a strategy for slots, mostly with exported capabilities.
 fn exported() -> impl Strategy<Value = At> {
     prop_oneof![12 => any::<usize>().prop_map(At::Exported), 1 => held()]
 }
@@ -237,7 +237,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     ]
 }
 
-/// Makes a call and answers like the model, with as many results.
+/// Makes a call. Returns its result in the model's form, with the first `results` registers.
 fn call(machine: &mut Machine, operation: Operation, arguments: &[u64], results: usize) -> Answer {
     let answer = machine.call(operation, arguments);
     match answer.error() {
@@ -249,7 +249,7 @@ fn call(machine: &mut Machine, operation: Operation, arguments: &[u64], results:
     }
 }
 
-/// Applies a step to both, and compares what they answer.
+/// Applies a step to kernel and model, and compares the results.
 fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
     let (operation, arguments, expected) = match *step {
         Step::Retype { from, kind, size, count, place, first } => {
@@ -278,7 +278,7 @@ fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
     assert_eq!(answer, expected, "{step:?}");
 }
 
-/// Compares every slot, and every untyped's account.
+/// Compares every slot, and every untyped's watermark and children.
 fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
     for address in addresses {
         assert_eq!(
@@ -294,7 +294,8 @@ fn compare(machine: &mut Machine, model: &Model, addresses: &BTreeSet<u64>) {
     }
 }
 
-/// Only the untyped capabilities that the test begins with, and that to the kernel, are in the model.
+/// Returns a machine and its model, which knows only the untyped capabilities with which the test begins and the kernel
+/// capability.
 fn begin() -> (Machine, Model) {
     let mut machine = Machine::new();
     let mut model = Model::default();
@@ -312,8 +313,8 @@ fn begin() -> (Machine, Model) {
     (machine, model)
 }
 
-/// Whether a step touches capabilities that the model does not know (the first process's own), or takes away what all
-/// others need.
+/// Returns true if a step touches capabilities that the model does not know (the first process's own), or deletes what
+/// all other steps need.
 fn foreign(step: &Step) -> bool {
     let ours = |address: u64| OWN.contains(&address) || KEPT.contains(&address);
     let nowhere = |address: u64| address >= 256 || ours(address);

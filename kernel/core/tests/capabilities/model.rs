@@ -1,4 +1,4 @@
-//! The model: a table of capabilities, and one of objects that know what they were made of.
+//! The model: a table of capabilities, and a table of objects that know what they were made of.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tench_abi::{Error, Kind, Rights};
 use tench_arch_host::memory::RAM_START;
 use tench_kernel::thread::OBJECT_SIZE;
 
-/// An object: what it is and what it was made of.
+/// An object: its kind, and what it was made of.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub kind: Kind,
@@ -15,16 +15,16 @@ pub struct Object {
     pub bits: u32,
     pub parent: Option<usize>,
     pub watermark: u64,
-    /// Device memory, or memory whose contents are kept.
+    /// Set for device memory and for memory whose contents are kept.
     pub kept: bool,
     pub device: bool,
-    /// It belongs to another core.
+    /// Set if the object was imported from another core.
     pub borrowed: bool,
 }
 
-/// Bytes of RAM.
+/// Size of RAM in bytes.
 const RAM_SIZE: u64 = 32 << 20;
-/// The smallest untyped.
+/// Log2 of the smallest untyped's size.
 const MIN_BITS: u32 = 4;
 
 impl Object {
@@ -41,12 +41,12 @@ pub struct Known {
     badge: u64,
     original: bool,
     badge_origin: bool,
-    /// It stands for copies on other cores.
+    /// Set if the capability is exported to other cores.
     pub exported: bool,
     pub wanted: bool,
 }
 
-/// The model.
+/// The model's state.
 #[derive(Default)]
 pub struct Model {
     pub objects: BTreeMap<usize, Object>,
@@ -54,7 +54,7 @@ pub struct Model {
     made: usize,
 }
 
-/// What a call answers: an error or `x1`...
+/// The result of a call: an error, or `x1` and the following registers.
 pub type Answer = Result<Vec<u64>, Error>;
 
 impl Model {
@@ -209,7 +209,7 @@ impl Model {
         Ok(vec![])
     }
 
-    /// Removes a capability, and its object if it was the last. Answers that object, unless its children remain.
+    /// Removes a capability, and its object if this was the last. Returns that object, unless its children remain.
     fn remove(&mut self, address: u64) -> Option<Object> {
         let known = self.caps.remove(&address).expect("it exists");
         if self.caps.values().any(|other| other.object == known.object) {
@@ -274,7 +274,7 @@ impl Model {
         if is_over { Ok(vec![go.len() as u64]) } else { Err(Error::ForeignCopies) }
     }
 
-    /// Somebody wanted to delete a stand-in.
+    /// Records that revocation of an exported capability was requested.
     fn want(&mut self, address: u64) {
         self.caps.get_mut(&address).expect("it exists").wanted = true;
     }
@@ -336,7 +336,7 @@ impl Model {
         Ok(vec![])
     }
 
-    /// Makes a capability a stand-in, or none.
+    /// Sets or clears the exported flag of a capability.
     fn mark(&mut self, address: u64, exported: bool) {
         let known = self.caps.get_mut(&address).expect("it exists");
         (known.exported, known.wanted) = (exported, false);
@@ -376,7 +376,7 @@ impl Model {
         Ok(vec![])
     }
 
-    /// What was lent and lies around this range, if anything lies there.
+    /// Returns the exported object that contains this range, if any object overlaps the range.
     fn lent_around(&self, start: u64, end: u64) -> Result<Option<usize>, Error> {
         let overlapping = self.objects.iter().filter(|(_, object)| object.start < end && object.end() > start);
         let overlapping: Vec<usize> = overlapping.map(|(id, _)| *id).collect();

@@ -1,4 +1,4 @@
-//! What the tests of the capability half share.
+//! Helpers of the capability tests.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -10,7 +10,7 @@ use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 use tench_kernel::{derivation, scheduler};
 
-/// Fails unless everything is consistent.
+/// Panics unless the state is consistent.
 #[track_caller]
 pub fn check(machine: &mut Machine) {
     if let Err(wrong) = derivation::check_invariants(&mut machine.kernel()) {
@@ -19,17 +19,17 @@ pub fn check(machine: &mut Machine) {
     machine.check();
 }
 
-/// How many capabilities there are.
+/// Returns the number of capabilities.
 pub fn capabilities(machine: &mut Machine) -> usize {
     derivation::check_invariants(&mut machine.kernel()).expect("consistent")
 }
 
-/// An untyped's watermark.
+/// Returns an untyped's watermark.
 pub fn watermark(machine: &mut Machine, untyped: u64) -> u64 {
     machine.call(Operation::UntypedQuery, &[untyped]).ok()[2]
 }
 
-/// At the `n`th window from now, `other` becomes ready and, if its priority is higher, runs.
+/// Arranges that `other` becomes ready at the `n`th preemption point from now, and runs if its priority is higher.
 pub fn interrupt_at(machine: &mut Machine, other: Ref<Thread>, n: usize) {
     let mut left = n;
     machine.host().hook = Some(Box::new(move |k| {
@@ -43,7 +43,8 @@ pub fn interrupt_at(machine: &mut Machine, other: Ref<Thread>, n: usize) {
     }));
 }
 
-/// A thread of priority 50 made of `RAM_MEDIUM`, ready to run in the first thread's space.
+/// Makes a thread of priority 50 from `RAM_MEDIUM`, ready to run in the first thread's CSpace. Returns its address and
+/// it.
 pub fn worker(machine: &mut Machine) -> (u64, Ref<Thread>) {
     let (address, time) = (machine.take_free(), machine.take_free());
     machine.retype(RAM_MEDIUM, Kind::Thread, 0, 1, address).ok();
@@ -55,14 +56,14 @@ pub fn worker(machine: &mut Machine) -> (u64, Ref<Thread>) {
     (address, machine.thread_at(address))
 }
 
-/// The first thread waits, so that the worker runs.
+/// Suspends the first thread, so that the worker runs.
 #[track_caller]
 pub fn let_work(machine: &mut Machine, worker: Ref<Thread>) {
     machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
     assert!(machine.current() == worker);
 }
 
-/// The first thread runs again, wherever the worker is.
+/// Makes the first thread run again, wherever the worker is.
 pub fn take_over(machine: &mut Machine) {
     let first = machine.first;
     machine.host().hook = None;

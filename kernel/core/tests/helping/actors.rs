@@ -1,4 +1,4 @@
-//! Threads that call and answer each other, and one that arranges it all.
+//! Threads that call and reply to each other, and a manager that arranges it all.
 
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation, Tag, fault};
@@ -8,23 +8,23 @@ use tench_kernel::object::{Ref, Reply};
 use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{account, endpoint, scheduler, space};
 
-/// A thread, by what lies in the space that all share.
+/// A thread, with its capabilities in the CSpace that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Actor {
     pub thread: Ref<Thread>,
     pub capability: u64,
     pub time: u64,
     pub reply: u64,
-    /// Where it receives, if it does.
+    /// Endpoint at which the thread receives, if it does.
     pub endpoint: u64,
 }
 
-/// A machine whose first thread does nothing but arrange; otherwise it is suspended.
+/// A machine whose first thread is the manager: it only arranges, and is suspended otherwise.
 pub struct Stage {
     pub machine: Machine,
     /// A thread that never waits.
     pub hog: Ref<Thread>,
-    /// The addresses of all actors' scheduling contexts.
+    /// Addresses of all actors' scheduling contexts.
     times: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Stage {
         Stage { machine, hog, times: Vec::new() }
     }
 
-    /// What the first thread does, before it is suspended again.
+    /// Runs `work` as the first thread, which is then suspended again.
     pub fn arrange<T>(&mut self, work: impl FnOnce(&mut Machine) -> T) -> T {
         let first = self.machine.first;
         scheduler::make_ready(&mut self.machine.kernel(), first);
@@ -53,12 +53,12 @@ impl Stage {
         self.machine.check();
     }
 
-    /// A system call of the first thread.
+    /// Makes a system call as the first thread.
     pub fn try_to(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
         self.arrange(|machine| machine.call(operation, arguments))
     }
 
-    /// The same, which must succeed.
+    /// Makes a system call as the first thread. Panics if it fails.
     #[track_caller]
     pub fn manage(&mut self, operation: Operation, arguments: &[u64]) {
         self.try_to(operation, arguments).ok();
@@ -68,7 +68,7 @@ impl Stage {
         self.arrange(|machine| machine.make(kind, 0))
     }
 
-    /// A thread that is ready.
+    /// Makes a ready thread.
     pub fn actor(&mut self, priority: u64) -> Actor {
         let actor = self.arrange(|machine| {
             let capability = machine.free;
@@ -79,7 +79,8 @@ impl Stage {
         actor
     }
 
-    /// One of so many threads that only they themselves have slots: what is bound to them lives as long.
+    /// Makes one of so many threads that only the threads themselves keep their slots: the bound objects live as long
+    /// as the thread.
     pub fn extra(&mut self, priority: u64) -> Actor {
         let actor = self.actor(priority);
         let used = actor.capability + 1..self.machine.free;
@@ -91,12 +92,12 @@ impl Stage {
         actor
     }
 
-    /// A thread that is ready for ever.
+    /// Makes a thread that is ready for ever.
     pub fn hog(&mut self, priority: u64) {
         self.hog = self.actor(priority).thread;
     }
 
-    /// A thread that waits for messages at an endpoint of its own, and has said that it serves that, or not.
+    /// Makes a thread that waits for messages at an endpoint of its own, which it has declared to serve if `served`.
     pub fn server(&mut self, priority: u64, served: bool) -> Actor {
         let endpoint = self.make(Kind::Endpoint);
         let actor = Actor { endpoint, ..self.actor(priority) };
@@ -108,7 +109,7 @@ impl Stage {
         actor
     }
 
-    /// The same, which says for how many others it waits meanwhile.
+    /// Makes a server that has declared how many other servers deep its calls go.
     pub fn server_of_depth(&mut self, priority: u64, depth: u64) -> Actor {
         let endpoint = self.make(Kind::Endpoint);
         let actor = Actor { endpoint, ..self.actor(priority) };
@@ -128,7 +129,7 @@ impl Stage {
         self.check();
     }
 
-    /// A call that ends after so many ticks.
+    /// Makes a call with a deadline `ticks` from now.
     pub fn call_until(&mut self, client: Actor, server: Actor, ticks: u64) {
         let mut x = [0; 13];
         (x[0], x[1], x[12]) = (server.endpoint, Tag::DEADLINE, self.machine.host().time + ticks);
@@ -137,7 +138,7 @@ impl Stage {
         self.check();
     }
 
-    /// A receiving system call of an actor at its endpoint, with a reply object that is not the bound one.
+    /// Makes an actor receive at its endpoint, with a reply object that is not the bound one.
     #[track_caller]
     pub fn receive_with(&mut self, actor: Actor, operation: Operation, reply: u64) {
         let mut x = [0; 13];
@@ -147,21 +148,21 @@ impl Stage {
         self.check();
     }
 
-    /// A server answers whoever it has received, and receives the next.
+    /// Makes a server reply to its caller, and receive the next message.
     pub fn answer(&mut self, server: Actor) {
         let tag = Tag::new(fault::answer::RESUME, 0).0;
         self.machine.call_as(server.thread, Operation::ReplyReceive, &[server.endpoint, tag]);
         self.check();
     }
 
-    /// Whatever a thread waits for ends.
+    /// Cancels a thread's wait.
     pub fn cancel(&mut self, actor: Actor) {
         endpoint::cancel(&mut self.machine.kernel(), actor.thread, Error::Aborted);
         self.machine.reschedule();
         self.check();
     }
 
-    /// Says whether a thread may run, as `AccountSuspend` does.
+    /// Suspends a thread or lets it run, as `AccountSuspend` does.
     pub fn park(&mut self, actor: Actor, parked: bool) {
         account::park(&mut self.machine.kernel(), actor.thread, parked);
         self.machine.reschedule();
@@ -180,8 +181,8 @@ impl Stage {
         self.machine.thread(actor.thread).priority
     }
 
-    /// At which priority a thread runs, and the address of the capability to the context that it runs on; 0 for
-    /// another's than an actor's.
+    /// Returns the priority at which a thread runs, and the address of the capability to its context; 0 if the context
+    /// is not an actor's.
     pub fn runs_on(&mut self, actor: Actor) -> (i16, Option<u64>) {
         let t = self.machine.thread(actor.thread);
         let (priority, context) = (t.priority, t.scheduling.map(Ref::address));
@@ -201,7 +202,7 @@ impl Stage {
         self.machine.thread(actor.thread).state
     }
 
-    /// The reply object that is bound to a thread.
+    /// Returns the reply object that is bound to a thread.
     pub fn reply(&mut self, actor: Actor) -> Ref<Reply> {
         self.machine.thread(actor.thread).bound_reply.expect("it has one")
     }

@@ -1,4 +1,5 @@
-//! Servers that call servers: a context goes along with whoever waits for whom, to the end of the chain and no further.
+//! Chains of servers that call servers: a context is propagated along the chain of waiting threads, to its end and no
+//! further.
 
 use tench_abi::object::MAX_DEPTH;
 use tench_abi::{Error, Kind, Operation};
@@ -17,7 +18,8 @@ fn a_chain_of_servers_runs_on_the_time_of_who_waits() {
             assert_eq!(stage.runs_on(*server), (200, Some(high.time)), "chain of {length}");
         }
         assert!(stage.machine.current() == servers[length - 1].thread, "the last of {length} runs, not the hog");
-        // They answer, one after the other; whoever has answered runs on its own time, the first on the next client's.
+        // The servers reply, one after the other; a server that has replied runs on its own context, the first on the
+        // next client's.
         for server in servers.iter().rev() {
             assert!(stage.machine.current() == server.thread, "it is the server's turn");
             stage.answer(*server);
@@ -25,7 +27,7 @@ fn a_chain_of_servers_runs_on_the_time_of_who_waits() {
             assert_eq!(stage.runs_on(*server), expected);
         }
         assert_eq!(stage.priority(low), 5);
-        // The first has received the high client's call with the answer to the low one.
+        // The first server has received the high client's call when it replied to the low client.
         assert_eq!(stage.state(high), ThreadState::AwaitingReply(stage.reply(servers[0])));
         stage.answer(servers[0]);
         assert!(stage.machine.current() == high.thread);
@@ -52,19 +54,19 @@ fn beyond_a_limit_a_server_works_on_its_own_time_as_urgently_as_its_caller() {
     }
 }
 
-/// How a client who brings a chain of his own threads comes to the first of three servers, each of which calls the
-/// next.
+/// The way in which a client with a chain of its own threads comes to the first of three servers, each of which calls
+/// the next.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
-    /// His threads, each of which waits for the next.
+    /// Number of the client's threads, each of which waits for the next.
     own: usize,
-    /// The first server works for somebody else when he comes, so he waits at its endpoint.
+    /// The first server works for another thread when the client comes, so the client waits at its endpoint.
     is_first_busy: bool,
-    /// So do the others when they are called.
+    /// The other servers are busy, too, when they are called.
     are_others_busy: bool,
 }
 
-/// Somebody comes with a chain; then a client of high priority, who has to be able to help all servers.
+/// Lets a client come with a chain; then a client of high priority, which has to be able to help all servers.
 fn brings_a_chain(coming: Coming) {
     let mut stage = Stage::new();
     let servers: Vec<Actor> = (0..3).map(|n| stage.server_of_depth(250, 2 - n)).collect();
@@ -103,7 +105,7 @@ fn who_brings_a_chain_keeps_no_server_from_helping_the_next() {
     }
 }
 
-/// The same where the first server has said nothing, and calls one that waits for nobody.
+/// Checks the case where the first server has declared no depth, and calls one that waits for no other.
 #[test]
 fn who_calls_with_a_chain_stops_helping() {
     let mut stage = Stage::new();
@@ -121,13 +123,13 @@ fn who_calls_with_a_chain_stops_helping() {
     let high = stage.actor(200);
     stage.call(high, first);
     assert_eq!([first, second].map(|server| stage.runs_on(server)), [(200, Some(high.time)); 2]);
-    // Who is answered helps again when he waits again.
+    // A thread that got its reply helps again when it waits again.
     stage.answer(second);
     stage.answer(first);
     assert_eq!(stage.runs_on(own[CHAIN - 2]), (5, Some(low.time)));
 }
 
-/// Threads each of which waits for the next; the last waits at an endpoint.
+/// Makes a chain of threads each of which waits for the next; the last waits at an endpoint.
 fn chain_to(stage: &mut Stage, length: usize, endpoint: u64) {
     let own: Vec<_> = (1..length).map(|_| stage.server(250, true)).collect();
     let mut last = stage.actor(5);
@@ -149,7 +151,7 @@ fn who_comes_with_a_chain_before_a_thread_serves_keeps_it_from_nothing() {
     stage.manage(Operation::ThreadServe, &[first.capability, first.endpoint, 2]);
     stage.answer(first);
     stage.answer(first);
-    // Nobody is left who came then.
+    // All threads that came then are served.
     stage.call(others[0], first);
     chain_to(&mut stage, CHAIN - 1, first.endpoint);
     stage.call(others[1], second);
@@ -173,14 +175,15 @@ fn who_waited_for_a_server_without_depth_is_higher_than_the_next_allows() {
     }
 }
 
-/// A server that was laid aside gets too high meanwhile, by its caller; then it is a caller again.
+/// Checks a server that was set aside: its caller raises its height too far meanwhile, then it becomes the current
+/// caller again.
 #[test]
 fn who_is_a_caller_again_helps() {
     let mut stage = Stage::new();
     let (first, second) = (stage.server_of_depth(250, 1), stage.server_of_depth(250, 0));
     let aside = stage.make(Kind::Reply);
     stage.hog(100);
-    // The client's last thread, which waits for the first server, and serves an endpoint itself.
+    // The client's last thread, which waits for the first server and serves an endpoint itself.
     let client = stage.server_of_depth(6, 1);
     stage.cancel(client);
     stage.call(client, first);
@@ -234,7 +237,8 @@ fn a_change_of_a_priority_reaches_the_end_of_the_chain() {
 
 #[test]
 fn a_context_that_goes_is_taken_from_the_whole_chain() {
-    // What the first reply of a chain on lent time once wrote into: memory that was something else by then.
+    // Regression test: the first reply of a chain on donated time once wrote into the deleted context's memory, which
+    // had been reused.
     for fast in [false, true] {
         let mut stage = Stage::new();
         stage.machine.fast = fast;
@@ -250,7 +254,7 @@ fn a_context_that_goes_is_taken_from_the_whole_chain() {
         for actor in [low, first, second] {
             assert_eq!(stage.runs_on(actor), (-1, None));
         }
-        // The next clients' time serves what is still to be done.
+        // The next clients' contexts serve the remaining work.
         for server in [second, first] {
             let next = stage.actor(60);
             stage.call(next, server);
@@ -276,7 +280,7 @@ fn who_is_suspended_helps_nobody() {
     assert_eq!(stage.runs_on(server), (10, Some(server.time)), "it works for who is parked on its own time");
     stage.park(high, false);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
-    // A server that is parked itself does not run, and helps nobody.
+    // A suspended server does not run, and helps nobody.
     let second = stage.server(20, true);
     stage.call(server, second);
     assert_eq!(stage.runs_on(second), (200, Some(high.time)));
@@ -302,7 +306,7 @@ fn a_ring_of_threads_that_wait_for_each_other_ends() {
     stage.machine.pass_time(500);
     assert_eq!(stage.state(a), ThreadState::Ready);
     stage.check();
-    // One that waits for itself.
+    // A thread that waits for itself.
     let alone = stage.server(30, true);
     stage.cancel(alone);
     stage.call_until(alone, alone, 10_000);

@@ -1,5 +1,5 @@
-//! Three servers that say how deep their calls go, a client of high priority, and a program of seven threads that does
-//! whatever it likes, in any order: nobody keeps the client's time from the server that works for it.
+//! Three servers that declare their depths, a client of high priority, and a program of seven threads that make
+//! arbitrary calls in any order: the program cannot keep the client's time from the server that works for the client.
 
 use proptest::prelude::*;
 use tench_abi::fault::Class;
@@ -12,10 +12,10 @@ use tench_kernel::thread::{ThreadState, slow};
 
 use crate::actors::{Actor, Stage};
 
-/// Servers of the stage: the first waits for the second, and that for the third.
+/// Number of servers: the first waits for the second, which waits for the third.
 const SERVERS: usize = 3;
 
-/// The play.
+/// The actors of the test.
 struct Play {
     stage: Stage,
     /// Honest servers, each of which calls the next.
@@ -58,14 +58,14 @@ impl Play {
         scheduler::runnable(&mut self.stage.machine.kernel(), actor.thread)
     }
 
-    /// One of the servers works, the victim calls one, or the program does something.
+    /// Makes one step: a server works, the victim calls a server, or the program does something.
     fn step(&mut self, (what, who, whom, amount): Step) {
         let actor = self.own[who % 7];
         let other = self.own[whom % 7];
         let mut x = [0; 13];
         x[12] = self.stage.machine.host().time + amount;
         match what {
-            // The servers work.
+            // The servers.
             0..=9 => {
                 let n = who % SERVERS;
                 let server = self.servers[n];
@@ -161,7 +161,8 @@ impl Play {
         }
     }
 
-    /// No server waits without helping the next, nor does the victim; and whoever that waits for is as urgent.
+    /// Checks that every waiting server helps the next, that the waiting victim helps, too, and that the thread for
+    /// which the victim waits is as urgent.
     fn look(&mut self) -> Result<(), TestCaseError> {
         for n in 0..SERVERS {
             let (thread, next) = (self.servers[n].thread, self.servers.get(n + 1).map(|next| next.thread));
@@ -172,7 +173,7 @@ impl Play {
                 prop_assert!(flags & slow::HELPLESS == 0, "server {} is helpless", n);
                 let mut k = self.stage.machine.kernel();
                 let helped = helping::server_of(&mut k, thread);
-                // Laid aside by the next, perhaps.
+                // The next server may have set the caller aside.
                 let is_aside = helped.is_none() && matches!(state, ThreadState::AwaitingReply(_));
                 prop_assert!(is_aside || helped == next, "server {} helps another", n);
             }

@@ -1,4 +1,4 @@
-//! How much is worked out anew at once, with interrupts off: no more than there are copies of a context, however many
+//! The amount of work that is done at once with interrupts off: at most as much as a context has copies, however many
 //! threads wait for each other.
 
 use tench_abi::{Kind, Operation};
@@ -7,7 +7,7 @@ use tench_kernel::object::Ref;
 use crate::actors::{Actor, Stage};
 use crate::{CHAIN, chain};
 
-/// On which context each runs, and how many times that was copied.
+/// Returns for each actor the context on which it runs, its height, and its priority.
 fn standings(stage: &mut Stage, actors: &[Actor]) -> Vec<(Option<usize>, u8, i16)> {
     let one = |actor: &Actor| {
         let t = stage.machine.thread(actor.thread);
@@ -35,8 +35,8 @@ fn whoever_stops_waiting_changes_little_at_once() {
     }
 }
 
-/// A server answers the caller of its own caller, in that one's reply object, and waits with that: nobody helps it any
-/// more.
+/// Checks a server that replies to the caller of its own caller, in that caller's reply object, and receives with this
+/// object: no thread helps the server any more.
 #[test]
 fn who_takes_its_callers_reply_object_has_no_height() {
     let mut stage = Stage::new();
@@ -55,8 +55,8 @@ fn who_takes_its_callers_reply_object_has_no_height() {
     assert_eq!(stage.machine.thread(server.thread).height, 0);
 }
 
-/// A client gives up, and the server that went on with its request loses its own context: another that it waits for
-/// goes on as urgently as the client was.
+/// Checks a server that continues the request of a client that gave up, and then loses its own context: the server for
+/// which it waits stays as urgent as the client was.
 #[test]
 fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_time() {
     let mut stage = Stage::new();
@@ -69,8 +69,8 @@ fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_ti
     assert_eq!(stage.runs_on(second), (5, Some(second.time)));
 }
 
-/// A client gives up, and so does the server that went on with its request, at another server: that one goes on as
-/// urgently as the client was.
+/// Checks a client that gives up, followed by the server that continued its request and called another server: that
+/// other server stays as urgent as the client was.
 #[test]
 fn what_was_begun_for_somebody_stays_as_urgent_through_two_servers() {
     let mut stage = Stage::new();

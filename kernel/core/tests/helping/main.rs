@@ -1,14 +1,14 @@
-//! Helping: on whose time a thread runs, and at which priority, while somebody waits for it.
+//! Helping: on which scheduling context a thread runs, and at which priority, while other threads wait for it.
 //!
-//! Whether everybody runs on what follows from scratch is checked after each step (`check_helping`). Here is what that
-//! comes to:
+//! `check_helping` checks after each step that each thread runs on the context that follows from scratch. These tests
+//! check the consequences:
 //!
 //! ```text
-//! requests   what is done for a caller
+//! requests   work for a caller
 //! chains     servers that call servers
-//! queues     those who wait to be received
-//! own        what a server has to do of its own
-//! honest     servers that call each other, and a program that does anything
+//! queues     senders that wait to be received
+//! own        a server's own work
+//! honest     servers that call each other, and a program that makes arbitrary calls
 //! random     all of it in any order
 //! ```
 
@@ -26,7 +26,8 @@ use actors::{Actor, Stage};
 use tench_abi::Operation;
 use tench_kernel::helping::heights::MAX_HEIGHT;
 
-/// A low client calls the first of `length` servers, each of which calls the next; then a high client calls the first.
+/// Makes a low client that calls the first of `length` servers, each of which calls the next; then a high client calls
+/// the first.
 fn chain(stage: &mut Stage, length: usize, served: bool) -> (Actor, Vec<Actor>, Actor) {
     let servers: Vec<Actor> = (0..length).map(|_| stage.server(10, served)).collect();
     let (low, high) = (stage.actor(5), stage.actor(200));
@@ -39,10 +40,10 @@ fn chain(stage: &mut Stage, length: usize, served: bool) -> (Actor, Vec<Actor>, 
     (low, servers, high)
 }
 
-/// Servers that a context is copied to, one calling the other.
+/// Number of servers to which a context is propagated, each calling the next.
 const CHAIN: usize = MAX_HEIGHT as usize;
 
-/// How somebody stops waiting.
+/// The ways in which a wait ends.
 const ENDS: [fn(&mut Stage, Actor); 3] = [
     |stage, actor| {
         let deadline = stage.machine.thread(actor.thread).timer.key;

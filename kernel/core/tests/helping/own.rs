@@ -1,4 +1,4 @@
-//! What a server has to do of its own: signals and deadlines, for which its own time counts, too.
+//! A server's own work: signals and deadlines, for which its own scheduling context counts, too.
 
 use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::thread::ThreadState;
@@ -21,14 +21,14 @@ fn what_is_signalled_to_a_server_makes_its_own_time_count() {
     assert!(stage.machine.current() == server.thread, "it finishes the request, and then has the signal");
     stage.answer(server);
     assert!(stage.machine.answer(server.thread).x[1] & Tag::NOTIFICATION != 0);
-    // If somebody else takes the signal, the hurry is over.
+    // If another thread takes the signal, the server is no longer urgent.
     stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
     stage.call(low, server);
     stage.manage(Operation::Signal, &[notification]);
     assert_eq!(stage.priority(server), 90);
     stage.manage(Operation::TryReceive, &[notification, 0]);
     assert_eq!(stage.runs_on(server), (5, Some(low.time)));
-    // So it is if the server takes it, but no message.
+    // The server is not urgent either if it takes the signal, but no message.
     stage.manage(Operation::Signal, &[notification]);
     assert_eq!(stage.priority(server), 90);
     stage.machine.call_as(server.thread, Operation::TryReceive, &[notification, 0]);
@@ -88,7 +88,7 @@ fn an_alarm_is_as_urgent_as_the_server_and_not_as_its_caller() {
         if !waits {
             stage.call(low, server);
         }
-        // It answers one of low priority, and receives the next.
+        // The server replies to a client of low priority, and receives the next.
         stage.machine.run(server.thread);
         stage.machine.system_call(Operation::ReplyReceive as u64, &until(server.endpoint, Tag::ALARM));
         stage.check();
@@ -168,7 +168,7 @@ fn an_alarm_survives_what_the_server_waits_for_meanwhile() {
     stage.machine.pass_time(1000);
     assert_eq!(stage.runs_on(second), (90, Some(server.time)), "whoever it waits for hurries, too");
     assert_eq!(stage.state(server), ThreadState::AwaitingReply(stage.reply(second)));
-    // It goes with its thread.
+    // The alarm is deleted with its thread.
     stage.manage(Operation::Delete, &[0, server.capability]);
     stage.check();
 }

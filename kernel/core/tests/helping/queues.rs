@@ -1,4 +1,4 @@
-//! Those who wait at an endpoint to be received: who of them helps, and for how long.
+//! Queues of senders at an endpoint: which of them helps, and for how long.
 
 use tench_abi::{Error, Kind, Operation, Rights};
 use tench_kernel::thread::ThreadState;
@@ -31,7 +31,7 @@ fn the_first_in_the_queue_helps_however_many_wait() {
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
     stage.machine.pass_time(1000);
     assert_eq!(stage.priority(server), 22, "it is no longer helped by who has given up");
-    // They are received in the order of their priorities, and among equals as they came.
+    // They are received in the order of their priorities, and of their arrival among equals.
     let mut expected: Vec<usize> = (0..many.len()).collect();
     expected.sort_by_key(|n| (std::cmp::Reverse(n % 3), *n));
     for n in expected {
@@ -87,7 +87,7 @@ fn senders_wait_in_turn_where_nobody_serves_and_by_priority_where_somebody_does(
         }
         let waits = |stage: &mut Stage, actor| matches!(stage.state(actor), ThreadState::Sending(_));
         assert!(waits(&mut stage, low) && waits(&mut stage, high));
-        // Whoever is served later stays behind them.
+        // Senders that come once the endpoint is served stay behind them.
         if !served {
             stage.serve(server, server.endpoint);
             let higher = stage.actor(220);

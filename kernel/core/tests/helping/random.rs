@@ -1,5 +1,5 @@
-//! Random calls, answers, ends of waits and changes among six threads; after each step everybody runs on what follows
-//! from scratch.
+//! Random calls, replies, ends of waits and changes among six threads; after each step each thread runs on the context
+//! that follows from scratch.
 
 use proptest::prelude::*;
 use tench_abi::layout::UNBIND;
@@ -13,7 +13,7 @@ use crate::actors::{Actor, Stage};
 struct Play {
     stage: Stage,
     actors: Vec<Actor>,
-    /// Reply objects that are bound to nobody.
+    /// Reply objects that are bound to no thread.
     aside: [u64; 2],
 }
 
@@ -33,7 +33,7 @@ impl Play {
         Play { stage, actors, aside }
     }
 
-    /// Whether a thread can make a system call.
+    /// Returns true if a thread can make a system call.
     fn runnable(&mut self, actor: Actor) -> bool {
         scheduler::runnable(&mut self.stage.machine.kernel(), actor.thread)
     }
@@ -68,7 +68,7 @@ impl Play {
         self.stage.machine.system_call(operation as u64, &x);
     }
 
-    /// What happens from outside.
+    /// Makes a change from outside.
     fn arrange(&mut self, what: u8, actor: Actor, other: Actor, amount: u64) {
         match what {
             14 | 15 => self.stage.machine.pass_time(amount),
@@ -89,7 +89,7 @@ impl Play {
         }
     }
 
-    /// Everything ends, and everybody has what is his.
+    /// Ends everything, and checks that each thread has its own context again.
     fn end(&mut self) {
         for actor in self.actors.clone() {
             self.stage.manage(Operation::ThreadSuspend, &[actor.capability]);

@@ -1,5 +1,5 @@
-//! What is done for a caller: on whose time while he waits, and how urgent it is when he does not, or cannot help any
-//! more.
+//! Requests: on whose time a server works for a caller that waits, and how urgent the work is when the caller does not
+//! wait, or can no longer help.
 
 use tench_abi::fault::Class;
 use tench_abi::{Error, Kind, Operation, Rights};
@@ -36,13 +36,13 @@ fn an_abandoned_request_is_finished_on_own_time_as_urgently_as_it_was() {
             end(&mut stage, caller);
             assert_eq!(stage.runs_on(server), (expected, Some(server.time)));
             stage.check();
-            // Somebody who waits behind it helps.
+            // A thread that waits behind the request helps.
             let high = stage.actor(150);
             stage.call_until(high, server, 500);
             assert_eq!(stage.runs_on(server), (150, Some(high.time)));
             stage.machine.pass_time(500);
             assert_eq!(stage.priority(server), expected);
-            // When it receives again, nothing of that is left.
+            // After the next receive nothing of that is left.
             stage.answer(server);
             assert_eq!(stage.runs_on(server), (90, Some(server.time)));
             assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
@@ -63,7 +63,7 @@ fn nothing_is_sent_to_a_server() {
         stage.check();
         assert_eq!(stage.machine.answer(low.thread).x[0], Error::CallsOnly as u64, "{operation:?}, busy: {busy}");
         assert_eq!((stage.state(low), stage.state(server)), (ThreadState::Ready, before));
-        // When nobody serves the endpoint any more, messages may wait there.
+        // When no thread serves the endpoint any more, messages may wait there.
         stage.serve(server, 0);
         stage.machine.call_as(low.thread, Operation::Send, &[server.endpoint, 0]);
         stage.check();
@@ -94,7 +94,7 @@ fn what_was_sent_before_a_thread_served_is_no_more_urgent_for_it_than_the_sender
     assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
 }
 
-/// The same of a server that goes on with what a client of low priority has begun.
+/// Checks the urgency of a timeout fault of a server that continues the request of a client of low priority.
 #[test]
 fn that_a_servers_time_is_used_up_is_no_more_urgent_than_what_it_does() {
     let mut stage = Stage::new();
@@ -153,7 +153,7 @@ fn what_was_begun_on_limited_time_goes_on_when_nobody_else_runs() {
         stage.check();
         stage.machine.reschedule();
         assert!(stage.machine.current() == stage.hog, "everybody comes before what nobody pays for");
-        // Whoever waits behind it pays.
+        // The thread that waits behind it pays.
         let next = stage.actor(30);
         stage.call(next, server);
         assert_eq!(stage.runs_on(server), (30, Some(next.time)));
@@ -189,20 +189,20 @@ fn whoever_was_received_last_helps() {
     stage.machine.call(Operation::Call, &[server.endpoint, 0]);
     assert_eq!(stage.priority(server), 200);
     stage.answer(server);
-    // The next goes to another reply object.
+    // The next caller goes to another reply object.
     stage.cancel(server);
     stage.receive_with(server, Operation::Receive, aside);
     stage.call(high, server);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
     assert!(matches!(stage.state(high), ThreadState::AwaitingReply(_)));
-    // He is laid aside: the next comes to the bound one, and he helps no more.
+    // The caller is set aside: the next one comes to the bound reply object, and the first no longer helps.
     let low = stage.actor(5);
     stage.machine.run(server.thread);
     stage.machine.call(Operation::Receive, &[server.endpoint, 0]);
     assert_eq!(stage.runs_on(server), (10, Some(server.time)));
     stage.call(low, server);
     assert_eq!(stage.runs_on(server), (5, Some(low.time)));
-    // Answering him does not concern what is done for the other.
+    // Replying to it does not affect the work for the other caller.
     stage.machine.run(server.thread);
     stage.machine.call(Operation::Reply, &[aside, 0]);
     assert_eq!(stage.runs_on(server), (5, Some(low.time)));
@@ -266,13 +266,13 @@ fn the_end_of_a_server_or_its_endpoint() {
     let successor = stage.actor(15);
     stage.serve(successor, first.endpoint);
     assert_eq!(stage.priority(successor), 200, "and is helped");
-    // The endpoint goes, with the binding.
+    // Deleting the endpoint removes the binding.
     stage.manage(Operation::Revoke, &[0, first.endpoint]);
     stage.manage(Operation::Delete, &[0, first.endpoint]);
     assert_eq!(stage.priority(successor), 15);
     assert_eq!(stage.machine.answer(high.thread).err(), Error::Aborted);
     assert!(stage.machine.thread(successor.thread).served.is_none());
-    // A server's reply object goes, with the caller in it.
+    // A server's reply object is deleted, with the caller in it.
     let third = stage.server(30, true);
     stage.call(high, third);
     assert_eq!(stage.priority(third), 200);

@@ -1,5 +1,5 @@
-//! Rings of threads that wait for each other, which come about without anybody beginning to wait: a caller who was laid
-//! aside is a caller again, because the reply object with which his server received after him is that thread's no more.
+//! Rings of threads that wait for each other, and that arise without any thread beginning to wait: a caller that was
+//! set aside becomes the current caller again, because the server loses the reply object with which it received later.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tench_kernel::thread::ThreadState;
 
 use crate::actors::Stage;
 
-/// How a server loses the reply object with which it has received last.
+/// The way in which a server loses the reply object with which it has received last.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     Deleted,
@@ -18,8 +18,8 @@ enum Loss {
     Received,
 }
 
-/// A server lays its caller aside, and then waits for him at the endpoint that he serves; its time is the more urgent.
-/// When he is its caller again, each has of the other what that one has of it.
+/// Lets a server set its caller aside, and then wait for that caller at the endpoint that the caller serves; the
+/// server's context has the higher priority. When the caller becomes current again, each helps the other.
 fn ring(loss: Loss, urgent: bool) {
     let mut stage = Stage::new();
     let (server, caller, third) = (stage.server(100, true), stage.actor(50), stage.server(100, false));
@@ -53,8 +53,8 @@ fn ring(loss: Loss, urgent: bool) {
     stage.check();
 }
 
-/// A ring of so many threads, each of which is the caller of the next; the last waits at the endpoint that the first
-/// serves. The first is less important than the others, and the last has something of its own to do.
+/// Makes a ring of `length` threads, each of which is the caller of the next; the last waits at the endpoint that the
+/// first serves. The first has a lower priority than the others, and the last has a signal of its own.
 fn long_ring(length: usize) {
     let mut stage = Stage::new();
     let first = stage.server(10, true);
@@ -74,8 +74,8 @@ fn long_ring(length: usize) {
     stage.check();
 }
 
-/// Who tells a handler that its budget is used up helps him no longer; and does again, as soon as it runs on something
-/// else, because the handler himself waits at the endpoint that it serves.
+/// Lets a thread report its used-up budget to a handler, which it then no longer helps. It helps again as soon as it
+/// runs on another context, because the handler itself waits at the endpoint that the thread serves.
 fn told_ring(urgent: bool) {
     let mut stage = Stage::new();
     let (handler, client) = (stage.server(100, true), stage.actor(50));
@@ -98,7 +98,7 @@ fn told_ring(urgent: bool) {
     stage.check();
 }
 
-/// What does not end, of what has to, or ends badly.
+/// Runs works that have to end. Returns those that do not, or that panic.
 fn endless(works: impl IntoIterator<Item = (String, Box<dyn FnOnce() + Send>)>) -> Vec<String> {
     let wrong = works.into_iter().filter_map(|(what, work)| {
         let (tell, told) = mpsc::channel();
@@ -146,8 +146,8 @@ fn who_tells_of_a_budget_closes_no_ring() {
     assert_eq!(endless(works), Vec::<String>::new());
 }
 
-/// Threads that wait at endpoints that nobody serves, each of which then begins to serve the one at which the next
-/// waits.
+/// Checks threads that wait at endpoints that no thread serves, each of which then begins to serve the endpoint at
+/// which the next waits.
 #[test]
 fn who_begins_to_serve_while_it_waits_makes_no_long_chain() {
     for length in [3, 8] {

@@ -1,4 +1,4 @@
-//! Who asks its own account while that is suspended does not escape.
+//! Threads that query their own account while it is being suspended do not escape suspension.
 #![cfg(feature = "preemption")]
 
 use tench_abi::{Error, Operation};
@@ -13,8 +13,9 @@ fn subject(name: &str) -> &'static Subject {
     WITH_WINDOWS.iter().find(|subject| subject.name == name).expect("a subject of this name")
 }
 
-/// A asks, and comes to itself while B, which is suspending the account, is in a window. So nobody has stopped A when B
-/// comes to its end. A is in a window then, and the first thread, which is no member, runs.
+/// Lets A query its account, and reach itself in that while B, which is suspending the account, is at a preemption
+/// point. So A is not stopped when B finishes. A is at a preemption point then, and the first thread, which is no
+/// member, runs.
 fn passed_over() -> (Weave, Ref<Thread>) {
     let (mut run, actors) = weave(&[subject("ask an account"), subject("suspend an account")]);
     let mut choices = [1, 0].into_iter();

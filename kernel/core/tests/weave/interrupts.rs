@@ -1,4 +1,4 @@
-//! The timer fires in a window and wakes a thread of higher priority, which does something at once.
+//! The timer fires at a preemption point and wakes a thread of higher priority, which makes a call at once.
 
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::machine::RAM_MEDIUM;
@@ -8,16 +8,16 @@ use tench_kernel::entry;
 use crate::outcome::{Shown, delete_all};
 use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS, World, place};
 
-/// When the timer fires.
+/// Time at which the timer fires.
 const DEADLINE: u64 = 1000;
 
-/// `subject` is interrupted at its window number `at` by the timer, which wakes a thread that makes the calls of
-/// `other`. Answers whether it passed that window.
+/// Interrupts `subject` at its preemption point number `at` by the timer, which wakes a thread that makes the calls of
+/// `other`. Returns true if the subject passed that preemption point.
 fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     let subjects = [subject, other];
     let shown = Shown { subjects: &subjects, choices: vec![at] };
     let World { mut machine, actors } = World::new(subject.parts | other.parts, 2);
-    // Neither what is deleted nor where it is made of is the notification's.
+    // The notification is neither among the deleted objects nor made of the memory that they are made of.
     let notification = place::ASIDE + 1;
     machine.retype(RAM_MEDIUM, Kind::Notification, 0, 1, notification).ok();
     machine.call(Operation::SchedulingConfigure, &[place::TIMES + 1, 120, 120, 0]).ok();
@@ -25,7 +25,7 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     (arguments[0], arguments[1], arguments[12]) = (notification, Tag::DEADLINE, DEADLINE);
     let mut calls = vec![Call::new(Operation::Receive, &arguments)];
     calls.extend((other.calls)(1));
-    // Afterwards it waits, if it still can.
+    // Afterwards the thread waits, if it still can.
     calls.push(Call::new(Operation::Receive, &[notification]));
     let expected = calls.len();
     let mut weave = Weave::new(machine, vec![(actors[0], (subject.calls)(0)), (actors[1], calls)]);

@@ -1,4 +1,4 @@
-//! Operations that pass windows, against each other and against those that pass none, in every order.
+//! Operations that pass preemption points, against each other and against those that pass none, in every order.
 
 mod accounts;
 mod interrupts;

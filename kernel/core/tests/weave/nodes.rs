@@ -1,4 +1,4 @@
-//! The node in which an operation's capabilities lie is taken out of its space, and goes.
+//! Operations whose capabilities lie in a node that is removed from its CSpace, and deleted.
 
 use tench_abi::Operation;
 use tench_arch_host::weave::Call;
@@ -7,7 +7,7 @@ use crate::outcome::{References, explore};
 use crate::pairs::is_described;
 use crate::world::{Subject, WITH_WINDOWS, part, place};
 
-/// Taken out.
+/// Removes the node.
 const TAKE_OUT: Subject = Subject {
     name: "take the node out",
     parts: 0,
@@ -16,7 +16,7 @@ const TAKE_OUT: Subject = Subject {
     remains: None,
 };
 
-/// Taken out, and deleted with what is in it.
+/// Removes the node, and deletes it with its contents.
 const DELETE: Subject = Subject {
     name: "delete the node",
     parts: 0,

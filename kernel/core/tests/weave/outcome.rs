@@ -1,4 +1,4 @@
-//! What a weave of two comes to, and what it is compared with.
+//! Outcomes of weaves of two operations, and the reference outcomes with which they are compared.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,16 +15,16 @@ use tench_kernel::thread::Thread;
 
 use crate::world::{FORGOTTEN, Subject, World, apart, part, place};
 
-/// Answers and state.
+/// The results and the state after a weave.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Outcome {
-    /// How each one's calls ended.
+    /// For each actor, how its calls ended.
     pub ends: Vec<Vec<End>>,
     /// The state, as text.
     pub state: String,
 }
 
-/// A weave of some subjects, one actor each, and the actors.
+/// Returns a weave of some subjects, one actor each, and the actors.
 pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
     let parts = subjects.iter().fold(0, |parts, subject| parts | subject.parts);
     let World { machine, actors } = World::new(parts, subjects.len());
@@ -36,13 +36,13 @@ pub fn weave(subjects: &[&Subject]) -> (Weave, Vec<Ref<Thread>>) {
     (Weave::new(machine, actors.iter().copied().zip(calls).collect()), actors)
 }
 
-/// What a weave that has run came to.
+/// Returns the outcome of a weave that has run.
 pub fn outcome(weave: &mut Weave, actors: &[Ref<Thread>]) -> Outcome {
     let state = snapshot(&mut weave.machine.kernel(), actors).expect("the state is consistent");
     Outcome { ends: weave.ends(), state }
 }
 
-/// Nothing is on other cores any more, and nobody says so: some stand-ins lie where they cannot be named.
+/// Ends all exports directly in the kernel's state, because some exported capabilities lie where they cannot be named.
 fn forget_copies(m: &mut Machine) {
     let mut k = m.kernel();
     let inventory = Inventory::take(&mut k).expect("the tree is whole");
@@ -55,13 +55,13 @@ fn forget_copies(m: &mut Machine) {
                 _ => now.extra = 0,
             }
         } else if cap.kind == Kind::CapNode && cap.flags & flag::ZOMBIE != 0 {
-            // What it knows of stand-ins in it.
+            // The node's record of exported capabilities in it.
             now.badge = 0;
         }
     }
 }
 
-/// The driver takes back all memory, and makes one object of each piece.
+/// Makes the driver revoke all memory, and make one object of each boot untyped.
 pub fn delete_all(weave: &mut Weave) {
     let m = &mut weave.machine;
     forget_copies(m);
@@ -75,27 +75,27 @@ pub fn delete_all(weave: &mut Weave) {
     m.check();
 }
 
-/// A run to compare with.
+/// A reference run.
 struct Known {
-    /// `AB` and `BA`: one after the other. `A2B`: A stopped at its second step, and B ran then. `aB`, `Ba`: of A only
-    /// what remains if it is refused after a window.
+    /// Name of the run. `AB` and `BA`: one after the other. `A2B`: A stopped at its second step, and then B ran. `aB`,
+    /// `Ba`: of A only the effect that remains if it fails after a preemption point.
     name: String,
-    /// Who did not come to its end.
+    /// The actor that did not finish.
     cut: Option<usize>,
-    /// It was refused, for whatever reason.
+    /// Set if the cut operation failed, for whatever reason.
     refused: bool,
     outcome: Outcome,
 }
 
-/// What undisturbed and stopped runs of two came to.
+/// The outcomes of a pair's undisturbed and stopped runs.
 pub struct References {
     operations: [Option<Operation>; 2],
     known: Vec<Known>,
-    /// Windows that each passes if undisturbed, running first.
+    /// Number of preemption points that each passes if undisturbed, running first.
     pub windows: [usize; 2],
 }
 
-/// `first` runs until it has come to `stop` windows or calls, and then the other.
+/// Returns a policy that runs `first` until it has come to `stop` preemption points or calls, and then the other.
 fn policy(first: usize, stop: usize) -> Policy {
     let mut steps = 0;
     Box::new(move |moment| {
@@ -105,12 +105,12 @@ fn policy(first: usize, stop: usize) -> Policy {
             steps += usize::from(!stopped);
             return Some(wanted);
         }
-        // Who came to its end makes room for the other; who was stopped does not go on.
+        // An actor that has finished makes room for the other; a stopped one does not continue.
         Some(1 - wanted).filter(|_| !stopped)
     })
 }
 
-/// Runs a pair so, and answers what it came to, and the windows of `first`.
+/// Runs a pair with that policy. Returns the outcome, and the number of preemption points of `first`.
 fn play(pair: [&Subject; 2], first: usize, stop: usize) -> (Outcome, usize) {
     let (mut run, actors) = weave(&pair);
     run.run(policy(first, stop));
@@ -119,7 +119,7 @@ fn play(pair: [&Subject; 2], first: usize, stop: usize) -> (Outcome, usize) {
 }
 
 impl References {
-    /// Plays them.
+    /// Plays the reference runs of a pair.
     pub fn of(pair: [&Subject; 2]) -> References {
         let mut references =
             References { operations: pair.map(|subject| subject.windows), known: Vec::new(), windows: [0; 2] };
@@ -149,13 +149,13 @@ impl References {
         self.known.push(Known { name: name.to_owned(), cut, refused: false, outcome });
     }
 
-    /// Whether an outcome is that of one after the other.
+    /// Returns true if an outcome is that of one operation after the other.
     fn is_sequential(&self, outcome: &Outcome) -> bool {
         self.known.iter().any(|known| known.cut.is_none() && known.outcome == *outcome)
     }
 
-    /// Whether an outcome is as described: the state is that of one after the other or of a run in which one stopped;
-    /// each was answered as there, or as its operation answers who was disturbed.
+    /// Returns true if an outcome is as described: the state is that of one operation after the other or of a run in
+    /// which one stopped; each operation returned what it did there, or what it may return if it was disturbed.
     pub fn judge(&self, outcome: &Outcome) -> bool {
         self.is_sequential(outcome)
             || self.known.iter().any(|known| {
@@ -169,28 +169,28 @@ impl References {
             })
     }
 
-    /// Whether an actor was answered as its operation answers who was disturbed.
+    /// Returns true if an actor's operation returned what it may return if it was disturbed.
     fn is_disturbed(&self, actor: usize, ends: &[End]) -> bool {
         ends.iter().any(|end| match end {
             End::Never => true,
             End::Answered(answer) if answer.x[0] == FORGOTTEN => true,
             End::Answered(answer) => match (error(answer.x[0]), self.operations[actor]) {
                 (Some(Error::Aborted | Error::InvalidCapability), _) => true,
-                // Somebody else has finished it.
+                // Another thread has finished the deletion.
                 (None, Some(Operation::Delete)) => answer.x[1] == 0,
-                // It ends where its capability does, and does not count what others delete.
+                // A revocation ends when its capability is deleted, and does not count what others delete.
                 (None, Some(Operation::Revoke)) => true,
-                // It does not ask whether what it passed has stayed.
+                // A revocation does not look again whether the exported capabilities that it passed are still there.
                 (Some(Error::ForeignCopies), Some(Operation::Revoke)) => true,
-                // What others change meanwhile is counted before or after.
+                // Changes that others make meanwhile are counted before or after.
                 (None, Some(Operation::UntypedChildren)) => self.is_between(actor, answer.x[2]),
                 _ => false,
             },
         })
     }
 
-    /// Whether so many bytes are no more and no less than there are in undisturbed orders, or in one of them nothing
-    /// could be counted.
+    /// Returns true if the byte count lies within the range of the undisturbed orders, or if nothing could be counted
+    /// in one of them.
     fn is_between(&self, actor: usize, bytes: u64) -> bool {
         let ends = self.known.iter().flat_map(|known| &known.outcome.ends[actor]);
         let counts: Vec<u64> =
@@ -199,7 +199,7 @@ impl References {
             && counts.iter().max().is_some_and(|most| bytes <= *most)
     }
 
-    /// Two revocations that come to their ends delete no more and no less than one after the other.
+    /// Returns true if two revocations that finish have deleted exactly as many as one after the other.
     fn counts_add_up(&self, outcome: &Outcome) -> bool {
         let count = |ends: &[End]| match ends {
             [End::Answered(answer)] if answer.x[0] == 0 => Some(answer.x[1]),
@@ -213,30 +213,30 @@ impl References {
         self.known.iter().any(|known| known.cut.is_none() && sum(&known.outcome).is_none_or(|sum| sum == total))
     }
 
-    /// In few words, what an outcome is.
+    /// Returns a short description of an outcome.
     fn describe(&self, outcome: &Outcome) -> String {
         let found = self.known.iter().find(|known| known.outcome.state == outcome.state);
         let state = found.map_or("?", |known| known.name.as_str());
         format!("A {}, B {}, like {state}", describe(&outcome.ends[0]), describe(&outcome.ends[1]))
     }
 
-    /// The state of one after the other, for messages.
+    /// Returns the state of one operation after the other, for messages.
     fn sequential_state(&self) -> &str {
         &self.known[0].outcome.state
     }
 }
 
-/// Whether the last call was refused.
+/// Returns true if the last call failed.
 fn is_refused(ends: &[End]) -> bool {
     matches!(ends.last(), Some(End::Answered(answer)) if error(answer.x[0]).is_some())
 }
 
-/// The error that a code names.
+/// Returns the error that a code names.
 fn error(code: u64) -> Option<Error> {
     if code == 0 || code == FORGOTTEN { None } else { Error::from_code(code) }
 }
 
-/// Ends in few words.
+/// Returns a short description of ends.
 fn describe(ends: &[End]) -> String {
     let one = |end: &End| match end {
         End::Never => "never".to_owned(),
@@ -248,15 +248,15 @@ fn describe(ends: &[End]) -> String {
     ends.iter().map(one).collect::<Vec<_>>().join("+")
 }
 
-/// What all orders of a pair came to.
+/// The outcomes of all orders of a pair.
 #[derive(Default)]
 pub struct Explored {
-    /// Orders.
+    /// Number of orders.
     pub orders: usize,
-    /// Those that came to the same as one after the other.
+    /// Number of orders with the outcome of one operation after the other.
     pub sequential: usize,
-    /// Those that were not as described: class, how many, one of the sequences, how its state differs from that of A
-    /// before B.
+    /// Outcomes that were not as described: class, number, one of the sequences, and the difference of its state from
+    /// that of A before B.
     pub strange: BTreeMap<String, (usize, Vec<usize>, String)>,
 }
 
@@ -289,7 +289,7 @@ pub fn explore(pair: [&Subject; 2], references: &References) -> Explored {
     explored
 }
 
-/// Lines that are in one text only.
+/// Returns the lines that are in only one of the texts.
 fn difference(one: &str, other: &str) -> String {
     let lines = |text: &str, without: &str, mark: char| {
         let without: HashSet<&str> = without.lines().collect();
@@ -298,9 +298,9 @@ fn difference(one: &str, other: &str) -> String {
     lines(one, other, '-') + &lines(other, one, '+')
 }
 
-/// Says which sequence was being played if that fails.
+/// Prints which sequence was being played, if that fails.
 pub struct Shown<'s> {
-    /// Who.
+    /// The subjects.
     pub subjects: &'s [&'s Subject],
     /// Choices, as far as they were made before.
     pub choices: Vec<usize>,

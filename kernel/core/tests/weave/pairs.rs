@@ -6,8 +6,8 @@ use tench_kernel::window::PREEMPTIBLE;
 use crate::outcome::{References, explore};
 use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
 
-/// Operations whose handlers pass windows. One that is not here and passes some fails in `triples`. (Those that delete
-/// in parts are `Delete` and `Revoke` with an end; `parts` is about them.)
+/// Operations whose handlers pass preemption points. An operation that passes some and is missing here fails in
+/// `triples`. (Those that delete in parts are `Delete` and `Revoke` with an end; `parts` tests them.)
 pub const HANDLERS: [Operation; 14] = [
     Operation::UntypedRetype,
     Operation::UntypedChildren,
@@ -25,7 +25,7 @@ pub const HANDLERS: [Operation; 14] = [
     Operation::KernelPrint,
 ];
 
-/// What orders of a pair may come to besides: who, the class, and why.
+/// Further outcomes that orders of a pair may have: both subjects, the class, and the reason.
 const DESCRIBED: &[(&str, &str, &str, &str)] = &[
     ("map", "map instructions", "A [0, 0], B SlotOccupied, like AB", "A took the slot, but not yet the entries"),
     (
@@ -93,12 +93,13 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Whether outcomes of this class are listed.
+/// Returns true if outcomes of this class are listed.
 pub fn is_described([one, other]: [&Subject; 2], class: &str) -> bool {
     DESCRIBED.iter().any(|(a, b, what, _)| (*a, *b, *what) == (one.name, other.name, class))
 }
 
-/// Every pair with a window: those of two operations with windows, once, and each of these with each without.
+/// Returns every pair with a preemption point: each two operations with preemption points, once, and each of these with
+/// each operation without.
 fn pairs() -> Vec<[&'static Subject; 2]> {
     let mut pairs = Vec::new();
     for (i, one) in WITH_WINDOWS.iter().enumerate() {

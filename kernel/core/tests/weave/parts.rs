@@ -1,4 +1,4 @@
-//! Deleting in parts comes to the same as deleting at once.
+//! Deletion in parts, which has the same outcome as deletion at once.
 
 use tench_abi::{Error, Operation};
 use tench_arch_host::Machine;
@@ -6,7 +6,7 @@ use tench_arch_host::snapshot::snapshot;
 
 use crate::world::{Subject, WITH_WINDOWS, World, part};
 
-/// The operation that does a part of what another does.
+/// Returns the operation that does a part of another operation.
 fn in_parts(operation: Operation) -> Option<Operation> {
     match operation {
         Operation::Delete => Some(Operation::DeletePart),
@@ -15,7 +15,7 @@ fn in_parts(operation: Operation) -> Option<Operation> {
     }
 }
 
-/// Makes a call; what it answers, and the windows that it has passed.
+/// Makes a call. Returns its result, and the number of preemption points that it has passed.
 fn call(m: &mut Machine, operation: Operation, arguments: &[u64]) -> (Result<[u64; 3], Error>, u64) {
     let before = m.kernel().state().statistics.windows;
     let found = m.call(operation, arguments);
@@ -26,7 +26,8 @@ fn call(m: &mut Machine, operation: Operation, arguments: &[u64]) -> (Result<[u6
     (answer, m.kernel().state().statistics.windows - before)
 }
 
-/// What a subject comes to in a world of its own: what was answered last, the state, and the windows of each call.
+/// Plays a subject in a world of its own. Returns the last result, the state, and each call's number of preemption
+/// points.
 fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, String, Vec<u64>) {
     let World { machine: mut m, actors } = World::new(subject.parts, 1);
     let mut passed = Vec::new();
@@ -51,7 +52,7 @@ fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, Stri
             }
         }
     }
-    // The state has the registers of whoever called, too: the same for both.
+    // The state contains the caller's registers, too; this makes them equal for both.
     let _ = m.call(Operation::Identify, &[0, 0]);
     let state = snapshot(&mut m.kernel(), &actors).expect("the state is consistent");
     (last, state, passed)
@@ -65,7 +66,7 @@ fn many_parts_come_to_the_same_as_one_call() {
         for limit in [0, 1, 2, 5, 1000] {
             let (found, parts_state, parts) = play(subject, Some(limit));
             assert!(parts_state == state, "{}, parts of {limit} windows", subject.name);
-            // A revocation answers what its last part has deleted.
+            // A revocation returns the count of its last part.
             match (answer, found) {
                 (Ok([count, ..]), Ok([last, ..])) if subject.windows == Some(Operation::Revoke) => {
                     assert!(last <= count)
@@ -73,7 +74,7 @@ fn many_parts_come_to_the_same_as_one_call() {
                 _ => assert_eq!(found, answer, "{}, parts of {limit} windows", subject.name),
             }
             divided += usize::from(parts.len() > whole.len());
-            // Looking at stand-ins passes windows that do not count.
+            // Examining exported capabilities passes preemption points that do not count.
             if subject.parts & (part::STAND_INS | part::MARKED | part::IN_NODE) == 0 {
                 let (most, all) = (parts.iter().copied().max().unwrap_or(0), whole.iter().sum::<u64>());
                 assert!(most <= limit, "{}: {most} windows in a part of {limit}", subject.name);

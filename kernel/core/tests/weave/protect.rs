@@ -1,12 +1,12 @@
-//! A mapping that is replaced while its rights are being changed: by one that has the same entries and shows the same
+//! A mapping that is replaced while its rights are being changed. The new one has the same entries and shows the same
 //! memory, but as part of another frame.
 //!
 //! ```text
-//!   untyped   ├──────────────┬──────────────┤ somebody else's
+//!   untyped   ├──────────────┬──────────────┤ another process's
 //!   before    ├──────── frame ──────────────┤      the mapping shows its second half
 //!   after                    ├─── frame ────┤      the mapping shows all of it
 //! ```
-//! What was known of the first, the offset in its frame, would lie behind the second's.
+//! The offset in its frame that was known of the first mapping would lie beyond the end of the second's frame.
 #![cfg(feature = "preemption")]
 
 use tench_abi::memory::MapFlags;
@@ -20,8 +20,8 @@ const READ: u64 = MapFlags::READ.bits();
 const WRITE: u64 = MapFlags::READ.union(MapFlags::WRITE).bits();
 const UNCACHED: u64 = WRITE | MapFlags::UNCACHED.bits();
 
-/// A world whose first actor changes the rights of a mapping, of the second half of a frame of 2^`bits` bytes, to
-/// `flags`. The second replaces that. The third makes the same change.
+/// Returns a world whose first actor changes the rights of a mapping, of the second half of a frame of 2^`bits` bytes,
+/// to `flags`. The second actor replaces that mapping. The third makes the same change.
 fn world(memory: u64, bits: u64, flags: u64) -> Weave {
     let World { mut machine, actors } = World::new(0, 3);
     let (half, pages) = (1 << (bits - 1), 1 << (bits - 13));
@@ -39,8 +39,8 @@ fn world(memory: u64, bits: u64, flags: u64) -> Weave {
     Weave::new(machine, actors.into_iter().zip([protect.clone(), replace, protect]).collect())
 }
 
-/// The first comes to its window number `at`, the second does all, the third, if it takes part, comes to its first
-/// window, and the first goes on.
+/// Returns a policy: the first actor runs to its preemption point number `at`, the second finishes, the third, if it
+/// takes part, runs to its first preemption point, and the first continues.
 fn policy(at: usize, with_third: bool) -> Policy {
     let mut turns = if with_third { vec![0, 1, 2, 0] } else { vec![0, 1, 0] };
     let mut has_begun = false;
@@ -59,13 +59,13 @@ fn policy(at: usize, with_third: bool) -> Policy {
     })
 }
 
-/// What the mapping shows first.
+/// Returns the physical address that the mapping shows first.
 fn memory(run: &mut Weave) -> u64 {
     run.machine.physical(p::MAPPING)
 }
 
-/// The first actor is refused, the second did all that it was to do, and the mapping shows the memory that it was made
-/// for, also after one more change.
+/// Checks that the first actor failed, that the second made all its calls, and that the mapping shows the memory for
+/// which it was made, also after one more change.
 fn judge(run: &mut Weave, before: u64) {
     let (ends, trace) = (run.ends(), run.trace());
     let is_replaced = ends[1].iter().all(|end| matches!(end, End::Answered(answer) if answer.error().is_none()));

@@ -1,5 +1,5 @@
-//! What would become of each operation if a window did not suspend it but forgot it, and it were made again from its
-//! registers: the evidence for docs/decisions/0006.
+//! Restarting operations: the outcome of each operation if a preemption point did not suspend it but forgot it, and it
+//! were started again from its registers. This is the evidence for docs/decisions/0006.
 #![cfg(feature = "preemption")]
 
 use tench_abi::Error;
@@ -8,23 +8,23 @@ use tench_arch_host::weave::{End, Policy, Weave};
 use crate::outcome::{Outcome, outcome, weave};
 use crate::world::{Subject, WITH_WINDOWS};
 
-/// What comes of an operation that is begun anew.
+/// The outcome of an operation that is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Restarted {
-    /// The same as undisturbed, however often it is interrupted.
+    /// The undisturbed outcome, however often the operation is interrupted.
     Same,
-    /// It is refused, though nobody has come between: it finds what it has done itself.
+    /// The operation fails, though no other thread has intervened: it finds its own earlier effects.
     Refused(Error),
-    /// It says something else than it would have said.
+    /// The operation returns another result than undisturbed.
     OtherAnswer,
-    /// It comes to the same if it is interrupted once, but never ends if it is interrupted at its first window each
-    /// time.
+    /// The outcome is the undisturbed one if the operation is interrupted once, but the operation never ends if it is
+    /// interrupted at its first preemption point each time.
     NeverEnds,
 }
 
 use Restarted::{NeverEnds, OtherAnswer, Refused, Same};
 
-/// As it is, by subject.
+/// The outcomes, by subject.
 const VERDICTS: &[(&str, Restarted)] = &[
     ("retype 3 frames", Refused(Error::SlotOccupied)),
     ("retype 12 endpoints", Refused(Error::SlotOccupied)),
@@ -40,9 +40,9 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("revoke the pool", OtherAnswer),
     ("revoke the inner untyped", OtherAnswer),
     ("revoke an endpoint", OtherAnswer),
-    // It deletes one capability, in the last step.
+    // The revocation deletes one capability, in the last step.
     ("revoke a mapped frame", Same),
-    // Before its first window it finds only what stays.
+    // Before its first preemption point the revocation finds only capabilities that stay.
     ("revoke past stand-ins", NeverEnds),
     ("revoke an endpoint past stand-ins", NeverEnds),
     ("delete a node with a stand-in", Same),
@@ -61,7 +61,7 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("print", NeverEnds),
 ];
 
-/// Runs until `windows` windows were passed.
+/// Returns a policy that runs until `windows` preemption points were passed.
 fn until(windows: usize) -> Policy {
     let mut steps = 0;
     Box::new(move |moment| {
@@ -70,8 +70,8 @@ fn until(windows: usize) -> Policy {
     })
 }
 
-/// The operation is interrupted at window number `at`, forgotten and begun anew, at most `times`. Answers what it came
-/// to.
+/// Interrupts the operation at preemption point number `at`, forgets it and starts it again, at most `times`. Returns
+/// the outcome.
 fn restart(subject: &Subject, at: usize, times: usize) -> Outcome {
     let (mut run, actors) = weave(&[subject]);
     run.run(until(at));
@@ -86,7 +86,7 @@ fn restart(subject: &Subject, at: usize, times: usize) -> Outcome {
     outcome(&mut run, &actors)
 }
 
-/// What comes of a subject; `None` if it deletes its own thread, and so never ends.
+/// Returns the outcome of restarting a subject; `None` if it deletes its own thread, and so never ends.
 fn verdict(subject: &Subject) -> Option<Restarted> {
     let undisturbed = restart(subject, usize::MAX, 0);
     if undisturbed.ends[0].contains(&End::Never) {
@@ -103,7 +103,7 @@ fn verdict(subject: &Subject) -> Option<Restarted> {
             _ => return Some(OtherAnswer),
         }
     }
-    // Each time it comes as far as its first window.
+    // Each time the operation reaches its first preemption point.
     let (mut run, actors) = weave(&[subject]);
     for _ in 0..100 {
         run.run(until(1));

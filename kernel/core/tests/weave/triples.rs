@@ -1,6 +1,6 @@
 //! Three operations in random orders.
 //!
-//! `TENCH_WEAVES=n` changes how many are tried, `TENCH_SEED=n` tries the one of seed `n` alone.
+//! `TENCH_WEAVES=n` sets the number of orders, `TENCH_SEED=n` plays the order of seed `n` alone.
 
 use tench_abi::Error;
 use tench_arch_host::weave::End;
@@ -9,7 +9,7 @@ use crate::outcome::{Shown, delete_all, weave};
 use crate::pairs::HANDLERS;
 use crate::world::{FORGOTTEN, Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
 
-/// What an operation may be told that finds things changed.
+/// The errors with which an operation may fail that finds things changed.
 const REFUSALS: [Error; 20] = [
     Error::InvalidCapability,
     Error::WrongType,
@@ -33,12 +33,12 @@ const REFUSALS: [Error; 20] = [
     Error::NotExported,
 ];
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
 }
 
-/// Random numbers that depend on nothing but the seed.
+/// A generator of random numbers that depend on nothing but the seed.
 struct Random(u64);
 
 impl Random {
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// One order of three operations. Answers how many windows were passed.
+/// Plays one order of three operations. Returns the number of preemption points that were passed.
 fn weave_three(seed: u64) -> usize {
     let mut random = Random(seed);
     let subject = |random: &mut Random| -> &'static Subject {

@@ -1,13 +1,13 @@
 //! The objects that the operations under test share, and the operations.
 //!
 //! ```text
-//!   RAM_MEDIUM ─ pool (untyped, not zero)     what is shared, made of it as far as an operation needs it
-//!              ├ thread A, thread B, …        who makes the calls, in the driver's spaces
-//!   RAM                                       most of those who wait, and of an account's members
+//!   RAM_MEDIUM ─ pool (untyped, not zero)     shared objects, made of it as far as an operation needs them
+//!              ├ thread A, thread B, …        the actors, in the driver's CSpace and address space
+//!   RAM                                       most of the waiting threads, and of an account's members
 //!   LARGE_DEVICE ─ device ─ frame             mapped into `TABLE`, 130 pages: three steps
 //! ```
-//! Sizes are such that each operation passes two to four windows, and all orders of two can be tried. The one that
-//! deletes the most, "revoke all", passes more than ten; so it leaves what lies in `RAM`.
+//! Sizes are such that each operation passes two to four preemption points, and all orders of two can be tried. The
+//! operation that deletes the most, "revoke all", passes more than ten; so it leaves the objects in `RAM`.
 
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::MapFlags;
@@ -20,11 +20,11 @@ use tench_arch_host::weave::Call;
 use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
-/// Parts of the world beyond what is always there.
+/// Parts of the world beyond the objects that always exist.
 pub mod part {
     /// A node with contents.
     pub const NODE: u32 = 1;
-    /// A thread whose bindings are the last capabilities to what they name.
+    /// A thread whose bindings are the last capabilities to their objects.
     pub const THREAD: u32 = 2;
     /// A device frame, mapped in a table.
     pub const MAPPING: u32 = 4;
@@ -36,35 +36,35 @@ pub mod part {
     pub const CODE: u32 = 32;
     /// An address space with an account of many threads, the actors among them.
     pub const ACCOUNT: u32 = 64;
-    /// That thread's notification has a waiter.
+    /// A waiter at the notification of the part [`THREAD`].
     pub const NOTIFIED: u32 = 128 | THREAD;
-    /// What is shared lies in a node of its own, which is made of what nobody uses.
+    /// A node for the shared objects, made of memory that no operation uses.
     pub const APART: u32 = 256;
-    /// That thread's endpoint for faults has senders.
+    /// Senders at the fault endpoint of the part [`THREAD`].
     pub const FAULTS: u32 = 512 | THREAD;
-    /// An untyped in which stand-ins for copies on other cores lie, between what goes.
+    /// An untyped with exported capabilities between others that can be deleted.
     pub const STAND_INS: u32 = 1024;
-    /// A copy and a badge of that endpoint are stand-ins.
+    /// An exported copy and an exported badge of the endpoint of [`COPIES`].
     pub const MARKED: u32 = 4096 | COPIES;
-    /// A node in which a stand-in lies.
+    /// A node with an exported capability.
     pub const IN_NODE: u32 = 2048;
 }
 
-/// Where capabilities lie in the driver's space.
+/// Addresses of capabilities in the driver's CSpace.
 pub mod place {
-    /// Untyped memory that all else is made of.
+    /// Untyped memory of which everything else is made.
     pub const POOL: u64 = 128;
-    /// Untyped in it with five endpoints.
+    /// Untyped in the pool with five endpoints.
     pub const INNER: u64 = 129;
-    /// The endpoints.
+    /// The five endpoints.
     pub const INNER_ENDPOINTS: u64 = 130;
     /// Untyped memory of a device.
     pub const DEVICE: u64 = 135;
-    /// Its first MiB.
+    /// The first MiB of the device.
     pub const FRAME: u64 = 136;
     /// Table of level 3.
     pub const TABLE: u64 = 137;
-    /// The frame's first 130 pages in it.
+    /// The frame's first 130 pages in the table.
     pub const MAPPING: u64 = 138;
     /// Frame with instructions.
     pub const CODE: u64 = 139;
@@ -80,19 +80,19 @@ pub mod place {
     pub const ROOT: u64 = 144;
     /// Table of level 2.
     pub const UPPER: u64 = 145;
-    /// Four untypeds with an endpoint each, and these.
+    /// Four untypeds with an endpoint each, followed by the endpoints.
     pub const SMALL: u64 = 146;
     /// The actors' threads.
     pub const ACTORS: u64 = 154;
-    /// And their time.
+    /// The actors' scheduling contexts.
     pub const TIMES: u64 = 157;
-    /// Who waits: two senders, a waiter, and from the fifth on two senders of faults' endpoint.
+    /// Waiting threads: two senders, a waiter, and from the fifth on two senders at the fault endpoint.
     pub const WAITERS: u64 = 160;
-    /// Time for them, used one after the other.
+    /// Scheduling contexts of the waiting threads, used one after the other.
     pub const WAITER_TIMES: u64 = 166;
     /// Notification and endpoint until they are bound.
     pub const BINDINGS: u64 = 172;
-    /// 12 empty slots for what is made.
+    /// 12 empty slots for new objects.
     pub const NEW: u64 = 176;
     /// Empty slot for mappings.
     pub const NEW_MAPPING: u64 = 196;
@@ -106,9 +106,9 @@ pub mod place {
     pub const ASIDE: u64 = 220;
     /// Untyped with frames.
     pub const LENDER: u64 = 188;
-    /// Six frames in it. The second and the fourth are stand-ins.
+    /// Six frames of that untyped. The second and the fourth are exported.
     pub const LENT: u64 = 189;
-    /// Node with a stand-in.
+    /// Node with an exported capability.
     pub const KEEPER: u64 = 195;
     /// The node with the members of the account.
     pub const MEMBER_NODE: u64 = 218;
@@ -121,31 +121,32 @@ use place as p;
 const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
 const KERNEL: u64 = at(slot::KERNEL);
-/// Copies of the endpoint: two windows' worth.
+/// Number of copies of the endpoint: enough for two preemption points.
 const COPIES: u64 = 18;
-/// Threads of the account besides the actors: two windows' worth. The first two lie where the actors do.
+/// Number of threads of the account besides the actors: enough for two preemption points. The first two lie where the
+/// actors do.
 const MEMBERS: u64 = 11;
 /// Log2 of the pool's size.
 const POOL_BITS: u64 = 18;
-/// Its physical address: that of `RAM_MEDIUM`.
+/// The pool's physical address: that of `RAM_MEDIUM`.
 const POOL_PLACE: u64 = RAM_START + (4 << 20);
-/// Pages of the mapping.
+/// Number of pages of the mapping.
 const PAGES: u64 = 130;
 
-/// In the registers of a thread whose operation was forgotten.
+/// Value in the registers of a thread whose operation was forgotten.
 pub const FORGOTTEN: u64 = 0xdead;
 
-/// Makes a part.
+/// A function that makes a part.
 type Maker = fn(&mut Machine);
 
-/// The kernel and its objects, and who will make calls.
+/// The kernel and its objects, and the threads that will make calls.
 pub struct World {
     pub machine: Machine,
     pub actors: Vec<Ref<Thread>>,
 }
 
 impl World {
-    /// A world with these parts and so many actors.
+    /// Returns a world with these parts and `actors` actors.
     pub fn new(parts: u32, actors: usize) -> World {
         let mut machine = Machine::new();
         let m = &mut machine;
@@ -177,7 +178,7 @@ impl World {
             }
         }
         let root = if parts & part::ACCOUNT != 0 { make_account(m) } else { VSPACE };
-        // What a thread has in its registers that was made to forget its operation.
+        // Register values of a thread that was made to forget its operation.
         let first = m.first;
         m.area(first).registers.x.fill(FORGOTTEN);
         let actors = (0..actors as u64).map(|i| make_actor(m, i, root)).collect();
@@ -188,7 +189,7 @@ impl World {
     }
 }
 
-/// Moves the shared objects to a node of their own in the same space.
+/// Moves the shared objects to a node of their own in the driver's CSpace.
 fn put_apart(m: &mut Machine) {
     m.retype(RAM_MEDIUM, Kind::CapNode, 8, 1, p::NEW).ok();
     m.call(Operation::NodeInstall, &[0, 4, p::NEW]).ok();
@@ -197,7 +198,7 @@ fn put_apart(m: &mut Machine) {
     }
 }
 
-/// A call as it is made if the shared objects lie apart.
+/// Returns a call with the addresses that hold if the shared objects lie apart.
 pub fn apart(mut call: Call) -> Call {
     let named: &[usize] = match call.operation {
         Operation::Delete | Operation::Revoke => &[1],
@@ -213,7 +214,7 @@ pub fn apart(mut call: Call) -> Call {
     call
 }
 
-/// The pool is not zero.
+/// Fills the pool with words that are not zero.
 fn soil(m: &mut Machine) {
     let start = m.cap(p::POOL).object as u64 - m.host().memory.base() as u64;
     for offset in (0..1 << POOL_BITS).step_by(8) {
@@ -221,7 +222,8 @@ fn soil(m: &mut Machine) {
     }
 }
 
-/// A node of 256 slots holds the last capabilities to an endpoint, a notification, a reply object and a thread.
+/// Makes a node of 256 slots that holds the last capabilities to an endpoint, a notification, a reply object and a
+/// thread.
 fn make_node(m: &mut Machine) {
     m.retype(p::POOL, Kind::CapNode, 8, 1, p::NODE).ok();
     fill_node(m, p::NODE, &[Kind::Endpoint, Kind::Notification, Kind::Reply, Kind::Thread]);
@@ -236,13 +238,13 @@ fn fill_node(m: &mut Machine, node: u64, kinds: &[Kind]) {
     m.call(Operation::NodeRemove, &[0, 2, node]).ok();
 }
 
-/// A thread has used its kernel stack down to here, in bytes from the stack's end.
+/// Marks a thread's kernel stack as used down to here, in bytes from the stack's end.
 fn use_stack(m: &mut Machine, thread: u64, down_to: u64) {
     let start = m.cap(thread).object as u64 - m.host().memory.base() as u64;
     m.host().memory.write(start + down_to, 1);
 }
 
-/// A thread whose space is a node that nobody else has.
+/// Makes a thread whose CSpace is a node that no other thread has.
 fn make_thread(m: &mut Machine) {
     m.retype(p::POOL, Kind::Thread, 0, 1, p::THREAD).ok();
     use_stack(m, p::THREAD, 2504);
@@ -252,7 +254,7 @@ fn make_thread(m: &mut Machine) {
     m.call(Operation::Delete, &[0, p::BINDINGS]).ok();
 }
 
-/// A frame of device memory, and its first pages mapped in a table.
+/// Makes a frame of device memory, and maps its first pages in a table.
 fn make_mapping(m: &mut Machine) {
     m.retype(LARGE_DEVICE, Kind::Untyped, 21, 1, p::DEVICE).ok();
     m.retype(p::DEVICE, Kind::Frame, 20, 1, p::FRAME).ok();
@@ -262,7 +264,7 @@ fn make_mapping(m: &mut Machine) {
     m.call(Operation::FrameMap, &[p::FRAME, p::TABLE, 0, PAGES, 0, flags, p::MAPPING]).ok();
 }
 
-/// An endpoint with copies, every third with a badge.
+/// Makes an endpoint with copies, every third with a badge.
 fn make_copies(m: &mut Machine) {
     m.retype(p::POOL, Kind::Endpoint, 0, 1, p::ENDPOINT).ok();
     for i in 0..COPIES {
@@ -271,7 +273,7 @@ fn make_copies(m: &mut Machine) {
     }
 }
 
-/// Of some frames, two stand for copies on other cores.
+/// Makes frames, two of them exported.
 fn make_stand_ins(m: &mut Machine) {
     m.retype(p::POOL, Kind::Untyped, 15, 1, p::LENDER).ok();
     m.retype(p::LENDER, Kind::Frame, 12, 6, p::LENT).ok();
@@ -280,14 +282,14 @@ fn make_stand_ins(m: &mut Machine) {
     }
 }
 
-/// A copy and a badge stand for copies on other cores.
+/// Exports a copy and a badge.
 fn make_marked(m: &mut Machine) {
     for address in [p::COPIES + 4, p::COPIES + 6] {
         m.call(Operation::KernelExport, &[KERNEL, 0, address]).ok();
     }
 }
 
-/// A node of 256 slots holds a frame that stands for copies on other cores, and an endpoint.
+/// Makes a node of 256 slots that holds an exported frame, and an endpoint.
 fn make_stand_in_in_node(m: &mut Machine) {
     m.retype(p::POOL, Kind::CapNode, 8, 1, p::KEEPER).ok();
     m.call(Operation::NodeInstall, &[0, 2, p::KEEPER]).ok();
@@ -297,7 +299,7 @@ fn make_stand_in_in_node(m: &mut Machine) {
     m.call(Operation::NodeRemove, &[0, 2, p::KEEPER]).ok();
 }
 
-/// An endpoint with two senders.
+/// Makes an endpoint with two senders.
 fn make_queue(m: &mut Machine) {
     m.retype(p::POOL, Kind::Endpoint, 0, 1, p::QUEUE).ok();
     for i in 0..2 {
@@ -305,7 +307,7 @@ fn make_queue(m: &mut Machine) {
     }
 }
 
-/// A waiter of the thread's notification, which is known to nobody else.
+/// Makes a waiter at the thread's notification, to which there is no other capability.
 fn make_notified(m: &mut Machine) {
     m.retype(p::POOL, Kind::Notification, 0, 1, p::BINDINGS).ok();
     make_waiter(m, 2, &Call::new(Operation::Receive, &[p::BINDINGS]));
@@ -313,7 +315,7 @@ fn make_notified(m: &mut Machine) {
     m.call(Operation::Delete, &[0, p::BINDINGS]).ok();
 }
 
-/// Senders to the thread's endpoint for faults, which is known to nobody else.
+/// Makes senders at the thread's fault endpoint, to which there is no other capability.
 fn make_faults(m: &mut Machine) {
     m.retype(p::POOL, Kind::Endpoint, 0, 1, p::BINDINGS + 1).ok();
     for i in 0..2 {
@@ -323,7 +325,7 @@ fn make_faults(m: &mut Machine) {
     m.call(Operation::Delete, &[0, p::BINDINGS + 1]).ok();
 }
 
-/// A thread of low priority makes a call and waits.
+/// Makes a thread of low priority that makes a call and waits.
 fn make_waiter(m: &mut Machine, i: u64, call: &Call) {
     let (address, time) = (p::WAITERS + i, p::WAITER_TIMES + i);
     let memory = if i == 0 { RAM_MEDIUM } else { RAM };
@@ -333,7 +335,7 @@ fn make_waiter(m: &mut Machine, i: u64, call: &Call) {
     assert!(m.waits(thread) && m.current() == first, "it waits");
 }
 
-/// A thread of the driver's capability space that is ready.
+/// Makes a ready thread in the driver's CSpace.
 fn make_running(m: &mut Machine, memory: u64, address: u64, time: u64, root: u64, priority: u64) -> Ref<Thread> {
     m.retype(memory, Kind::Thread, 0, 1, address).ok();
     m.retype(memory, Kind::SchedulingContext, 0, 1, time).ok();
@@ -345,12 +347,12 @@ fn make_running(m: &mut Machine, memory: u64, address: u64, time: u64, root: u64
     m.thread_at(address)
 }
 
-/// Sixteen pages that are mapped as instructions.
+/// Makes sixteen pages to be mapped as instructions.
 fn make_code(m: &mut Machine) {
     m.retype(ARCHIVE, Kind::Frame, 16, 1, p::CODE).ok();
 }
 
-/// A root table with an account of many threads. Answers it.
+/// Makes a root table with an account of many threads. Returns its address.
 fn make_account(m: &mut Machine) -> u64 {
     m.retype(p::POOL, Kind::PageTable, 0, 1, p::ROOT).ok();
     m.call(Operation::AccountOpen, &[p::ROOT, KERNEL]).ok();
@@ -364,7 +366,7 @@ fn make_account(m: &mut Machine) -> u64 {
     p::ROOT
 }
 
-/// A thread that makes calls, of the driver's priority.
+/// Makes a thread that makes calls, of the driver's priority.
 fn make_actor(m: &mut Machine, i: u64, root: u64) -> Ref<Thread> {
     let thread = make_running(m, RAM_MEDIUM, p::ACTORS + i, p::TIMES + i, root, 100);
     use_stack(m, p::ACTORS + i, 1504);
@@ -374,26 +376,26 @@ fn make_actor(m: &mut Machine, i: u64, root: u64) -> Ref<Thread> {
 /// An operation under test.
 #[derive(Clone, Copy)]
 pub struct Subject {
-    /// What it is called in the tables.
+    /// Its name in the tables.
     pub name: &'static str,
-    /// What it needs.
+    /// The parts of the world that it needs.
     pub parts: u32,
-    /// Which of its calls passes windows; `None`: none does.
+    /// The one of its calls that passes preemption points; `None` if none does.
     pub windows: Option<Operation>,
-    /// The calls, made by actor `i`; the other one is [`other`]`(i)`.
+    /// The calls, made by actor `i`; the other actor is [`other`]`(i)`.
     pub calls: fn(u64) -> Vec<Call>,
-    /// What it has done when it is refused after its first window: as if these calls had been made.
+    /// Calls that have the effect that the operation leaves when it fails after its first preemption point.
     pub remains: Option<fn(u64) -> Vec<Call>>,
 }
 
 impl Subject {
-    /// What is left of it, as a subject of its own.
+    /// Returns the operation's remaining effect, as a subject of its own.
     pub fn remainder(&self) -> Option<Subject> {
         self.remains.map(|calls| Subject { calls, remains: None, ..*self })
     }
 }
 
-/// Whom an actor means by the other one.
+/// Returns the number of the other actor.
 const fn other(i: u64) -> u64 {
     if i == 0 { 1 } else { 0 }
 }
@@ -411,7 +413,8 @@ fn map(frame: u64, first: u64, count: u64, flags: MapFlags) -> Vec<Call> {
     one(Operation::FrameMap, &[frame, p::TABLE, first, count, 0, flags, p::NEW_MAPPING])
 }
 
-/// What is left of a retype that found the third slot taken: the objects from the fourth on, and the mark.
+/// Returns calls with the effect of a retype that found the third slot taken: the objects from the fourth on, and the
+/// watermark.
 fn retype_rest(from: u64, kind: Kind, size: u64, count: u64, place: u64) -> Vec<Call> {
     let mut calls = retype(from, kind, size, count, place);
     calls.extend((0..3).map(|i| Call::new(Operation::Delete, &[0, p::NEW + i])));
@@ -435,7 +438,7 @@ macro_rules! subjects {
 
 use Operation as O;
 
-/// Every operation that passes windows, in all the ways in which it does.
+/// Every operation that passes preemption points, in all the ways in which it does.
 pub const WITH_WINDOWS: &[Subject] = subjects! {
     "retype 3 frames", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Frame, 12, 3, WATERMARK),
         or |_| retype_rest(p::POOL, Kind::Frame, 12, 3, WATERMARK);
@@ -480,7 +483,7 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
     "print", 0, Some(O::KernelPrint), |_| one(O::KernelPrint, &[KERNEL, 40]);
 };
 
-/// Operations that pass none, and some calls one after the other.
+/// Operations that pass no preemption point, and some calls one after the other.
 pub const WITHOUT_WINDOWS: &[Subject] = subjects! {
     "retype a frame", 0, None, |_| retype(p::POOL, Kind::Frame, 12, 1, WATERMARK);
     "take a slot", 0, None, |_| one(O::Copy, &[0, p::INNER_ENDPOINTS, 0, p::NEW + 2]);
