@@ -1,5 +1,5 @@
-//! Arguments for random system calls: mostly such as make calls succeed, so that something is built up (addresses of
-//! capabilities of the right kind, empty slots, small numbers, sizes, flags), and nonsense.
+//! Arguments for random system calls: mostly such that calls succeed, so that state is built up (addresses of
+//! capabilities of the right kind, empty slots, small numbers, sizes, flags), and some nonsense.
 
 use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
@@ -17,12 +17,12 @@ use tench_kernel::{Arch, Cap, Kernel, Ref};
 
 use crate::source::Source;
 
-/// Slots that calls mostly name: the well-known ones, the untyped memory, and some that are empty at first.
+/// Number of slots that calls mostly name: the well-known ones, the untyped memory, and some that are empty at first.
 const SLOTS: u64 = FREE + 40;
-/// Second-level nodes that may get installed.
+/// Number of second-level nodes that may be installed.
 const NODES: u64 = 4;
 
-/// What is retyped, and the sizes that go with it.
+/// Kinds to retype, and the sizes that go with them.
 const OBJECTS: [(Kind, u64); 20] = [
     (Kind::Untyped, 4),
     (Kind::Untyped, 12),
@@ -46,19 +46,19 @@ const OBJECTS: [(Kind, u64); 20] = [
     (Kind::Mapping, 0),
 ];
 
-/// What lies in a thread's capability space, so that calls can name what they need.
+/// The contents of a thread's CSpace, so that calls can name what they need.
 pub struct Catalogue {
-    /// What there is, by address.
+    /// The capabilities, by address.
     pub filled: Vec<(u64, Cap)>,
     empty: Vec<u64>,
-    /// Behind the last capability of each node.
+    /// Addresses behind the last capability of each node.
     runs: Vec<u64>,
-    /// Where the kernel sees physical address 0.
+    /// The kernel's virtual address of physical address 0.
     base: usize,
 }
 
 impl Catalogue {
-    /// Reads a thread's space.
+    /// Reads a thread's CSpace.
     pub fn of(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Catalogue {
         let base = k.arch().base();
         let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new(), base };
@@ -75,7 +75,7 @@ impl Catalogue {
                     Some(slot) if k.slot(slot).cap.kind != Kind::Null => {
                         catalogue.filled.push((address, k.slot(slot).cap));
                     }
-                    // A few are enough, and near to what is filled.
+                    // A few near to the filled slots are enough.
                     _ if catalogue.empty.len() < 48 && address != 0 => catalogue.empty.push(address),
                     _ => {}
                 }
@@ -87,7 +87,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// An address at which a capability may lie.
+    /// Returns an address at which a capability may lie.
     pub fn any(&self, source: &mut impl Source) -> u64 {
         if self.filled.is_empty() || source.one_in(16) {
             return source.below(SLOTS + NODES * NODE_SLOTS as u64);
@@ -95,7 +95,7 @@ impl Catalogue {
         self.filled[source.below(self.filled.len() as u64) as usize].0
     }
 
-    /// The address of a slot for which `wanted` holds, mostly.
+    /// Returns mostly the address of a slot for which `wanted` holds.
     fn such_slot(&self, source: &mut impl Source, wanted: impl Fn(u64, &Cap) -> bool) -> u64 {
         if source.one_in(16) {
             return self.any(source);
@@ -104,22 +104,22 @@ impl Catalogue {
         if fitting.is_empty() { self.any(source) } else { source.pick(&fitting) }
     }
 
-    /// The address of a capability for which `wanted` holds, mostly.
+    /// Returns mostly the address of a capability for which `wanted` holds.
     fn such(&self, source: &mut impl Source, wanted: impl Fn(&Cap) -> bool) -> u64 {
         self.such_slot(source, |_, cap| wanted(cap))
     }
 
-    /// The address of a capability of a kind, mostly.
+    /// Returns mostly the address of a capability of a kind.
     fn kind(&self, source: &mut impl Source, kind: Kind) -> u64 {
         self.such(source, |cap| cap.kind == kind)
     }
 
-    /// The same for a page table of a level.
+    /// Returns mostly the address of a page table of a level.
     fn table(&self, source: &mut impl Source, level: u32) -> u64 {
         self.such(source, |cap| cap.kind == Kind::PageTable && cap.aux == level)
     }
 
-    /// The address of a slot that is empty, mostly.
+    /// Returns mostly the address of an empty slot.
     pub fn empty(&self, source: &mut impl Source) -> u64 {
         if self.empty.is_empty() || source.one_in(16) {
             return self.any(source);
@@ -127,17 +127,17 @@ impl Catalogue {
         source.pick(&self.empty)
     }
 
-    /// The beginning of a long run of empty slots, if there is one.
+    /// Returns the beginning of a long run of empty slots, if there is one.
     fn long_run(&self, source: &mut impl Source) -> u64 {
         if self.runs.is_empty() { self.empty(source) } else { source.pick(&self.runs) }
     }
 
-    /// A capability space: mostly the own one.
+    /// Returns a CSpace: mostly the caller's own.
     fn space(&self, source: &mut impl Source) -> u64 {
         if source.one_in(4) { self.kind(source, Kind::CapNode) } else { 0 }
     }
 
-    /// What can be deleted without ending it all too soon.
+    /// Returns an address whose deletion does not end the episode all too soon.
     fn expendable(&self, source: &mut impl Source) -> u64 {
         if source.one_in(200) {
             return self.any(source);
@@ -147,7 +147,7 @@ impl Catalogue {
     }
 }
 
-/// Any number.
+/// Returns any number.
 pub fn argument(source: &mut impl Source) -> u64 {
     match source.below(8) {
         0 => source.word(),
@@ -159,14 +159,14 @@ pub fn argument(source: &mut impl Source) -> u64 {
     }
 }
 
-/// An entry of a table and a number of entries.
+/// Returns an entry of a table and a number of entries.
 fn entries(source: &mut impl Source) -> (u64, u64) {
     let first = if source.one_in(4) { source.below(513) } else { source.below(8) };
     let count = if source.one_in(3) { source.below(514) } else { 1 + source.below(3) };
     (if count > 3 { first % 8 } else { first }, count)
 }
 
-/// A message tag.
+/// Returns a message tag.
 fn tag(source: &mut impl Source) -> u64 {
     let length = if source.one_in(4) { source.below(70) } else { source.below(9) } as usize;
     let caps = if source.one_in(2) { 0 } else { source.below(6) as usize };
@@ -174,7 +174,7 @@ fn tag(source: &mut impl Source) -> u64 {
     Tag::new(source.below(6), length).with_caps(caps).with(flags).0
 }
 
-/// Replaces most arguments of an operation by such as may succeed.
+/// Replaces most arguments of an operation by ones with which it may succeed.
 pub fn sensible(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     if source.one_in(12) {
         return;
@@ -192,7 +192,7 @@ pub fn sensible(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
     }
 }
 
-/// Arguments of messages and signals.
+/// Chooses arguments of messages and signals.
 fn shape_message(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     let kind = match operation {
         Operation::Reply => Kind::Reply,
@@ -210,7 +210,7 @@ fn shape_message(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
     }
 }
 
-/// Arguments of operations on untyped memory and capability spaces.
+/// Chooses arguments of operations on untyped memory and CSpaces.
 fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     match operation {
         Operation::UntypedRetype => {
@@ -232,7 +232,7 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
         }
         Operation::UntypedQuery | Operation::UntypedChildren => x[0] = known.kind(source, Kind::Untyped),
         Operation::UntypedSplit => {
-            // Large ones rarely: soon nothing would be large enough for anything else.
+            // Large untypeds rarely: otherwise soon no untyped would be large enough for anything else.
             let any = source.one_in(30);
             x[0] = known.such_slot(source, |address, cap| {
                 cap.kind == Kind::Untyped && (any || address >= FREE && cap.size_bits <= 14)
@@ -245,7 +245,7 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
             x[2] = known.space(source);
             x[3] = known.empty(source);
             x[4] = if source.one_in(2) { 15 } else { source.below(16) };
-            // Now and then with powers.
+            // Sometimes with powers.
             x[5] = match source.below(4) {
                 0 | 1 => 0,
                 2 => source.below(4),
@@ -265,13 +265,13 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
         _ => {
             x[0] = known.space(source);
             x[1] = known.expendable(source);
-            // Of what is done in parts.
+            // The end of deletions in parts.
             x[2] = source.below(4);
         }
     }
 }
 
-/// Arguments of operations on frames, mappings and tables.
+/// Chooses arguments of operations on frames, mappings and tables.
 fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     match operation {
         Operation::FrameMap => {
@@ -302,12 +302,12 @@ fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
     }
 }
 
-/// Arguments of operations on what is of other cores, or on them, but for the kernel's capability.
+/// Chooses arguments of operations on remote capabilities, except the kernel's capability.
 fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     x[1] = known.space(source);
     match operation {
         Operation::KernelExport => {
-            // What stands for something elsewhere is never freed, so large untypeds rarely.
+            // Memory of exported capabilities is never freed, so large untypeds rarely.
             let any = source.one_in(20);
             let small = |cap: &Cap| cap.kind != Kind::Untyped || any || cap.size_bits <= 16;
             let kinds = [Kind::Untyped, Kind::Frame, Kind::Endpoint];
@@ -318,7 +318,7 @@ fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
         _ => {
             x[1] = source.pick(&[Kind::Frame, Kind::Untyped]) as u64;
             x[3] = if source.one_in(4) { source.below(24) } else { 12 + source.below(4) };
-            // What lies in no piece of memory, or in a piece; sometimes what was lent.
+            // Memory in no boot untyped, or in one; sometimes memory that was exported.
             x[2] = RAM_START + (source.below(8) << 20) + (source.below(16) << x[3]);
             let lent = known.filled.iter().filter(|(_, cap)| cap.is_exported() && cap.kind == Kind::Untyped);
             let lent: Vec<usize> = lent.map(|(_, cap)| cap.object).collect();
@@ -331,7 +331,7 @@ fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
     }
 }
 
-/// Arguments of operations on threads, time, interrupts and the kernel.
+/// Chooses arguments of operations on threads, scheduling contexts, interrupts and the kernel.
 fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
     x[0] = match operation as u64 {
         64..80 => known.kind(source, Kind::Thread),
@@ -381,10 +381,10 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[3] = if source.one_in(4) { known.kind(source, Kind::SchedulingContext) } else { 0 };
         }
         Operation::AccountOpen => x[1] = known.kind(source, Kind::Kernel),
-        // Rather seldom, because then soon nobody runs.
+        // Rarely, because otherwise soon no thread runs.
         Operation::AccountSuspend => x[1] = u64::from(source.one_in(3)),
         Operation::InterruptGet => {
-            // Lines of devices, and those on which the own core can be rung.
+            // Lines of devices, and doorbell lines of this core.
             x[1] = if source.one_in(2) { 32 + source.below(6) } else { source.below(4) };
             x[2] = source.below(4);
             x[3] = known.empty(source);

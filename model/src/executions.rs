@@ -1,9 +1,9 @@
 //! Executions: bytes become system calls, interrupts and faults, always from a state that was prepared once.
 //!
 //! A fuzzer's executions begin on a new machine ([`play`]). Those of the tests ([`execute`]) need no fuzzer: execution
-//! `n` has bytes that follow from `n`, and begins in a state that follows from its batch, where up to [`EVENTS`] random
-//! events have left a machine. Between executions an image of the state is put back, which takes some microseconds; a
-//! new machine takes milliseconds.
+//! `n` has bytes that follow from `n`, and begins in a state that follows from its batch, to which up to [`EVENTS`]
+//! random events have led. Between executions an image of the state is restored, which takes some microseconds; making
+//! a new machine takes milliseconds.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,24 +16,24 @@ use crate::panic_message;
 use crate::player::Player;
 use crate::source::{Bytes, Seeded, Source};
 
-/// Executions that begin in the same state.
+/// Number of executions that begin in the same state.
 pub const BATCH: u64 = 1000;
-/// Most random events that lead to that.
+/// Maximum number of random events that lead to that state.
 const EVENTS: u64 = 400;
-/// Bytes of the longest execution.
+/// Length of the longest execution in bytes.
 const LENGTH: u64 = 2000;
 
-/// A machine in a state that can be put back.
+/// A machine in a state that can be restored.
 pub struct Prepared {
-    /// Who makes the calls.
+    /// The player that makes the calls.
     pub player: Player,
     regions: Regions,
     image: Image,
 }
 
 impl Prepared {
-    /// The state in which a player's machine is now. What its threads have begun in the kernel is forgotten, as if
-    /// their registers had been written.
+    /// Prepares the current state of a player's machine. Operations that its threads have begun in the kernel are
+    /// forgotten, as if their registers had been written.
     pub fn new(mut player: Player) -> Prepared {
         let m = &mut player.machine;
         m.forget_suspended();
@@ -45,11 +45,11 @@ impl Prepared {
         Prepared { player, regions, image }
     }
 
-    /// The state in which a batch of executions begins: that of a new machine after random events, fewer if nobody
-    /// could do anything any more.
+    /// Prepares the state in which a batch of executions begins: that of a new machine after random events, or after
+    /// fewer if no thread could do anything any more.
     ///
     /// # Errors
-    /// What is wrong with the kernel's state.
+    /// Fails with a description of what is wrong with the kernel's state.
     pub fn batch(number: u64) -> Result<Prepared, String> {
         let mut events = Seeded::new(!number).below(EVENTS + 1);
         loop {
@@ -67,16 +67,16 @@ impl Prepared {
         }
     }
 
-    /// Puts the state back.
+    /// Restores the state.
     pub fn restore(&mut self) {
         self.player.machine.restore_all(&self.regions, &self.image);
     }
 
-    /// Plays bytes to their end; the first chooses whether the fast path is taken, and what happens in windows. Returns
-    /// the calls made.
+    /// Plays bytes to their end. The first byte chooses whether the fast path is taken, and what happens at preemption
+    /// points. Returns the number of calls made.
     ///
     /// # Errors
-    /// What is wrong with the kernel's state.
+    /// Fails with a description of what is wrong with the kernel's state.
     pub fn execute(&mut self, bytes: &[u8]) -> Result<u64, String> {
         self.restore();
         let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
@@ -98,10 +98,11 @@ thread_local! {
     static FRESH: RefCell<Option<Prepared>> = const { RefCell::new(None) };
 }
 
-/// Plays a fuzzer's bytes from the state of a new machine, which each thread makes once. Returns the calls made.
+/// Plays a fuzzer's bytes from the state of a new machine, which each thread makes once. Returns the number of calls
+/// made.
 ///
 /// # Errors
-/// What is wrong with the kernel's state.
+/// Fails with a description of what is wrong with the kernel's state.
 pub fn play(bytes: &[u8]) -> Result<u64, String> {
     let make = || {
         let mut player = Player::new(0, false);
@@ -114,7 +115,7 @@ pub fn play(bytes: &[u8]) -> Result<u64, String> {
     result
 }
 
-/// The bytes of an execution.
+/// Returns the bytes of an execution.
 pub fn bytes(execution: u64) -> Vec<u8> {
     let mut source = Seeded::new(execution);
     let length = 1 + source.below(LENGTH) as usize;
@@ -124,16 +125,16 @@ pub fn bytes(execution: u64) -> Vec<u8> {
     bytes
 }
 
-/// What executions came to.
+/// Totals over executions.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
-    /// How many were played to their ends.
+    /// Number of executions that were played to their ends.
     pub executions: u64,
-    /// System calls made in them.
+    /// Number of system calls made in them.
     pub calls: u64,
-    /// Calls that succeeded, by operation number, also those of the preparations.
+    /// Number of calls that succeeded, by operation number, also those of the preparations.
     pub succeeded: [u64; 128],
-    /// Calls that were refused.
+    /// Number of calls that failed, by operation number.
     pub refused: [u64; 128],
 }
 
@@ -150,21 +151,21 @@ impl Sum {
     }
 }
 
-/// Something that is wrong.
+/// An error that was found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// In which execution; the first of its batch stands for the preparation too.
+    /// Number of the execution; the first of its batch also stands for the preparation.
     pub execution: u64,
-    /// What.
+    /// Description of the error.
     pub wrong: String,
-    /// The last events before.
+    /// The last events before the error.
     pub history: Vec<String>,
 }
 
-/// Plays so many batches, from one on, by `workers` threads. `report` is told how many have ended.
+/// Plays `batches` batches from `first` on, by `workers` threads. Calls `report` with the number that have ended.
 ///
 /// # Errors
-/// The first thing that somebody found wrong.
+/// Fails with the first error that a worker found.
 pub fn execute(first: u64, batches: u64, workers: usize, report: impl Fn(u64) + Sync) -> Result<Sum, Finding> {
     let (next, ended) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
@@ -200,7 +201,7 @@ fn execute_batch(number: u64) -> Result<Sum, Finding> {
         match caught(|| prepared.execute(&bytes(execution))) {
             Ok(calls) => sum.add(&Sum { executions: 1, calls, ..Sum::NOTHING }),
             Err(wrong) => {
-                // What is suspended may unwind through broken state.
+                // Suspended entries may unwind through broken state.
                 std::mem::forget(prepared);
                 return Err(Finding { history: history(execution), ..finding(execution, wrong) });
             }
@@ -210,7 +211,7 @@ fn execute_batch(number: u64) -> Result<Sum, Finding> {
     Ok(sum)
 }
 
-/// The last events of an execution, which is played again.
+/// Plays an execution again. Returns its last events.
 pub fn history(execution: u64) -> Vec<String> {
     let Ok(mut prepared) = caught(|| Prepared::batch(execution / BATCH)) else { return Vec::new() };
     prepared.player.is_silent = false;
@@ -221,7 +222,7 @@ pub fn history(execution: u64) -> Vec<String> {
     history
 }
 
-/// Makes panics errors.
+/// Turns panics into errors.
 fn caught<T>(job: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|payload| Err(panic_message(payload.as_ref())))
 }
@@ -233,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// All of the memory, as a number.
+    /// Returns a hash of all of the memory.
     fn memory(m: &mut Machine) -> u64 {
         let memory = &m.host().memory;
         let words = (RAM_START..RAM_START + memory.size() as u64).step_by(8).map(|address| memory.read(address));

@@ -1,7 +1,8 @@
-//! Helping, said plainly: what each thread runs on follows from who waits for it, worked out from nothing each time.
+//! Helping, specified plainly: what each thread runs on follows from the threads that wait for it, computed from
+//! scratch each time.
 //!
-//! Two things are remembered: at which priority somebody may finish by himself what he has begun for one who cannot
-//! help any more, and whether the time for which he wanted to wait has passed meanwhile.
+//! Two things are remembered: the priority at which a thread may finish by itself what it has begun for a thread that
+//! can no longer help, and whether the time until which it wanted to wait has passed meanwhile.
 
 use tench_kernel::helping::heights::MAX_HEIGHT;
 
@@ -10,20 +11,20 @@ use crate::messages::{Doing, World};
 /// A scheduling context, at a priority.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// The context; `None`: the thread cannot run.
+    /// The context; `None` if the thread cannot run.
     pub context: Option<usize>,
-    /// Its priority, or less.
+    /// The context's priority, or less.
     pub priority: u64,
 }
 
 impl World {
-    /// The priority at which a thread runs, if it has time.
+    /// Returns the priority at which a thread runs, if it has a context.
     pub fn priority(&self, thread: usize) -> Option<u64> {
         let standing = self.standings.get(thread).copied().unwrap_or_default();
         standing.context.map(|_| standing.priority)
     }
 
-    /// The thread for which one waits.
+    /// Returns the thread for which a thread waits.
     fn server(&self, thread: usize) -> Option<usize> {
         match self.threads[thread].doing {
             Doing::AwaitingReply { reply } if !self.threads[thread].is_helpless => (0..self.threads.len())
@@ -33,12 +34,12 @@ impl World {
         }
     }
 
-    /// The reply object with which a thread has received last: the caller in it is the one for whom it works.
+    /// Returns the reply object with which a thread has received last: the thread works for the caller in it.
     pub(crate) fn current_reply(&self, thread: usize) -> Option<usize> {
         self.threads[thread].other_reply.or(self.threads[thread].bound_reply)
     }
 
-    /// The thread that serves an endpoint.
+    /// Returns the thread that serves an endpoint.
     pub(crate) fn serving(&self, endpoint: usize) -> Option<usize> {
         self.threads.iter().position(|other| other.serves == Some(endpoint))
     }
@@ -69,7 +70,7 @@ impl World {
         }
     }
 
-    /// Returns the first of the callers that make a thread higher than that: each of the others is a server that is
+    /// Returns the first of the callers that make a thread higher than `most`: each of the others is a server that is
     /// higher than its depth allows.
     fn excess_caller(&self, thread: usize, most: u8) -> Option<usize> {
         let heights = self.heights();
@@ -78,7 +79,7 @@ impl World {
         Some(self.excess_caller(caller, allowed).unwrap_or(caller))
     }
 
-    /// A caller helps no more in this wait.
+    /// Ends a caller's help for the rest of this wait.
     fn stop_helping(&mut self, caller: usize) {
         let server = self.works_for(caller);
         self.threads[caller].is_helpless = true;
@@ -89,7 +90,8 @@ impl World {
         self.settle();
     }
 
-    /// Whether a thread that waits may help: nobody gets too high by that, and it waits for itself by no way.
+    /// Returns true if a waiting thread may help: that raises no height too far, and the thread does not wait for
+    /// itself by any path.
     fn may_join(&mut self, thread: usize) -> bool {
         let before = self.heights();
         self.threads[thread].is_helpless = false;
@@ -105,8 +107,8 @@ impl World {
             })
     }
 
-    /// A thread's current reply object is another without its having received. Who is the caller in it helps again, if
-    /// he may.
+    /// Updates the help after a thread's current reply object has become another without a receive. The caller in it
+    /// helps again, if it may.
     pub(crate) fn rejoin(&mut self, thread: usize) {
         if let Some(caller) = self.caller(thread) {
             self.threads[caller].is_helpless = true;
@@ -120,16 +122,17 @@ impl World {
         self.settle();
     }
 
-    /// How many threads wait for each other behind each thread, worked out from nothing: more than behind each who
-    /// helps it, where senders of 2 and 3 to a thread without depth count alike.
+    /// Returns each thread's height, computed from scratch: how many threads wait for each other behind it. A height is
+    /// greater than that of each thread that helps, where senders of heights 2 and 3 to a thread without depth count
+    /// alike.
     fn heights(&self) -> Vec<u8> {
         self.rounds().0
     }
 
-    /// The same, and whether that is all: rings go on for ever.
+    /// Returns each thread's height, and whether the heights are final: rings go on for ever.
     fn rounds(&self) -> (Vec<u8>, bool) {
         let mut heights = vec![0; self.threads.len()];
-        // Each round finds those of one more.
+        // Each round finds the heights that are one greater.
         for _ in 0..=2 * MAX_HEIGHT {
             let mut next = vec![0; self.threads.len()];
             for (thread, height) in heights.iter().copied().enumerate() {
@@ -148,18 +151,18 @@ impl World {
         (heights, false)
     }
 
-    /// The caller for whom a thread works.
+    /// Returns the caller for whom a thread works.
     pub(crate) fn caller(&self, thread: usize) -> Option<usize> {
         let calls = |other: &usize| matches!(self.threads[*other].doing, Doing::AwaitingReply { .. });
         (0..self.threads.len()).filter(calls).find(|other| self.server(*other) == Some(thread))
     }
 
-    /// The senders at an endpoint, in the order in which they are received.
+    /// Returns the senders at an endpoint, in the order in which they are received.
     pub(crate) fn senders(&self, endpoint: usize) -> Vec<usize> {
         let sends = |thread: &usize| matches!(self.threads[*thread].doing, Doing::Sending { .. });
         let mut senders: Vec<usize> = self.endpoints[endpoint].iter().copied().filter(sends).collect();
-        // Stable: equals stay in the order of their arrival. Who has no time, or waits for himself, comes last, and who
-        // came when nobody served the endpoint first.
+        // Stable: equals stay in the order of their arrival. Threads without a context, or that wait for themselves,
+        // come last, and threads that came when no thread served the endpoint come first.
         let rank = |thread: usize| match self.priority(thread) {
             _ if self.threads[thread].is_early => 256,
             Some(priority) if !self.threads[thread].is_helpless => priority as i64,
@@ -169,20 +172,20 @@ impl World {
         senders
     }
 
-    /// What somebody who waits offers to the one for whom he waits.
+    /// Returns the context that a waiting thread offers to the thread for which it waits.
     fn offer(standings: &[Standing], waiter: usize) -> Option<Standing> {
         let standing = standings[waiter];
         standing.context.is_some().then_some(standing)
     }
 
-    /// What a thread has of its own, at no more than a priority.
+    /// Returns a thread's own context, at a priority of at most `cap`.
     fn own(&self, thread: usize, cap: Option<u64>) -> Standing {
         let context = self.threads[thread].own;
         let priority = context.map_or(0, |context| self.priorities[context].min(cap.unwrap_or(u64::MAX)));
         Standing { context, priority }
     }
 
-    /// What a thread runs on, if those who wait for it run on these.
+    /// Returns what a thread runs on, if the threads that wait for it run on these contexts.
     fn best(&self, standings: &[Standing], thread: usize) -> Standing {
         let t = &self.threads[thread];
         let caller = self.caller(thread);
@@ -202,15 +205,15 @@ impl World {
         best
     }
 
-    /// How urgent it is what was begun on a context, if it is finished on another: no more than that of whoever has the
-    /// context.
+    /// Returns the urgency of work that was begun on a context and is finished on another: at most the limit of the
+    /// thread to which the context is bound.
     fn urgency(&self, context: usize) -> u64 {
         let owner = self.threads.iter().find(|thread| thread.own == Some(context));
         owner.and_then(|owner| owner.cap).unwrap_or(u64::MAX).min(self.priorities[context])
     }
 
-    /// Something has happened: everybody runs on whatever is best now. Who cannot be helped any more by his caller
-    /// remembers how important that was.
+    /// Recomputes what all threads run on after a change. A thread that its caller can no longer help remembers how
+    /// urgent the caller's request was.
     pub(crate) fn settle(&mut self) {
         let before = self.standings.clone();
         loop {
@@ -237,7 +240,8 @@ impl World {
         }
     }
 
-    /// Nobody runs on anything at first, and each looks at those who wait for it until nothing changes.
+    /// Computes what all threads run on: at first none runs on anything, then each looks at the threads that wait for
+    /// it, until nothing changes.
     fn worked_out(&mut self) -> Vec<Standing> {
         self.standings = vec![Standing::default(); self.threads.len()];
         for _ in 0..4 * self.threads.len() {
@@ -250,7 +254,7 @@ impl World {
         self.standings.clone()
     }
 
-    /// A thread works for a caller from now on.
+    /// Begins a thread's work for a caller.
     pub(crate) fn begin(&mut self, thread: usize, caller: usize) {
         if self.threads[caller].is_helpless || Self::offer(&self.standings, caller).is_none() {
             let context = self.standings[caller].context;
@@ -258,7 +262,8 @@ impl World {
         }
     }
 
-    /// A thread has received what nobody waits for. If it serves others, it is no more urgent than who has sent that.
+    /// Begins a thread's work on a message for which no thread waits. A thread that serves an endpoint is no more
+    /// urgent than the sender.
     pub(crate) fn begin_unhelped(&mut self, thread: usize, sender: usize) {
         if self.threads[thread].serves.is_some() {
             let context = self.standings[sender].context;
@@ -266,7 +271,7 @@ impl World {
         }
     }
 
-    /// A thread's caller goes without an answer.
+    /// Ends a thread's work for a caller that leaves without a reply.
     pub(crate) fn abandon(&mut self, thread: usize, caller: usize) {
         let known = self.standings[caller].context;
         let had = self.standings[thread].context.filter(|context| Some(*context) != self.threads[thread].own);
@@ -277,7 +282,7 @@ impl World {
         self.threads[thread].cap = Some(cap.unwrap_or(0));
     }
 
-    /// The thread for which somebody waits, if it works for him.
+    /// Returns the thread for which a caller waits, if it works for that caller.
     pub(crate) fn works_for(&self, caller: usize) -> Option<usize> {
         let calls = matches!(self.threads[caller].doing, Doing::AwaitingReply { .. });
         self.server(caller).filter(|_| calls)

@@ -1,7 +1,7 @@
-//! What frames, page tables and mappings mean, said as plainly as possible.
+//! The meaning of frames, page tables and mappings, specified as plainly as possible.
 //!
-//! A table is a list of 512 entries; an entry is a page or another table. A mapping is a row of entries. Where an
-//! address leads is found by walking from a root. Nothing is cached, so nothing can be stale.
+//! A table is a list of 512 entries; an entry is a page or another table. A mapping is a row of entries. Addresses are
+//! translated by walking from a root. Nothing is cached, so nothing can be stale.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tench_abi::memory::{MapFlags, TABLE_ENTRIES, USER_END, entry_bits};
 use tench_abi::object::Rights;
 use tench_abi::{Error, Kind};
 
-/// What a capability is to.
+/// The object of a capability, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     /// A frame.
@@ -23,101 +23,101 @@ pub enum Object {
 /// A capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// To what.
+    /// The object that it names.
     pub object: Object,
-    /// What it allows.
+    /// The operations that it allows.
     pub rights: Rights,
-    /// Whether retype made it.
+    /// Set if retype made it.
     pub original: bool,
 }
 
 /// A frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Physical address.
+    /// Physical address of its first byte.
     pub physical: u64,
-    /// Log2 of its size.
+    /// Log2 of its size in bytes.
     pub bits: u32,
-    /// Device memory.
+    /// Set for device memory.
     pub device: bool,
 }
 
 /// An entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Shows memory at this physical address, for this mapping.
+    /// Maps memory at this physical address, for this mapping.
     Page(u64, usize),
-    /// Leads to a table.
+    /// Leads to this table.
     Table(usize),
 }
 
 /// A page table.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// 0 to 3.
+    /// Level: 0 (root) to 3.
     pub level: u32,
-    /// Entries.
+    /// Entries that are not empty, by index.
     pub entries: BTreeMap<u64, Entry>,
 }
 
 /// A mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Of what.
+    /// The mapped frame.
     pub frame: usize,
-    /// Where.
+    /// The table.
     pub table: usize,
-    /// First entry.
+    /// Index of the first entry.
     pub first: u64,
-    /// Entries.
+    /// Number of entries.
     pub count: u64,
-    /// Physical address that the first entry shows.
+    /// Physical address that the first entry maps.
     pub physical: u64,
-    /// How.
+    /// Flags of the entries.
     pub flags: MapFlags,
-    /// What the frame's capability allowed.
+    /// Rights of the capability to the frame with which it was made.
     pub rights: Rights,
 }
 
-/// Everything.
+/// The state of the model.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     /// Frames by number; numbers are not used again.
     pub frames: BTreeMap<usize, Frame>,
-    /// Tables.
+    /// Tables by number.
     pub tables: BTreeMap<usize, Table>,
-    /// Mappings.
+    /// Mappings by number.
     pub mappings: BTreeMap<usize, Mapping>,
-    /// The capability space.
+    /// The CSpace.
     pub space: BTreeMap<u64, Capability>,
     /// Slots that exist.
     pub slots: std::ops::Range<u64>,
     made: usize,
 }
 
-/// What deleting reports: nothing has gone, or this memory is free.
+/// The memory that a deletion freed: address and log2 of its size; `None` if the object remains.
 pub type Freed = Option<(u64, u32)>;
 
 impl World {
-    /// Nothing but a capability space with these slots, all empty.
+    /// Returns a world with nothing but a CSpace of these slots, all empty.
     pub fn new(slots: std::ops::Range<u64>) -> World {
         World { slots, ..World::default() }
     }
 
-    /// A number that no object has had.
+    /// Returns a number that no object has had.
     fn number(&mut self) -> usize {
         self.made += 1;
         self.made
     }
 
-    /// A new frame, with its original capability.
+    /// Adds a frame, with its original capability.
     pub fn add_frame(&mut self, address: u64, frame: Frame) {
         let number = self.number();
         self.frames.insert(number, frame);
         self.add(address, Object::Frame(number), Rights::all(), true);
     }
 
-    /// A new table, with its original capability.
+    /// Adds a table, with its original capability.
     pub fn add_table(&mut self, address: u64, level: u32) {
         let number = self.number();
         self.tables.insert(number, Table { level, entries: BTreeMap::new() });
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// An empty slot.
+    /// Fails unless an address names an empty slot.
     fn destination(&self, address: u64) -> Result<(), Error> {
         if !self.slots.contains(&address) {
             Err(Error::NoSuchSlot)
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// Flags that rights to memory allow.
+    /// Returns the flags if rights to the frame allow them.
     fn flags(&self, flags: u64, rights: Rights, frame: usize) -> Result<MapFlags, Error> {
         let flags = MapFlags::from_bits(flags).ok_or(Error::InvalidArgument)?;
         if !flags.contains(MapFlags::READ) || flags.contains(MapFlags::WRITE | MapFlags::EXECUTE) {
@@ -187,7 +187,7 @@ impl World {
         Ok(if device { flags | MapFlags::DEVICE } else { flags })
     }
 
-    /// `FrameMap`.
+    /// Specifies `FrameMap`.
     pub fn map(&mut self, [frame, table, first, count, offset, flags, slot]: [u64; 7]) -> Result<(), Error> {
         let (frame, rights) = self.frame(frame)?;
         if !rights.contains(Rights::READ) {
@@ -227,7 +227,7 @@ impl World {
         Ok(())
     }
 
-    /// `MappingProtect`.
+    /// Specifies `MappingProtect`.
     pub fn protect(&mut self, address: u64, flags: u64) -> Result<(), Error> {
         let number = self.mapping(address)?;
         let mapping = self.mappings[&number];
@@ -236,25 +236,25 @@ impl World {
         Ok(())
     }
 
-    /// `MappingQuery`.
+    /// Specifies `MappingQuery`.
     pub fn query(&self, address: u64) -> Result<[u64; 5], Error> {
         let mapping = self.mappings[&self.mapping(address)?];
         let place = self.virtual_address(mapping.table, mapping.first).map_or(u64::MAX, |(_, address)| address);
         Ok([mapping.first, mapping.count, mapping.flags.bits(), place, 0])
     }
 
-    /// Where the memory lies that a mapping shows.
+    /// Returns the physical address of the memory that a mapping shows.
     pub fn shown(&self, address: u64) -> Result<u64, Error> {
         Ok(self.mappings[&self.mapping(address)?].physical)
     }
 
-    /// Where a table hangs.
+    /// Returns the table and index at which a table is installed.
     fn parent(&self, table: usize) -> Option<(usize, u64)> {
         let mut places = self.tables.iter().flat_map(|(number, t)| t.entries.iter().map(move |e| (*number, e)));
         places.find(|(_, (_, entry))| **entry == Entry::Table(table)).map(|(number, (index, _))| (number, *index))
     }
 
-    /// The root above a table, and the address that an entry shows there.
+    /// Returns the root above a table, and the virtual address of an entry there.
     fn virtual_address(&self, table: usize, index: u64) -> Option<(usize, u64)> {
         let level = self.tables[&table].level;
         let offset = index << entry_bits(level);
@@ -265,7 +265,7 @@ impl World {
         self.virtual_address(parent, index).map(|(root, address)| (root, address + offset))
     }
 
-    /// `PageTableMap`.
+    /// Specifies `PageTableMap`.
     pub fn hang(&mut self, table: u64, parent: u64, index: u64) -> Result<(), Error> {
         let (table, parent) = (self.table(table)?, self.table(parent)?);
         let upper = self.tables[&parent].level;
@@ -280,7 +280,7 @@ impl World {
         Ok(())
     }
 
-    /// `PageTableUnmap`.
+    /// Specifies `PageTableUnmap`.
     pub fn take_out(&mut self, table: u64) -> Result<(), Error> {
         let table = self.table(table)?;
         let (parent, index) = self.parent(table).ok_or(Error::NotMapped)?;
@@ -288,7 +288,7 @@ impl World {
         Ok(())
     }
 
-    /// `Mint` without a badge; `Copy` if all rights are kept.
+    /// Specifies `Mint` without a badge, which is `Copy` if all rights are kept.
     pub fn mint(&mut self, from: u64, to: u64, rights: Rights) -> Result<(), Error> {
         let capability = self.get(from)?;
         self.destination(to)?;
@@ -299,7 +299,7 @@ impl World {
         Ok(())
     }
 
-    /// `Move`.
+    /// Specifies `Move`.
     pub fn relocate(&mut self, from: u64, to: u64) -> Result<(), Error> {
         let capability = self.get(from)?;
         self.destination(to)?;
@@ -308,7 +308,7 @@ impl World {
         Ok(())
     }
 
-    /// `Delete`.
+    /// Specifies `Delete`.
     pub fn delete(&mut self, address: u64) -> Result<Freed, Error> {
         let object = self.get(address)?.object;
         self.space.remove(&address);
@@ -318,7 +318,7 @@ impl World {
         Ok(Some(self.end(object)))
     }
 
-    /// An object goes. Answers the memory that is free.
+    /// Deletes an object. Returns the memory that becomes free.
     fn end(&mut self, object: Object) -> (u64, u32) {
         match object {
             Object::Mapping(number) => {
@@ -344,7 +344,7 @@ impl World {
         }
     }
 
-    /// Some mappings go. Answers how many.
+    /// Deletes the mappings that `which` selects. Returns their number.
     fn end_mappings(&mut self, which: impl Fn(&Mapping) -> bool) -> u64 {
         let going: Vec<usize> = self.mappings.iter().filter(|(_, m)| which(m)).map(|(number, _)| *number).collect();
         for number in &going {
@@ -353,7 +353,7 @@ impl World {
         going.len() as u64
     }
 
-    /// `Revoke`. Answers how many capabilities went.
+    /// Specifies `Revoke`. Returns the number of deleted capabilities.
     pub fn revoke(&mut self, address: u64) -> Result<u64, Error> {
         let capability = self.get(address)?;
         if !capability.original {
@@ -368,7 +368,7 @@ impl World {
         Ok(count)
     }
 
-    /// Where an address leads in the space of a root: physical address and flags.
+    /// Translates an address in the address space of a root. Returns physical address and flags.
     pub fn translate(&self, root: usize, address: u64) -> Option<(u64, MapFlags)> {
         let mut table = root;
         loop {
@@ -383,7 +383,7 @@ impl World {
         }
     }
 
-    /// The kind of what lies at an address.
+    /// Returns the kind of the capability at an address.
     pub fn kind(&self, address: u64) -> Kind {
         match self.space.get(&address).map(|capability| capability.object) {
             None => Kind::Null,

@@ -1,8 +1,8 @@
-//! What messages, signals and replies mean, said as plainly as possible.
+//! The meaning of messages, signals and replies, specified as plainly as possible.
 //!
-//! Objects and threads are numbers, queues are vectors, and every rule stands once. Nothing here is fast, and nothing
-//! says which of several ready threads of the highest priority runs: that is the kernel's choice, and
-//! [`World::candidates`] says what it may choose.
+//! Objects and threads are numbers, queues are vectors, and every rule is stated once. Nothing here is fast. Which of
+//! several ready threads of the highest priority runs is the kernel's choice; [`World::candidates`] returns what it may
+//! choose from.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use tench_abi::{Error, Tag};
 
 use crate::helping::Standing;
 
-/// What a capability address leads to.
+/// The object of a capability, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     /// An endpoint.
@@ -26,45 +26,45 @@ pub enum Object {
 /// A capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// To what.
+    /// The object that it names.
     pub object: Object,
-    /// What it allows.
+    /// The operations that it allows.
     pub rights: Rights,
     /// Its badge.
     pub badge: u64,
 }
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Runs, or would if it had time and its turn.
+    /// Ready: runs when it has a scheduling context and its turn.
     Ready,
-    /// Does nothing until it is resumed.
+    /// Suspended until it is resumed.
     Suspended,
-    /// Waits to hand over a message.
+    /// Waits to send a message.
     Sending {
-        /// Where.
+        /// The endpoint.
         endpoint: usize,
-        /// Badge of the capability it sends through.
+        /// Badge of the capability through which it sends.
         badge: u64,
-        /// Whether it calls.
+        /// Set if it calls.
         call: bool,
     },
-    /// Waits for a message.
+    /// Waits to receive a message.
     Receiving {
-        /// Where.
+        /// The endpoint.
         endpoint: usize,
-        /// What will hold a caller.
+        /// The reply object that will hold a caller.
         reply: usize,
     },
-    /// Waits to be answered.
+    /// Waits for a reply.
     AwaitingReply {
-        /// What holds it.
+        /// The reply object that holds it.
         reply: usize,
     },
     /// Waits for a signal.
     Waiting {
-        /// Whose.
+        /// The notification.
         notification: usize,
     },
 }
@@ -72,105 +72,106 @@ pub enum Doing {
 /// A thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// What it does.
+    /// Its state.
     pub doing: Doing,
-    /// `x0`..`x12` of its last system call, or what that answered.
+    /// Registers `x0`..`x12` of its last system call, or the results.
     pub x: [u64; 13],
-    /// The words in its message area.
+    /// The words in its IPC buffer.
     pub words: Vec<u64>,
-    /// Capabilities that it offers to send: address, and whether to move.
+    /// Capabilities to send: address, and true to move instead of copy.
     pub send_caps: [(u64, bool); MAX_CAPS],
-    /// Slots in which it receives.
+    /// Slots in which it receives capabilities.
     pub receive_slots: [u64; MAX_CAPS],
-    /// Whether it has a message area at all.
+    /// Set if it has an IPC buffer at all.
     pub has_area: bool,
     /// The scheduling context that is bound to it.
     pub own: Option<usize>,
-    /// Highest priority at which that counts: it finishes what it has begun for somebody who cannot help any more.
+    /// Upper limit of the priority on its own context: it finishes what it has begun for a thread that can no longer
+    /// help.
     pub cap: Option<u64>,
-    /// When its wait ends.
+    /// Time at which its wait ends.
     pub deadline: Option<u64>,
-    /// When the wait would have ended in which it received what it works on.
+    /// Time at which the wait would have ended in which it received the message that it works on.
     pub alarm: Option<u64>,
-    /// Whether that time has passed.
+    /// Set when the alarm's time has passed.
     pub is_alarmed: bool,
-    /// Whether it waits to send to somebody who waits for it.
+    /// Set if it waits without helping, because otherwise it would wait for itself or a height would be too great.
     pub is_helpless: bool,
-    /// Whether it waits to send where nobody served the endpoint when it came.
+    /// Set if it waits to send at an endpoint that no thread served when it came.
     pub is_early: bool,
-    /// The reply object bound to it.
+    /// The reply object that is bound to it.
     pub bound_reply: Option<usize>,
-    /// The reply object with which it has received last, if that is another.
+    /// The reply object with which it has received last, if that is not the bound one.
     pub other_reply: Option<usize>,
-    /// Whether it lays callers in that aside.
+    /// Set if it sets callers in that reply object aside.
     pub is_aside: bool,
-    /// The notification bound to it.
+    /// The notification that is bound to it.
     pub bound_notification: Option<usize>,
     /// The endpoint that it serves.
     pub serves: Option<usize>,
-    /// For how many others it waits meanwhile, one behind the other.
+    /// Its declared depth: for how many other servers, one behind the other, it waits while it serves.
     pub depth: u8,
 }
 
 /// A reply object.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// Who waits in it.
+    /// The thread that waits in it.
     pub caller: Option<usize>,
 }
 
-/// Everything.
+/// The state of the model.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// Threads.
+    /// Threads by number.
     pub threads: Vec<Thread>,
     /// Priorities of scheduling contexts.
     pub priorities: Vec<u64>,
-    /// What each thread runs on.
+    /// The context and priority on which each thread runs.
     pub standings: Vec<Standing>,
-    /// Who waits at an endpoint, in the order in which they came.
+    /// Threads that wait at each endpoint, in the order of their arrival.
     pub endpoints: Vec<Vec<usize>>,
-    /// Signals not yet received, and who waits for them.
+    /// For each notification, the signals not yet received, and the threads that wait for them.
     pub notifications: Vec<(u64, Vec<usize>)>,
-    /// Reply objects.
+    /// Reply objects by number.
     pub replies: Vec<Reply>,
-    /// Lines on which the core can be rung.
+    /// Doorbell lines of the core.
     pub lines: Vec<Line>,
-    /// The capability space that all threads share.
+    /// The CSpace that all threads share.
     pub space: BTreeMap<u64, Capability>,
     /// Slots that exist.
     pub slots: std::ops::Range<u64>,
-    /// The counter.
+    /// The system counter.
     pub now: u64,
 }
 
-/// A line on which the core can be rung.
+/// A doorbell line of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it signals, and with which bits.
+    /// The notification that it signals, and the bits.
     pub signals: Option<(usize, u64)>,
-    /// Whether to take the signal acknowledges it.
+    /// Set if taking the signal acknowledges the line.
     pub automatic: bool,
-    /// It was rung, and has not interrupted since.
+    /// Set if the line was notified and has not interrupted since.
     pub is_rung: bool,
-    /// It may interrupt.
+    /// Set if the line is unmasked.
     pub is_let_in: bool,
 }
 
-/// The result of a call: nothing to report, or an error. Messages are written by whoever delivers them.
+/// The result of a call: an error, or what happens to the registers. The code that delivers a message writes it.
 type Outcome = Result<Then, Error>;
 
-/// What a successful call does to its thread's registers.
+/// The effect of a successful call on its thread's registers.
 #[derive(PartialEq, Eq)]
 enum Then {
-    /// All cleared.
+    /// Clears all of them.
     Clear,
-    /// Written already, or later by somebody else.
+    /// Leaves them: they are written already, or will be later.
     Leave,
 }
 
 impl World {
-    /// Threads one of which must run now. Empty: nobody can.
+    /// Returns the threads one of which must run now. The list is empty if none can.
     pub fn candidates(&self) -> Vec<usize> {
         let priority = |i: &usize| self.priority(*i);
         let able: Vec<usize> = (0..self.threads.len())
@@ -180,7 +181,7 @@ impl World {
         able.into_iter().filter(|i| priority(i) == highest).collect()
     }
 
-    /// A system call of thread `me`, with its registers in `x` as it set them.
+    /// Makes a system call as thread `me`, which has set its registers in `x`.
     pub fn call(&mut self, me: usize, operation: tench_abi::Operation) {
         use tench_abi::Operation as Op;
         let outcome = match operation {
@@ -203,13 +204,13 @@ impl World {
         self.settle();
     }
 
-    /// Clears the registers of an answer, all but the code.
+    /// Clears the result registers of a thread, and sets the code.
     fn answer(&mut self, thread: usize, code: u64) {
         self.threads[thread].x[..11].fill(0);
         self.threads[thread].x[0] = code;
     }
 
-    /// What `x[register]` names.
+    /// Returns the capability that `x[register]` names.
     fn named(&self, me: usize, register: usize) -> Result<Capability, Error> {
         self.space.get(&self.threads[me].x[register]).copied().ok_or(Error::InvalidCapability)
     }
@@ -218,17 +219,17 @@ impl World {
         Tag(self.threads[me].x[1])
     }
 
-    /// The deadline, if the tag says that there is one.
+    /// Returns the deadline, if the tag says that there is one.
     fn deadline(&self, me: usize) -> Option<u64> {
         (self.tag(me).0 & Tag::DEADLINE != 0).then_some(self.threads[me].x[12])
     }
 
-    /// Returns whether the deadline of a thread's receive is to be its alarm, should it receive before.
+    /// Returns true if the deadline of a thread's receive is to be its alarm if it receives before.
     fn wants_alarm(&self, thread: usize) -> bool {
         self.tag(thread).0 & Tag::ALARM != 0
     }
 
-    /// Whether a message can be sent at all.
+    /// Fails if a message cannot be sent at all.
     fn check_message(&self, me: usize, may_grant: bool) -> Result<(), Error> {
         let tag = self.tag(me);
         if tag.length() > MAX_WORDS || tag.caps() > MAX_CAPS {
@@ -243,7 +244,7 @@ impl World {
         Ok(())
     }
 
-    /// `Call`, `Send`, `TrySend`.
+    /// Specifies `Call`, `Send` and `TrySend`.
     fn send(&mut self, me: usize, call: bool, blocking: bool) -> Outcome {
         let capability = self.named(me, 0)?;
         let Object::Endpoint(endpoint) = capability.object else { return Err(Error::WrongType) };
@@ -286,7 +287,7 @@ impl World {
         Ok(if call || receiver.is_none() { Then::Leave } else { Then::Clear })
     }
 
-    /// A thread's wait ends at a deadline, if it has one. Then it has no alarm.
+    /// Sets the deadline of a thread's wait, if it has one. The thread has no alarm then.
     fn wait_until(&mut self, thread: usize, deadline: Option<u64>) {
         self.threads[thread].deadline = deadline;
         if deadline.is_some() {
@@ -294,7 +295,8 @@ impl World {
         }
     }
 
-    /// A thread has answered its caller, or receives: if it works for nobody, what it worked on limits it no more.
+    /// Ends the effects of a thread's previous request, after it has replied or before it receives. If it works for no
+    /// caller now, its limit on the priority ends, too.
     fn begin_anew(&mut self, thread: usize) {
         let works = self.caller(thread).is_some();
         let t = &mut self.threads[thread];
@@ -302,19 +304,20 @@ impl World {
         t.cap = t.cap.filter(|_| works);
     }
 
-    /// Whether a thread waits to receive.
+    /// Returns true if a thread waits to receive.
     fn receives(&self, thread: usize) -> bool {
         matches!(self.threads[thread].doing, Doing::Receiving { .. })
     }
 
-    /// A thread has received before its alarm, if it has set one. It keeps that if it works for somebody now.
+    /// Sets a thread's alarm, if its receive set one and a message came before. Only a thread that now works on a
+    /// request keeps it.
     fn set_alarm(&mut self, thread: usize, until: Option<u64>) {
         if self.caller(thread).is_some() || self.threads[thread].cap.is_some() {
             self.threads[thread].alarm = until;
         }
     }
 
-    /// `caller` waits for `server`'s answer from now on, in `reply`, and the server works for him.
+    /// Makes `caller` wait for `server`'s reply, in `reply`; the server works for the caller.
     fn hold(&mut self, caller: usize, server: usize, reply: usize) {
         self.replies[reply].caller = Some(caller);
         self.threads[caller].doing = Doing::AwaitingReply { reply };
@@ -324,7 +327,7 @@ impl World {
         }
     }
 
-    /// A reply object is no more that with which a thread has received last, if it was.
+    /// Ends a thread's use of a reply object as that with which it has received last.
     fn lose_reply(&mut self, thread: usize, reply: usize) {
         let t = &mut self.threads[thread];
         if t.other_reply == Some(reply) {
@@ -333,7 +336,7 @@ impl World {
         }
     }
 
-    /// A thread receives with a reply object: it is that thread's alone, if it is not bound to it anyway.
+    /// Makes a thread receive with a reply object. No other thread uses that object then, unless it is bound to it.
     fn receive_with(&mut self, me: usize, (reply, may_help): (usize, bool)) {
         for thread in (0..self.threads.len()).filter(|thread| *thread != me) {
             self.lose_reply(thread, reply);
@@ -343,7 +346,7 @@ impl World {
         t.is_aside = t.other_reply.is_some() && !may_help;
     }
 
-    /// The reply object for a receive, and whether a caller in it may help.
+    /// Returns the reply object for a receive, and whether a caller in it may help.
     fn reply_for(&self, me: usize) -> Result<(usize, bool), Error> {
         let (reply, may_help) = if self.tag(me).0 & Tag::REPLY != 0 {
             let capability = self.named(me, 11)?;
@@ -362,7 +365,7 @@ impl World {
         if others { Err(Error::ReplyInUse) } else { Ok((reply, may_help)) }
     }
 
-    /// What `x0` allows to receive from.
+    /// Returns the object from which `x0` allows to receive.
     fn source(&self, me: usize) -> Result<Object, Error> {
         let capability = self.named(me, 0)?;
         if let Object::Reply(_) = capability.object {
@@ -374,7 +377,7 @@ impl World {
         Ok(capability.object)
     }
 
-    /// `Receive`, `TryReceive`.
+    /// Specifies `Receive` and `TryReceive`.
     fn receive(&mut self, me: usize, blocking: bool) -> Outcome {
         match self.source(me)? {
             Object::Endpoint(endpoint) => {
@@ -389,7 +392,7 @@ impl World {
         }
     }
 
-    /// `ReplyReceive`.
+    /// Specifies `ReplyReceive`.
     fn reply_receive(&mut self, me: usize) -> Outcome {
         let source = self.source(me)?;
         let reply = self.reply_for(me)?;
@@ -405,7 +408,7 @@ impl World {
         }
     }
 
-    /// The bound notification's signals come first, then the first sender, then waiting.
+    /// Receives the bound notification's signals, else the first sender's message, else waits.
     fn receive_from(&mut self, me: usize, endpoint: usize, reply: (usize, bool), blocking: bool) -> Outcome {
         let bound = self.threads[me].bound_notification.filter(|bound| self.notifications[*bound].0 != 0);
         let sender = self.senders(endpoint).first().copied();
@@ -443,7 +446,7 @@ impl World {
         Ok(Then::Leave)
     }
 
-    /// `Receive` from a notification.
+    /// Specifies `Receive` from a notification.
     fn wait(&mut self, me: usize, notification: usize, blocking: bool) -> Outcome {
         if self.notifications[notification].0 != 0 {
             self.deliver_signals(me, notification);
@@ -458,7 +461,7 @@ impl World {
         Ok(Then::Leave)
     }
 
-    /// `Reply`.
+    /// Specifies `Reply`.
     fn reply(&mut self, me: usize) -> Outcome {
         let reply = if self.threads[me].x[0] == 0 {
             self.threads[me].bound_reply.ok_or(Error::NoReplyObject)?
@@ -481,16 +484,16 @@ impl World {
         Ok(Then::Clear)
     }
 
-    /// Answers whoever waits in a reply object with `server`'s message.
+    /// Replies to the caller in a reply object with `server`'s message.
     fn answer_caller(&mut self, server: usize, reply: usize) {
         let Some(caller) = self.replies[reply].caller else { return };
         self.stop_waiting(caller);
         self.deliver(server, caller, 0);
-        // Another may have worked for him, and goes back to the one before him with nothing of his.
+        // Another server may have worked for the caller, and returns to its previous caller with nothing of this one's.
         self.settle();
     }
 
-    /// `Signal`.
+    /// Specifies `Signal`.
     fn signal_call(&mut self, me: usize) -> Outcome {
         let capability = self.named(me, 0)?;
         let Object::Notification(notification) = capability.object else { return Err(Error::WrongType) };
@@ -501,7 +504,8 @@ impl World {
         Ok(Then::Clear)
     }
 
-    /// Bits are set; the first who waits for them gets them, or else the thread to which the notification is bound.
+    /// Sets signal bits. The first thread that waits for them gets them, or else the thread to which the notification
+    /// is bound.
     pub fn signal(&mut self, notification: usize, bits: u64) {
         self.notifications[notification].0 |= bits;
         let bound = |thread: &Thread| thread.bound_notification == Some(notification);
@@ -513,13 +517,13 @@ impl World {
         self.settle();
     }
 
-    /// The core is rung. How often, between two interrupts, is not known to anybody.
+    /// Notifies a doorbell line of the core. Several notifications between two interrupts count as one.
     pub fn ring(&mut self, line: usize) {
         self.lines[line].is_rung = true;
         self.interrupt();
     }
 
-    /// Lines that may interrupt do so, and no more until they are acknowledged.
+    /// Lets notified, unmasked lines interrupt; each does so once until it is acknowledged.
     pub fn interrupt(&mut self) {
         while let Some(line) = self.lines.iter_mut().find(|line| line.is_rung && line.is_let_in) {
             (line.is_rung, line.is_let_in) = (false, false);
@@ -529,13 +533,13 @@ impl World {
         }
     }
 
-    /// `InterruptAcknowledge`.
+    /// Specifies `InterruptAcknowledge`.
     pub fn acknowledge(&mut self, line: usize) {
         let line = &mut self.lines[line];
         line.is_let_in |= line.signals.is_some() && !line.automatic;
     }
 
-    /// Hands all signals to a thread. Lines that are acknowledged by that are.
+    /// Hands all signals to a thread. This acknowledges automatic lines.
     fn deliver_signals(&mut self, thread: usize, notification: usize) {
         let signals_it = |line: &&mut Line| line.signals.is_some_and(|(signalled, _)| signalled == notification);
         self.lines.iter_mut().filter(signals_it).for_each(|line| line.is_let_in |= line.automatic);
@@ -568,7 +572,7 @@ impl World {
         x[10] = badge;
     }
 
-    /// Capabilities move or are copied in order, up to the first that cannot. Answers how many arrived.
+    /// Moves or copies capabilities in order, up to the first that cannot be. Returns the number that arrived.
     fn deliver_capabilities(&mut self, from: usize, to: usize, count: usize) -> usize {
         for i in 0..count {
             let ((source, moved), slot) = (self.threads[from].send_caps[i], self.threads[to].receive_slots[i]);
@@ -584,7 +588,7 @@ impl World {
         count
     }
 
-    /// A thread no longer waits: it leaves every queue.
+    /// Removes a thread from every queue.
     fn stop_waiting(&mut self, thread: usize) {
         for queue in &mut self.endpoints {
             queue.retain(|waiting| *waiting != thread);
@@ -601,7 +605,7 @@ impl World {
         self.threads[thread].doing = Doing::Ready;
     }
 
-    /// A wait ends with an error.
+    /// Ends a wait with an error.
     fn cancel(&mut self, thread: usize, error: Error) {
         if !matches!(self.threads[thread].doing, Doing::Ready | Doing::Suspended) {
             let server = self.works_for(thread);
@@ -614,7 +618,7 @@ impl World {
         self.settle();
     }
 
-    /// Time passes. Waits end in the order of their deadlines; no two have the same.
+    /// Advances the time. Waits end in the order of their deadlines; no two have the same.
     pub fn pass_time(&mut self, ticks: u64) {
         self.now += ticks;
         let mut due: Vec<(u64, usize)> = Vec::new();
@@ -636,14 +640,14 @@ impl World {
         self.settle();
     }
 
-    /// `ThreadSuspend`.
+    /// Specifies `ThreadSuspend`.
     pub fn suspend(&mut self, thread: usize) {
         self.cancel(thread, Error::Aborted);
         self.threads[thread].doing = Doing::Suspended;
         self.settle();
     }
 
-    /// `ThreadResume`.
+    /// Specifies `ThreadResume`.
     pub fn resume(&mut self, thread: usize) {
         if self.threads[thread].doing == Doing::Suspended {
             self.threads[thread].doing = Doing::Ready;
@@ -651,7 +655,7 @@ impl World {
         self.settle();
     }
 
-    /// Every capability to an object goes, and so does the object: whoever waits for it learns that.
+    /// Deletes an object with every capability to it. Threads that wait for it get an error.
     pub fn destroy(&mut self, object: Object) {
         self.space.retain(|_, capability| capability.object != object);
         for line in &mut self.lines {
@@ -673,7 +677,7 @@ impl World {
                 self.cancel(thread, Error::Aborted);
             }
         }
-        // Whoever worked for one of them knows that by now.
+        // Threads that worked for one of the callers have been told by now.
         for thread in 0..self.threads.len() {
             let t = &mut self.threads[thread];
             t.bound_reply = t.bound_reply.filter(|reply| object != Object::Reply(*reply));

@@ -1,7 +1,7 @@
 //! Plays user mode at random: every system call with every shape of argument, sensible and not, while interrupts
 //! arrive, time passes and threads fault.
 //!
-//! Nothing here knows what a call should answer; whether the kernel stays consistent is asked after each one.
+//! The player does not know what a call should return; it checks after each call that the kernel's state is consistent.
 
 use std::collections::HashMap;
 
@@ -22,33 +22,33 @@ use crate::source::{Seeded, Source};
 pub struct Player {
     /// The machine.
     pub machine: Machine,
-    /// Calls made.
+    /// Number of calls made.
     pub calls: u64,
-    /// Calls that succeeded, by operation number.
+    /// Number of calls that succeeded, by operation number.
     pub succeeded: [u64; 128],
-    /// Calls that were refused, by operation number.
+    /// Number of calls that failed, by operation number.
     pub refused: [u64; 128],
-    /// What each thread has called and not yet been seen to return from, by its address.
+    /// The call that each thread, by its address, has made and not yet been seen to return from.
     outstanding: HashMap<usize, Outstanding>,
-    /// The last calls, newest last.
+    /// The last events, newest last.
     pub history: Vec<String>,
-    /// Whether there is no history: it takes longer than many a call.
+    /// Set to keep no history, which takes longer than many a call.
     pub is_silent: bool,
 }
 
 /// A call that a thread has made.
 struct Outstanding {
     operation: u64,
-    /// Where the thread was when it made it. It is nowhere else, and no other call was made there: who is somewhere
-    /// else has other registers by now, and who was answered for a fault there may have another `x0`.
+    /// Program counter of the thread when it made the call. No other call was made there: a thread that is at another
+    /// place has other registers by now, and a thread that got the reply to a fault there may have another `x0`.
     place: u64,
 }
 
-/// Where the first call is made: above all addresses that are used otherwise.
+/// Program counter of the first call: above all addresses that are used otherwise.
 const FIRST_PLACE: u64 = 1 << 40;
 
 impl Player {
-    /// A machine with a few threads and objects. `seed` chooses what happens in windows.
+    /// Makes a machine with a few threads and objects. `seed` chooses what happens at preemption points.
     pub fn new(seed: u64, fast: bool) -> Player {
         let mut machine = Machine::new();
         for priority in [255, 255, 255, 255, 255, 200, 100] {
@@ -76,8 +76,8 @@ impl Player {
         player
     }
 
-    /// Begins anew, in whatever state the machine is: nothing is known of calls before. `seed` chooses what happens in
-    /// windows.
+    /// Begins an episode, in whatever state the machine is, and forgets earlier calls. `seed` chooses what happens at
+    /// preemption points.
     pub fn begin(&mut self, seed: u64, fast: bool) {
         self.machine.fast = fast;
         let mut choices = Seeded::new(seed);
@@ -87,7 +87,7 @@ impl Player {
         self.history.clear();
     }
 
-    /// One random event, and a check of the whole state. Answers whether anybody can still do something.
+    /// Plays one random event, and checks the whole state. Returns true if any thread can still do something.
     pub fn step(&mut self, source: &mut impl Source) -> Result<bool, String> {
         if source.one_in(6) {
             self.event(source);
@@ -98,7 +98,7 @@ impl Player {
         let thread = self.machine.current();
         self.settle(thread);
         if !self.can_call(thread) {
-            // It lost its capabilities. All it can do is to give way, or to die.
+            // The thread lost its capabilities. All it can do is to yield, or to be deleted.
             self.machine.call(Operation::Yield, &[]);
             self.machine.pass_time(1000);
             self.calls += 1;
@@ -113,12 +113,12 @@ impl Player {
         check(&mut self.machine.kernel()).map(|()| true)
     }
 
-    /// Whether a thread has a capability space with something in it.
+    /// Returns true if a thread has a CSpace with a capability in it.
     fn can_call(&mut self, thread: Ref<Thread>) -> bool {
         !Catalogue::of(&mut self.machine.kernel(), thread).filled.is_empty()
     }
 
-    /// Time passes, or a line fires, or the thread computes and touches memory.
+    /// Plays an event: time passes, or a line fires, or the thread computes and touches memory.
     fn event(&mut self, source: &mut impl Source) {
         match source.below(5) {
             0 => self.machine.pass_time(source.below(2000)),
@@ -133,7 +133,7 @@ impl Player {
         }
     }
 
-    /// Nobody runs: whatever can wake somebody happens. Answers whether it did.
+    /// Lets events happen that can wake a thread while the core is idle. Returns true if one was woken.
     fn wake_somebody(&mut self, source: &mut impl Source) -> bool {
         self.machine.raise(line(source));
         self.machine.pass_time(source.below(10_000));
@@ -143,8 +143,8 @@ impl Player {
         !self.machine.idle()
     }
 
-    /// Ends the wait or the stop of a thread that could run, as `ThreadSuspend`, `ThreadResume` and `AccountSuspend`
-    /// from outside would.
+    /// Ends the wait or the suspension of a thread that could run, as `ThreadSuspend`, `ThreadResume` and
+    /// `AccountSuspend` from outside would.
     fn resume_somebody(&mut self, source: &mut impl Source) {
         let mut k = self.machine.kernel();
         let Ok(inventory) = Inventory::take(&mut k) else { return };
@@ -152,7 +152,7 @@ impl Player {
         for thread in &inventory.threads[1..] {
             let t = k.get(*thread);
             let rests = !matches!(t.state, ThreadState::Ready) || t.parked;
-            // One that is being deleted is named by nobody any more.
+            // A thread that is being deleted is no longer named by any capability.
             let lives = inventory.objects.get(&(thread.address() - THREAD_OFFSET));
             let lives = lives.is_some_and(|cap| cap.flags & flag::ZOMBIE == 0);
             if t.base.context.is_some() && t.space_slots != 0 && rests && lives {
@@ -172,14 +172,14 @@ impl Player {
         self.machine.reschedule();
     }
 
-    /// The running thread faults.
+    /// Raises a fault of the running thread.
     fn fault(&mut self, source: &mut impl Source) {
         let class = source.pick(&Class::ALL) as u64;
         self.record(|| format!("fault of class {class}"));
         self.machine.fault(Report { class, address: 0, instruction: 4, syndrome: 0x9200_0046 });
     }
 
-    /// Remembers what happens, for whoever looks for the cause of a failure.
+    /// Records an event, to help find the cause of a failure.
     fn record(&mut self, event: impl FnOnce() -> String) {
         if self.is_silent {
             return;
@@ -190,7 +190,7 @@ impl Player {
         self.history.push(event());
     }
 
-    /// A random system call.
+    /// Makes a random system call.
     fn call(&mut self, source: &mut impl Source) {
         let thread = self.machine.current();
         let known = Catalogue::of(&mut self.machine.kernel(), thread);
@@ -211,27 +211,27 @@ impl Player {
         self.make_call(thread, number, &registers);
     }
 
-    /// The running thread makes a system call.
+    /// Makes a system call as the running thread.
     fn make_call(&mut self, thread: Ref<Thread>, number: u64, registers: &[u64; 13]) {
         let place = FIRST_PLACE + self.calls;
         self.machine.thread(thread).registers.pc = place;
         self.outstanding.insert(thread.address(), Outstanding { operation: number, place });
         self.machine.system_call(number, registers);
         if self.machine.powered_off.take().is_some() {
-            // There is no answer, but the test goes on.
+            // The call does not return, but the test continues.
             self.machine.thread(thread).registers.x[0] = 0;
         }
         self.calls += 1;
     }
 
-    /// A thread runs: what it called last has returned, and is counted if it can be known what it was answered. It
-    /// cannot if the thread was made anew meanwhile, or given other registers.
+    /// Counts the last call of a thread that runs now, and so has returned, if its result can be known. It cannot if
+    /// the thread was made anew meanwhile, or given other registers.
     fn settle(&mut self, thread: Ref<Thread>) {
         let Some(Outstanding { operation, place }) = self.outstanding.remove(&thread.address()) else { return };
         let t = self.machine.thread(thread);
         let (is_there, has_faulted) = (t.registers.pc == place, t.fault.instruction == place);
         let refused = if operation == Operation::UpcallReturn as u64 {
-            // What it answers is other registers.
+            // This call returns to other registers.
             is_there
         } else if is_there && !has_faulted {
             t.registers.x[0] != 0
@@ -242,13 +242,13 @@ impl Player {
         counter[(operation & 127) as usize] += 1;
     }
 
-    /// Threads that could run now.
+    /// Returns the number of threads that could run now.
     fn runnable(&mut self) -> usize {
         let k = self.machine.kernel();
         count_ready(k)
     }
 
-    /// Writes capabilities to send and slots to receive into a thread's message area.
+    /// Writes capabilities to send and slots to receive into a thread's IPC buffer.
     fn fill_area(&mut self, thread: Ref<Thread>, known: &Catalogue, source: &mut impl Source) {
         if self.machine.thread(thread).message_area == 0 || !source.one_in(4) {
             return;
@@ -263,7 +263,7 @@ impl Player {
     }
 }
 
-/// Ready threads, the running one included.
+/// Returns the number of ready threads, the running one included.
 fn count_ready(mut k: Kernel<Host>) -> usize {
     let mut count = 1;
     for priority in 0..tench_abi::object::PRIORITIES {
@@ -276,7 +276,7 @@ fn count_ready(mut k: Kernel<Host>) -> usize {
     count
 }
 
-/// What may happen in a window: a line fires, or a time slice ends.
+/// Makes what may happen at a preemption point: a line fires, or a time slice ends.
 fn in_window(k: &mut Kernel<Host>, source: &mut Seeded) {
     if source.one_in(3) {
         k.arch().pending.insert(32 + source.below(6) as u32);
@@ -290,22 +290,22 @@ fn in_window(k: &mut Kernel<Host>, source: &mut Seeded) {
     }
 }
 
-/// A line of a device, or one on which the core can be rung.
+/// Returns a line of a device, or a doorbell line of the core.
 fn line(source: &mut impl Source) -> u32 {
     (if source.one_in(2) { 32 + source.below(6) } else { source.below(4) }) as u32
 }
 
-/// Whether an operation can block.
+/// Returns true if an operation can block.
 fn operation_waits(number: u64) -> bool {
     number <= Operation::Send as u64
 }
 
-/// An operation's number, mostly one that exists.
+/// Returns an operation's number, mostly one that exists.
 fn number(source: &mut impl Source) -> u64 {
     if source.one_in(50) { source.below(256) } else { source.pick(Operation::ALL) as u64 }
 }
 
-/// A virtual address that may be mapped: small indices at each level, or one of the first process's.
+/// Returns a virtual address that may be mapped: small indices at each level, or one of the first process's.
 fn address(source: &mut impl Source) -> u64 {
     if source.one_in(4) {
         return source.pick(&[0x20_0000, 0x7fff_0000_0000, 0x7fff_0010_0000, 0x7ffd_ffff_f000]);
@@ -324,13 +324,13 @@ mod tests {
 
     use super::*;
 
-    /// The first thread that a player makes, and its endpoint behind all seven.
+    /// The first thread that a player makes, and that thread's endpoint, which lies behind all seven threads.
     const THREAD: u64 = FREE;
     const ENDPOINT: u64 = FREE + 7 * 4;
     const REFUSED: Operation = Operation::AccountOpen;
 
-    /// That thread has been refused something, and `then` happens before it is seen again. Answers how often it
-    /// succeeded and was refused.
+    /// Runs `then` after a call of that thread has failed and before the player sees the thread again. Returns the
+    /// numbers of successes and failures that the player counted.
     fn counted(then: impl FnOnce(&mut Machine, Ref<Thread>)) -> (u64, u64) {
         let mut player = Player::new(0, false);
         player.machine.host().hook = None;

@@ -1,37 +1,37 @@
-//! Where random choices come from: a seed, or bytes that a fuzzer makes.
+//! Sources of random choices: a seed, or bytes that a fuzzer makes.
 
-/// Makes choices.
+/// A source of choices.
 pub trait Source {
-    /// 64 bits.
+    /// Returns 64 bits.
     fn word(&mut self) -> u64;
 
-    /// Whether there is nothing left to choose from. Endless sources never are.
+    /// Returns true if there is nothing left to choose from. Endless sources are never exhausted.
     fn exhausted(&self) -> bool {
         false
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     fn below(&mut self, bound: u64) -> u64 {
         self.word() % bound
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// One of several.
+    /// Returns one of several choices.
     fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
 
-/// Choices from a seed: SplitMix64, the same on every machine.
+/// Choices from a seed: SplitMix64, equal on every machine.
 #[derive(Clone, Debug)]
 pub struct Seeded(u64);
 
 impl Seeded {
-    /// The choices that belong to a seed.
+    /// Returns the choices that belong to a seed.
     pub fn new(seed: u64) -> Seeded {
         Seeded(seed)
     }
@@ -51,7 +51,7 @@ impl Source for Seeded {
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
-    /// The next `N` bytes, zeros beyond the end.
+    /// Takes the next `N` bytes, zeros beyond the end.
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         let count = N.min(self.0.len());

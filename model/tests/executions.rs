@@ -1,7 +1,7 @@
-//! Executions as a fuzzer would make them, without one: random bytes become system calls, from states that random calls
-//! have led to, and the kernel's whole state is checked after each call.
+//! Executions as a fuzzer would make them, without a fuzzer: random bytes become system calls, from states to which
+//! random calls have led, and the kernel's whole state is checked after each call.
 //!
-//! `TENCH_EXECUTION=n` plays execution `n` alone, and tells what happened in it.
+//! `TENCH_EXECUTION=n` plays execution `n` alone, and prints what happened in it.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use tench_abi::Operation;
 use tench_kernel::watch::WATCHING;
 use tench_model::executions::{BATCH, Finding, Sum, execute, history};
 
-/// Batches of the long test: 10⁷ executions.
+/// Number of batches of the long test: 10⁷ executions.
 const LONG: u64 = 10_000;
 
-/// Plays batches. Whatever goes wrong is reported with its number.
+/// Plays batches. Reports any failure with the execution's number.
 fn played(batches: u64, report: impl Fn(u64) + Sync) -> Sum {
     execute(0, batches, 2, report).unwrap_or_else(|Finding { execution, wrong, history }| {
         panic!(
@@ -50,7 +50,7 @@ fn ten_million() {
         let number = *operation as usize;
         let (succeeded, refused) = (sum.succeeded[number], sum.refused[number]);
         println!("{:>22}: {succeeded:>9} succeeded, {refused:>9} refused", operation.name());
-        // Most kernels do not measure for how long interrupts are off.
+        // Most kernels do not measure interrupts-off intervals.
         let can_succeed = *operation != Operation::KernelStretches || WATCHING;
         assert!((succeeded > 0) == can_succeed, "{operation} succeeded {succeeded} times: the test has gone blind");
         assert!(refused > 0 || *operation == Operation::Yield, "{operation} was never refused");

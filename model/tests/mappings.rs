@@ -13,14 +13,14 @@ use tench_kernel::{Arch, table};
 use tench_model::mappings::{Frame, Object, World};
 use tench_model::source::{Bytes, Source};
 
-/// Slots that the test uses.
+/// Number of slots that the test uses.
 const SLOTS: u64 = 48;
 
-/// Both worlds.
+/// Kernel and model.
 struct Pair {
     machine: Machine,
     world: World,
-    /// Addresses that were ever looked up: what is cached there must not be used wrongly later.
+    /// Addresses that were ever looked up: what is cached for them must not be used wrongly later.
     visited: BTreeSet<u64>,
     /// Objects' kernel virtual addresses, for the tables of the model.
     objects: BTreeMap<usize, usize>,
@@ -73,13 +73,13 @@ impl Pair {
         }
     }
 
-    /// A slot with something of a kind in it, mostly.
+    /// Returns mostly a slot with a capability of a kind.
     fn filled(&self, kind: Kind, source: &mut Bytes<'_>) -> u64 {
         let able: Vec<u64> = self.world.slots.clone().filter(|slot| self.world.kind(*slot) == kind).collect();
         if able.is_empty() || source.one_in(24) { self.any(source) } else { source.pick(&able) }
     }
 
-    /// A table of a level, mostly.
+    /// Returns mostly a table of a level.
     fn table(&self, level: u32, source: &mut Bytes<'_>) -> u64 {
         let fits = |slot: &u64| match self.world.space.get(slot).map(|capability| capability.object) {
             Some(Object::Table(number)) => self.world.tables[&number].level == level,
@@ -98,13 +98,13 @@ impl Pair {
         self.world.slots.start + source.below(SLOTS)
     }
 
-    /// A call in the kernel, logged.
+    /// Makes a call in the kernel, and logs it.
     fn call(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
         self.log.push(format!("{operation} {arguments:?}"));
         self.machine.call(operation, arguments)
     }
 
-    /// One step in both worlds, with the answers compared.
+    /// Makes one step in both worlds, and compares the results.
     fn step(&mut self, source: &mut Bytes<'_>) {
         match source.below(16) {
             0 => {
@@ -207,7 +207,7 @@ impl Pair {
         agree(found, expected);
     }
 
-    /// Looks addresses up in both worlds: what is mapped, what was looked up before, and some others.
+    /// Looks addresses up in both worlds: mapped ones, those looked up before, and some others.
     fn compare(&mut self, source: &mut Bytes<'_>) {
         for slot in self.world.slots.clone() {
             if let Ok(shown) = self.world.shown(slot) {
@@ -247,7 +247,7 @@ impl Pair {
     }
 }
 
-/// Fails unless the kernel answered what the model says.
+/// Panics unless the kernel returned what the model says.
 #[track_caller]
 fn agree(found: Answer, expected: Result<[u64; 5], Error>) {
     let found = match found.error() {
@@ -257,7 +257,7 @@ fn agree(found: Answer, expected: Result<[u64; 5], Error>) {
     assert_eq!(found, expected);
 }
 
-/// The choices of one step. What they come to is in the log, so a failure does not print them.
+/// The choices of one step. The log shows the step that they lead to, so a failure does not print them.
 #[derive(Clone)]
 struct Step([u8; 40]);
 
@@ -267,7 +267,7 @@ impl std::fmt::Debug for Step {
     }
 }
 
-/// Plays steps on both sides and compares after each.
+/// Plays steps on both sides, and compares after each.
 fn play(steps: &[Step]) {
     let mut pair = Pair::new();
     for step in steps {

@@ -1,7 +1,7 @@
-//! Messages, signals, replies, deadlines and lent time: the kernel against the model, step by step.
+//! Messages, signals, replies, deadlines and donated scheduling contexts: the kernel against the model, step by step.
 //!
-//! Five threads share a capability space; which of them runs is the kernel's choice among those that the model allows.
-//! A sixth, of the highest priority, is woken by an interrupt whenever something is to be done to the others.
+//! Five threads share a CSpace; which of them runs is the kernel's choice among those that the model allows. A sixth,
+//! the manager, has the highest priority; an interrupt wakes it whenever something is to be done to the others.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -18,29 +18,30 @@ use tench_model::source::{Bytes, Source};
 
 /// The line that wakes the manager.
 const LINE: u32 = 40;
-/// Lines on which the core is rung: which notification each signals, and whether that acknowledges it when it is taken.
+/// Doorbell lines of the core: number, the notification that each signals, and whether taking the signal acknowledges
+/// it.
 const RUNG: [(u32, usize, bool); 5] = [(2, 0, true), (3, 1, true), (4, 2, true), (5, 0, false), (6, 0, true)];
-/// Priorities of the threads. The last has no scheduling context of its own, the one before no message area.
+/// Priorities of the threads. The last has no scheduling context of its own, the one before it no IPC buffer.
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
 const WITHOUT_AREA: usize = 3;
 const PASSIVE: usize = 4;
-/// Time passes in steps of so many ticks, more than there are threads.
+/// Granularity in ticks in which time passes, greater than the number of threads.
 const SPACING: u64 = 8;
-/// The first threads serve the first endpoints.
+/// Number of servers: the first threads serve the first endpoints.
 const SERVERS: usize = 2;
 
-/// Both worlds.
+/// Kernel and model.
 struct Pair {
     machine: Machine,
     world: World,
     /// The kernel's threads, in the model's order, and the addresses of their capabilities.
     threads: Vec<(Ref<KernelThread>, u64)>,
-    /// Objects by number: address of the original capability.
+    /// Addresses of the original capabilities, by the object's number.
     endpoints: Vec<u64>,
     notifications: Vec<u64>,
     replies: Vec<u64>,
     manager: (u64, u64),
-    /// Addresses of the lines that can be rung.
+    /// Addresses of the capabilities to the doorbell lines.
     lines: Vec<u64>,
     /// Addresses to choose from.
     known: Vec<u64>,
@@ -76,7 +77,7 @@ impl Pair {
         pair
     }
 
-    /// Endpoints, notifications and reply objects that belong to nobody.
+    /// Makes endpoints, notifications and reply objects that are bound to no thread.
     fn make_objects(&mut self) {
         for i in 0..3 {
             let address = self.machine.make(Kind::Endpoint, 0);
@@ -98,7 +99,7 @@ impl Pair {
         }
     }
 
-    /// Lines that can be rung, each with a bit of its own.
+    /// Makes doorbell lines, each with a bit of its own.
     fn listen(&mut self) {
         let m = &mut self.machine;
         for (i, (number, notification, automatic)) in RUNG.into_iter().enumerate() {
@@ -115,7 +116,7 @@ impl Pair {
         }
     }
 
-    /// A capability that exists in both worlds.
+    /// Adds a kernel capability to the model.
     fn learn(&mut self, address: u64, object: Object, rights: Rights, badge: u64) {
         self.world.space.insert(address, Capability { object, rights, badge });
         self.known.push(address);
@@ -167,7 +168,7 @@ impl Pair {
         assert_eq!(self.machine.cap(time).kind, Kind::SchedulingContext);
     }
 
-    /// Capabilities with badges and fewer rights, and some empty slots.
+    /// Makes capabilities with badges and fewer rights, and reserves some empty slots.
     fn mint_capabilities(&mut self) {
         let all = Rights::all();
         let variants = [(all, 7), (all, 9), (Rights::WRITE, 0), (Rights::READ, 0), (Rights::WRITE | Rights::CALL, 11)];
@@ -191,7 +192,7 @@ impl Pair {
         self.world.slots = self.endpoints[0]..end;
     }
 
-    /// The passive thread receives on its own time once, which is then taken away.
+    /// Makes the passive thread receive once on a context of its own, which is then unbound.
     fn start_passive(&mut self) {
         let (thread, address) = self.threads[PASSIVE];
         let notification = self.manager.0;
@@ -206,13 +207,13 @@ impl Pair {
         self.world.pass_time(0);
     }
 
-    /// The number of the running thread.
+    /// Returns the number of the running thread.
     fn current(&mut self) -> Option<usize> {
         let current = self.machine.current();
         self.threads.iter().position(|(thread, _)| *thread == current)
     }
 
-    /// One step in both worlds.
+    /// Makes one step in both worlds.
     fn step(&mut self, source: &mut Bytes<'_>) {
         match source.below(16) {
             0 => self.pass_time(source.below(60) * SPACING),
@@ -224,7 +225,7 @@ impl Pair {
                 None => self.manage(source),
             },
         }
-        // What was due already when its wait began is noticed with the next interrupt, which is due at once.
+        // A deadline that was due already when its wait began is noticed with the next interrupt, which is due at once.
         self.machine.pass_time(0);
         self.world.pass_time(0);
         self.world.interrupt();
@@ -236,7 +237,7 @@ impl Pair {
         self.world.pass_time(ticks);
     }
 
-    /// The core is rung.
+    /// Notifies a doorbell line of the core.
     fn ring(&mut self, source: &mut Bytes<'_>) {
         let line = source.below(RUNG.len() as u64) as usize;
         self.log.push(format!("line {} is rung", RUNG[line].0));
@@ -244,7 +245,7 @@ impl Pair {
         self.world.ring(line);
     }
 
-    /// The manager wakes up, does something to the others, and waits again.
+    /// Wakes the manager, which does something to the others, and waits again.
     fn manage(&mut self, source: &mut Bytes<'_>) {
         let (notification, line) = self.manager;
         self.machine.raise(LINE);
@@ -274,7 +275,7 @@ impl Pair {
         self.machine.call(Operation::Receive, &[notification]);
     }
 
-    /// The manager deletes an object.
+    /// Makes the manager delete an object.
     fn destroy(&mut self, source: &mut Bytes<'_>) {
         let (object, address) = match source.below(3) {
             0 => (Object::Endpoint(2), self.endpoints[2]),
@@ -284,7 +285,7 @@ impl Pair {
                 (Object::Reply(reply), self.replies[reply])
             }
         };
-        // The original can have been moved to somebody in a message; then it stays where it is.
+        // The original capability may have been moved in a message; then it stays where it is.
         if self.world.space.get(&address).is_none_or(|capability| capability.object != object) {
             return;
         }
@@ -294,7 +295,7 @@ impl Pair {
         self.world.destroy(object);
     }
 
-    /// A random message operation of the running thread.
+    /// Makes a random message operation of the running thread.
     fn call(&mut self, me: usize, source: &mut Bytes<'_>) {
         use Operation as Op;
         let operation = source.pick(&[
@@ -327,7 +328,7 @@ impl Pair {
         self.machine.system_call(operation as u64, &x);
     }
 
-    /// What an operation is tried on: mostly the two endpoints that live, so that partners meet.
+    /// Returns the target of an operation: mostly one of the two endpoints that are not deleted, so that partners meet.
     fn target(&self, operation: Operation, source: &mut Bytes<'_>) -> u64 {
         match operation {
             Operation::Reply if source.one_in(2) => 0,
@@ -341,7 +342,7 @@ impl Pair {
         }
     }
 
-    /// Fills the message area of a thread in both worlds.
+    /// Fills the IPC buffer of a thread in both worlds.
     fn fill_area(&mut self, me: usize, source: &mut Bytes<'_>) {
         let t = &mut self.world.threads[me];
         if !t.has_area {
@@ -364,7 +365,7 @@ impl Pair {
         }
     }
 
-    /// Compares all that can be seen.
+    /// Compares all visible state.
     fn compare(&mut self) {
         let candidates = self.world.candidates();
         match self.current() {
@@ -442,7 +443,7 @@ impl Pair {
     }
 }
 
-/// A tag: mostly a short message without capabilities, at times with a deadline or a named reply object.
+/// Returns a tag: mostly a short message without capabilities, at times with a deadline or a named reply object.
 fn tag(source: &mut Bytes<'_>) -> u64 {
     let length = match source.below(8) {
         0 => source.below(70),
@@ -459,7 +460,7 @@ fn tag(source: &mut Bytes<'_>) -> u64 {
     Tag::new(source.below(200), length as usize).with_caps(caps as usize).with(flags).0
 }
 
-/// The choices of one step. What they come to is in the log, so a failure does not print them.
+/// The choices of one step. The log shows the step that they lead to, so a failure does not print them.
 #[derive(Clone)]
 struct Step([u8; 40]);
 
@@ -469,7 +470,7 @@ impl std::fmt::Debug for Step {
     }
 }
 
-/// Plays steps on both sides and compares after each.
+/// Plays steps on both sides, and compares after each.
 fn play(fast: bool, depths: [u8; SERVERS], steps: &[Step]) {
     let mut pair = Pair::new(fast, depths);
     pair.compare();
@@ -499,7 +500,8 @@ proptest! {
     }
 }
 
-/// Cases that need three threads, one of which loses what it works with, turn up once in some ten thousand sequences.
+/// Plays many sequences. Cases that need three threads, one of which loses what it works with, turn up once in some ten
+/// thousand sequences.
 #[test]
 #[ignore = "takes long: ./tench test --long"]
 fn it_does_so_for_long() {

@@ -1,7 +1,7 @@
-//! 10⁵ random system calls with every shape of argument, and the kernel's whole state checked after each.
+//! Makes 10⁵ random system calls with every shape of argument, and checks the kernel's whole state after each.
 //!
-//! `TENCH_SEED=n` replays the episode of seed `n` alone; `TENCH_CALLS=n` changes how many calls are made. With both,
-//! the episodes from that seed on are played.
+//! `TENCH_SEED=n` replays the episode of seed `n` alone; `TENCH_CALLS=n` sets the number of calls. With both, the
+//! episodes from that seed on are played.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -11,15 +11,15 @@ use tench_model::executions::play;
 use tench_model::player::Player;
 use tench_model::source::{Seeded, Source};
 
-/// Events of one episode; then everything begins anew.
+/// Number of events of one episode; each episode begins on a new machine.
 const EPISODE: u64 = 600;
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
 }
 
-/// Plays one episode. Whatever goes wrong is reported with its seed.
+/// Plays one episode. Reports any failure with its seed.
 fn episode(seed: u64) -> Player {
     let mut player = Player::new(!seed, seed.is_multiple_of(2));
     let mut source = Seeded::new(seed);
@@ -35,7 +35,7 @@ fn episode(seed: u64) -> Player {
     if let Err(payload) = result {
         eprintln!("seed {seed}, call {}; the last events:\n  {}", player.calls, player.history.join("\n  "));
         eprintln!("replay with TENCH_SEED={seed}");
-        // What is suspended may unwind through broken state.
+        // Suspended entries may unwind through broken state.
         std::mem::forget(player);
         resume_unwind(payload);
     }
@@ -72,7 +72,7 @@ fn random_calls_harm_nobody() {
     }
     for operation in Operation::ALL {
         let number = *operation as usize;
-        // Most kernels do not measure for how long interrupts are off.
+        // Most kernels do not measure interrupts-off intervals.
         let can_succeed = *operation != Operation::KernelStretches || WATCHING;
         assert!(
             (succeeded[number] > 0) == can_succeed,

@@ -1,6 +1,6 @@
 //! Every sequence of system calls in a small universe; see docs/manual/proof.md.
 //!
-//! `TENCH_DEPTH=n` changes how long the sequences are that the usual tests make. `./tench test --long host/long` makes
+//! `TENCH_DEPTH=n` sets the length of the sequences that the usual tests make. `./tench test --long host/long` makes
 //! the longest.
 
 use std::time::Instant;
@@ -8,14 +8,14 @@ use std::time::Instant;
 use tench_kernel::window::PREEMPTIBLE;
 use tench_model::small_scope::{Finding, Level, Progress, Scope, explore};
 
-/// States after up to three calls. When calls change, docs/manual/proof.md does.
+/// Number of states after one, two and three calls. docs/manual/proof.md has the same numbers.
 const ALL: [u64; 3] = [250, 17_074, 752_904];
-/// States after up to three calls by which threads wait.
+/// Number of states after one, two and three calls by which threads wait.
 const WAITING: [u64; 3] = [102, 2_665, 45_403];
-/// The same where no operation is ever left halfway.
+/// These numbers for a kernel in which no operation is ever left halfway.
 const WAITING_WITHOUT_WINDOWS: [u64; 3] = [102, 2_663, 45_274];
 
-/// Explores, and says how it goes.
+/// Explores, and prints the progress.
 fn explored(scope: Scope, depth: usize) -> Vec<Level> {
     let start = Instant::now();
     let report = |progress| match progress {
@@ -31,21 +31,21 @@ fn explored(scope: Scope, depth: usize) -> Vec<Level> {
     })
 }
 
-/// Explores, and compares. Fewer states would mean that something is left out.
+/// Explores, and compares the numbers of states. Fewer states would mean that something is left out.
 fn compared(scope: Scope, depth: usize, expected: &[u64]) {
     let levels = explored(scope, depth);
     let states: Vec<u64> = levels.iter().map(|level| level.states).take(expected.len()).collect();
     assert_eq!(states, expected[..states.len()]);
 }
 
-/// How long the sequences are: as asked for, or as long as the tests have time for.
+/// Returns the length of the sequences: from the environment, or what the tests have time for.
 fn depth(usual: usize) -> usize {
     std::env::var("TENCH_DEPTH").map_or(usual, |depth| depth.parse().expect("TENCH_DEPTH is a number"))
 }
 
 #[test]
 fn all_calls() {
-    // Three take half a minute. Without windows the states are fewer, and two are enough.
+    // Three calls take half a minute. Without preemption points there are fewer states, and two calls are enough.
     if PREEMPTIBLE { compared(Scope::All, depth(3), &ALL) } else { compared(Scope::All, depth(2), &[]) }
 }
 

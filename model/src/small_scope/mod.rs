@@ -1,9 +1,9 @@
 //! Every sequence of system calls in a [small universe](universe), breadth first.
 //!
-//! A state is remembered by the steps that lead to it, from one image of the universe, and by a number that is the same
-//! for all states that are equal up to renaming. Each such state is checked once, with the checks of `tench_arch_host`.
+//! A state is stored as the steps that lead to it from one image of the universe, and as a number that is the same for
+//! all states that are equal up to renaming. Each such state is checked once, with the checks of `tench_arch_host`.
 //!
-//! Neighbours: [`steps`] says what can happen in a state; `tench_arch_host::canonical` numbers states.
+//! Neighbours: [`steps`] lists what can happen in a state; `tench_arch_host::canonical` numbers states.
 
 pub mod steps;
 pub mod universe;
@@ -23,13 +23,13 @@ pub use universe::Universe;
 
 use crate::panic_message;
 
-/// Longest sequences.
+/// Maximum length of sequences.
 pub const DEPTH: usize = 8;
 
-/// More timer interrupts than can be due at once.
+/// Number of timer interrupts, greater than can be due at once.
 const STORM: usize = 64;
 
-/// The steps that lead to a state: for each, who made it and which it was.
+/// The steps that lead to a state: for each, which thread made it and which step it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     steps: [(u8, u16); DEPTH],
@@ -48,42 +48,42 @@ impl Path {
     }
 }
 
-/// What was found at one depth.
+/// Totals at one depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    /// States that no shorter sequence leads to.
+    /// Number of states that no shorter sequence leads to.
     pub states: u64,
-    /// Steps made to find them.
+    /// Number of steps made to find them.
     pub steps: u64,
 }
 
-/// How far an exploration is.
+/// Progress of an exploration.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress {
-    /// Of the states that so many calls lead to, some were left by every call.
+    /// Some of the states of the previous depth have been expanded by every call.
     Part {
-        /// How many calls lead to what is found now.
+        /// Number of calls that lead to the states found now.
         depth: usize,
-        /// States that were left.
+        /// Number of states that were expanded.
         done: u64,
-        /// States to leave.
+        /// Number of states to expand.
         of: u64,
     },
-    /// All that so many calls lead to is known.
+    /// All states that this many calls lead to are known.
     Level(usize, Level),
 }
 
-/// Frontiers of more states are told of in parts.
+/// Progress through a frontier is reported in parts if it has more states than this.
 const LARGE: u64 = 10_000;
-/// So many.
+/// Number of those parts.
 const PARTS: u64 = 50;
 
-/// Something that is wrong.
+/// An error that was found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What.
+    /// Description of the error.
     pub wrong: String,
-    /// The steps that lead there.
+    /// The steps that lead to it.
     pub history: Vec<String>,
 }
 
@@ -91,11 +91,11 @@ pub struct Finding {
 struct Explorer {
     universe: Universe,
     scope: Scope,
-    /// The state at first.
+    /// The first state.
     origin: Image,
     /// The state whose successors are sought.
     here: Image,
-    /// The same, when the thread runs whose steps are made.
+    /// That state, after the switch to the thread whose steps are made.
     turn: Image,
 }
 
@@ -107,26 +107,26 @@ impl Explorer {
         Explorer { universe, scope, origin, here: Image::default(), turn: Image::default() }
     }
 
-    /// Who can do something, and what.
+    /// Returns the threads that can do something, each with its steps.
     fn choices(&mut self) -> Vec<(u8, Ref<thread::Thread>, Vec<Step>)> {
         let slots = self.universe.slots();
         let callers = self.universe.callers();
         let mut choices: Vec<_> = Vec::new();
         for (i, thread) in callers.into_iter().enumerate() {
             let can_call = self.universe.machine.thread(thread).space_slots != 0;
-            // Without capabilities nothing succeeds.
+            // Without capabilities no call succeeds.
             let mut steps = steps::steps(&slots, self.scope);
             steps.truncate(if can_call { usize::MAX } else { 3 });
             choices.push((i as u8, thread, steps));
         }
         if choices.is_empty() {
-            // Nobody runs, so nothing but time can help.
+            // The core is idle, so only time can help.
             choices.push((0, self.universe.machine.kernel().state().idle, vec![Step::Wait]));
         }
         choices
     }
 
-    /// Lets a thread run.
+    /// Makes a thread the running one.
     fn give_turn(&mut self, thread: Ref<thread::Thread>) {
         let m = &mut self.universe.machine;
         if thread != m.kernel().state().idle {
@@ -159,7 +159,7 @@ impl Explorer {
         self.universe.forget_suspended();
     }
 
-    /// Goes where a path leads. Returns what was done.
+    /// Goes to the state to which a path leads. Returns the steps made.
     fn go(&mut self, path: &Path) -> Vec<(Ref<thread::Thread>, Step)> {
         self.universe.machine.restore(&self.universe.regions, &self.origin);
         let mut history = Vec::new();
@@ -174,7 +174,7 @@ impl Explorer {
         history
     }
 
-    /// The successors of the state to which a path leads, of those whose numbers `visit` has not seen.
+    /// Finds the successors of the state to which a path leads, and checks those whose numbers `visit` has not seen.
     fn expand(&mut self, path: &Path, mut visit: impl FnMut(u64, Path) -> bool) -> Result<u64, Finding> {
         self.go(path);
         let Explorer { universe, here, .. } = self;
@@ -202,8 +202,8 @@ impl Explorer {
         Ok(count)
     }
 
-    /// Makes a step of the thread whose turn it is, checks the state that it leads to if that is new, and takes the
-    /// step back. Of a call that changes nothing the state's number is known.
+    /// Makes a step of the thread whose turn it is, checks the resulting state if it is new, and undoes the step. The
+    /// number of a state that a call leaves unchanged is known.
     fn try_step(
         &mut self,
         thread: Ref<thread::Thread>,
@@ -227,9 +227,9 @@ impl Explorer {
         Ok(())
     }
 
-    /// The steps of a path, the last of which went wrong.
+    /// Returns the steps of a path, the last of which went wrong.
     fn tell(&self, path: &Path) -> Vec<String> {
-        // This machine is broken.
+        // The machine of this explorer is broken.
         let mut fresh = Explorer::new(self.scope);
         let before = Path { length: path.length - 1, ..*path };
         let mut history = fresh.go(&before);
@@ -252,10 +252,10 @@ impl Explorer {
     }
 }
 
-/// Makes every sequence of up to `depth` steps, by `workers` threads. `report` is told how far it is.
+/// Makes every sequence of up to `depth` steps, by `workers` threads. Calls `report` with the progress.
 ///
 /// # Errors
-/// A state that is inconsistent, and how it came about. No shorter sequence leads to one.
+/// Fails with an inconsistent state, and the steps that lead to it. No shorter sequence leads to one.
 pub fn explore(
     scope: Scope,
     depth: usize,
@@ -286,8 +286,8 @@ pub fn explore(
 /// States by number, with one path to each.
 type Found = Vec<(u64, Path)>;
 
-/// One step more than the frontier. Of the last, what leads to them need not be known. `tick` is called when a state of
-/// the frontier is done.
+/// Makes one step from each state of the frontier. For the last depth the paths need not be known. Calls `tick` when a
+/// state of the frontier is done.
 fn advance(
     scope: Scope,
     frontier: &[Path],
@@ -333,7 +333,8 @@ fn advance(
 mod tests {
     use super::*;
 
-    /// A step that is found to change nothing would get the number that is known, and each step is taken back wholly.
+    /// Checks that a step found to change nothing would get the number that is known, and that each step is undone
+    /// completely.
     #[test]
     fn what_is_unchanged_has_the_same_number() {
         let mut e = Explorer::new(Scope::All);

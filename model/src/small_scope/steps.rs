@@ -1,8 +1,9 @@
-//! What can happen next in the small universe: every system call with every argument that makes a difference, a fault
-//! of who runs, and that time passes.
+//! The possible next steps in the small universe: every system call with every argument that makes a difference, a
+//! fault of the running thread, and the passing of time.
 //!
-//! Which arguments make a difference follows from what lies in the slots: each operation is tried with every capability
-//! of the kind that it takes, and once with one of another kind. Of several empty slots the first is as good as any.
+//! The arguments that make a difference follow from the capabilities in the slots: each operation is tried with every
+//! capability of the kind that it takes, and once with one of another kind. Of several empty slots only the first is
+//! used.
 
 use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK};
@@ -13,28 +14,28 @@ use tench_kernel::slot::flag;
 
 use super::universe::place;
 
-/// Which calls are made.
+/// The set of calls that are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All.
+    /// All calls.
     All,
-    /// Those by which threads wait for each other, get time and lose it, and by which objects go. They are few enough
-    /// for longer sequences.
+    /// The calls by which threads wait for each other, get a scheduling context and lose it, and by which objects are
+    /// deleted. They are few enough for longer sequences.
     Waiting,
 }
 
-/// Something that can happen.
+/// A possible step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A system call: operation and registers.
     Call(Operation, [u64; 13]),
-    /// Who runs has a fault.
+    /// A fault of the running thread.
     Fault,
-    /// Time passes until the timer fires.
+    /// The passing of time until the timer fires.
     Wait,
 }
 
-/// The steps that can be made, in an order that depends on nothing but the slots.
+/// Returns the possible steps, in an order that depends on nothing but the slots.
 pub fn steps(slots: &[(u64, Cap)], scope: Scope) -> Vec<Step> {
     let mut list = List { slots, scope, steps: vec![Step::Fault, Step::Wait] };
     list.call(Operation::Yield, &[]);
@@ -66,28 +67,28 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// A call in both scopes.
+    /// Adds a call to both scopes.
     fn call(&mut self, operation: Operation, arguments: &[u64]) {
         let mut registers = [0; 13];
         registers[..arguments.len()].copy_from_slice(arguments);
         self.steps.push(Step::Call(operation, registers));
     }
 
-    /// A call in the larger scope alone.
+    /// Adds a call to the larger scope alone.
     fn all(&mut self, operation: Operation, arguments: &[u64]) {
         if self.scope == Scope::All {
             self.call(operation, arguments);
         }
     }
 
-    /// A message with a tag, a reply object and a deadline.
+    /// Adds a message with a tag, a reply object and a deadline.
     fn message(&mut self, operation: Operation, address: u64, tag: u64, reply: u64, deadline: u64) {
         let mut registers = [0; 13];
         (registers[0], registers[1], registers[11], registers[12]) = (address, tag, reply, deadline);
         self.steps.push(Step::Call(operation, registers));
     }
 
-    /// The addresses of what is of a kind. Nothing else can be made of two equal capabilities than of one.
+    /// Returns the addresses of the capabilities of a kind. Of equal capabilities one is enough.
     fn of(&self, kind: Kind) -> Vec<u64> {
         let mut found: Vec<(u64, Cap)> = Vec::new();
         for (address, cap) in self.slots.iter().filter(|(_, cap)| cap.kind == kind) {
@@ -98,7 +99,7 @@ impl List<'_> {
         found.into_iter().map(|(address, _)| address).collect()
     }
 
-    /// The first empty slot, if there is one that is not kept for what is received.
+    /// Returns the first empty slot, if there is one besides the slot for received capabilities.
     fn empty(&self) -> u64 {
         let is_free = |(address, cap): &&(u64, Cap)| cap.kind == Kind::Null && *address != place::RECEIVED;
         self.slots.iter().find(is_free).map_or(place::NODE, |(address, _)| *address)
@@ -243,7 +244,7 @@ impl List<'_> {
         }
     }
 
-    /// Every operation with nothing, and with what is of the wrong kind or being deleted.
+    /// Adds every operation with no capability, and with one of the wrong kind or one that is being deleted.
     fn refusals(&mut self) {
         let zombie = self.slots.iter().find(|(_, cap)| cap.flags & flag::ZOMBIE != 0).map(|(address, _)| *address);
         for operation in Operation::ALL {
@@ -254,7 +255,7 @@ impl List<'_> {
     }
 }
 
-/// When waits end that do not last for ever.
+/// Time at which waits end that do not last for ever.
 const DEADLINE: u64 = 1_000_000;
-/// Where upcalls go.
+/// Address to which upcalls go.
 const UPCALL: u64 = 0x20_0000;

@@ -1,11 +1,11 @@
 //! The small universe: two address spaces, three threads, two endpoints, a notification, two scheduling contexts, a
-//! reply object, a frame, an untyped, and one capability space in which all of them lie.
+//! reply object, a frame, an untyped, and one CSpace in which all of them lie.
 //!
 //! ```text
-//!   T0 ── S0, 100 ── space A0                    T2 ── no time of its own ── space A0
+//!   T0 ── S0, 100 ── space A0                    T2 ── no context of its own ── space A0
 //!   T1 ── S1, 100 ── space A1, has an account         └─ waits at E0 to receive
 //! ```
-//! T0 and T1 can run. T2 runs on the time of whoever calls it, so time is lent from the first call on.
+//! T0 and T1 can run. T2 runs on its callers' scheduling contexts, so contexts are donated from the first call on.
 
 use std::ops::Range;
 
@@ -19,58 +19,58 @@ use tench_arch_host::{Machine, canonical};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Ref};
 
-/// Where the capabilities lie at first.
+/// Slots in which the capabilities lie at first.
 pub mod place {
-    /// 16 KiB of memory.
+    /// Untyped memory of 16 KiB.
     pub const UNTYPED: u64 = 1;
-    /// The node in which all of this lies.
+    /// The node in which all of these slots lie.
     pub const NODE: u64 = 2;
     /// Address spaces.
     pub const SPACES: [u64; 2] = [3, 4];
     /// Threads.
     pub const THREADS: [u64; 3] = [5, 6, 7];
-    /// Endpoints.
+    /// Endpoints. (The second is sent along with messages.)
     pub const ENDPOINTS: [u64; 2] = [8, 9];
     /// The notification.
     pub const NOTIFICATION: u64 = 10;
     /// Scheduling contexts.
     pub const CONTEXTS: [u64; 2] = [11, 12];
-    /// A reply object that is no thread's.
+    /// A reply object that is bound to no thread.
     pub const REPLY: u64 = 13;
-    /// The frame with the message areas.
+    /// The frame with the IPC buffers.
     pub const FRAME: u64 = 14;
-    /// The root of the capability space.
+    /// The root of the CSpace.
     pub const ROOT: u64 = 15;
-    /// Where received capabilities go.
+    /// Slot for received capabilities.
     pub const RECEIVED: u64 = 16;
     /// One more than the last slot; two more than the last that is empty.
     pub const END: u64 = 19;
-    /// What is sent along with messages.
+    /// The capability that is sent along with messages.
     pub const SENT: u64 = ENDPOINTS[1];
 }
 
-/// Log2 of bytes of the untyped.
+/// Log2 of the untyped's size in bytes.
 const UNTYPED_BITS: u64 = 14;
 
 /// A machine with the small universe in it.
 pub struct Universe {
     /// The machine.
     pub machine: Machine,
-    /// What images contain.
+    /// The memory that images contain.
     pub regions: Regions,
-    /// All its objects.
+    /// Addresses of all its objects.
     pub ours: Range<usize>,
-    /// Its untyped.
+    /// Addresses of its untyped.
     untyped: Range<usize>,
-    /// First slot of its node.
+    /// Address of the first slot of its node.
     node: usize,
 }
 
 impl Universe {
-    /// Makes it.
+    /// Makes the universe.
     pub fn new() -> Universe {
         let mut m = Machine::new();
-        // Everything lies behind this, which is not part of it.
+        // All objects of the universe lie behind this one, which is not part of it.
         let _first = m.make(Kind::Endpoint, 0);
         let root = m.make(Kind::CapNode, 1);
         let start = m.cap(root).object;
@@ -92,7 +92,7 @@ impl Universe {
         for context in contexts {
             m.call(Operation::SchedulingConfigure, &[context, 100, 200, 0]).ok();
         }
-        // The last begins with the time of the first two, so that it can wait.
+        // The last thread begins with the context of the first, so that it can wait.
         for (i, thread) in threads.into_iter().enumerate() {
             let (space, offset) = (spaces[i % 2], (i * AREA_SIZE) as u64);
             m.call(Operation::ThreadConfigure, &[thread, root, space, frame, offset]).ok();
@@ -132,7 +132,7 @@ impl Universe {
         Universe::with(m, start, &objects)
     }
 
-    /// Finds out what belongs to it.
+    /// Finds the memory that belongs to the universe.
     fn with(mut m: Machine, start: usize, objects: &[Cap]) -> Universe {
         let mut ranges = Vec::new();
         let (mut node, mut untyped) = (0, 0..0);
@@ -150,7 +150,7 @@ impl Universe {
             }
         }
         let end = untyped.end;
-        // The derivation tree goes through what the first process has, too.
+        // The derivation tree includes the first process's slots, too.
         for (slot, _) in tench_arch_host::check::Inventory::take(&mut m.kernel()).expect("checked above").slots {
             let address = m.host().memory.base() + ((slot.number() as usize) << 6);
             ranges.push(address..address + SLOT_SIZE);
@@ -161,10 +161,10 @@ impl Universe {
         Universe { machine: m, regions, ours: start..end, untyped, node }
     }
 
-    /// The state's number; see [`canonical`].
+    /// Returns the state's number; see [`canonical`].
     pub fn number(&mut self) -> u64 {
         let (node, end) = (self.node, self.node + place::END as usize * SLOT_SIZE);
-        // What is sent along and what is received is found by its address.
+        // The slots of the sent and the received capability are used by their addresses.
         let fixed = |slot: usize| {
             let index = ((slot.wrapping_sub(node)) / SLOT_SIZE) as u64;
             ((node..end).contains(&slot) && [place::SENT, place::RECEIVED].contains(&index)).then_some(index)
@@ -172,7 +172,7 @@ impl Universe {
         canonical::canonical(&mut self.machine.kernel(), &self.ours, &self.untyped, fixed)
     }
 
-    /// What lies in the slots, by address, while the node lives.
+    /// Returns the capabilities in the slots, by address, while the node is alive.
     pub fn slots(&mut self) -> Vec<(u64, Cap)> {
         let (node, mut k) = (self.node, self.machine.kernel());
         let slot =
@@ -180,7 +180,7 @@ impl Universe {
         (1..place::END).filter_map(slot).collect()
     }
 
-    /// The threads that can make a call now: those who can run, of the highest priority.
+    /// Returns the threads that can make a call now: the runnable ones of the highest priority.
     pub fn callers(&mut self) -> Vec<Ref<Thread>> {
         let mut threads = canonical::threads(&mut self.machine.kernel(), &self.ours);
         let mut k = self.machine.kernel();
@@ -192,7 +192,7 @@ impl Universe {
         threads
     }
 
-    /// What is under way in the kernel is forgotten, as after its thread's registers were written.
+    /// Forgets operations that are suspended in the kernel, as after their threads' registers were written.
     pub fn forget_suspended(&mut self) {
         if self.machine.suspended() > 0 {
             self.machine.forget_suspended();
