@@ -1,5 +1,5 @@
-//! Bytes become messages to a server with the interface of `monitor`, and values that its client sends: only what is
-//! valid may reach the server, and valid values arrive as they were.
+//! Turns bytes into messages to a server with the interface of `monitor`, and into values that its client sends: only
+//! valid messages may reach the server, and valid values arrive unchanged.
 //!
 //! `cargo fuzz run monitor_messages`.
 

@@ -1,7 +1,8 @@
-//! Bytes become a program's file, which is refused, or sound and loaded: never anything writable and executable, never
-//! the first page, never outside of where programs may lie. The first byte chooses the addresses.
+//! Turns bytes into a program's file, which is rejected, or is valid and loaded: never anything writable and
+//! executable, never the first page, never outside of the addresses that programs may have. The first byte chooses the
+//! addresses.
 //!
-//! `cargo fuzz run programs`; the corpus of mistakes is a good beginning.
+//! `cargo fuzz run programs`; the corpus of malformed files is a good start.
 
 #![no_main]
 

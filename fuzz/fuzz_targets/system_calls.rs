@@ -1,4 +1,4 @@
-//! Bytes become system calls, interrupts and faults; the kernel's whole state is checked after each.
+//! Turns bytes into system calls, interrupts and faults; the kernel's whole state is checked after each.
 //!
 //! `cargo fuzz run -s none system_calls`. Without the address sanitizer: each entry into the kernel runs on a stack of
 //! its own, and object memory is one allocation, so that sanitizer would see little and misunderstand much.
