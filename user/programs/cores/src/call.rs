@@ -4,12 +4,12 @@
 //! ```text
 //!   host                                       guest
 //!   its endpoint, with badge 7  ── give ─────▶ takes it
-//!   answers                     ◀─ ECHO ────── asks with 0 to 64 words
+//!   replies                     ◀─ ECHO ────── calls with 0 to 64 words
 //!   gives it the badge 5, and   ◀─ OFFER ───── sends an endpoint of its own, without a badge
-//!   asks                        ── ECHO ─────▶ answers, and sends the host's own endpoint back
-//!   sends the guest's back      ── answer ───▶ it is the guest's own endpoint again
-//!   hears that                  ◀─ SAY ─────── says something, and waits for no answer
-//!   revokes its endpoint        ◀─ LAST ────── is refused from now on
+//!   calls it                    ── ECHO ─────▶ replies, and sends the host's own endpoint back
+//!   sends the guest's back      ── reply ────▶ it is the guest's own endpoint again
+//!   receives that               ◀─ SAY ─────── sends a message, and waits for no reply
+//!   revokes its endpoint        ◀─ LAST ────── gets an error from now on
 //! ```
 
 use alloc::format;
@@ -26,27 +26,27 @@ use tench_monitor_client::protocol::{Condition, Letter};
 use crate::processes::{spawn, text};
 use crate::share::{many, take_slot, until};
 
-/// The guest's capability has this badge, and the one that the host makes for itself of the guest's that.
+/// Badge of the guest's capability, and badge that the host mints for the guest's endpoint.
 const HOST_BADGE: u64 = 7;
 const GUEST_BADGE: u64 = 5;
-/// What a capability is for.
+/// Word of the transfer that brings the capability.
 const CALL: u64 = 5;
-/// In which what was said is heard.
+/// Time within which the message without a reply is received.
 const MOMENT: Duration = Duration::from_millis(10);
 
-/// What is asked. The last word of each answer is the badge that was seen.
+/// Labels of requests. The last word of each reply is the badge that the receiver saw.
 mod label {
-    /// To answer each word, increased by one.
+    /// Asks for a reply with each word increased by one.
     pub const ECHO: u64 = 1;
-    /// To ask what comes along, and send it back.
+    /// Asks the receiver to call the attached endpoint, and to send it back.
     pub const OFFER: u64 = 2;
-    /// To hear something, without an answer.
+    /// Sends a message without a reply.
     pub const SAY: u64 = 6;
-    /// To revoke all that others have of the endpoint.
+    /// Asks the receiver to revoke all capabilities to its endpoint that others have.
     pub const LAST: u64 = 3;
-    /// The answer, if all is as it should be.
+    /// Label of the reply if all is as it should be.
     pub const GOOD: u64 = 4;
-    /// The answer otherwise.
+    /// Label of the reply otherwise.
     pub const BAD: u64 = 5;
 }
 
@@ -54,7 +54,7 @@ fn kernel(error: Error) -> String {
     error.to_string()
 }
 
-/// Lets a guest on another core call an endpoint of this process, so often.
+/// Lets a guest on another core call an endpoint of this process, `times` times.
 pub fn call(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, call_once)
 }
@@ -116,13 +116,14 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     is_over.map_err(|_| format!("endpoints are still in use: {:?}", monitor.exchanged()))
 }
 
-/// Each word, increased by one, and the badge.
+/// Replies with each word increased by one, and the badge.
 fn echo(received: &Received, answer: &mut Message) {
     let words: Vec<u64> = received.words().iter().take(63).map(|word| word + 1).collect();
     answer.extend(&words).push(received.badge());
 }
 
-/// The host asks the guest's endpoint, which it gives a badge; what comes back is its own endpoint.
+/// Makes the host call the guest's endpoint, for which it mints a badge; the capability that comes back is to the
+/// host's own endpoint.
 fn ask(guests: Cap<Endpoint>, minted: CapAddress) -> Result<(), String> {
     let home = take_slot()?;
     guests.mint_to(minted, Rights::all(), GUEST_BADGE).map_err(kernel)?;
@@ -142,7 +143,7 @@ fn ask(guests: Cap<Endpoint>, minted: CapAddress) -> Result<(), String> {
     }
 }
 
-/// The other side.
+/// Runs the guest.
 pub fn caller(monitor: Monitor) -> Result<(), String> {
     let [slot, arrival] = [take_slot()?, take_slot()?];
     let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
@@ -171,10 +172,10 @@ pub fn caller(monitor: Monitor) -> Result<(), String> {
         return Err("the own endpoint did not come back".to_string());
     }
     host.send(&Message::with_words(label::SAY, &[1]), Wait::FOREVER).map_err(kernel)?;
-    // What somebody waits for can overtake it, and the host revokes its endpoint then.
+    // A call can overtake the message, and then the host revokes its endpoint.
     time::sleep(MOMENT);
     host.call(&Message::new(label::LAST)).map(drop).or_else(|error| match error {
-        // What is revoked can be gone before the answer has come.
+        // The revoked capability can be gone before the reply has come.
         Error::Aborted => Ok(()),
         other => Err(kernel(other)),
     })?;
@@ -184,7 +185,7 @@ pub fn caller(monitor: Monitor) -> Result<(), String> {
     }
 }
 
-/// The guest's thread: answers one request, and sends the host's endpoint back.
+/// Replies to one request as the guest's thread, and sends the host's endpoint back.
 fn answer_one(own: Cap<Endpoint>, host: Cap<Endpoint>) -> Result<(), String> {
     let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;
     let received = own.receive(Wait::FOREVER.with_reply(reply.cap())).map_err(kernel)?;
@@ -194,7 +195,7 @@ fn answer_one(own: Cap<Endpoint>, host: Cap<Endpoint>) -> Result<(), String> {
     reply.cap().reply(&answer).map_err(kernel)
 }
 
-/// Whether two capabilities without badges are to one endpoint: what is sent with one arrives at the other.
+/// Returns true if two capabilities without badges are to one endpoint: a message sent with one arrives at the other.
 fn is_same(one: Cap<Endpoint>, other: Cap<Endpoint>) -> Result<bool, String> {
     let receiver = thread::spawn(move || {
         let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;

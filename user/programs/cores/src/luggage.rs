@@ -1,17 +1,17 @@
-//! Memory that goes along with requests to another core, and with their answers. This program is both sides: the guest
-//! is the same program, started on the other core.
+//! Attachments: memory that is sent along with requests to another core, and with their replies. This program is both
+//! sides: the guest is the same program, started on the other core.
 //!
 //! ```text
 //!   host                                        guest
 //!   its endpoint, with a badge  ── give ──────▶ takes it
-//!   makes a buffer              ◀─ attach ───── asks for it, twice: the first goes back
-//!   turns bytes in it           ◀─ turn ─────── more of them than a message has
+//!   makes a buffer              ◀─ attach ───── asks for it, twice: the first is returned
+//!   reverses bytes in it        ◀─ turn ─────── more of them than a message holds
 //!   has the guest's frame,      ◀─ swap ─────── sends a frame,
-//!   and answers with its own    ── answer ────▶ and writes into the host's
-//!   has it no more              ◀─ is_gone ──── takes its own back
+//!   and replies with its own    ── reply ─────▶ and writes into the host's
+//!   has it no more              ◀─ is_gone ──── revokes its own
 //!   gives memory                ◀─ memory ───── makes a frame of it
-//!   is not asked                ◀╳ hold ─────── cannot send a thread
-//!   takes all back              ◀─ done ─────── ends
+//!   receives no request         ◀╳ hold ─────── cannot send a thread
+//!   revokes everything          ◀─ done ─────── ends
 //! ```
 
 use alloc::format;
@@ -37,67 +37,67 @@ use tench_protocol::{
 use crate::processes::{spawn, text};
 use crate::share::{FRAME_BITS, many, take_slot, until};
 
-/// What the capability is for that the guest gets, and its badge.
+/// Word of the transfer that brings the guest's capability, and the capability's badge.
 const HOST: u64 = 7;
-/// The largest buffer, and bytes that go through it.
+/// Size of the largest buffer, and number of bytes sent through it.
 const LARGEST: u64 = 64 << 10;
 const BYTES: usize = 20_000;
-/// Log2 of the memory that the host gives.
+/// Log2 of the size of the memory that the host gives.
 const MEMORY_BITS: u32 = 14;
-/// What the sides write into frames.
+/// Words that the sides write into frames.
 const HERE: u64 = 0x6865_7265;
 const THERE: u64 = 0x0074_6865_7265;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
-/// What the guest asks.
+/// The requests of the guest.
 #[interface(client = Luggage, version = 1)]
 pub trait LuggageService {
-    /// Bytes, the other way round.
+    /// Reverses bytes.
     #[method(1)]
     fn turn(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error>;
 
-    /// The guest's frame for the host's. Errors: `Mistake`: the guest has not written into it.
+    /// Exchanges the guest's frame for the host's. Errors: `Mistake`: the guest has not written into it.
     #[method(2)]
     fn swap(&mut self, frame: Arrived<'_, Frame>) -> Result<Sent<Frame>, Error>;
 
-    /// Whether the guest's frame has been taken back, and the guest has written into the host's.
+    /// Returns true if the guest's frame has been revoked, and the guest has written into the host's.
     #[method(3)]
     fn is_gone(&mut self) -> Result<bool, Error>;
 
-    /// Memory. Errors: `Mistake`: there is none.
+    /// Gives memory. Errors: `Mistake`: there is none.
     #[method(4)]
     fn memory(&mut self) -> Result<Sent<Untyped, Given>, Error>;
 
-    /// Never gets there.
+    /// Receives a thread. The request never arrives.
     #[method(5)]
     fn hold(&mut self, thread: Arrived<'_, Thread>) -> Result<(), Error>;
 
-    /// The guest has done everything.
+    /// Ends the session: the guest has done everything.
     #[method(6)]
     fn done(&mut self) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
-    /// Why a request was refused.
+    /// Error of a request.
     pub enum Error {
         /// Something is not as it should be.
         Mistake = 1, "something is not as it should be";
     }
 }
 
-/// What is wrong, in words.
+/// Returns an error as text.
 fn wrong<E: core::fmt::Display>(error: E) -> String {
     error.to_string()
 }
 
 /// The host.
 struct Host {
-    /// Its own frame, and the window to it.
+    /// The host's own frame, and the window to it.
     frame: Made<Frame>,
     window: Window,
-    /// The guest's.
+    /// The guest's frame.
     guests: Option<(CapAddress, Window)>,
-    /// Memory that the guest has.
+    /// The memory that the guest has.
     block: Option<Block>,
     outgoing: CapAddress,
     is_done: bool,
@@ -145,7 +145,7 @@ impl LuggageService for Host {
     }
 }
 
-/// Answers a guest on another core, so often.
+/// Serves a guest on another core, `times` times.
 pub fn luggage(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, host)
 }
@@ -163,7 +163,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     window.write64(0, HERE);
     let mut host = Host { frame, window, guests: None, block: None, outgoing: take_slot()?, is_done: false };
     let mut buffers = Buffers::new(LARGEST, 1);
-    // The thread's own reply object does: nothing is answered later.
+    // The thread's own reply object suffices, because every reply is immediate.
     let replies = Replies::new(Cap::new(slot::REPLY), Factory::NONE);
     let mut port = Port::new(endpoint.cap(), replies, slots(1));
     while !host.is_done {
@@ -201,14 +201,14 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let is_over =
         until(|| monitor.exchanged().is_ok_and(|books| (books.exports, books.copies, books.letters) == (0, 0, 0)));
     is_over.map_err(|_| format!("something is still on another core: {:?}", monitor.exchanged()))?;
-    // What was dropped while another core had it goes with what is dropped after that.
+    // Objects dropped while another core had them are deleted together with objects dropped later.
     for _ in 0..4 {
         drop(memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(wrong)?);
     }
     until(|| monitor.exchanged().is_ok_and(|books| (books.endpoints, books.proxies) == (0, 0)))
 }
 
-/// The guest: on the host's core, or on another.
+/// Runs the guest, on the host's core or on another.
 pub fn guest(monitor: Monitor, is_elsewhere: bool) -> Result<(), String> {
     let slot = take_slot()?;
     let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
@@ -228,13 +228,13 @@ pub fn guest(monitor: Monitor, is_elsewhere: bool) -> Result<(), String> {
     Luggage::at(host).done().map_err(wrong)
 }
 
-/// Has bytes turned in a shared buffer.
+/// Lets the host reverse bytes in a shared buffer.
 fn buffer(host: Cap<Endpoint>) -> Result<(), String> {
     let too_large = Luggage::at(host).attach_buffer(LARGEST + 1, take_slot()?);
     if !matches!(too_large, Err(Failure::Rejected(Rejection::NoBuffer))) {
         return Err(format!("a buffer that is too large: {too_large:?}"));
     }
-    // The second takes the place of the first.
+    // The second buffer replaces the first.
     for bytes in [1, LARGEST] {
         let (frame, bits) = Luggage::at(host).attach_buffer(bytes, take_slot()?).map_err(wrong)?;
         let connection = Connection::new(host, frame, bits).map_err(wrong)?;
@@ -249,7 +249,7 @@ fn buffer(host: Cap<Endpoint>) -> Result<(), String> {
     Ok(())
 }
 
-/// Swaps frames, and takes the own back.
+/// Swaps frames, and revokes the guest's own.
 fn frames(host: Cap<Endpoint>) -> Result<(), String> {
     let arrival = take_slot()?;
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(wrong)?;
@@ -265,7 +265,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
     }
     theirs.write64(8, THERE);
     drop(window);
-    // Whoever revokes it need not know who has it, and where.
+    // The thread that revokes the frame need not know which process has it, and where.
     until(|| match frame.cap().revoke() {
         Ok(_) => true,
         Err(why) => why != Refusal::ForeignCopies,

@@ -1,16 +1,16 @@
-//! The cores of the machine, and what runs on them. Without arguments it lists the cores; what else it can do,
-//! [`USAGE`] says.
+//! The cores of the machine, and the programs that run on them. Without arguments the program lists the cores;
+//! [`USAGE`] lists what else it can do.
 //!
 //! ```text
-//! main       the cores and the way to them
+//! main       the cores, and messages to them
 //! call       endpoints that are called from another core
-//! luggage    memory that goes along with requests to another core
-//! names      endpoints that are found by name, hoarded, and never answered
+//! luggage    memory attached to requests to another core
+//! names      endpoints that are found by name, hoarded, and never replied to
 //! processes  programs on any core
-//! refusals   what cannot be sent
+//! refusals   objects that cannot be sent
 //! share      memory that cores share, and lend each other
 //! signals    notifications that are signalled from another core
-//! traffic    capabilities sent and taken back by all cores at random
+//! traffic    capabilities sent and revoked by all cores at random
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -38,7 +38,7 @@ use tench_names_client::{Failure as NamesFailure, Names};
 
 tench::entry!(main);
 
-/// How it is called.
+/// Usage of the program.
 const USAGE: &str =
     "usage: cores [ping CORE [TIMES] | ps | memory CORE | load CORE | least | run CORE PROGRAM [ARGUMENT...] |
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
@@ -133,7 +133,7 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("\"{text}\" is not a number; {USAGE}"))
 }
 
-/// The monitor of this core; `None` if there is none, because no other core needs it.
+/// Returns the monitor of this core; `None` if there is none, because there is no other core to need it.
 fn monitor() -> Result<Option<Monitor>, String> {
     let slot = memory::take_slot().map_err(|_| "no memory".to_string())?;
     match again(|| Names::STANDARD.look_up(Monitor::NAME, slot)) {
@@ -143,7 +143,7 @@ fn monitor() -> Result<Option<Monitor>, String> {
     }
 }
 
-/// The monitor, if there are several cores.
+/// Returns the monitor. Fails if there is only one core.
 fn several() -> Result<Monitor, String> {
     Ok(monitor()?.ok_or("no monitor runs; a machine with one core needs none")?)
 }
@@ -167,7 +167,7 @@ fn list() -> Result<(), String> {
     Ok(())
 }
 
-/// Sends messages one after another.
+/// Sends messages to a core, one after another.
 fn ping(core: u64, times: u64) -> Result<(), String> {
     let monitor = several()?;
     let mut total = 0;
@@ -178,7 +178,7 @@ fn ping(core: u64, times: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Ticks of the system counter in microseconds.
+/// Returns ticks of the system counter in microseconds, as text.
 fn microseconds(ticks: u64) -> String {
     format!("{} µs", ticks.saturating_mul(1_000_000) / tench::time::frequency())
 }

@@ -1,4 +1,4 @@
-//! Endpoints that are found by name, hoarded, and never answered.
+//! Endpoints that are found by name, hoarded, and never replied to.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,18 +16,18 @@ use tench_procs_client::pid::Shown;
 use crate::processes::{spawn, spawn_with_powers, text};
 use crate::share::{take_slot, until};
 
-/// The name under which the server of this program registers.
+/// The name that the server of this program registers.
 const NAME: &str = "cores/badge";
-/// How long a guest waits in vain before it is killed.
+/// Time for which a guest waits in vain before it is killed.
 const MOMENT: Duration = Duration::from_millis(5);
-/// When a message that nobody receives is kept no longer.
+/// Time after which a message that nobody receives is dropped.
 const FORGOTTEN: Duration = Duration::from_secs(11);
-/// Messages that a guest sends: more than one process has places for.
+/// Number of messages that a guest sends: more than one process's fair share.
 const MESSAGES: u32 = 40;
-/// What a capability is for.
+/// Word of the transfer that brings a capability.
 const CALL: u64 = 6;
 
-/// What is wrong, in words.
+/// Returns an error as text.
 fn wrong<E: core::fmt::Display>(error: E) -> String {
     error.to_string()
 }
@@ -40,7 +40,8 @@ fn ended_well(monitor: Monitor, process: u64) -> Result<(), String> {
     }
 }
 
-/// A server on one core registers a name, and a client on another finds it: the server sees which process asks.
+/// Registers a name with a server on one core, and finds it with a client on another: the server sees which process
+/// calls.
 pub fn named(monitor: Monitor, core: u64, other: u64) -> Result<(), String> {
     let server = spawn(monitor, core, &["cores", "badge"])?;
     let client = spawn(monitor, other, &["cores", "badge-of", &core.to_string()])?;
@@ -48,12 +49,12 @@ pub fn named(monitor: Monitor, core: u64, other: u64) -> Result<(), String> {
     ended_well(monitor, server)
 }
 
-/// The server: answers one request with the process of its badge.
+/// Runs the server: replies to one request with the process number in its badge.
 pub fn badge() -> Result<(), String> {
     serve_once(NAME, |badge| [identity(badge)])
 }
 
-/// Registers a name, and answers one request with words that are made of its badge.
+/// Registers a name, and replies to one request with words made from its badge.
 fn serve_once<const N: usize>(name: &str, words: impl FnOnce(u64) -> [u64; N]) -> Result<(), String> {
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let reply = memory::make::<Reply>(0).map_err(wrong)?;
@@ -64,7 +65,7 @@ fn serve_once<const N: usize>(name: &str, words: impl FnOnce(u64) -> [u64; N]) -
     reply.cap().reply(&Message::with_words(0, &words(received.badge()))).map_err(wrong)
 }
 
-/// The client.
+/// Runs the client.
 pub fn badge_of(core: u64) -> Result<(), String> {
     let found: Cap<Endpoint> =
         again(|| Names::STANDARD.wait_for(NAME, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
@@ -77,11 +78,11 @@ pub fn badge_of(core: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Servers on two cores register the same name, which each core has for itself, and a client on each, which waits for
-/// that, finds its own core's. When they have ended, the name is free.
+/// Registers one per-core name with servers on two cores, and looks it up with a client on each, which waits for the
+/// name: each client finds its own core's server. When the servers have ended, the name is free.
 pub fn own(monitor: Monitor, cores: [u64; 2], name: &str) -> Result<(), String> {
     let clients = cores.map(|core| spawn(monitor, core, &["cores", "own-client", name]));
-    // They wait meanwhile.
+    // The clients wait meanwhile.
     time::sleep(10 * MOMENT);
     let servers = cores.map(|core| spawn_with_powers(monitor, core, &["cores", "own-server", name]));
     for process in clients.into_iter().chain(servers) {
@@ -92,12 +93,12 @@ pub fn own(monitor: Monitor, cores: [u64; 2], name: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// The server: answers one request with its badge and its own number.
+/// Runs the server: replies to one request with the process number in its badge and its own.
 pub fn own_server(name: &str) -> Result<(), String> {
     serve_once(name, |badge| [identity(badge), process::id()])
 }
 
-/// The client.
+/// Runs the client.
 pub fn own_client(name: &str) -> Result<(), String> {
     let found: Cap<Endpoint> =
         again(|| Names::STANDARD.wait_for(name, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
@@ -108,7 +109,7 @@ pub fn own_client(name: &str) -> Result<(), String> {
     }
 }
 
-/// Looks a name up, again and again, and keeps what it gets until that is refused.
+/// Looks a name up, again and again, and keeps the capabilities until the request fails.
 pub fn hoard() -> Result<(), String> {
     let mut count = 0;
     loop {
@@ -126,7 +127,7 @@ pub fn hoard() -> Result<(), String> {
     }
 }
 
-/// Looks a name up, again and again, and drops what it gets.
+/// Looks a name up, again and again, and drops the capabilities.
 pub fn drop_all(times: u64) -> Result<(), String> {
     let slot = take_slot()?;
     for _ in 0..times {
@@ -137,7 +138,7 @@ pub fn drop_all(times: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Guests on another core call an endpoint at which nobody answers, and are killed.
+/// Lets guests on another core call an endpoint that never replies, and kills them.
 pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let reply = memory::make::<Reply>(0).map_err(wrong)?;
@@ -146,11 +147,11 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     for _ in 0..times {
         let guest = spawn(monitor, core, &["cores", "muted"])?;
         monitor.give(guest, CALL, Cap::new(slot)).map_err(text)?;
-        // It calls; that it is killed then, this side is not told.
+        // The guest calls. This side is not told when the guest is killed.
         let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(wrong)?;
         time::sleep(MOMENT);
         monitor.kill(guest).map_err(text)?;
-        // Whoever waited here for the guest is taken out.
+        // The reply object that held the guest's call becomes free.
         let quiet = memory::make::<Endpoint>(0).map_err(wrong)?;
         let is_empty = || {
             let tried = quiet.cap().try_receive(Wait::FOREVER.with_reply(reply.cap()));
@@ -167,7 +168,7 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Guests on another core send messages to an endpoint at which nobody receives, as many as are accepted, and end.
+/// Lets guests on another core send messages to an endpoint at which nobody receives, as many as are accepted, and end.
 pub fn unheard(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let slot = take_slot()?;
@@ -177,13 +178,13 @@ pub fn unheard(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
         monitor.give(guest, CALL, Cap::new(slot)).map_err(text)?;
         ended_well(monitor, guest)?;
     }
-    // Nobody waits for these messages, but they are not kept for ever, although the endpoint is there still.
+    // Nobody receives these messages, but they are not kept for ever, although the endpoint still exists.
     time::sleep(FORGOTTEN);
     println!("{times} processes of core {core} sent messages that nobody heard");
     crate::call::call(monitor, core, 1)
 }
 
-/// The guest: sends all that it can.
+/// Runs the guest: sends as many messages as it can.
 pub fn unheard_of(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
     monitor.take(slot).map_err(text)?;
@@ -191,7 +192,7 @@ pub fn unheard_of(monitor: Monitor) -> Result<(), String> {
     (0..MESSAGES).try_for_each(|_| endpoint.send(&Message::new(0), Wait::FOREVER).map_err(wrong))
 }
 
-/// The guest: calls what it gets.
+/// Runs the guest: calls the endpoint that it receives.
 pub fn muted(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
     let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;

@@ -18,27 +18,27 @@ use tench_procs_client::protocol::FaultKind;
 
 use crate::share::{take_slot, until};
 
-/// How long a program runs before it is killed: long enough to wait for something.
+/// Time for which a program runs before it is killed: long enough to begin a wait.
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Starts a program and says what became of it. Ctrl-C is passed on to it.
+/// Starts a program, waits for its end and reports it. Forwards Ctrl-C to the program.
 pub fn run(monitor: Monitor, core: u64, program: &[&str]) -> Result<(), String> {
     let process = spawn(monitor, core, program)?;
-    // Without memory for it, Ctrl-C ends this program alone.
+    // Without memory for the notification, Ctrl-C ends this program alone.
     let _ = memory::make::<Notification>(0).map(|keys| thread::spawn(move || pass_on(monitor, process, keys.cap())));
     report(&monitor.wait(process).map_err(text)?);
     Ok(())
 }
 
-/// Ends a process as Ctrl-C does, whenever that is typed: it may have asked to be told first.
+/// Interrupts a process whenever Ctrl-C is typed: it may have asked to be told of that.
 fn pass_on(monitor: Monitor, process: u64, keys: Cap<Notification>) {
     while Procs::STANDARD.on_interrupt(keys).is_ok() && keys.wait().is_ok() {
-        // It may just have ended by itself.
+        // The process may just have ended by itself.
         let _ = monitor.interrupt(process);
     }
 }
 
-/// The same, and kills it when it runs for too long.
+/// Starts a program, waits for its end and reports it. Kills the program when it runs for too long.
 pub fn limit(monitor: Monitor, milliseconds: u64, core: u64, program: &[&str]) -> Result<(), String> {
     let patience = Duration::from_millis(milliseconds);
     report(&run_for(monitor, patience, core, program)?);
@@ -49,14 +49,14 @@ fn run_for(monitor: Monitor, patience: Duration, core: u64, program: &[&str]) ->
     let process = spawn(monitor, core, program)?;
     time::sleep(patience);
     match monitor.kill(process) {
-        // It has ended by itself.
+        // The process has ended by itself.
         Ok(()) | Err(Failure::Refused(Error::WrongState)) => {}
         Err(failure) => return Err(text(failure)),
     }
     monitor.wait(process).map_err(text)
 }
 
-/// Runs a program many times, one after another, and says whether the core has as much free memory as before.
+/// Runs a program many times, one after another, and reports whether the core has as much free memory as before.
 pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
     let books = many(monitor, times, core, || {
         let process = spawn(monitor, core, program)?;
@@ -78,8 +78,8 @@ pub fn kills(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Resul
     Ok(())
 }
 
-/// Does something many times, and says whether the core has as much free memory as before. It is done once more before
-/// all that, so that whatever is kept for the next time is there.
+/// Runs an action many times, and reports whether the core has as much free memory as before. Runs it once more at the
+/// start, so that memory that servers cache is there.
 fn many(
     monitor: Monitor,
     times: u64,
@@ -97,39 +97,40 @@ fn many(
     })
 }
 
-/// A process by the number that people write.
+/// Returns the process with a number as people write it.
 fn parse(process: &str) -> Result<u64, String> {
     pid::parse(process).ok_or_else(|| format!("\"{process}\" is no process; `ps` lists them"))
 }
 
-/// Kills a process, if whoever runs this program may.
+/// Kills a process, if the user of this program may.
 pub fn kill(monitor: Monitor, process: &str) -> Result<(), String> {
     monitor.kill(parse(process)?).map_err(text)
 }
 
-/// Stops a process.
+/// Suspends a process.
 pub fn suspend(monitor: Monitor, process: &str) -> Result<(), String> {
     monitor.suspend(parse(process)?).map_err(text)
 }
 
-/// Lets it go on.
+/// Resumes a process.
 pub fn resume(monitor: Monitor, process: &str) -> Result<(), String> {
     monitor.resume(parse(process)?).map_err(text)
 }
 
-/// Says what is known of a process.
+/// Reports the state of a process.
 pub fn status(monitor: Monitor, process: &str) -> Result<(), String> {
     report(&monitor.status(parse(process)?).map_err(text)?);
     Ok(())
 }
 
-/// Waits for the end of a process and says what became of it.
+/// Waits for the end of a process and reports it.
 pub fn wait(monitor: Monitor, process: &str) -> Result<(), String> {
     report(&monitor.wait(parse(process)?).map_err(text)?);
     Ok(())
 }
 
-/// Kills all processes of a name on these cores, and says how many. That it may not kill some does not save the others.
+/// Kills all processes of a name on these cores, and prints their number. Failing to kill some does not spare the
+/// others.
 pub fn kill_all(monitor: Monitor, cores: impl Iterator<Item = u64>, name: &str) -> Result<(), String> {
     let (mut killed, mut refused) = (0, None);
     for core in cores {
@@ -142,7 +143,7 @@ pub fn kill_all(monitor: Monitor, cores: impl Iterator<Item = u64>, name: &str) 
     refused.map_or(Ok(()), Err)
 }
 
-/// Lists the living processes of a name.
+/// Lists the running processes of a name.
 pub fn find(monitor: Monitor, name: &str) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;
     for core in 0..count {
@@ -159,26 +160,26 @@ pub fn find(monitor: Monitor, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Says how many processes run on a core.
+/// Prints how many processes run on a core.
 pub fn load(monitor: Monitor, core: u64) -> Result<(), String> {
     println!("core {core} runs {}", monitor.load(core).map_err(text)?);
     Ok(())
 }
 
-/// Says on which core the fewest run.
+/// Prints the core on which the fewest processes run.
 pub fn least(monitor: Monitor) -> Result<(), String> {
     println!("{}", monitor.least_loaded().map_err(text)?);
     Ok(())
 }
 
-/// Says how much memory a core has.
+/// Prints how much memory a core has.
 pub fn memory(monitor: Monitor, core: u64) -> Result<(), String> {
     let memory = monitor.memory(core).map_err(text)?;
     println!("core {core}: {} KiB, of which {} KiB are free", memory.total >> 10, memory.free >> 10);
     Ok(())
 }
 
-/// Asks another core for memory, and waits until it is there.
+/// Asks another core for memory, and waits until it has arrived.
 pub fn grow(monitor: Monitor, from: u64, mebibytes: u64) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
     let before = monitor.memory(own).map_err(text)?.total;
@@ -231,24 +232,24 @@ pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Resul
         .configure(DEFAULT_PRIORITY, DEFAULT_PRIORITY, 0, Powers::of_badge(own.badge))
         .map_err(|failure| failure.to_string())?;
     let process = child.start().map_err(|failure| failure.to_string());
-    // It is there: nobody else deletes it.
+    // The capability is there: nothing else deletes it.
     let _ = procs.delete();
     memory::free_slot(place);
     process
 }
 
-/// Starts a program on a core through its monitor; it gets no powers.
+/// Starts a program on a core through its monitor; the program gets no powers.
 pub fn spawn(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
     let strings: Vec<u8> = program.iter().flat_map(|string| string.bytes().chain([0])).collect();
     monitor.spawn(core, &strings).map_err(text)
 }
 
-/// A number in a column.
+/// Returns a process number for a column.
 fn shown(process: u64) -> String {
     Shown(process).to_string()
 }
 
-/// Says what became of a process.
+/// Reports the state of a process.
 fn report(process: &Process) {
     let (who, detail) = (Shown(process.process), process.detail);
     match process.state {
@@ -261,18 +262,18 @@ fn report(process: &Process) {
     }
 }
 
-/// In words.
+/// Returns an error as text.
 pub fn text(failure: Failure) -> String {
     failure.to_string()
 }
 
-/// Prepares a process on a core, through that core's process server, and ends.
+/// Makes a process builder on a core, through that core's process server, and ends.
 pub fn prepare(monitor: Monitor, core: u64) -> Result<(), String> {
     let procs = Procs::at(monitor.processes(core, take_slot()?).map_err(text)?);
     procs.prepare("hello").map(drop).map_err(|failure| failure.to_string())
 }
 
-/// Lets processes end that prepare others on a core, and looks whether those are given up.
+/// Lets processes end that have made process builders on a core, and checks that those builders are discarded.
 pub fn abandon(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
     let slot = take_slot()?;
@@ -293,7 +294,7 @@ pub fn abandon(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
             return Err("a process could not prepare another".to_string());
         }
     }
-    // Those that have ended are known for a while; they are on the own core.
+    // Ended processes stay known for a while; they are on this core.
     let added = if own == core { times as usize } else { 0 };
     until(|| count() == before + added)?;
     println!("{times} processes of core {own} prepared one each on core {core}, and ended; nothing is left there");

@@ -1,4 +1,4 @@
-//! What cannot be sent to a process of another core, and that nothing is left of it.
+//! Objects that cannot be sent to a process of another core. Checks that a failed transfer leaves nothing behind.
 
 use alloc::string::{String, ToString};
 
@@ -16,12 +16,12 @@ use tench_monitor_client::protocol::{Condition, Error, Letter, first};
 use crate::processes::{spawn, text};
 use crate::share::{CHECK, FRAME_BITS, take_slot, until};
 
-/// A process that no core has.
+/// A process number that no core has.
 const NOBODY: u64 = 9999;
-/// What one process may send and nobody takes: half of what there is room for.
+/// Number of transfers that one process may send without any being taken: half of the mailboxes' capacity.
 const MOST: u64 = 128;
 
-/// Prints what was refused, and why.
+/// Prints which transfer failed, and why.
 fn refused<T>(what: &str, answer: Result<T, Failure>) -> Result<(), String> {
     match answer {
         Err(Failure::Refused(why)) => {
@@ -33,7 +33,7 @@ fn refused<T>(what: &str, answer: Result<T, Failure>) -> Result<(), String> {
     }
 }
 
-/// Tries all of it with a core.
+/// Tries all failing transfers with a core.
 pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     let idle = spawn(monitor, core, &["cores", "idle"])?;
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
         return Err("the guest found something wrong".to_string());
     }
     refused("to a process that has ended", monitor.give(guest, 0, any()))?;
-    // Its copy is found to be unused, and goes back, and what it sent here is taken.
+    // The copy is found to be unused and returned, and the transfer that it sent here is taken.
     let slot = take_slot()?;
     let (Letter { from, .. }, _) = monitor.take(slot).map_err(text)?;
     let _ = OWN_SPACE.delete_at(slot);
@@ -62,7 +62,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Lends memory of which a frame was made.
+/// Tries to lend memory of which a frame was made.
 fn lend_used(monitor: Monitor, to: u64) -> Result<(), Failure> {
     let refuse = |_| Failure::Refused(Error::OutOfMemory);
     let [slot, made] = [memory::take_slot().map_err(refuse)?, memory::take_slot().map_err(refuse)?];
@@ -70,13 +70,13 @@ fn lend_used(monitor: Monitor, to: u64) -> Result<(), Failure> {
     let frame = u64::from(FRAME_BITS);
     let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Place::Watermark, OWN_SPACE, made);
     let lent = retyped.map_err(Failure::Lost).and_then(|_| monitor.lend(to, 0, Cap::<Untyped>::new(slot)));
-    // The capability has gone, and the memory is the memory server's.
+    // The capability is gone, and the memory belongs to the memory server.
     let freed = Mem::STANDARD.free(block.number);
     [slot, made].into_iter().for_each(memory::free_slot);
     lent.and(freed.map(drop).map_err(|_| Failure::Refused(Error::Internal)))
 }
 
-/// Sends so much that nobody takes that no more is accepted; when the receiver has ended, all of it goes.
+/// Sends transfers that nobody takes until no more are accepted; when the receiver has ended, all of them are dropped.
 fn of_a_full_mailbox(monitor: Monitor, idle: u64, frame: &memory::Made<Frame>) -> Result<(), String> {
     let any = || Cap::new(frame.cap().address());
     for _ in 0..MOST {
@@ -88,15 +88,15 @@ fn of_a_full_mailbox(monitor: Monitor, idle: u64, frame: &memory::Made<Frame>) -
     until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))
 }
 
-/// What a guest cannot do with a frame of another core's; and what it can.
+/// Tries what a guest cannot do with another core's frame, and what it can.
 pub fn of_a_copy(monitor: Monitor, from: u64, frame: Cap<Frame>) -> Result<(), String> {
     let any = || Cap::new(frame.address());
     refused("to revoke another core's frame", monitor.revoke(any()))?;
-    // Its own core can have it again.
+    // The frame's own core can have it again.
     monitor.give(from, CHECK, any()).map_err(text)
 }
 
-/// Takes nothing.
+/// Takes no transfers.
 pub fn idle() -> Result<(), String> {
     loop {
         time::sleep(Duration::from_secs(60));

@@ -1,5 +1,5 @@
-//! Memory that two cores share, and memory that one lends to another. This program is both sides: the guest is the same
-//! program, started on the other core.
+//! Memory that two cores share, and memory that one core lends to another. This program is both sides: the guest is the
+//! same program, started on the other core.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,27 +14,27 @@ use tench_monitor_client::protocol::{Condition, Exchanged, Letter, Process};
 
 use crate::processes::{spawn, text};
 
-/// What a capability is for: to share a frame, or to make frames of lent memory.
+/// Words of transfers: a frame to share, and lent memory to make frames of.
 const SHARE: u64 = 1;
 const LEND: u64 = 2;
-/// A frame that was made of lent memory.
+/// Word of the transfer that returns a frame made of lent memory.
 const MADE: u64 = 3;
-/// To find out what cannot be done with another core's frame.
+/// Word of the transfer of a frame on which the guest tries what it cannot do.
 pub const CHECK: u64 = 4;
 
-/// Log2 of the bytes that are shared, and lent.
+/// Log2 of the sizes in bytes of shared frames and of lent memory.
 pub const FRAME_BITS: u32 = 12;
 const LENT_BITS: u32 = 16;
 
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
-/// What the sides write: the one that sends, and the guest.
+/// Words that the sides write: the sender, and the guest.
 const HERE: u64 = 0x6865_7265;
 const THERE: u64 = 0x0074_6865_7265;
-/// How long each side waits for the other.
+/// Maximum time for which each side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// The books of both sides: free memory of both cores, and what the monitor here keeps.
+/// Accounting of both sides: free memory of both cores, and the counts of this core's monitor.
 #[derive(PartialEq, Eq)]
 struct Books {
     free: [u64; 2],
@@ -52,8 +52,8 @@ impl Books {
     }
 }
 
-/// Does something with a guest on a core, so often, and says whether everything is as before. Once more before all
-/// that, so that whatever is kept for the next time is there.
+/// Runs an action with a guest on a core `times` times, and reports whether the accounting is as before. The first run
+/// precedes the accounting, so that memory that servers cache is there.
 pub fn many(
     monitor: Monitor,
     core: u64,
@@ -75,7 +75,7 @@ pub fn many(
     Ok(())
 }
 
-/// Waits for something.
+/// Waits until a condition holds.
 pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     let deadline = time::deadline(PATIENCE);
     while !is_so() {
@@ -87,7 +87,7 @@ pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     Ok(())
 }
 
-/// What became of a guest whose memory was taken away.
+/// Checks that a guest whose memory was revoked has crashed.
 fn crashed(process: &Process) -> Result<(), String> {
     match process.state {
         Condition::Faulted => Ok(()),
@@ -95,7 +95,7 @@ fn crashed(process: &Process) -> Result<(), String> {
     }
 }
 
-/// Shares a frame with a guest, and takes it back.
+/// Shares a frame with a guest, and revokes it.
 pub fn share(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, share_once)
 }
@@ -113,7 +113,7 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     if aloud {
         println!("cores {own} and {core} write into one frame");
     }
-    // Whoever has sent it need not know where the other runs: it asks the monitor when the kernel says so.
+    // The sender need not know where the receiver runs: it asks the monitor when the kernel says so.
     match frame.cap().revoke() {
         Err(Refusal::ForeignCopies) if core != own => {
             monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
@@ -129,7 +129,7 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Lends memory to a guest, which makes frames of it, of which one comes back; and takes it back.
+/// Lends memory to a guest, which makes frames of it, one of which comes back; then recalls the memory.
 pub fn lend(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, lend_once)
 }
@@ -165,7 +165,7 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Shares a frame of a process that ends without taking it back.
+/// Shares a frame of a process that ends without revoking it.
 pub fn leave(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, leave_once)
 }
@@ -187,11 +187,11 @@ fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// How long it takes a program that ends its core to do so.
+/// Time that a program takes that ends its core.
 const END: Duration = Duration::from_millis(500);
 
 /// Shares a frame with a guest on a core and lends memory to another, starts a program there that ends the core without
-/// a word, and takes all back.
+/// notice, and recalls everything.
 pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
     let [guest, borrower] = [spawn(monitor, core, &["cores", "guest"])?, spawn(monitor, core, &["cores", "guest"])?];
@@ -224,8 +224,8 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Shares a frame with a guest, and starts a program on its core that breaks the channel to it, and later stops it. As
-/// long as the core is on, it may use the frame.
+/// Shares a frame with a guest, and starts a program on its core that breaks the channel to the core, and later stops
+/// the core. The guest may use the frame as long as the core is on.
 pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     let guest = spawn(monitor, core, &["cores", "guest"])?;
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
@@ -235,7 +235,7 @@ pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     until(|| window.read64(8) == THERE)?;
     spawn(monitor, core, &[program])?;
     time::sleep(END);
-    // It is noticed when something is taken in.
+    // The damage is noticed when the monitor receives something.
     until(|| monitor.ping(core).is_err())?;
     let why = monitor.ping(core).err().map_or("it answers".to_string(), text);
     window.write64(0, HERE + 1);
@@ -262,12 +262,12 @@ pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
     until(|| window.read64(8) == THERE + 1)
 }
 
-/// An empty slot.
+/// Takes an empty slot.
 pub fn take_slot() -> Result<CapAddress, String> {
     memory::take_slot().map_err(|error| error.to_string())
 }
 
-/// The other side: takes what it is sent, and uses it until that is taken back, which ends it.
+/// Runs the guest: takes a transfer, and uses it until it is revoked, which ends the guest.
 pub fn guest(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
     let (Letter { from, word }, _) = monitor.take(slot).map_err(text)?;
@@ -289,7 +289,7 @@ pub fn guest(monitor: Monitor) -> Result<(), String> {
     until(|| window.read64(0) >= HERE)?;
     until(|| word == LEND || window.read64(0) == HERE + 1)?;
     window.write64(8, THERE + 1);
-    // From here on the other side can take it back at any time.
+    // From here on the other side can revoke it at any time.
     loop {
         window.read64(0);
         time::sleep(MOMENT);

@@ -5,12 +5,13 @@
 //!   host                                       guest
 //!   a notification with badge 4 ── give ─────▶ takes it, signals it
 //!   an endpoint                 ── give ─────▶ takes it, and calls it for all that follows
-//!   has it been signalled       ◀─ HEARD ───── with these bits?
-//!   sends it without a badge    ── answer ───▶ gives it badges of its own, and signals with these
+//!   checks the signals          ◀─ HEARD ───── with these bits?
+//!   sends it without a badge    ── reply ────▶ mints badges of its own, and signals with these
 //!   signals that                ◀─ OFFER ───── sends a notification of its own, with a badge or without
-//!   sends it back               ── answer ───▶ it is the guest's own again
-//!   revokes the first           ◀─ REVOKE ──── signals it: nobody hears
-//!   hears that                                 signals once more, drops what it has, and ends
+//!   sends it back               ── reply ────▶ it is the guest's own again
+//!   revokes the first           ◀─ REVOKE ──── signals it: the signal does not arrive
+//!   checks that nothing arrived ◀─ SILENT ────
+//!   receives that                              signals once more, drops its capabilities, and ends
 //! ```
 
 use alloc::format;
@@ -28,33 +29,34 @@ use tench_monitor_client::protocol::{Condition, Letter};
 use crate::processes::{spawn, text};
 use crate::share::{many, take_slot, until};
 
-/// What the guest is given has this badge, and what it makes itself these; the last is the last that it signals.
+/// Badge of the notification that the guest is given, and badges that it mints itself; the last is the last that it
+/// signals.
 const GIVEN: u64 = 4;
 const OWN: [u64; 2] = [16, 1 << 63];
 const LAST: u64 = 64;
-/// The guest's own has this badge, or gets that one.
+/// Badge of the guest's own notification, or badge that the host mints for it.
 const BADGE: u64 = 8;
 const MINTED: u64 = 1 << 40;
-/// So often the guest signals without waiting.
+/// Number of signals that the guest sends without waiting.
 const FLOOD: u64 = 2000;
-/// How long something may take.
+/// Maximum time that anything may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a capability is for.
+/// Word of the transfers that bring capabilities.
 const SIGNAL: u64 = 6;
 
-/// What is asked.
+/// Labels of requests and replies.
 mod label {
-    /// To wait until these bits were signalled, and answer with the notification.
+    /// Waits until these bits were signalled, and replies with the notification.
     pub const HEARD: u64 = 1;
-    /// To signal what comes along, and send it back.
+    /// Signals the attached notification, and sends it back.
     pub const OFFER: u64 = 2;
-    /// To revoke what was given.
+    /// Revokes the notification that was given.
     pub const REVOKE: u64 = 3;
-    /// To say whether anything was signalled since.
+    /// Replies whether anything was signalled since.
     pub const SILENT: u64 = 4;
-    /// The answer, if all is as it should be.
+    /// Label of the reply if all is as it should be.
     pub const GOOD: u64 = 5;
-    /// The answer otherwise.
+    /// Label of the reply otherwise.
     pub const BAD: u64 = 6;
 }
 
@@ -66,7 +68,7 @@ fn memory(error: memory::Error) -> String {
     error.to_string()
 }
 
-/// Lets a guest on another core signal a notification of this process, so often.
+/// Lets a guest on another core signal a notification of this process, `times` times.
 pub fn signal(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, signal_once)
 }
@@ -109,20 +111,20 @@ fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     is_over.map_err(|_| format!("notifications are still in use: {:?}", monitor.exchanged()))
 }
 
-/// What the host has.
+/// The host's objects.
 struct Host {
     notification: Made<Notification>,
     endpoint: Made<Endpoint>,
     reply: Made<Reply>,
-    /// What it has given to the guest.
+    /// Slot of the capability that the guest was given.
     given: CapAddress,
-    /// Where something arrives.
+    /// Slot in which capabilities arrive.
     arrival: CapAddress,
     spare: CapAddress,
 }
 
 impl Host {
-    /// Answers a request. Answers true if the guest will ask no more.
+    /// Replies to a request. Returns true if the guest will make no more.
     fn serve(&self) -> Result<bool, String> {
         let (plain, reply) = (self.notification.cap(), self.reply.cap());
         offer_slots(&[self.arrival]);
@@ -139,7 +141,7 @@ impl Host {
             }
             (label::REVOKE, []) => {
                 let revoked = OWN_SPACE.revoke_at(self.given).map(drop).map_err(kernel);
-                // What was on its way.
+                // Signals that were on their way.
                 let _ = plain.poll();
                 revoked
             }
@@ -158,7 +160,7 @@ impl Host {
         done.map(|()| received.label() == label::SILENT)
     }
 
-    /// Signals the guest's notification: with its badge, or if it has none, with another.
+    /// Signals the guest's notification: with its badge, or with a minted one if it has none.
     fn signal_guest(&self, guests: Cap<Notification>) -> Result<(), String> {
         match guests.identify().map_err(kernel)?.badge {
             0 => {
@@ -181,7 +183,7 @@ fn wait_for(notification: Cap<Notification>, bits: u64) -> Result<(), String> {
     if heard == bits { Ok(()) } else { Err(format!("{heard:#x} was signalled in the place of {bits:#x}")) }
 }
 
-/// The other side.
+/// Runs the guest.
 pub fn signaller(monitor: Monitor) -> Result<(), String> {
     let [first, second, arrival, spare] = [take_slot()?, take_slot()?, take_slot()?, take_slot()?];
     for slot in [first, second] {
@@ -193,7 +195,7 @@ pub fn signaller(monitor: Monitor) -> Result<(), String> {
     let (given, host) = (Cap::<Notification>::new(first), Cap::<Endpoint>::new(second));
     given.signal().map_err(kernel)?;
     ask(host, Message::with_words(label::HEARD, &[GIVEN]), arrival)?;
-    // It came along, without a badge.
+    // The notification was attached, without a badge.
     let plain = Cap::<Notification>::new(arrival);
     for badge in OWN {
         plain.mint_to(spare, Rights::WRITE, badge).map_err(kernel)?.signal().map_err(kernel)?;
@@ -208,18 +210,18 @@ pub fn signaller(monitor: Monitor) -> Result<(), String> {
     offer(host, again, spare)?;
     ask(host, Message::new(label::REVOKE), again)?;
     match given.signal() {
-        // It is signalled where nobody hears it, or is gone already, if both are on one core.
+        // The signal goes nowhere, or the capability is gone already if both sides are on one core.
         Ok(()) | Err(Error::InvalidCapability) => {}
         Err(error) => return Err(kernel(error)),
     }
     ask(host, Message::new(label::SILENT), again)?;
     let last = plain.mint_to(spare, Rights::WRITE, LAST).map_err(kernel)?;
     last.signal().map_err(kernel)?;
-    // Nothing of it is left when it is told.
+    // The signal arrives although the guest deletes its capabilities now.
     [spare, arrival].into_iter().try_for_each(|slot| OWN_SPACE.delete_at(slot).map(drop)).map_err(kernel)
 }
 
-/// Asks the host, which may send something.
+/// Makes a request to the host, which may attach a capability to its reply.
 fn ask(host: Cap<Endpoint>, message: Message, arrival: CapAddress) -> Result<(), String> {
     offer_slots(&[arrival]);
     match host.call(&message).map_err(kernel)?.label() {
@@ -242,7 +244,7 @@ fn offer(host: Cap<Endpoint>, home: CapAddress, spare: CapAddress) -> Result<(),
         let came = Cap::<Notification>::new(home);
         let found = came.identify().map_err(kernel)?.badge;
         came.signal().map_err(kernel)?;
-        // At once: nobody else is asked.
+        // The signal is there at once: no other core is involved.
         let signalled = own.cap().poll();
         if (found, signalled) != (badge, Ok(badge.max(1))) {
             return Err(format!("{badge} came back as {found}, and signalled {signalled:x?}"));

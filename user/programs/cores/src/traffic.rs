@@ -1,6 +1,6 @@
-//! Random traffic of capabilities among all cores: an agent on each sends frames and endpoints and lends memory to the
-//! others, sends on what it got, calls it, drops it, and takes back what is its own, all at the same time. In the end
-//! all memory is free again.
+//! Random traffic of capabilities among all cores: an agent on each core sends frames and endpoints and lends memory to
+//! the others, sends on what it received, calls endpoints, drops capabilities, and revokes its own, all at the same
+//! time. In the end all memory is free again.
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -23,30 +23,31 @@ use tench_protocol::Rejection;
 use crate::processes::{spawn, text};
 use crate::share::{take_slot, until};
 
-/// What a letter brings: who the others are, a frame, memory, an endpoint.
+/// Words of transfers: the list of agents, a frame, memory.
 const ROSTER: u64 = 1;
 const FRAME: u64 = 2;
 const MEMORY: u64 = 3;
-/// In the other bits is the word with which whoever is called answers: its process, and the badge.
+/// Bit of the word of a transfer with an endpoint. The other bits are the word with which the endpoint replies: its
+/// process, and the badge.
 const ENDPOINT: u64 = 1 << 63;
 
-/// Frames that each agent owns, and log2 of their size.
+/// Number of frames that each agent owns, and log2 of their size.
 const OWN: usize = 4;
 const FRAME_BITS: u64 = 12;
-/// Log2 of the memory that each lends.
+/// Log2 of the size of the memory that each agent lends.
 const LENT_BITS: u32 = 14;
-/// How often all is done until memory is as before.
+/// Maximum number of runs until memory is as before.
 const ATTEMPTS: u64 = 5;
-/// How many milliseconds an agent lives at least that is killed.
+/// Minimum time in milliseconds that an agent runs before it is killed.
 const KILLED_AFTER: u64 = 20;
-/// Capabilities of others that an agent keeps.
+/// Maximum number of others' capabilities that an agent keeps.
 const MOST: usize = 24;
 
 fn number(text: &str) -> Result<u64, String> {
     crate::number(text)
 }
 
-/// So many steps of an agent on each core that runs.
+/// Lets an agent on each running core make `steps` steps.
 pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;
     let is_up = |core: &u64| monitor.core(*core).is_ok_and(|core| matches!(core.state, State::Here | State::Running));
@@ -55,12 +56,12 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
         cores.iter().map(|core| monitor.memory(*core).map(|memory| memory.free).map_err(text)).collect()
     };
     run(monitor, &cores, steps, seed, kills)?;
-    // Servers keep memory for the next time, more of it the more there once was to do. What is lost is lost each time.
+    // Servers keep memory for later, the more the busier they were once. A leak shows in each run.
     let mut changes = Vec::new();
     for attempt in 1..=ATTEMPTS {
         let before = free()?;
         let sent = run(monitor, &cores, steps, seed + attempt, kills)?;
-        // What was sent to an agent that has ended goes after a moment.
+        // Transfers to an agent that has ended are dropped after a moment.
         let settled = until(|| free().is_ok_and(|after| after == before));
         if settled.is_ok()
             && monitor.exchanged().is_ok_and(|books| (books.exports, books.letters, books.faults) == (0, 0, 0))
@@ -77,7 +78,7 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
     Err(format!("free memory of the cores has changed each time: {changes:?} bytes"))
 }
 
-/// Starts the agents, and waits for their ends, of which one may come early. Answers how much they have sent.
+/// Starts the agents, and waits for their ends, of which one may come early. Returns how much they have sent.
 fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> Result<u64, String> {
     let mut agents = Vec::new();
     for core in cores {
@@ -95,7 +96,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     let victim = agents.get(seed as usize % agents.len().max(1)).copied().filter(|_| kills);
     if let Some(victim) = victim {
         time::sleep(Duration::from_millis(KILLED_AFTER + seed % KILLED_AFTER));
-        // It may have ended already.
+        // The agent may have ended already.
         let _ = monitor.kill(victim);
     }
     let mut wrong = 0;
@@ -104,7 +105,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
         let is_well = (end.state, end.detail) == (Condition::Exited, 0);
         wrong += u64::from(!is_well && victim != Some(*agent));
     }
-    // Each has said behind the roster how much it has sent.
+    // Each agent has written behind the list how much it has sent.
     let sent = (0..agents.len()).map(|place| window.read64(2048 + place * 8)).sum();
     drop(window);
     if roster.cap().revoke() == Err(Refusal::ForeignCopies) {
@@ -113,7 +114,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     if wrong > 0 { Err(format!("{wrong} agents found something wrong")) } else { Ok(sent) }
 }
 
-/// What arrived, with its word.
+/// Capabilities that arrived, each with its word.
 type Arrivals = Arc<Mutex<Vec<(u64, CapAddress)>>>;
 
 /// One of the agents.
@@ -123,7 +124,7 @@ struct Agent {
     others: Vec<u64>,
     own: Vec<Made<Frame>>,
     lent: Option<Block>,
-    /// Its endpoint, at which a thread of its answers, with some badges.
+    /// The agent's endpoint, at which one of its threads replies, with some badges.
     endpoint: Made<Endpoint>,
     badges: Vec<CapAddress>,
     arrivals: Arrivals,
@@ -131,12 +132,12 @@ struct Agent {
     sent: u64,
 }
 
-/// What is answered to whoever calls with a badge: nobody else says the same.
+/// Returns the word with which calls through a badge are replied to: no other endpoint or badge has the same.
 fn word_of(badge: u64) -> u64 {
     ENDPOINT | process::id() << 8 | badge
 }
 
-/// Answers everybody, for ever: with a word, and what came along.
+/// Replies to every call, for ever: with a word, and the attached capability.
 fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress) {
     loop {
         offer_slots(&[arrival]);
@@ -146,7 +147,7 @@ fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress)
         for cap in received.caps() {
             answer.copy_cap(*cap);
         }
-        // It may have been taken back meanwhile, and who asked may have gone.
+        // The capability may have been revoked meanwhile, and the caller may be gone.
         if reply.cap().reply(&answer).is_err() {
             let _ = reply.cap().reply(&alone);
         }
@@ -154,7 +155,7 @@ fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress)
     }
 }
 
-/// Takes what arrives, for ever.
+/// Takes transfers, for ever.
 fn take_all(monitor: Monitor, arrivals: &Arrivals) {
     while let Ok(slot) = memory::take_slot() {
         match monitor.take(slot) {
@@ -164,11 +165,11 @@ fn take_all(monitor: Monitor, arrivals: &Arrivals) {
     }
 }
 
-/// An agent: makes so many steps, and gives back everything.
+/// Runs an agent: makes `steps` steps, and gives everything back.
 pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     let (steps, seed) = (number(steps)?, number(seed)?);
     let arrivals = Arrivals::default();
-    // Those who have heard earlier who is there may have sent something already.
+    // Agents that got the list earlier may have sent something already.
     let slot = loop {
         let slot = take_slot()?;
         match monitor.take(slot).map_err(text)? {
@@ -243,11 +244,11 @@ impl Agent {
         }
     }
 
-    /// Whatever can be refused because others do something at the same time is no mistake.
+    /// Counts a transfer. Errors that can come from what others do at the same time are ignored.
     fn count(&mut self, sent: Result<(), Failure>) -> Result<(), String> {
         match sent {
             Ok(()) => self.sent += 1,
-            // It was taken back before it was sent.
+            // The capability was revoked before it was sent.
             Err(Failure::Rejected(Rejection::BadArguments) | Failure::Lost(Refusal::InvalidCapability)) => {}
             Err(Failure::Refused(
                 Error::MailboxFull
@@ -271,7 +272,7 @@ impl Agent {
         self.count(sent)
     }
 
-    /// Sends on what somebody else sent: a frame is copied, memory leaves.
+    /// Sends on a capability that another agent sent: a frame is copied, memory is moved.
     fn send_on(&mut self) -> Result<(), String> {
         let place = self.below(self.held.len());
         let (word, slot) = self.held[place];
@@ -290,7 +291,7 @@ impl Agent {
         discard(self.held.swap_remove(place).1);
     }
 
-    /// Takes back a frame of the own, from whoever has it.
+    /// Revokes one of the agent's own frames, wherever copies are.
     fn take_back(&mut self, frame: Cap<Frame>) -> Result<(), String> {
         loop {
             match frame.revoke() {
@@ -337,7 +338,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes a frame of memory that somebody lent, and sends it to somebody.
+    /// Makes a frame of memory that another agent lent, and sends it to one.
     fn make_of_lent(&mut self) -> Result<(), String> {
         let Some((_, slot)) = self.held.iter().find(|(word, _)| *word == MEMORY).copied() else { return Ok(()) };
         let made = take_slot()?;
@@ -352,27 +353,27 @@ impl Agent {
 
     // ── Endpoints ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Makes the own endpoint's capability with a badge.
+    /// Mints the capability to the agent's own endpoint with a badge.
     fn make_badge(&mut self, place: usize) -> Result<(), String> {
         let (to, rights) = (self.badges[place], Rights::WRITE | Rights::CALL | Rights::GRANT);
         self.endpoint.cap().mint_to(to, rights, place as u64 + 1).map(drop).map_err(|error| error.to_string())
     }
 
-    /// Takes all that others have of it back, and it itself.
+    /// Revokes and deletes the capability with a badge.
     fn take_badge_back(&mut self, place: usize) -> Result<(), String> {
         OWN_SPACE.revoke_at(self.badges[place]).map_err(|error| error.to_string())?;
         OWN_SPACE.delete_at(self.badges[place]).map(drop).map_err(|error| error.to_string())
     }
 
-    /// Sends it to somebody.
+    /// Sends the capability with a badge to another agent.
     fn send_endpoint(&mut self) -> Result<(), String> {
         let place = self.below(self.badges.len());
         self.send(word_of(place as u64 + 1), self.badges[place])
     }
 
-    /// Calls one of somebody, perhaps with a frame: whoever answers is who was promised, and what comes back is a frame
-    /// if one went along. (Which it is can only be asked with the power `memory`; the monitor's host tests look at
-    /// that.)
+    /// Calls another agent's endpoint, perhaps with a frame attached: the word in the reply must be the one that came
+    /// with the endpoint, and a frame must come back if one was attached. (Which frame it is can be found out only with
+    /// the power `memory`; the monitor's host tests check that.)
     fn call_one(&mut self) -> Result<(), String> {
         let endpoints: Vec<(u64, CapAddress)> =
             self.held.iter().copied().filter(|(word, _)| word & ENDPOINT != 0).collect();
@@ -396,7 +397,7 @@ impl Agent {
             memory::free_slot(back);
         }
         match answer {
-            // What was taken back meanwhile is nothing.
+            // A capability that was revoked meanwhile is null.
             Ok(_) if is_back && (frame.is_none() || ![Kind::Null, Kind::Frame].contains(&kind)) => {
                 Err(format!("{kind:?} came back where {frame:?} went along"))
             }
@@ -404,13 +405,13 @@ impl Agent {
             // Too many requests wait, or the other core was not reached.
             Ok(answer) if Rejection::from_code(answer.label(), 0).is_some() => Ok(()),
             Ok(answer) => Err(format!("{:x?} answered in the place of {word:x}", answer.words())),
-            // It was taken back, or whose it is has ended.
+            // The endpoint was revoked, or its owner has ended.
             Err(Refusal::Aborted | Refusal::InvalidCapability) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// A frame that goes along, or none.
+    /// Returns a frame to attach, or none.
     fn some_frame(&mut self) -> Option<CapAddress> {
         let frames: Vec<CapAddress> =
             self.held.iter().filter(|(word, _)| *word == FRAME).map(|(_, slot)| *slot).collect();
@@ -422,7 +423,7 @@ impl Agent {
         }
     }
 
-    /// Takes back all that is its own, and drops the rest.
+    /// Revokes the agent's own capabilities, and drops the others.
     fn end(&mut self) -> Result<(), String> {
         self.recall()?;
         for place in 0..self.badges.len() {
@@ -440,10 +441,10 @@ impl Agent {
     }
 }
 
-/// Deletes what lies in a slot, if it was not taken back, and frees the slot.
+/// Deletes the capability in a slot, if it was not revoked, and frees the slot.
 fn discard(slot: CapAddress) {
     match OWN_SPACE.delete_at(slot) {
-        // What of it was sent on stays until it is taken back, and so does the slot.
+        // An exported capability stays until it is revoked, and so does the slot.
         Err(Refusal::ForeignCopies) => {}
         _ => memory::free_slot(slot),
     }
