@@ -9,8 +9,8 @@
 //!                                                  ends                           sees its own
 //!                     forgets the parent    ───────────────────────────3──►       writes the rest
 //! ```
-//! Pages that only one of them wrote were copied once; those that both wrote were copied for the first and kept by the
-//! second; and what the parent left behind is the child's without a copy. The program prints how many of each.
+//! Pages that only one of them wrote were copied once; pages that both wrote were copied for the first and kept by the
+//! second; and pages that the parent left behind are the child's without a copy. The program prints how many of each.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -35,21 +35,21 @@ use tench_pager::{Error, Frames, Pager};
 
 tench::entry!(main);
 
-/// Why something could not be done.
+/// The error of an operation.
 type Problem = Box<dyn core::error::Error>;
 
-/// Log2 of the pages that the pager has.
+/// Log2 of the number of pages that the pager has.
 const POOL_BITS: u32 = 7;
-/// Pages that the parent fills.
+/// Number of pages that the parent fills.
 const PAGES: u64 = 64;
-/// Pages that the child writes: the first ones.
+/// Number of pages that the child writes: the first ones.
 const CHILDS: u64 = 16;
 /// Pages that the parent writes afterwards: half of the child's among them.
 const PARENTS: core::ops::Range<u64> = 8..40;
 /// Numbers of the clients.
 const PARENT: u64 = 1;
 const CHILD: u64 = 2;
-/// What a client is given: the pager, and three signals.
+/// Capabilities that a client is given: the pager, and three notifications.
 const PAGER: Cap<Endpoint> = Cap::new(slot::EXTRA);
 const FILLED: Cap<Notification> = given(1);
 const WRITTEN: Cap<Notification> = given(2);
@@ -68,7 +68,7 @@ fn main() -> Result<(), Problem> {
     }
 }
 
-/// Lets the child, and nobody else, see the parent's pages.
+/// A policy that lets the child, and no other client, see the parent's pages.
 struct Family;
 
 impl Policy for Family {
@@ -81,7 +81,7 @@ impl Policy for Family {
     }
 }
 
-/// Starts both, serves them, and says what that took.
+/// Starts both clients, serves them, and prints statistics.
 fn pager() -> Result<(), Problem> {
     let endpoint = make::<Endpoint>(0)?;
     let at = endpoint.cap();
@@ -117,7 +117,7 @@ fn pager() -> Result<(), Problem> {
     }
 }
 
-/// Prints what the pager has done.
+/// Prints the pager's statistics.
 fn report(pager: Cap<Endpoint>, when: &str) -> Result<(), Problem> {
     let Statistics { fresh, copied, kept, joined, refused, free } = PagerClient::at(pager).statistics()?;
     println!(
@@ -127,12 +127,12 @@ fn report(pager: Cap<Endpoint>, when: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Offsets of the words of some pages.
+/// Returns the offsets of the words of some pages.
 fn words(pages: core::ops::Range<u64>) -> impl Iterator<Item = u64> {
     (pages.start * PAGE_SIZE as u64..pages.end * PAGE_SIZE as u64).step_by(8)
 }
 
-/// What a client writes at an offset.
+/// Returns the word that a client writes at an offset.
 fn pattern(client: u64, offset: u64) -> u64 {
     client << 32 | offset
 }
@@ -145,7 +145,7 @@ fn holds(region: &Region, client: u64, pages: core::ops::Range<u64>) -> bool {
     words(pages).all(|offset| region.read64(offset) == pattern(client, offset))
 }
 
-/// Fills its pages, and goes on with them when the child has written some of its own.
+/// Fills the parent's pages, and writes more when the child has written some of its own.
 fn parent() -> Result<(), Problem> {
     let regions = Regions::new()?;
     let region = regions.attach(PAGER, 0)?;
@@ -160,7 +160,7 @@ fn parent() -> Result<(), Problem> {
     if right { Ok(()) } else { Err("the parent does not see what it wrote".into()) }
 }
 
-/// Takes the parent's pages over, and writes some before and the others after the parent has ended.
+/// Forks the parent's pages, and writes some before and the others after the parent has ended.
 fn child() -> Result<(), Problem> {
     let regions = Regions::new()?;
     let region = regions.attach(PAGER, 0)?;
