@@ -1,7 +1,7 @@
-//! Histograms as a picture: how late threads were to the right, how often upwards, by powers of ten.
+//! Draws histograms: lateness to the right, counts upwards, by powers of ten.
 //!
-//! The picture is a file of its own: it names no other, and has its colours and fonts within. All arithmetic is in
-//! whole numbers, because programs do without floating point where they can.
+//! The picture is self-contained: it refers to no other file, and contains its colours and fonts. All arithmetic is in
+//! integers, because programs do without floating point where they can.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,14 +17,14 @@ const LEFT: u64 = 70;
 const RIGHT: u64 = 940;
 const TOP: u64 = 50;
 const BOTTOM: u64 = 490;
-/// Colours of the curves, which can be told apart with all kinds of eyes; after the last comes the first.
+/// Colours of the curves, which people with colour blindness can tell apart, too; after the last comes the first.
 const COLOURS: [&str; 8] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#b0a800"];
-/// Bits behind the point of a logarithm.
+/// Number of fractional bits of a logarithm.
 const FRACTION: u32 = 16;
-/// Roughly so many numbers stand below the field.
+/// Maximum number of marks below the field.
 const MARKS: u64 = 10;
 
-/// The logarithm to base 2 of a number that is not 0, in 1/65,536: each squaring of the mantissa yields a bit.
+/// Returns the logarithm to base 2 of a number that is not 0, in 1/65,536: each squaring of the mantissa yields a bit.
 fn logarithm(value: u64) -> u64 {
     let whole = value.max(1).ilog2();
     // From 2³¹ to 2³², as if from 1 to 2.
@@ -39,7 +39,7 @@ fn logarithm(value: u64) -> u64 {
     result
 }
 
-/// A step from mark to mark: 1, 2 or 5 and zeros, so that there are at most [`MARKS`] in a range.
+/// Returns the step from mark to mark: 1, 2 or 5 followed by zeros, so that there are at most [`MARKS`] in a range.
 fn step(range: u64) -> u64 {
     let mut power = 1_u64;
     loop {
@@ -53,7 +53,7 @@ fn step(range: u64) -> u64 {
     }
 }
 
-/// How numbers become places in the field.
+/// The scales of the field.
 struct Scale {
     /// Units from the left edge to the right one.
     range: u64,
@@ -66,7 +66,7 @@ impl Scale {
         LEFT + ((RIGHT - LEFT) as u128 * u128::from(units.min(self.range)) / u128::from(self.range)) as u64
     }
 
-    /// Once is a bit above the lower edge, where nothing is.
+    /// A count of 1 is slightly above the lower edge, which stands for 0.
     fn y(&self, count: u64) -> u64 {
         if count == 0 {
             return BOTTOM;
@@ -103,12 +103,12 @@ pub fn draw(options: &Options, threads: &[(Figures, &Histogram)]) -> String {
     svg
 }
 
-/// Appends text; a string takes everything.
+/// Appends text; writing to a string cannot fail.
 fn put(svg: &mut String, text: core::fmt::Arguments<'_>) {
     let _ = svg.write_fmt(text);
 }
 
-/// What stands around the curves.
+/// Draws the frame and the marks around the curves.
 fn frame(svg: &mut String, unit: Unit, scale: &Scale) {
     let (width, height) = SIZE;
     put(
@@ -161,7 +161,7 @@ fn frame(svg: &mut String, unit: Unit, scale: &Scale) {
     );
 }
 
-/// A thread's curve: steps, of which those that fall on one column are one, as high as the highest.
+/// Draws a thread's curve: steps. Steps that fall on one column become one, as high as the highest.
 fn curve(svg: &mut String, scale: &Scale, unit: Unit, histogram: &Histogram, colour: &str) {
     let counts = &histogram.counts()[..histogram.used()];
     put(svg, format_args!("<path fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\" d=\"M{LEFT} {BOTTOM}"));
@@ -183,7 +183,7 @@ fn curve(svg: &mut String, scale: &Scale, unit: Unit, histogram: &Histogram, col
     svg.push_str("\"/>\n");
 }
 
-/// What is said about a thread.
+/// Returns the legend of a thread.
 fn legend(options: &Options, thread: u64, figures: &Figures, histogram: &Histogram) -> String {
     let unit = options.unit;
     let beyond = match histogram.beyond() {
@@ -224,7 +224,8 @@ mod tests {
         draw(options, &threads)
     }
 
-    /// Demands that a picture is one: well-formed, nothing from elsewhere, nothing outside, as many curves as threads.
+    /// Checks that a picture is well-formed, refers to nothing outside, draws nothing outside, and has one curve per
+    /// thread.
     fn check(svg: &str, threads: usize) {
         let document = roxmltree::Document::parse(svg).expect("it is well-formed");
         let root = document.root_element();
@@ -265,7 +266,7 @@ mod tests {
         statistics.record(4100);
         let svg = drawn(&options, &[statistics]);
         check(&svg, 1);
-        // Five units are used, ten times is at the top, and once lies between.
+        // Five units are used, a count of ten is at the top, and a count of one lies between.
         let one = BOTTOM - (BOTTOM - TOP) * (1 << FRACTION) / (logarithm(10) + (1 << FRACTION));
         let [two, three, four] = [2, 3, 4].map(|units| LEFT + (RIGHT - LEFT) * units / 5);
         let path = format!("M70 490H{two}V50H{three}V490H{four}V{one}H940V490");

@@ -1,9 +1,9 @@
-//! How often something took how long.
+//! Histograms of durations.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Counts of values by size: buckets of equal width from 0 on, and what lies beyond the last.
+/// Counts of values by size: buckets of equal width from 0 on, and a count of values beyond the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     width: u64,
@@ -12,19 +12,19 @@ pub struct Histogram {
     total: u64,
 }
 
-/// The value that so many of all values do not exceed.
+/// The value that a given part of all values does not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantile {
-    /// They are less than this, the end of a bucket.
+    /// The values are less than this, the end of a bucket.
     Below(u64),
-    /// They go beyond the last bucket.
+    /// The values go beyond the last bucket.
     Beyond,
     /// There are no values.
     Unknown,
 }
 
 impl Histogram {
-    /// An empty one of `buckets` buckets, each `width` wide; neither is 0.
+    /// Returns an empty histogram of `buckets` buckets, each `width` wide; neither is 0.
     pub fn new(width: u64, buckets: usize) -> Histogram {
         Histogram { width: width.max(1), counts: vec![0; buckets.max(1)], beyond: 0, total: 0 }
     }
@@ -39,32 +39,32 @@ impl Histogram {
         }
     }
 
-    /// Width of a bucket.
+    /// Returns the width of a bucket.
     pub const fn width(&self) -> u64 {
         self.width
     }
 
-    /// The counts of the buckets.
+    /// Returns the counts of the buckets.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Values beyond the last bucket.
+    /// Returns the number of values beyond the last bucket.
     pub const fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// All values.
+    /// Returns the number of all values.
     pub const fn total(&self) -> u64 {
         self.total
     }
 
-    /// Buckets up to the last one with something in it.
+    /// Returns the number of buckets up to the last one that is not empty.
     pub fn used(&self) -> usize {
         self.counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1)
     }
 
-    /// What `part` of `whole` values do not exceed.
+    /// Returns the value that `part` of `whole` values do not exceed.
     pub fn quantile(&self, part: u64, whole: u64) -> Quantile {
         if self.total == 0 {
             return Quantile::Unknown;

@@ -1,15 +1,15 @@
-//! `cyclic`: threads that want to run at certain times, and how late they do. What for: docs/manual/time.md.
+//! `cyclic`: periodic threads, and how late they run. For its purpose see docs/manual/time.md.
 //!
 //! ```text
-//! options      what can be said on the command line
-//! period       when a thread wants to run next, and which times it has missed
-//! statistics   what is known about one thread: least, last, mean, most, and how often
-//! histogram    how often it was how late
-//! live         the same numbers while they change, for somebody else to read
+//! options      the options of the command line
+//! period       the next time at which a thread wants to run, and the times that it has missed
+//! statistics   the numbers of one thread: least, last, mean, most, and counts
+//! histogram    the counts of each lateness
+//! live         the same numbers while they change, for another thread to read
 //! report       lines and tables of text
 //! drawing      the histogram as a picture
 //! ```
-//! All of it is arithmetic, in nanoseconds, and is tested on the host; the program has the threads.
+//! The library is arithmetic, in nanoseconds, and is tested on the host; the program has the threads.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,19 +29,19 @@ pub use histogram::Histogram;
 pub use options::Options;
 pub use statistics::{Figures, Statistics};
 
-/// In what lateness is said. With counted instructions, an instruction takes a nanosecond.
+/// The unit of lateness. With counted instructions, an instruction takes a nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Millionths of a second.
+    /// Microseconds.
     Microseconds,
-    /// Thousandths of those.
+    /// Nanoseconds.
     Nanoseconds,
     /// Instructions; right only where they are counted.
     Instructions,
 }
 
 impl Unit {
-    /// Nanoseconds in one.
+    /// Returns the number of nanoseconds in one unit.
     pub const fn nanoseconds(self) -> u64 {
         match self {
             Unit::Microseconds => 1000,
@@ -49,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// How it is written.
+    /// Returns the unit's symbol.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::Microseconds => "µs",
@@ -58,7 +58,7 @@ impl Unit {
         }
     }
 
-    /// As many whole ones as there are in so many nanoseconds.
+    /// Returns the number of whole units in `nanoseconds`.
     pub const fn count(self, nanoseconds: u64) -> u64 {
         nanoseconds / self.nanoseconds()
     }

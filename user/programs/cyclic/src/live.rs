@@ -1,8 +1,8 @@
 //! A thread's numbers while they change.
 //!
-//! The thread that measures must wait for nobody, least of all for a thread of lower priority that reads. So there is
-//! no lock: the one writer makes a number odd before it writes and even again behind it, and a reader that sees an odd
-//! number, or another one afterwards, reads again.
+//! The measuring thread must wait for no other thread, least of all for a reader of lower priority. So there is no
+//! lock: the only writer makes a version odd before it writes and even again afterwards, and a reader that sees an odd
+//! version, or another version afterwards, reads again.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -11,19 +11,19 @@ use crate::statistics::Figures;
 /// [`Figures`] that one thread writes and others read, each time as a whole.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// Odd while they are written.
+    /// Version of the numbers; odd while they are written.
     version: AtomicU64,
     /// The numbers, in the order of [`Figures`].
     words: [AtomicU64; 6],
 }
 
 impl Live {
-    /// Writes them. Only one thread does so.
+    /// Writes the numbers. Only one thread may do so.
     pub fn publish(&self, figures: &Figures) {
         let Figures { cycles, overruns, least, last, most, sum } = *figures;
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        // No word before the odd number.
+        // Stops words from being written before the odd version.
         fence(Ordering::Release);
         for (word, value) in self.words.iter().zip([cycles, overruns, least, last, most, sum]) {
             word.store(value, Ordering::Relaxed);
@@ -31,13 +31,13 @@ impl Live {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Reads them.
+    /// Reads the numbers.
     pub fn read(&self) -> Figures {
         loop {
             let before = self.version.load(Ordering::Acquire);
             let [cycles, overruns, least, last, most, sum] =
                 core::array::from_fn(|index| self.words[index].load(Ordering::Relaxed));
-            // All words before the number is looked at again.
+            // Stops words from being read after the version is read again.
             fence(Ordering::Acquire);
             if before.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == before {
                 return Figures { cycles, overruns, least, last, most, sum };
@@ -55,7 +55,7 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    /// Numbers of which all say the same.
+    /// Returns numbers that are all equal.
     fn alike(value: u64) -> Figures {
         Figures { cycles: value, overruns: value, least: value, last: value, most: value, sum: value }
     }

@@ -1,4 +1,4 @@
-//! The threads, and the one that watches them.
+//! The measuring threads, and the thread that watches them.
 //!
 //! A thread waits at its gate: first for the signal to begin, then for each of its times, which is the deadline of that
 //! wait. Any other signal ends it. It makes no system call between its times but this one, so that nothing but the wait
@@ -24,40 +24,40 @@ use tench::{again, fs, print, println};
 use tench_cyclic::live::Live;
 use tench_cyclic::{Figures, Histogram, Options, Statistics, drawing, period, report};
 
-/// What the watching thread is signalled: a thread has ended, Ctrl-C was typed.
+/// Signals to the watching thread: a thread has ended, Ctrl-C was typed.
 const ENDED: u64 = 1;
 const INTERRUPTED: u64 = 2;
-/// From the signal to begin to the moment from which all count their times: by then each of them waits.
+/// Time from the signal to begin to the start of all threads' periods: by then each of them waits.
 const LEAD: Duration = Duration::from_millis(1);
-/// How often the lines on the terminal are renewed.
+/// Interval at which the lines on the terminal are updated.
 const RENEWAL: Duration = Duration::from_millis(250);
 
-/// How long a server is looked for that does not run, and how often.
+/// Maximum time for which a server that does not run is looked up, and the pause between attempts.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What all threads share.
+/// State that all threads share.
 #[derive(Default)]
 struct Course {
-    /// When times begin to count, and when they end, in ticks.
+    /// Start and end of the measurement, in ticks.
     start: AtomicU64,
     end: AtomicU64,
     is_over: AtomicBool,
-    /// When it was over, in ticks.
+    /// Time at which the measurement was over, in ticks.
     over_at: AtomicU64,
     ended: AtomicUsize,
 }
 
-/// What a thread is told.
+/// The parameters of a thread.
 struct Task {
     course: Arc<Course>,
     live: Arc<Live>,
     gate: Cap<Notification>,
     watcher: Cap<Notification>,
-    /// Ticks.
+    /// Interval in ticks.
     interval: u64,
     loops: u64,
-    /// Nanoseconds.
+    /// Limit in nanoseconds.
     limit: u64,
     frequency: u64,
 }
@@ -70,13 +70,13 @@ struct Worker {
 }
 
 impl Task {
-    /// Runs until something ends it.
+    /// Runs until something ends the thread.
     fn run(&self, mut statistics: Statistics) -> Statistics {
         if self.gate.wait().is_ok() {
             self.turns(&mut statistics);
         }
         self.course.ended.fetch_add(1, Ordering::Release);
-        // The watcher looks at the terminal's pace, too.
+        // The watcher also polls at the terminal's update interval.
         let _ = self.watcher.signal();
         statistics
     }
@@ -88,7 +88,7 @@ impl Task {
             let waited = self.gate.wait_until(Instant::from_ticks(time));
             let now = Instant::now().ticks();
             if waited != Err(Error::TimedOut) || self.course.is_over.load(Ordering::Acquire) {
-                // It may not have come to run for a long time.
+                // The thread may not have run for a long time.
                 statistics.miss(period::due(time, self.interval, now.min(self.course.over_at.load(Ordering::Relaxed))));
                 return;
             }
@@ -104,12 +104,12 @@ impl Task {
     }
 }
 
-/// So many ticks in nanoseconds.
+/// Returns ticks in nanoseconds.
 fn nanoseconds(ticks: u64, frequency: u64) -> u64 {
     tench::sys::time::duration(ticks, frequency).as_nanos().min(u128::from(u64::MAX)) as u64
 }
 
-/// A copy of the watcher's notification that signals these bits.
+/// Mints a copy of the watcher's notification that signals these bits.
 fn badged(signals: Cap<Notification>, bits: u64) -> Result<Cap<Notification>, String> {
     signals.mint_to(memory::take_slot().map_err(text)?, Rights::WRITE, bits).map_err(text)
 }
@@ -131,7 +131,7 @@ fn start(options: &Options, number: u64, course: &Arc<Course>, watcher: Cap<Noti
     };
     let histogram = options.histogram.map(|(width, buckets)| Histogram::new(width, buckets));
     if let Some(histogram) = &histogram {
-        // A page that comes when it is first touched would be measured.
+        // The demand fault of a page that is first touched would be measured.
         let counts = histogram.counts();
         memory::make_present(counts.as_ptr().addr(), size_of_val(counts)).map_err(text)?;
     }
@@ -141,7 +141,7 @@ fn start(options: &Options, number: u64, course: &Arc<Course>, watcher: Cap<Noti
     Ok(Worker { live, gate, thread })
 }
 
-/// The reservation server of the core on which this runs. One that is being started again is waited for.
+/// Returns the reservation server of this core. Waits for one that is being started again.
 fn reservation_server() -> Result<Reserve<Cap<Endpoint>>, String> {
     let slot = memory::take_slot().map_err(text)?;
     let given_up = time::deadline(PATIENCE);
@@ -155,7 +155,7 @@ fn reservation_server() -> Result<Reserve<Cap<Endpoint>>, String> {
     }
 }
 
-/// Reserves for each thread what it is to have in each of its intervals. It ends with this process.
+/// Makes a reservation for each thread. It ends with this process.
 fn reserve(options: &Options, budget: u64, workers: &[Worker]) -> Result<(), String> {
     let server = reservation_server()?;
     for (number, worker) in (0..).zip(workers) {
@@ -166,7 +166,7 @@ fn reserve(options: &Options, budget: u64, workers: &[Worker]) -> Result<(), Str
     Ok(())
 }
 
-/// Measures, and says what came of it.
+/// Measures, and prints the results.
 pub fn measure(options: &Options) -> Result<(), String> {
     let signals = make::<Notification>(0).map_err(text)?;
     let (watcher, interrupt) = (badged(signals.cap(), ENDED)?, badged(signals.cap(), INTERRUPTED)?);
@@ -189,7 +189,8 @@ pub fn measure(options: &Options) -> Result<(), String> {
     tell(options, &statistics, renewed)
 }
 
-/// Ends a thread. One that others do not let run ends all the same: it gets the highest priority that there is for it.
+/// Ends a thread. A thread that others do not let run ends all the same: it gets the highest priority that this program
+/// may give.
 fn dismiss(worker: &Worker) -> Result<(), Error> {
     if let Some(context) = worker.thread.scheduling() {
         let main = Cap::<SchedulingContext>::new(slot::SCHEDULING);
@@ -199,12 +200,12 @@ fn dismiss(worker: &Worker) -> Result<(), Error> {
     worker.gate.cap().signal()
 }
 
-/// Whether the program writes on the terminal itself.
+/// Returns true if the program writes on the terminal itself.
 fn has_terminal() -> bool {
     OWN_SPACE.identify_at(slot::STDOUT).is_ok_and(|found| found.kind != Kind::Endpoint)
 }
 
-/// Watches the threads until it is enough. Answers how many lines on the terminal the last ones take the place of.
+/// Watches the threads until the measurement ends. Returns how many lines on the terminal the last lines replace.
 fn watch(
     options: &Options,
     course: &Course,
@@ -225,7 +226,7 @@ fn watch(
         let is_interrupted = matches!(waited, Ok(bits) if bits & INTERRUPTED != 0);
         let has_ended = course.ended.load(Ordering::Acquire) == workers.len();
         if is_too_late || is_interrupted || has_ended || end.is_some_and(|end| Instant::now() >= end) {
-            // Behind what was typed, the last lines are a new text.
+            // After typed input, the last lines are new text.
             return if is_interrupted { 0 } else { shown };
         }
         if shows && Instant::now() >= renewal {
@@ -236,12 +237,12 @@ fn watch(
     }
 }
 
-/// What brings the cursor so many lines up.
+/// Returns the control sequence that moves the cursor up by `lines` lines.
 fn back(lines: usize) -> String {
     if lines == 0 { String::new() } else { format!("\x1b[{lines}A\r") }
 }
 
-/// Says what was measured.
+/// Prints the results.
 fn tell(options: &Options, statistics: &[Statistics], renewed: usize) -> Result<(), String> {
     statistics.iter().for_each(Statistics::check_invariants);
     let figures: Vec<Figures> = statistics.iter().map(|one| one.figures).collect();

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The options of the command line.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use tench_options::{Command, Entry, Options as Words, help};
 
 use crate::Unit;
 
-/// How it is called.
+/// Usage of the program.
 const USAGE: &str = "usage: cyclic [OPTION...]
 Threads want to run at regular times; says how late they do, until a number of turns, a time, or Ctrl-C.
 ";
@@ -32,59 +32,59 @@ const ENTRIES: &[Entry] = &[
     Entry::flag(None, "help", "prints this"),
 ];
 
-/// Most threads.
+/// Maximum number of threads.
 pub const MAX_THREADS: u64 = 32;
 /// Shortest and longest interval in microseconds.
 pub const INTERVALS: (u64, u64) = (50, 60_000_000);
-/// How often in a second all threads together may want to run. As they come before the shell, they must leave time to
-/// it.
+/// Maximum number of times per second that all threads together may want to run. As they have a higher priority than
+/// the shell, they must leave time for it.
 pub const MAX_RATE: u64 = 20_000;
-/// Most buckets of a histogram.
+/// Maximum number of buckets of a histogram.
 pub const MAX_BUCKETS: u64 = 20_000;
-/// The most units of lateness that can be asked for.
+/// Maximum number of units of lateness that can be asked for.
 const MAX_UNITS: u64 = 1_000_000_000;
 
-/// What is to be measured, and how it is to be told. Times without a unit in their type are nanoseconds.
+/// The parameters of a measurement and of its report. Times without a unit in their type are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Priority of the first.
+    /// Priority of the first thread.
     pub priority: u8,
-    /// Interval of the first.
+    /// Interval of the first thread.
     pub interval: u64,
-    /// What the interval of each next one is longer.
+    /// Difference between the intervals of one thread and the next.
     pub distance: u64,
-    /// What each thread reserves of the processor in each of its intervals. Then the reservation gives its priority.
+    /// Budget that each thread reserves in each of its intervals. The reservation then determines its priority.
     pub reserve: Option<u64>,
-    /// Turns of each thread; 0: no end.
+    /// Number of turns of each thread; 0 for no end.
     pub loops: u64,
-    /// When it ends.
+    /// Duration of the measurement.
     pub duration: Option<Duration>,
     /// Width and number of a histogram's buckets.
     pub histogram: Option<(u64, usize)>,
-    /// Where the histogram is drawn.
+    /// Path of the file in which the histogram is drawn.
     pub svg: Option<String>,
-    /// How late a thread may be.
+    /// Maximum lateness of a thread.
     pub limit: Option<u64>,
-    /// Nothing is said before the end.
+    /// Set to print nothing before the end.
     pub quiet: bool,
-    /// In what lateness is said.
+    /// Unit of lateness.
     pub unit: Unit,
 }
 
 impl Options {
-    /// Interval of a thread, in nanoseconds.
+    /// Returns the interval of a thread, in nanoseconds.
     pub const fn interval_of(&self, thread: u64) -> u64 {
         self.interval + self.distance * thread
     }
 
-    /// Priority of a thread.
+    /// Returns the priority of a thread.
     pub const fn priority_of(&self, thread: u64) -> u8 {
         self.priority - thread as u8
     }
 
-    /// Reads the words behind the program's name, for a program of this ceiling. The error is a line for the user.
+    /// Parses the words after the program's name, for a program of this ceiling. The error is a line for the user.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, ceiling: u8) -> Result<Command<Options>, String> {
         let words = Words::parse(words, ENTRIES)?;
         if words.has("help") {
@@ -100,7 +100,7 @@ impl Options {
             (false, false) => Unit::Microseconds,
         };
         let threads = words.number("threads", 1..=MAX_THREADS.min(u64::from(ceiling)))?.unwrap_or(1);
-        // The last one's must not be 0, with which it would run when nobody else wants to.
+        // The last thread's priority must not be 0, with which it would run only when no other thread wants to.
         let priority = words.number("priority", threads..=u64::from(ceiling))?.unwrap_or(u64::from(ceiling));
         if words.has("priority") && words.has("reserve") {
             return Err("--priority and --reserve exclude each other: a reservation gives the priority".into());
@@ -138,7 +138,7 @@ impl Options {
     }
 }
 
-/// Width in nanoseconds and number of a histogram's buckets.
+/// Returns the width in nanoseconds and the number of a histogram's buckets.
 fn buckets(words: &Words<'_>, unit: Unit) -> Result<Option<(u64, usize)>, String> {
     let width = words.number("bucket", 1..=MAX_UNITS)?;
     let Some(limit) = words.number("histogram", 1..=MAX_UNITS)? else {

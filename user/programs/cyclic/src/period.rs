@@ -1,13 +1,14 @@
-//! When a periodic thread wants to run.
+//! The times at which a periodic thread wants to run.
 
-/// The next time at which a thread wants to run that wanted to at `time` and has run until `now`, and how many times it
-/// has missed: those that were over before it came to wait for them. `interval` is not 0; the unit is the caller's.
+/// Returns the next time at which a thread wants to run that wanted to run at `time` and has run until `now`, and the
+/// number of times that it has missed: those that were over before it began to wait for them. `interval` is not 0; the
+/// unit is the caller's.
 pub const fn next(time: u64, interval: u64, now: u64) -> (u64, u64) {
     let missed = now.saturating_sub(time) / interval;
     (time.saturating_add(interval.saturating_mul(missed.saturating_add(1))), missed)
 }
 
-/// How many times have come, from `time` on, until `now`.
+/// Returns how many times have come, from `time` on, until `now`.
 pub const fn due(time: u64, interval: u64, now: u64) -> u64 {
     if now < time { 0 } else { ((now - time) / interval).saturating_add(1) }
 }
@@ -40,7 +41,7 @@ mod tests {
             let (then, missed) = next(time, interval, now);
             prop_assert!(then > now && then - now <= interval);
             prop_assert_eq!(then - time, (missed + 1) * interval);
-            // It ran once, and all others that were due were missed.
+            // The thread ran once, and all other due times were missed.
             prop_assert_eq!(due(time, interval, now), missed + 1);
         }
     }

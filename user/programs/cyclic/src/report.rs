@@ -1,4 +1,4 @@
-//! Lines and tables of text.
+//! The report: lines and tables of text.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,19 +9,19 @@ use crate::histogram::{Histogram, Quantile};
 use crate::statistics::Figures;
 use crate::{Options, Unit};
 
-/// What stands in the place of a number that nobody knows.
+/// Placeholder for an unknown number.
 const UNKNOWN: &str = "-";
-/// The parts of a thousand whose lateness is told.
+/// The quantiles that are reported, in thousandths, with their names.
 const PARTS: [(u64, &str); 4] = [(500, "50 %"), (900, "90 %"), (990, "99 %"), (999, "99.9 %")];
 
-/// A thread's line.
+/// Returns a thread's line.
 pub fn line(options: &Options, thread: u64, figures: &Figures) -> String {
     let unit = options.unit;
     let shown = |value: Option<u64>| match value {
         Some(value) => format!("{}", unit.count(value)),
         None => UNKNOWN.into(),
     };
-    // That of a reservation changes when others come.
+    // The priority of a reservation changes when others come.
     let priority = options.reserve.map_or_else(|| format!("{}", options.priority_of(thread)), |_| UNKNOWN.into());
     let has_run = |value| shown((figures.cycles > 0).then_some(value));
     format!(
@@ -37,19 +37,19 @@ pub fn line(options: &Options, thread: u64, figures: &Figures) -> String {
     )
 }
 
-/// The lines of all threads, the first above.
+/// Returns the lines of all threads, the first on top.
 pub fn lines(options: &Options, figures: &[Figures]) -> String {
     let lines: Vec<String> = (0..).zip(figures).map(|(thread, figures)| line(options, thread, figures)).collect();
     lines.join("\n")
 }
 
-/// The histograms of all threads beside each other: a line for each bucket that has something in it, and then how many
-/// there are, how many lie beyond, and what most do not exceed. Each line that is no bucket's begins with `#`.
+/// Returns the histograms of all threads side by side: a line for each bucket that is not empty, then the total, the
+/// number of values beyond the last bucket, and the quantiles. Lines that belong to no bucket begin with `#`.
 pub fn table(unit: Unit, histograms: &[&Histogram]) -> String {
     let mut text = String::new();
     let width = histograms.first().map_or(1, |histogram| histogram.width());
     let mut row = |name: &str, cells: &mut dyn Iterator<Item = String>| {
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{name:>12}");
         for cell in cells {
             let _ = write!(text, " {cell:>9}");

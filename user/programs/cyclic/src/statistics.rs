@@ -1,26 +1,26 @@
-//! What is known about one thread.
+//! Statistics of one thread.
 
 use crate::histogram::Histogram;
 
 /// The numbers of a thread. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How often it has run.
+    /// Number of times that it has run.
     pub cycles: u64,
-    /// Times at which it should have run and did not run at all.
+    /// Number of times at which it should have run and did not run at all.
     pub overruns: u64,
-    /// The least that it was late; 0 if it has not run.
+    /// Least lateness; 0 if it has not run.
     pub least: u64,
-    /// The last.
+    /// Last lateness.
     pub last: u64,
-    /// The most.
+    /// Greatest lateness.
     pub most: u64,
-    /// All together.
+    /// Sum of all lateness.
     pub sum: u64,
 }
 
 impl Figures {
-    /// How late it was on average, rounded down; `None` if it has not run.
+    /// Returns the average lateness, rounded down; `None` if the thread has not run.
     pub const fn mean(&self) -> Option<u64> {
         self.sum.checked_div(self.cycles)
     }
@@ -42,17 +42,17 @@ impl Figures {
 pub struct Statistics {
     /// The numbers.
     pub figures: Figures,
-    /// The histogram, if one is wanted.
+    /// The histogram, if one was asked for.
     pub histogram: Option<Histogram>,
 }
 
 impl Statistics {
-    /// Nothing is known yet.
+    /// Returns empty statistics.
     pub fn new(histogram: Option<Histogram>) -> Statistics {
         Statistics { figures: Figures::default(), histogram }
     }
 
-    /// It ran so many nanoseconds late.
+    /// Records a run that was `late` nanoseconds late.
     pub fn record(&mut self, late: u64) {
         let figures = &mut self.figures;
         figures.least = if figures.cycles == 0 { late } else { figures.least.min(late) };
@@ -65,7 +65,7 @@ impl Statistics {
         }
     }
 
-    /// It did not run at so many times.
+    /// Records missed times.
     pub fn miss(&mut self, times: u64) {
         self.figures.overruns += times;
     }
