@@ -10,7 +10,7 @@ use tench::thread::{Builder, JoinHandle};
 
 use crate::loads::Rounds;
 
-/// Labels of messages: a call like any other, and the last one.
+/// Labels of messages: an ordinary call, and the last one.
 const CALL: u64 = 1;
 const END: u64 = 2;
 
@@ -49,17 +49,18 @@ impl Rounds for Ipc {
 
 impl Drop for Ipc {
     fn drop(&mut self) {
-        // A server that has ended takes no call.
+        // A server that has ended receives no call.
         let wait = Wait::until(tench::time::deadline(tench::time::Duration::from_secs(1)));
         let _ = self.endpoint.cap().call_with(&Message::new(END), wait);
         if let Some(server) = self.server.take() {
-            // What went wrong there went wrong here as well.
+            // An error of the server has shown in the client as well.
             let _ = server.join();
         }
     }
 }
 
-/// Answers calls: with how many capabilities came along, and each word one more. Deletes what came along.
+/// Replies to calls with the number of attached capabilities, and with each word increased by one. Deletes the
+/// capabilities.
 fn serve(endpoint: Cap<Endpoint>) -> Result<(), String> {
     let first = memory::take_slots(MAX_CAPS).map_err(text)?;
     let slots: [CapAddress; MAX_CAPS] = core::array::from_fn(|number| CapAddress(first.0 + number as u32));

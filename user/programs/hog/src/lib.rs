@@ -1,9 +1,9 @@
-//! `hog`: load of several kinds, to run beside something else. What for: docs/manual/time.md.
+//! `hog`: load of several kinds, to run beside something else. For its purpose see docs/manual/time.md.
 //!
 //! ```text
-//! options   what can be said on the command line
-//! turns     when a thread works and when it waits, so that all together take a share of the time
-//! report    what is said at the end
+//! options   the options of the command line
+//! turns     the times at which a thread works and waits, so that all together take a share of the time
+//! report    the lines that are printed at the end
 //! ```
 //! The program has the loads themselves.
 
@@ -22,21 +22,21 @@ pub use options::Options;
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// Calculates.
+    /// Computation.
     Cpu,
-    /// Calls a server in a thread of its own, with long messages and capabilities both ways.
+    /// Calls to a server in a thread of its own, with long messages and capabilities both ways.
     Ipc,
-    /// Maps, touches and unmaps; makes objects of untyped memory and revokes them.
+    /// Mapping, touching and unmapping; making objects of untyped memory and revoking them.
     Memory,
-    /// Waits for deadlines, one as soon as possible after the other, and signals itself.
+    /// Waits for deadlines, each as soon as possible after the previous one, and signals to itself.
     Interrupts,
 }
 
 impl Load {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Load; 4] = [Load::Cpu, Load::Ipc, Load::Memory, Load::Interrupts];
 
-    /// What it is called.
+    /// Returns the kind's name.
     pub const fn name(self) -> &'static str {
         match self {
             Load::Cpu => "cpu",
@@ -46,7 +46,7 @@ impl Load {
         }
     }
 
-    /// What is counted.
+    /// Returns the name of the kind's rounds.
     pub const fn rounds(self) -> &'static str {
         match self {
             Load::Cpu => "loops",

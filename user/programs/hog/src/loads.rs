@@ -1,4 +1,4 @@
-//! What a thread does again and again.
+//! The loads: what a thread repeats in rounds.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -14,29 +14,30 @@ use tench_hog::Load;
 
 use crate::ipc::Ipc;
 
-/// Steps of a loop that calculates.
+/// Number of steps of the computing loop in a round.
 const STEPS: u64 = 1000;
-/// Log2 of the memory that is mapped and touched in a round.
+/// Log2 of the size of the memory that is mapped and touched in a round.
 const WINDOW_BITS: u32 = 16;
-/// Frames that are made of untyped memory in a round, and log2 of that memory.
+/// Number of frames that are made of untyped memory in a round, and log2 of that memory's size.
 const FRAMES: u32 = 32;
 const POOL_BITS: u64 = 17;
-/// Bytes that come on demand in a round: so many that the heap has no place for them, and gives back what it asked for.
+/// Number of bytes that are touched on demand in a round: so many that the heap has no room for them, and gives the
+/// memory back afterwards.
 const HEAP: usize = 256 * 1024;
-/// From asking for a deadline to the deadline, as part of a second: long enough that it lies ahead when the kernel
-/// looks.
+/// Time from asking for a deadline to the deadline, as a fraction of a second: long enough that it is in the future
+/// when the kernel looks.
 const LEAD: u64 = 1_000_000;
-/// The most of what a deadline has cost that counts, as part of a second: who was kept waiting did not cost that much.
+/// Maximum cost of a deadline that counts, as a fraction of a second: a thread that was kept waiting did not cost more.
 const MOST: u64 = 1000;
 
-/// Does a round after the other.
+/// A load that is done in rounds.
 pub trait Rounds {
-    /// Does one.
+    /// Does one round.
     fn round(&mut self) -> Result<(), String>;
 }
 
-/// Makes what a load needs, in a thread of this priority. `rivals` are the threads with this load, if there is another
-/// load that is to get on as well, and otherwise 0.
+/// Makes a load, in a thread of this priority. `rivals` is the number of threads with this load if another load has to
+/// make progress as well, and otherwise 0.
 pub fn make_load(load: Load, priority: u8, rivals: u64) -> Result<Box<dyn Rounds>, String> {
     Ok(match load {
         Load::Cpu => Box::new(Cpu(1)),
@@ -46,7 +47,7 @@ pub fn make_load(load: Load, priority: u8, rivals: u64) -> Result<Box<dyn Rounds
     })
 }
 
-/// Calculates.
+/// Load by computation.
 struct Cpu(u64);
 
 impl Rounds for Cpu {
@@ -58,10 +59,10 @@ impl Rounds for Cpu {
     }
 }
 
-/// Takes memory and gives it back, in three ways.
+/// Load by taking memory and giving it back, in three ways.
 struct Memory {
     pool: Made<Untyped>,
-    /// As many slots side by side as there are frames.
+    /// First of as many adjacent slots as there are frames.
     slots: CapAddress,
     count: u64,
 }
@@ -83,7 +84,7 @@ impl Memory {
         if is_there { Ok(()) } else { Err("memory holds something else than was written".into()) }
     }
 
-    /// Makes frames of untyped memory, and revokes it: nothing of them is left then.
+    /// Makes frames of untyped memory, and revokes it, which deletes the frames.
     fn revoke(&mut self) -> Result<(), String> {
         let pool = self.pool.cap();
         let (kind, bits) = (Kind::Frame, u64::from(PAGE_BITS));
@@ -93,7 +94,7 @@ impl Memory {
         if (left, watermark) == (0, 0) { Ok(()) } else { Err("something outlived its revocation".into()) }
     }
 
-    /// Touches memory that comes on demand.
+    /// Touches memory that is populated on demand.
     fn demand(&mut self) {
         let bytes = vec![self.count as u8 | 1; HEAP];
         black_box(&bytes);
@@ -112,12 +113,13 @@ impl Rounds for Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // What was in them went with the last revocation.
+        // The last revocation deleted the slots' capabilities.
         (0..FRAMES).for_each(|number| memory::free_slot(CapAddress(self.slots.0 + number)));
     }
 }
 
-/// Waits for deadlines. It comes before other loads, so it leaves as much time as it takes if there are any.
+/// Load by waiting for deadlines. It has a higher priority than other loads, so it leaves them as much time as it
+/// takes.
 struct Interrupts {
     own: Made<Notification>,
     lead: u64,

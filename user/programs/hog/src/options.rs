@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The options of the command line.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -9,7 +9,7 @@ use tench_options::{Command, Entry, Options as Words, help};
 
 use crate::Load;
 
-/// How it is called.
+/// Usage of the program.
 const USAGE: &str = "usage: hog [OPTION...] cpu|ipc|memory|interrupts|all...
 Uses the machine, for a time or until Ctrl-C, and says how much it did. Memory that it took it gives back.
   cpu         calculates
@@ -32,31 +32,31 @@ const ENTRIES: &[Entry] = &[
     Entry::flag(None, "help", "prints this"),
 ];
 
-/// Most threads of a kind.
+/// Maximum number of threads of a kind.
 pub const MAX_THREADS: u64 = 16;
-/// The usual priority, which is that of programs.
+/// The default priority, which is that of programs.
 const PRIORITY: u8 = 100;
 
-/// What is to be done.
+/// The parameters of the loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Kinds of load, each once.
     pub loads: Vec<Load>,
-    /// Threads of each.
+    /// Number of threads of each kind.
     pub threads: u64,
-    /// Their priority.
+    /// Priority of the threads.
     pub priority: u8,
-    /// The highest priority that there can be.
+    /// The highest priority that this program may give.
     pub ceiling: u8,
-    /// Percent of the time.
+    /// Share of the time in percent.
     pub share: u64,
-    /// When it ends.
+    /// Duration.
     pub duration: Option<Duration>,
 }
 
 impl Options {
-    /// Priority of a thread with this load. A thread that waits for a moment would not get it behind others that never
-    /// wait, so one that does nothing else comes before them, if it may.
+    /// Returns the priority of a thread with this load. A thread that waits for a moment would not get it behind others
+    /// that never wait, so one that does nothing else gets a higher priority, if it may.
     pub fn priority_of(&self, load: Load) -> u8 {
         match load {
             Load::Interrupts => self.priority.saturating_add(1).min(self.ceiling),
@@ -64,7 +64,7 @@ impl Options {
         }
     }
 
-    /// Reads the words behind the program's name, for a program of this ceiling. The error is a line for the user.
+    /// Parses the words after the program's name, for a program of this ceiling. The error is a line for the user.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, ceiling: u8) -> Result<Command<Options>, String> {
         let words = Words::parse(words, ENTRIES)?;
         if words.has("help") {

@@ -1,4 +1,4 @@
-//! What is said at the end.
+//! The report that is printed at the end.
 
 use alloc::format;
 use alloc::string::String;
@@ -6,24 +6,24 @@ use core::time::Duration;
 
 use crate::Load;
 
-/// What the threads of a kind have done.
+/// The work that the threads of a kind have done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// The kind.
+    /// The kind of load.
     pub load: Load,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Rounds of all of them.
+    /// Number of rounds of all of them.
     pub rounds: u64,
 }
 
-/// A number of rounds for each second; as if it were a microsecond if it was shorter.
+/// Returns the number of rounds per second. Times below a microsecond count as one.
 pub fn rate(rounds: u64, elapsed: Duration) -> u64 {
     let microseconds = elapsed.as_micros().max(1);
     (u128::from(rounds) * 1_000_000 / microseconds).min(u128::from(u64::MAX)) as u64
 }
 
-/// The line of a kind.
+/// Returns the line of a kind.
 pub fn line(work: &Work, elapsed: Duration) -> String {
     let Work { load, threads, rounds } = *work;
     let noun = if threads == 1 { "thread " } else { "threads" };
@@ -31,9 +31,9 @@ pub fn line(work: &Work, elapsed: Duration) -> String {
     format!("{:10} {threads:2} {noun} {rounds:12} {:9} {rate:10} per second", load.name(), load.rounds())
 }
 
-/// The line about time: how long it took, and how much of it was the processor's, in ticks of both.
+/// Returns the line about time: how long the program took, and its share of the processor, both in ticks.
 pub fn time(elapsed: Duration, used: u64, ticks: u64) -> String {
-    // The end is looked at a moment before what was used by then.
+    // The end is read slightly before the time used by then.
     let share = u128::from(used.min(ticks)) * 1000 / u128::from(ticks.max(1));
     let (seconds, millis) = (elapsed.as_secs(), elapsed.subsec_millis());
     format!("{seconds}.{millis:03} s, {}.{} % of the processor", share / 10, share % 10)

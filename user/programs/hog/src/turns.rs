@@ -1,11 +1,11 @@
-//! When a thread works and when it waits.
+//! The turns of threads: when each works and when it waits.
 //!
 //! Time is divided into periods. In each, every thread has a part of its own, and all parts together are the share that
 //! was asked for: threads that work one after another take no more than that, however many there are.
 //!
 //! ```text
 //! ├──────────────── period ───────────────┤
-//! │ thread 0 │ thread 1 │ nobody          │ thread 0 │ …
+//! │ thread 0 │ thread 1 │ none            │ thread 0 │ …
 //! ├─────── share ───────┤
 //! ```
 
@@ -13,23 +13,23 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     period: u64,
-    /// Where its part begins and ends in the period.
+    /// Offsets in the period at which the part begins and ends.
     from: u64,
     to: u64,
 }
 
-/// What a thread does.
+/// The action of a thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Works until then.
+    /// Works until this time.
     Work(u64),
-    /// Waits until then.
+    /// Waits until this time.
     Wait(u64),
 }
 
 impl Turns {
-    /// The part of one of `threads` threads, when all together work `percent` of the time. With the whole time nobody
-    /// ever waits: they divide it by letting each other go on at the end of each period.
+    /// Returns the part of one of `threads` threads, when all together work `percent` of the time. With 100 percent no
+    /// thread ever waits: the threads yield to each other at the end of each period.
     pub const fn new(period: u64, percent: u64, thread: u64, threads: u64) -> Turns {
         if percent >= 100 || threads == 0 {
             return Turns { period, from: 0, to: period };
@@ -38,7 +38,7 @@ impl Turns {
         Turns { period, from: share * thread / threads, to: share * (thread + 1) / threads }
     }
 
-    /// What the thread does now.
+    /// Returns what the thread does at `now`.
     pub const fn at(&self, now: u64) -> Turn {
         let (begin, place) = (now - now % self.period, now % self.period);
         if place < self.from {
@@ -81,7 +81,7 @@ mod tests {
                 let turns = Turns::new(period, percent, thread, threads);
                 let (mut now, mut steps) = (start, 0);
                 while now < start + period {
-                    // Parts do not overlap: each begins where the one before ends.
+                    // Parts do not overlap: each begins where the previous one ends.
                     let until = match turns.at(now) {
                         Turn::Work(until) => {
                             prop_assert_eq!(now, start + worked);

@@ -1,4 +1,4 @@
-//! The threads, how they take turns, and when they end.
+//! The threads, their turns, and their end.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,18 +21,18 @@ use tench_hog::{Load, Options};
 
 use crate::loads::make_load;
 
-/// Parts of a second that are divided among the threads.
+/// Number of periods per second that are divided among the threads.
 const PERIODS: u64 = 100;
-/// Parts of a second after which a thread lets the others go on, if nobody waits otherwise.
+/// Number of times per second that a thread yields to the others, if no thread waits otherwise.
 const TURNS: u64 = 1000;
-/// What the main thread is signalled: a thread has ended, Ctrl-C was typed.
+/// Signals to the main thread: a thread has ended, Ctrl-C was typed.
 const ENDED: u64 = 1;
 const INTERRUPTED: u64 = 2;
 
-/// What all threads share.
+/// State that all threads share.
 struct Course {
     is_over: AtomicBool,
-    /// When it ends, in ticks.
+    /// Time at which the work ends, in ticks.
     end: AtomicU64,
     ended: AtomicUsize,
 }
@@ -47,22 +47,22 @@ impl Course {
     }
 }
 
-/// What a thread is told.
+/// The parameters of a thread.
 struct Task {
     course: Arc<Course>,
     load: Load,
     priority: u8,
     rivals: u64,
     turns: Turns,
-    /// Nobody waits: threads of equal priority take turns.
+    /// Set if no thread waits, so that threads of equal priority have to yield.
     yields: bool,
-    /// At least so many rounds.
+    /// Minimum number of rounds.
     least: u64,
     watcher: Cap<Notification>,
 }
 
 impl Task {
-    /// Works in its turns until it is over. Answers how many rounds it did.
+    /// Works in its turns until the end. Returns the number of rounds.
     fn run(&self) -> Result<u64, String> {
         let outcome = self.rounds();
         self.course.ended.fetch_add(1, Ordering::Release);
@@ -85,8 +85,8 @@ impl Task {
                         count += 1;
                     }
                     if self.yields {
-                        // The end of a time slice does not see to that: a slice begins anew whenever a thread comes
-                        // back to the processor, and the load of interrupts takes it away all the time.
+                        // The end of a time slice does not suffice: a slice begins anew whenever a thread comes back to
+                        // the processor, and the load of interrupts takes it away all the time.
                         yield_now();
                     }
                 }
@@ -96,7 +96,7 @@ impl Task {
     }
 }
 
-/// The threads of a course, each with its load.
+/// The threads, each with its load.
 type Threads = Vec<(Load, JoinHandle<Result<u64, String>>)>;
 
 /// Starts the threads.
@@ -116,7 +116,7 @@ fn start(options: &Options, course: &Arc<Course>, least: u64, watcher: Cap<Notif
     (0..).zip(loads).map(start_one).collect()
 }
 
-/// Waits for the threads, and adds up what they did.
+/// Waits for the threads, and adds up their rounds.
 fn finish(options: &Options, threads: Threads) -> Result<Vec<Work>, String> {
     let mut done = Vec::new();
     for (load, thread) in threads {
@@ -126,25 +126,25 @@ fn finish(options: &Options, threads: Threads) -> Result<Vec<Work>, String> {
     Ok(options.loads.iter().map(|&load| Work { load, threads: options.threads, rounds: sum(load) }).collect())
 }
 
-/// Bytes on this process's account.
+/// Returns the number of bytes on this process's account.
 fn on_account() -> Result<u64, String> {
     let account = Mem::STANDARD.next_account(process::id().saturating_sub(1)).map_err(text)?;
     Ok(account.used)
 }
 
-/// Ticks that all threads of this process have used.
+/// Returns the number of ticks that all threads of this process have used.
 fn used_ticks() -> Result<u64, String> {
     Cap::<PageTable>::new(slot::VSPACE).account().map(|account| account.ticks).map_err(text)
 }
 
-/// Works, and says how much.
+/// Works, and prints the report.
 pub fn work(options: &Options) -> Result<(), String> {
     let signals = make::<Notification>(0).map_err(text)?;
     let badged = |bits| -> Result<Cap<Notification>, String> {
         signals.cap().mint_to(memory::take_slot().map_err(text)?, Rights::WRITE, bits).map_err(text)
     };
     let (watcher, interrupt) = (badged(ENDED)?, badged(INTERRUPTED)?);
-    // A round of each first: what the library keeps for the next time is there then, and the books can be compared.
+    // A round of each load first: after it the library has cached what it keeps, and the accounts can be compared.
     finish(options, start(options, &Arc::new(Course::until(0)), 1, watcher)?)?;
     let _ = signals.cap().poll();
     Procs::STANDARD.on_interrupt(interrupt).map_err(text)?;
@@ -169,7 +169,7 @@ pub fn work(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Waits until it is enough: Ctrl-C, the time, or a thread that has ended early.
+/// Waits for the end: Ctrl-C, the time, or a thread that has ended early.
 fn watch(course: &Course, threads: usize, signals: Cap<Notification>, end: Option<Instant>) {
     loop {
         let waited = match end {
@@ -184,7 +184,7 @@ fn watch(course: &Course, threads: usize, signals: Cap<Notification>, end: Optio
     }
 }
 
-/// Says what was done.
+/// Prints the report.
 fn tell(done: &[Work], ticks: u64, used: u64) {
     let elapsed: Duration = tench::sys::time::duration(ticks, time::frequency());
     for work in done {
