@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The commands of `memctl`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use tench_slabs::{Policy, RandomSettings, STANDARD_SLABS, STANDARD_STATIC_SLABS};
 
-/// How it is used.
+/// Usage of the program.
 pub const USAGE: &str = "\
 memctl [status]                       the slabs, the policy, and what is lost
 memctl slabs standard | SIZE... [static SIZE...]
@@ -21,12 +21,12 @@ memctl random [SEED [REQUESTS [CHANCE]]] [--policy NAME] [--lifted] [--json]
                                       the same with random requests (42, 1000, 16 % freed)
 memctl check                          compare the server's books with the kernel's";
 
-/// What is to be done.
+/// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Print how it is used.
+    /// Print the usage.
     Help,
-    /// Show everything.
+    /// Show the slabs, the policy and the losses.
     Status,
     /// Set slabs up: log2 of the sizes of those for dynamic and for static objects.
     SetUp(Vec<u8>, Vec<u8>),
@@ -34,37 +34,37 @@ pub enum Command {
     TakeDown,
     /// Show the policies.
     ShowPolicy,
-    /// Set the policy.
+    /// Set the policy; true lifts the watermark rule.
     SetPolicy(Policy, bool),
     /// Begin or end recording.
     Record(bool),
-    /// Print what was recorded.
+    /// Print the recorded trace.
     Dump,
     /// Make the requests of a file.
     Replay(String, Conditions),
     /// Make random requests.
     Random(RandomSettings, Conditions),
-    /// Compare the books.
+    /// Compare the slabs' tables with the kernel's.
     Check,
 }
 
-/// How requests are made.
+/// Conditions under which requests are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// The policy, if not the one in force.
     pub policy: Option<Policy>,
-    /// Without the watermark rule.
+    /// Set to lift the watermark rule.
     pub lifted: bool,
-    /// The result as JSON.
+    /// Set to print the result as JSON.
     pub json: bool,
 }
 
-/// A word and those that are allowed in its place.
+/// Returns the error for a word, with the words that are allowed in its place.
 fn unexpected(word: &str, allowed: &str) -> String {
     format!("{word} is not understood here; allowed: {allowed}")
 }
 
-/// Log2 of a size such as `512`, `64K` or `1M`: a power of two from 16 to 1 GiB.
+/// Returns log2 of a size such as `512`, `64K` or `1M`: a power of two from 16 to 1 GiB.
 fn size(word: &str) -> Result<u8, String> {
     let (digits, shift) = match word.as_bytes().last() {
         Some(b'K' | b'k') => (&word[..word.len() - 1], 10),
@@ -79,13 +79,13 @@ fn size(word: &str) -> Result<u8, String> {
     }
 }
 
-/// The policy of this name.
+/// Returns the policy of this name.
 fn policy(word: &str) -> Result<Policy, String> {
     let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
     word.parse().map_err(|()| unexpected(word, &names.join(", ")))
 }
 
-/// Takes the options out of words.
+/// Parses the options among words. Returns the other words and the options.
 fn conditions<'a>(words: &[&'a str]) -> Result<(Vec<&'a str>, Conditions), String> {
     let mut rest = Vec::new();
     let mut conditions = Conditions::default();
@@ -105,7 +105,7 @@ fn conditions<'a>(words: &[&'a str]) -> Result<(Vec<&'a str>, Conditions), Strin
     Ok((rest, conditions))
 }
 
-/// The sizes of slabs.
+/// Parses the sizes of slabs.
 fn slabs(words: &[&str]) -> Result<Command, String> {
     let bits = |sizes: &[u64]| sizes.iter().map(|size| size.ilog2() as u8).collect();
     match words {
@@ -144,7 +144,7 @@ fn random(words: &[&str], conditions: Conditions) -> Result<Command, String> {
 }
 
 impl Command {
-    /// From the words after the program's name.
+    /// Parses the words after the program's name.
     pub fn parse(words: &[&str]) -> Result<Command, String> {
         match words {
             [] | ["status"] => Ok(Command::Status),

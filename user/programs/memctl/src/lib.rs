@@ -1,4 +1,4 @@
-//! What `memctl` understands. Nothing here makes a system call, so all of it is tested on the host.
+//! The command language of `memctl`. The library makes no system call, so all of it is tested on the host.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Controls the slabs of the memory server: sets them up, changes the policy, records and replays traces. What for:
-//! docs/manual/policies.md.
+//! Controls the slabs of the memory server: sets them up, changes the policy, records and replays traces. For its
+//! purpose see docs/manual/policies.md.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -22,7 +22,7 @@ use tench_slabs::Policy;
 
 tench::entry!(run);
 
-/// The memory server's.
+/// The memory server's slabs.
 const SLABS: Slabs = Slabs::STANDARD;
 
 fn run() -> Result<(), String> {
@@ -58,12 +58,12 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// A failure in words.
+/// Returns an error as text.
 fn text(failure: Failure) -> String {
     failure.to_string()
 }
 
-/// The slabs and what is lost.
+/// Prints the slabs, the policy and the losses.
 fn status() -> Result<(), String> {
     let (code, lifted) = SLABS.policy().map_err(text)?;
     let policy = Policy::from_code(code).map_or("?", Policy::name);
@@ -114,7 +114,7 @@ fn dump() -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the books of each slab with the kernel's account.
+/// Compares the table of each slab with the kernel's account of its untyped.
 fn check() -> Result<(), String> {
     let (_, lifted) = SLABS.policy().map_err(text)?;
     let mut number = 0;
@@ -125,7 +125,7 @@ fn check() -> Result<(), String> {
             Err(failure) => return Err(text(failure)),
         };
         let kernel = SLABS.kernel(number).map_err(text)?;
-        // Objects that were placed by offset leave the kernel's watermark alone.
+        // Objects placed by offset do not change the kernel's watermark.
         let watermark = if lifted { kernel.watermark } else { books.watermark };
         if (watermark, books.objects, books.live) != (kernel.watermark, kernel.objects, kernel.live) {
             return Err(format!(

@@ -18,7 +18,7 @@ use tench_slabs::{
 
 use crate::{SLABS, text};
 
-/// Bytes of the largest trace that is read.
+/// Size in bytes of the largest trace that is read.
 const MAX_FILE: u64 = 1 << 20;
 
 /// Replays a file.
@@ -32,7 +32,7 @@ pub fn random(settings: RandomSettings, conditions: &Conditions) -> Result<(), S
     play(&mut Random::new(settings), conditions)
 }
 
-/// A whole file.
+/// Reads a whole file.
 fn read(path: &str) -> Result<Vec<u8>, String> {
     let said = |error: tench::io::Error| format!("{path}: {error}");
     if fs::status(path).map_err(said)?.size > MAX_FILE {
@@ -41,7 +41,7 @@ fn read(path: &str) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(said)
 }
 
-/// Makes the requests of a source, and prints what was lost.
+/// Makes the requests of a source, and prints the losses.
 fn play(source: &mut dyn Source, conditions: &Conditions) -> Result<(), String> {
     let (code, was_lifted) = SLABS.policy().map_err(text)?;
     if SLABS.figures().map_err(text)?.objects > 0 {
@@ -52,7 +52,7 @@ fn play(source: &mut dyn Source, conditions: &Conditions) -> Result<(), String> 
     let policy = conditions.policy.map_or(code, Policy::code);
     SLABS.set_policy(policy, conditions.lifted).map_err(text)?;
     let played = requests(source);
-    // As it was, whether it went well or not.
+    // Restores the policy, also after an error.
     SLABS.set_policy(code, was_lifted).map_err(text)?;
     show(&played?, conditions.json);
     Ok(())
@@ -104,12 +104,12 @@ fn requests(source: &mut dyn Source) -> Result<Outcome, String> {
     Ok(meter.outcome())
 }
 
-/// Objects of a size, as untyped memory.
+/// Returns a request for objects of a size, as untyped memory.
 fn untyped(descriptor: &Descriptor) -> Wanted {
     Wanted { kind: Kind::Untyped, size: descriptor.size.ilog2(), count: descriptor.count }
 }
 
-/// The server's figures as the library has them.
+/// Returns the server's figures in the library's type.
 const fn of(figures: Answered) -> Figures {
     Figures {
         live: figures.live,

@@ -1,4 +1,4 @@
-//! What is understood, and what is said about the rest.
+//! Commands that are understood, and the errors of those that are not.
 
 use tench_memctl::command::{Command, Conditions, USAGE};
 use tench_slabs::{Policy, RandomSettings};
