@@ -1,4 +1,4 @@
-//! Trains the network and writes its model to where the program includes it from.
+//! Trains the network, and writes its model to the path from which the program includes it.
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! Runs a neural network: `mltest [--seconds] [SEED]` loads a model of 253 pages, shows it ten drawn digits, frees the
-//! model, and prints what it said, an output a line; with `--seconds`, an output a second.
+//! model, and prints the outputs, one a line; with `--seconds`, one a second.
 //!
-//! What it is there for is its memory: it asks for 253 pages one by one, and frees them while it still runs.
+//! The purpose of the program is its use of memory: it asks for 253 pages one by one, and frees them while it still
+//! runs.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -24,10 +25,10 @@ use tench_profile::Application;
 
 tench::entry!(main);
 
-/// Made by the build script.
+/// The model that the build script has made.
 const MODEL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/model.bin"));
 
-/// Which drawings are shown unless the user says.
+/// Default seed of the drawings.
 const SEED: u64 = 7;
 
 struct Options {
@@ -52,7 +53,7 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// Shows each digit to the model.
+/// Shows each digit to the model. Returns its scores.
 fn infer_all(pages: &Pages, seed: u64) -> Result<Vec<[i32; CLASSES]>, String> {
     let mut random = Random::new(seed);
     let infer = |digit| {

@@ -1,5 +1,5 @@
-//! Where the model lies: pages that the system gave, one after another. While slabs are set up they come from there,
-//! with the 8 KiB node that R1's program asks for beside them.
+//! The pages that hold the model, which the system gave one after another. While slabs are set up the pages come from
+//! them, together with the 8 KiB node for which R1's program asks.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,18 +14,17 @@ use tench_mltest_network::inference::Page;
 use tench_mltest_network::model::PAGE;
 
 const SLABS: Slabs = Slabs::STANDARD;
-/// Log2 of the bytes of the node that holds the pages of R1's program.
+/// Log2 of the size in bytes of the node that holds the pages of R1's program.
 const NODE_BITS: u32 = 13;
 
-/// Pages side by side in no particular order of addresses. Dropping them gives them back one by one, the first first,
-/// and then the node.
+/// Pages in no particular order of addresses. Dropping them gives them back one by one, in order, and then the node.
 pub struct Pages {
     pages: Vec<Loaded>,
     /// The node's bundle.
     _node: Option<Bundle>,
 }
 
-/// A page. What is first goes first: the mapping, then the memory, which is this process's own or a slab's.
+/// A page. Fields are dropped in order: the mapping, then the memory, which is this process's own or a slab's.
 struct Loaded {
     window: Window,
     _own: Option<Made<Frame>>,
@@ -37,13 +36,13 @@ struct Bundle(u64);
 
 impl Drop for Bundle {
     fn drop(&mut self) {
-        // What cannot be freed is given back when the process ends.
+        // The process's end frees what cannot be freed here.
         let _ = SLABS.free(self.0);
     }
 }
 
 impl Pages {
-    /// Gets a page for each piece of a model, and copies it there.
+    /// Gets a page for each part of a model, and copies that part there.
     pub fn load(model: &[u8]) -> Result<Pages, String> {
         let slabs = tench_profile::is_slab_mode();
         let load = |bytes: &[u8]| {
@@ -65,22 +64,22 @@ impl Pages {
         self.pages[index].window.read(0, page);
     }
 
-    /// Pages in all.
+    /// Returns the number of pages.
     pub fn count(&self) -> usize {
         self.pages.len()
     }
 }
 
-/// A frame, and what has to be kept for it.
+/// A frame, and the owners that keep it.
 type Given = (Cap<Frame>, Option<Made<Frame>>, Option<Bundle>);
 
-/// A page of this process's own memory.
+/// Makes a page of this process's own memory.
 fn own_page() -> Result<Given, memory::Error> {
     let frame = make::<Frame>(u64::from(PAGE.ilog2()))?;
     Ok((frame.cap(), Some(frame), None))
 }
 
-/// A page of a slab.
+/// Gets a page of a slab.
 fn slab_page() -> Result<Given, String> {
     let place = memory::take_slot().map_err(|error| error.to_string())?;
     let page = Descriptor { kind: Kind::Frame, size: PAGE.ilog2(), count: 1 };
@@ -88,7 +87,7 @@ fn slab_page() -> Result<Given, String> {
     Ok((Cap::new(place), None, Some(bundle)))
 }
 
-/// A bundle of one kind of object, with the first capability in a slot of this process.
+/// Gets a bundle of one kind of object, with the first capability in a slot of this process.
 fn grant(descriptor: Descriptor, place: Option<tench::sys::CapAddress>) -> Result<Bundle, String> {
     let destination = place.map(|place| (Cap::new(slot::CSPACE), place));
     let granted = SLABS.ask(Lifetime::Dynamic, &[descriptor], destination);

@@ -2,18 +2,18 @@
 
 use crate::{PIXELS, Picture, SIDE};
 
-/// Numbers that look random and are always the same: xorshift, as published by Marsaglia.
+/// Reproducible pseudo-random numbers: xorshift, as published by Marsaglia.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence for each seed.
+    /// Returns the sequence of a seed.
     pub const fn new(seed: u64) -> Random {
         // The generator stands still at zero.
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub const fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -21,23 +21,23 @@ impl Random {
         self.0
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub const fn below(&mut self, limit: u32) -> u32 {
         // The upper bits are the better ones.
         (((self.next() >> 32) * limit as u64) >> 32) as u32
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub const fn between(&mut self, low: i32, high: i32) -> i32 {
         low + self.below((high - low + 1) as u32) as i32
     }
 }
 
-/// Cells along a glyph.
+/// Number of cells along a glyph.
 const COLUMNS: i32 = 5;
 const ROWS: i32 = 7;
 
-/// Which cells of a digit are filled, the leftmost in the highest of five bits.
+/// The filled cells of each digit, the leftmost in the highest of five bits.
 const GLYPHS: [[u8; ROWS as usize]; 10] = [
     [0b01110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b01110],
     [0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110],
@@ -53,7 +53,7 @@ const GLYPHS: [[u8; ROWS as usize]; 10] = [
 
 /// Draws a digit (0 to 9). The sequence decides how.
 pub fn draw(digit: usize, random: &mut Random) -> Picture {
-    // Sixteenths of a pixel.
+    // Lengths are in sixteenths of a pixel.
     let (width, height) = (random.between(44, 68), random.between(44, 64));
     let slant = random.between(-4, 4);
     let left = (SIDE as i32 * 16 - COLUMNS * width) / 2 + random.between(-40, 40);
@@ -64,7 +64,7 @@ pub fn draw(digit: usize, random: &mut Random) -> Picture {
     for (index, pixel) in picture.iter_mut().enumerate() {
         let (x, y) = ((index % SIDE) as i32 * 16 + 8, (index / SIDE) as i32 * 16 + 8);
         let straight = x + slant * (y - SIDE as i32 * 8) / 16;
-        // A bold line is also where its neighbour to the left or to the right is.
+        // A bold line also fills the cells of its neighbours to the left and right.
         let filled = [-bold, 0, bold].into_iter().any(|aside| {
             let (column, row) = ((straight + aside - left).div_euclid(width), (y - top).div_euclid(height));
             (0..COLUMNS).contains(&column)

@@ -1,4 +1,4 @@
-//! What a model says about a picture. Whole numbers only.
+//! Inference: a model's scores for a picture, in integers only.
 
 use crate::model::{
     INNER_BIAS_AT, INNER_PAGES, INNER_PER_PAGE, MULTIPLIER_AT, NAME, OUTER_BIAS_AT, OUTER_PER_PAGE, PAGE, PAGES, SHIFT,
@@ -8,12 +8,12 @@ use crate::{CLASSES, HIDDEN, PIXELS, Picture};
 /// One page of a model.
 pub type Page = [u8; PAGE];
 
-/// What is wrong with a model.
+/// Damage of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// It does not begin as a model does.
+    /// The model does not begin as a model does.
     NotAModel,
-    /// Its multiplier makes every answer zero or too large.
+    /// The multiplier makes every output zero or too large.
     Multiplier(i32),
 }
 
@@ -26,7 +26,7 @@ impl core::fmt::Display for Damage {
     }
 }
 
-/// Shows a picture to a model, and answers the scores of the digits. `page` gives the model's pages, each once, in
+/// Returns the scores that a model gives to the digits for a picture. `page` copies the model's pages, each once, in
 /// order.
 pub fn infer(mut page: impl FnMut(usize, &mut Page), picture: &Picture) -> Result<[i32; CLASSES], Damage> {
     let mut bytes = [0; PAGE];
@@ -51,12 +51,12 @@ pub fn infer(mut page: impl FnMut(usize, &mut Page), picture: &Picture) -> Resul
     Ok(scores)
 }
 
-/// Sum of products of weights and pixels: at most 1,024 × 127 × 255, so it cannot overflow.
+/// Returns the sum of products of weights and pixels: at most 1,024 × 127 × 255, so it cannot overflow.
 fn product(weights: &[u8], picture: &Picture) -> i32 {
     weights.iter().zip(picture).map(|(weight, pixel)| i32::from(*weight as i8) * i32::from(*pixel)).sum()
 }
 
-/// What page 0 says.
+/// The contents of page 0.
 struct Head {
     multiplier: i32,
     outer_bias: [i32; CLASSES],
@@ -78,7 +78,7 @@ impl Head {
         Ok(Head { multiplier, outer_bias, inner_bias })
     }
 
-    /// What a hidden unit answers, from 0 to 255.
+    /// Returns the output of a hidden unit, from 0 to 255.
     fn answer(&self, unit: usize, sum: i32) -> u8 {
         let sum = i64::from(sum) + i64::from(self.inner_bias[unit]);
         let scaled = (sum * i64::from(self.multiplier) + (1 << (SHIFT - 1))) >> SHIFT;

@@ -1,13 +1,13 @@
-//! The trained network as bytes: 253 pages of 4 KiB, of which each can be used without the others.
+//! The trained network as bytes: 253 pages of 4 KiB, each of which can be used without the others.
 //!
 //! ```text
 //!   page 0          name, multiplier, biases of the outputs, biases of the hidden units (all little-endian)
 //!   pages 1..250    weights from the inputs to four hidden units each, a byte each
 //!   pages 250..253  weights from 332 hidden units each to the outputs, a byte each
 //! ```
-//! A weight is a whole number of steps, from −127 to 127; each layer has its own step. What a hidden unit answers is
+//! A weight is a whole number of steps, from −127 to 127; each layer has its own step. The output of a hidden unit is
 //! rounded to a byte as well, by a multiplication and a shift, so no step has to be known when the model is used:
-//! scores come out in a unit of their own, in which they are compared.
+//! scores have a unit of their own, in which they are compared.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,36 +16,36 @@ use crate::digits::{Random, draw};
 use crate::train::Network;
 use crate::{CLASSES, HIDDEN, PIXELS};
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 pub const PAGE: usize = 4096;
-/// Hidden units whose weights share a page.
+/// Number of hidden units whose weights share a page.
 pub const INNER_PER_PAGE: usize = PAGE / PIXELS;
-/// Pages of the first layer's weights.
+/// Number of pages of the first layer's weights.
 pub const INNER_PAGES: usize = HIDDEN / INNER_PER_PAGE;
-/// Hidden units of which a page has the second layer's weights.
+/// Number of hidden units whose weights of the second layer share a page.
 pub const OUTER_PER_PAGE: usize = HIDDEN / OUTER_PAGES;
-/// Pages of the second layer's weights.
+/// Number of pages of the second layer's weights.
 pub const OUTER_PAGES: usize = 3;
-/// Pages of a model.
+/// Number of pages of a model.
 pub const PAGES: usize = 1 + INNER_PAGES + OUTER_PAGES;
-/// Bytes of a model.
+/// Size of a model in bytes.
 pub const SIZE: usize = PAGES * PAGE;
 
-/// With what a model begins.
+/// The first bytes of a model.
 pub const NAME: [u8; 8] = *b"tenchML1";
-/// Bits by which the product with the multiplier is shifted.
+/// Number of bits by which the product with the multiplier is shifted.
 pub const SHIFT: u32 = 24;
-/// Where page 0 has the multiplier, the outputs' biases and the hidden units' biases.
+/// Offset of the multiplier in page 0.
 pub const MULTIPLIER_AT: usize = 8;
-/// See [`MULTIPLIER_AT`].
+/// Offset of the outputs' biases in page 0.
 pub const OUTER_BIAS_AT: usize = 16;
-/// See [`MULTIPLIER_AT`].
+/// Offset of the hidden units' biases in page 0.
 pub const INNER_BIAS_AT: usize = 64;
 
-/// Drawings by which the answers of hidden units are scaled.
+/// Number of drawings by which the outputs of hidden units are scaled.
 const CALIBRATION: usize = 200;
 
-/// The network with 8-bit weights.
+/// Returns the network with 8-bit weights.
 pub fn quantise(network: &Network) -> Vec<u8> {
     let inner_step = largest(&network.inner) / 127.0;
     let outer_step = largest(&network.outer) / 127.0;
@@ -77,19 +77,19 @@ pub fn quantise(network: &Network) -> Vec<u8> {
     model
 }
 
-/// The largest amount of some weights.
+/// Returns the largest absolute value of some weights.
 fn largest(weights: &[f32]) -> f32 {
     weights.iter().fold(f32::MIN_POSITIVE, |largest, weight| largest.max(weight.max(-weight)))
 }
 
-/// The largest answer of a hidden unit to some drawings.
+/// Returns the largest output of a hidden unit for some drawings.
 fn largest_answer(network: &Network) -> f32 {
     let mut random = Random::new(2);
     let drawings = (0..CALIBRATION).map(|index| draw(index % CLASSES, &mut random));
     drawings.fold(f32::MIN_POSITIVE, |most, picture| most.max(largest(&network.hidden(&picture))))
 }
 
-/// To the nearest whole number. (`f32::round` needs a library on the target.)
+/// Rounds to the nearest integer. (`f32::round` needs a library on the target.)
 fn round(value: f32) -> i32 {
     (value + if value < 0.0 { -0.5 } else { 0.5 }) as i32
 }

@@ -1,4 +1,4 @@
-//! Learns from drawn digits, by stochastic gradient descent on the squared error.
+//! Training on drawn digits, by stochastic gradient descent on the squared error.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use crate::digits::{Random, draw};
 use crate::{CLASSES, HIDDEN, PIXELS, Picture};
 
-/// Drawings that are learnt from, each once.
+/// Number of drawings that are learnt from, each once.
 const LESSONS: usize = 3000;
-/// Share of the error that one drawing corrects at first; it falls to zero towards the end.
+/// Fraction of the error that one drawing corrects at first; it falls to zero towards the end.
 const RATE: f32 = 0.3;
 /// The seed of the drawings; tests draw with others.
 const SEED: u64 = 1;
@@ -18,20 +18,20 @@ const SEED: u64 = 1;
 pub struct Network {
     /// Weights from the inputs to each hidden unit, unit by unit.
     pub inner: Vec<f32>,
-    /// What is added at each hidden unit.
+    /// Bias of each hidden unit.
     pub inner_bias: Vec<f32>,
     /// Weights from each hidden unit to the outputs, unit by unit.
     pub outer: Vec<f32>,
-    /// What is added at each output.
+    /// Bias of each output.
     pub outer_bias: [f32; CLASSES],
 }
 
-/// A picture as the network has it: brightness from 0 to 1.
+/// Returns a picture as the network's input: brightness from 0 to 1.
 fn input(picture: &Picture) -> [f32; PIXELS] {
     picture.map(|pixel| f32::from(pixel) / 255.0)
 }
 
-/// Sum of products, in eight strands that do not wait for one another.
+/// Returns the sum of products, in eight strands that do not wait for one another.
 fn dot(left: &[f32], right: &[f32]) -> f32 {
     let mut strands = [0.0; 8];
     let (left, left_rest) = left.as_chunks::<8>();
@@ -46,7 +46,7 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
 }
 
 impl Network {
-    /// Weights as they are before anything has been learnt: small and different.
+    /// Returns a network with small, different weights, before training.
     fn untrained(random: &mut Random) -> Network {
         let mut weight = |largest: f32| (random.below(20_001) as f32 / 10_000.0 - 1.0) * largest;
         Network {
@@ -57,14 +57,14 @@ impl Network {
         }
     }
 
-    /// What the hidden units answer.
+    /// Returns the outputs of the hidden units.
     pub fn hidden(&self, picture: &Picture) -> Vec<f32> {
         let input = input(picture);
         let rows = self.inner.chunks_exact(PIXELS).zip(&self.inner_bias);
         rows.map(|(row, bias)| (dot(row, &input) + bias).max(0.0)).collect()
     }
 
-    /// What the outputs answer: about 1 for the right digit, about 0 for the others.
+    /// Returns the outputs: about 1 for the right digit, about 0 for the others.
     pub fn scores(&self, picture: &Picture) -> [f32; CLASSES] {
         self.outputs(&self.hidden(picture))
     }
@@ -79,13 +79,13 @@ impl Network {
         scores
     }
 
-    /// Corrects the weights by what one picture shows.
+    /// Corrects the weights by the error for one picture.
     fn learn(&mut self, picture: &Picture, digit: usize, rate: f32) {
         let hidden = self.hidden(picture);
         let mut error = self.outputs(&hidden);
         error[digit] -= 1.0;
         let input = input(picture);
-        // Divided by the inputs' strength, so that a bright picture is no louder than a dark one.
+        // Divided by the inputs' strength, so that a bright picture counts no more than a dark one.
         let outer_rate = rate / (1.0 + dot(&hidden, &hidden));
         let inner_rate = rate / (1.0 + dot(&input, &input));
         for (unit, value) in hidden.iter().enumerate().filter(|(_, value)| **value > 0.0) {
@@ -106,7 +106,7 @@ impl Network {
     }
 }
 
-/// A network that has learnt. Takes a second or two.
+/// Returns a trained network. Takes a second or two.
 pub fn train() -> Network {
     let mut random = Random::new(SEED);
     let mut network = Network::untrained(&mut random);

@@ -1,4 +1,5 @@
-//! The network reads drawings that it has never seen, and integers say what floating point says.
+//! Tests that the network recognises drawings that it has never seen, and that integers give the scores of floating
+//! point.
 
 use std::sync::LazyLock;
 
@@ -15,7 +16,7 @@ fn scores(model: &[u8], picture: &Picture) -> Result<[i32; CLASSES], Damage> {
     infer(|index, page: &mut Page| page.copy_from_slice(&model[index * PAGE..][..PAGE]), picture)
 }
 
-/// Drawings that were not learnt from.
+/// Returns drawings that were not learnt from.
 fn unseen() -> Vec<(usize, Picture)> {
     let mut random = Random::new(77);
     (0..500).map(|index| (index % CLASSES, draw(index % CLASSES, &mut random))).collect()
@@ -27,7 +28,7 @@ fn it_reads_what_it_has_never_seen() {
     assert!(right >= 485, "{right} of 500");
 }
 
-/// A float score is an integer score times one step, the same for all; it is found from all scores together.
+/// Checks that a float score is an integer score times one step, the same for all, which is computed from all scores.
 #[test]
 fn integers_say_what_floating_point_says() {
     let mut pairs = Vec::new();
@@ -51,7 +52,7 @@ fn a_model_has_253_pages_and_each_matters() {
     let whole = scores(&MODEL, &picture).unwrap();
     for page in 1..PAGES {
         let mut damaged = MODEL.clone();
-        // The largest weight everywhere cannot go unnoticed by any unit.
+        // With the largest weight everywhere the damage changes the output of every unit.
         damaged[page * PAGE..][..PAGE].fill(127);
         assert_ne!(scores(&damaged, &picture).unwrap(), whole, "page {page}");
     }
