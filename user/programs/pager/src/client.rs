@@ -1,4 +1,4 @@
-//! A process whose memory another provides.
+//! The client: a process whose memory another process provides.
 
 use alloc::vec;
 
@@ -10,14 +10,14 @@ use tench_pager::client::{Region, Regions, paged};
 
 use crate::Problem;
 
-/// Pages that it touches.
+/// Number of pages that the client touches.
 pub const PAGES: u64 = 64;
-/// Bytes of memory on demand that the process touches when its faults are its own again.
+/// Number of bytes of memory on demand that the process touches when it handles its own faults again.
 const OWN: usize = 1 << 20;
-/// The pager, given by whoever started this process.
+/// The pager, given by the process that started this one.
 const PAGER: Cap<Endpoint> = Cap::new(slot::EXTRA);
 
-/// Carries out a task, and looks whether the memory is what it should be.
+/// Carries out a task, and checks the contents of the memory.
 pub fn run(task: &str) -> Result<(), Problem> {
     let regions = Regions::new()?;
     let region = regions.attach(PAGER, 0)?;
@@ -28,8 +28,7 @@ pub fn run(task: &str) -> Result<(), Problem> {
             region.detach()?;
             let again = regions.attach(PAGER, 1)?;
             let zero = paged(PAGER, || (0..PAGES * PAGE_SIZE as u64).step_by(8).all(|at| again.read64(at) == 0));
-            // Faults are the process's own to handle again: its memory comes on demand, and the pager knows nothing of
-            // it.
+            // The process handles its own faults again: its memory is populated on demand, without the pager.
             let own = vec![7u8; OWN];
             Ok(right && zero? && own.iter().step_by(PAGE_SIZE).all(|byte| *byte == 7))
         }
@@ -43,7 +42,7 @@ pub fn run(task: &str) -> Result<(), Problem> {
     if right? { Ok(()) } else { Err("the memory is not what it should be".into()) }
 }
 
-/// Reads and writes pages, the last ones first, so that nothing comes in the order of addresses.
+/// Reads and writes pages, the last ones first, so that no page comes in the order of addresses.
 fn work(region: &Region) -> bool {
     let place = |page: u64| page * PAGE_SIZE as u64 + page * 8;
     let zero = (0..PAGES).rev().step_by(2).all(|page| region.read64(place(page)) == 0);

@@ -1,12 +1,12 @@
-//! External pagers at work, and what dead and hostile ones can do: `pager`.
+//! External pagers at work, and the effects of dead and hostile ones: `pager`.
 //!
 //! ```text
-//!   pager                  starts pagers of each conduct, and says what becomes of them, their clients and the rest
+//!   pager                  starts pagers of each conduct, and reports on them, their clients and the rest
 //!     pager serve CONDUCT    a pager with one client, which it starts
 //!       pager client TASK      touches memory that its pager provides
 //! ```
-//! A client that its pager leaves alone stands still, and that is all: the watcher goes on, pagers and clients started
-//! meanwhile work, and the client can be killed like any process.
+//! A client whose pager does not serve it stands still, and nothing else happens: the watcher goes on, pagers and
+//! clients started meanwhile work, and the client can be killed like any process.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -21,10 +21,10 @@ use alloc::boxed::Box;
 
 tench::entry!(main);
 
-/// Why something could not be done.
+/// The error of an operation.
 type Problem = Box<dyn core::error::Error>;
 
-/// What pagers do with faults.
+/// The ways in which hostile pagers treat faults.
 const CONDUCTS: [&str; 5] = ["silent", "stop", "lie", "babble", "die"];
 
 fn main() -> Result<(), Problem> {

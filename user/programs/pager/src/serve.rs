@@ -15,11 +15,11 @@ use tench_protocol::DONE;
 
 use crate::Problem;
 
-/// Log2 of the pages that a pager has.
+/// Log2 of the number of pages that a pager has.
 const POOL_BITS: u32 = 8;
-/// The number of its client.
+/// The number of the client.
 const CLIENT: u64 = 1;
-/// Tells the watcher that the first fault has come.
+/// Notification that tells the watcher of the first fault.
 const FAULTED: Cap<Notification> = Cap::new(slot::EXTRA);
 
 /// Starts the client of a pager. Its faults come to `endpoint`.
@@ -36,7 +36,7 @@ fn start_client(endpoint: Cap<Endpoint>, task: &str) -> Result<u64, Problem> {
     Ok(process)
 }
 
-/// Ends a client that touches what it may not: nobody else would.
+/// A policy that ends a client that touches what it may not: nothing else would end it.
 struct Strict;
 
 impl Policy for Strict {
@@ -50,7 +50,7 @@ impl Policy for Strict {
     }
 }
 
-/// Serves one client as it should be, and says what that took. That takes a client that ends well.
+/// Serves one client properly, and prints statistics. Fails unless the client ends well.
 pub fn honest(task: &str) -> Result<(), Problem> {
     let endpoint = make::<Endpoint>(0)?;
     let at = endpoint.cap();
@@ -77,7 +77,7 @@ pub fn honest(task: &str) -> Result<(), Problem> {
     }
 }
 
-/// Takes regions like any other, and does with faults what it likes.
+/// Attaches regions properly, and treats faults as `conduct` says.
 pub fn hostile(conduct: &str) -> Result<(), Problem> {
     let endpoint = make::<Endpoint>(0)?;
     start_client(endpoint.cap(), "work")?;
@@ -86,13 +86,13 @@ pub fn hostile(conduct: &str) -> Result<(), Problem> {
         offer_slots(&[place]);
         let request = endpoint.cap().receive(Wait::FOREVER)?;
         if !request.is_fault() {
-            // The client's table; what else comes along finds no slot.
+            // The message brings the client's table; other attachments find no slot.
             BOUND_REPLY.reply(&Message::new(DONE))?;
             continue;
         }
         FAULTED.signal()?;
         match conduct {
-            // Nobody signals that.
+            // This notification is never signalled.
             "silent" => drop(make::<Notification>(0)?.cap().wait()?),
             "stop" => BOUND_REPLY.reply(&Message::new(answer::STOP))?,
             "lie" => BOUND_REPLY.reply(&Message::new(answer::RESUME))?,

@@ -1,4 +1,4 @@
-//! Who starts pagers of each conduct and looks at what happens.
+//! The watcher, which starts pagers of each conduct and reports what happens.
 
 use alloc::format;
 
@@ -12,9 +12,9 @@ use tench::time::{self, Duration};
 
 use crate::{CONDUCTS, Problem};
 
-/// How long a fault may take to come.
+/// Maximum time until a fault comes.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a client that stands still is watched.
+/// Time for which a client that stands still is watched.
 const WATCHED: Duration = Duration::from_millis(20);
 
 const PROCS: Procs = Procs::STANDARD;
@@ -40,7 +40,7 @@ fn honest(conduct: &str) -> Result<(), Problem> {
     }
 }
 
-/// The client of a pager.
+/// Returns the client of a pager.
 fn client_of(pager: u64) -> Result<Status, Problem> {
     let mut after = pager;
     loop {
@@ -61,7 +61,7 @@ fn hostile(conduct: &str) -> Result<(), Problem> {
     time::sleep(WATCHED);
     let client = client_of(pager)?;
     println!("  the client {}", in_words(&client));
-    // Everybody else goes on.
+    // All other processes go on.
     honest("honest")?;
     let pager_now = PROCS.status(pager)?;
     println!("  meanwhile the client {}, the pager {}", in_words(&PROCS.status(client.process)?), in_words(&pager_now));
@@ -86,7 +86,7 @@ fn in_words(status: &Status) -> &'static str {
     }
 }
 
-/// Kills a process, and waits until it is gone.
+/// Kills a process, and waits for its end.
 fn end(process: u64) -> Result<(), Problem> {
     PROCS.kill(process)?;
     match PROCS.wait(process)?.state {
@@ -95,12 +95,12 @@ fn end(process: u64) -> Result<(), Problem> {
     }
 }
 
-/// Whether a process has memory.
+/// Returns true if a process has memory.
 fn accounts(process: u64) -> Result<bool, Problem> {
     Ok(matches!(Mem::STANDARD.next_account(process - 1), Ok(account) if account.process == process && account.used > 0))
 }
 
-/// Everything.
+/// Runs pagers of all conducts.
 pub fn run() -> Result<(), Problem> {
     honest("honest")?;
     honest("strict")?;
