@@ -8,10 +8,10 @@ use crate::SERVER_NAME;
 use crate::moves::Moves;
 use crate::protocol::{MAX_BYTES, Outcome, Request, Response, ask};
 
-/// What stands before each line that a player says.
+/// The prefix of each line that a player prints.
 struct Prefix {
     tid: tench_srr::Tid,
-    /// Number of the player; 0 as long as it does not know.
+    /// Number of the player; 0 until it knows.
     id: u32,
 }
 
@@ -58,7 +58,7 @@ pub fn play(moves: &Moves) {
     say!("{me} exiting");
 }
 
-/// Signs up and plays. Answers whether the player is still in a game and has to quit.
+/// Signs up and plays. Returns true if the player is still in a game and has to quit.
 fn games_with(me: &Prefix, server: tench_srr::Tid, games: u32, moves: &Moves) -> bool {
     say!("{me} I want to play {games} games. Sending signup...");
     match ask(server, Request::Signup) {

@@ -4,15 +4,14 @@
 //!   first task ── creates ──▶ name server (tid 1), server (tid 2), a client for each player (tid 3…)
 //!
 //!   client ── who is RPSServer? ──▶ name server
-//!   client ── signup ──▶ server     answered when there is an opponent
-//!   client ── play ────▶ server     answered when both have played: won, lost, draw
-//!   client ── quit ────▶ server     answered at once; whoever waits takes the place
+//!   client ── signup ──▶ server     replies when there is an opponent
+//!   client ── play ────▶ server     replies when both have played: won, lost, draw
+//!   client ── quit ────▶ server     replies at once; a waiting player takes the place
 //! ```
 //!
-//! The rules are in `server`, which knows nothing of tasks but their identifiers; what a player does is in `client`;
-//! the messages between them are in `protocol`, and where moves come from in `moves`. The same options always give the
-//! same transcript, because [`tench_srr`] puts events in one order and because the moves are a list or come from a
-//! seed.
+//! The rules are in `server`, which knows nothing of tasks but their identifiers; the players are in `client`; the
+//! messages between them are in `protocol`, and the moves in `moves`. The same options always give the same transcript,
+//! because [`tench_srr`] puts events in one order and because the moves are a list or come from a seed.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -37,10 +36,10 @@ use protocol::Request;
 pub const SERVER_NAME: &str = "RPSServer";
 /// Priority of the server, and of the name server.
 pub const SERVER_PRIORITY: i32 = 0;
-/// Priority of the first task, as R4's kernel has it.
+/// Priority of the first task, as in R4's kernel.
 pub const FIRST_PRIORITY: i32 = 4;
 
-/// Plays until everybody has gone home.
+/// Plays until all players have gone home.
 /// Errors: those of [`run`].
 pub fn play(terminal: impl Terminal + 'static, options: Options) -> Result<Ending, Error> {
     run(terminal, FIRST_PRIORITY, move || {
@@ -50,7 +49,7 @@ pub fn play(terminal: impl Terminal + 'static, options: Options) -> Result<Endin
     })
 }
 
-/// Creates the servers and the players, and tells each what it has to know.
+/// Creates the servers and the players, and sends each its configuration.
 fn first_task(options: &Options) -> Result<(), Error> {
     names::start()?;
     let server = create(SERVER_PRIORITY, server::serve)?;

@@ -35,7 +35,7 @@ mod target {
         }
 
         fn wait_key(&mut self) {
-            // Without input there is nobody to wait for.
+            // Without input there is no key to wait for.
             let _ = tench::io::read(&mut [0; 64]);
         }
     }
@@ -65,7 +65,7 @@ fn main() -> std::process::ExitCode {
         }
 
         fn wait_key(&mut self) {
-            // Without output or input there is nobody to wait for.
+            // Without output or input there is no key to wait for.
             let _ = stdout().flush();
             let _ = stdin().read(&mut [0; 256]);
         }

@@ -1,18 +1,18 @@
-//! Moves, and where they come from.
+//! Moves, and their source.
 
 use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// What a player can show.
+/// A move of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Move {
-    /// Beats scissors.
+    /// Rock, which beats scissors.
     Rock = 1,
-    /// Beats rock.
+    /// Paper, which beats rock.
     Paper = 2,
-    /// Beats paper.
+    /// Scissors, which beat paper.
     Scissors = 3,
 }
 
@@ -20,7 +20,7 @@ impl Move {
     /// Every move, in order of its number.
     pub const ALL: [Move; 3] = [Move::Rock, Move::Paper, Move::Scissors];
 
-    /// The move with this number.
+    /// Returns the move with this number.
     pub const fn from_code(code: u8) -> Option<Move> {
         match code {
             1 => Some(Move::Rock),
@@ -30,7 +30,7 @@ impl Move {
         }
     }
 
-    /// Its name.
+    /// Returns the move's name.
     pub const fn name(self) -> &'static str {
         match self {
             Move::Rock => "rock",
@@ -39,12 +39,12 @@ impl Move {
         }
     }
 
-    /// The move with this name.
+    /// Returns the move with this name.
     pub fn from_name(name: &str) -> Option<Move> {
         Move::ALL.into_iter().find(|choice| choice.name() == name)
     }
 
-    /// Whether this move wins against another.
+    /// Returns true if this move wins against another.
     pub const fn beats(self, other: Move) -> bool {
         matches!(
             (self, other),
@@ -59,7 +59,7 @@ impl fmt::Display for Move {
     }
 }
 
-/// The moves of all players in the order in which they are made: first those of a list, then what the seed gives.
+/// The moves of all players in the order in which they are made: first those of a list, then those that the seed gives.
 ///
 /// Players share it. Only one of them runs at a time, so the order in which they take moves is that of the transcript.
 #[derive(Debug)]
@@ -70,12 +70,12 @@ pub struct Moves {
 }
 
 impl Moves {
-    /// The moves of a list, and then those of a seed.
+    /// Returns the moves of a list, followed by those of a seed.
     pub fn new(seed: u64, list: &[Move]) -> Moves {
         Moves { list: list.to_vec(), used: AtomicUsize::new(0), state: AtomicU64::new(seed) }
     }
 
-    /// The next move.
+    /// Takes the next move.
     pub fn take(&self) -> Move {
         match self.list.get(self.used.fetch_add(1, Relaxed)) {
             Some(choice) => *choice,
@@ -83,7 +83,7 @@ impl Moves {
         }
     }
 
-    /// The next number of Steele, Lea and Flood's generator SplitMix64: small, and good from any seed.
+    /// Returns the next number of Steele, Lea and Flood's generator SplitMix64: small, and good from any seed.
     fn random(&self) -> u64 {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.state.fetch_add(STEP, Relaxed).wrapping_add(STEP);

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The options of the command line.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,15 +6,15 @@ use alloc::vec::Vec;
 
 use crate::moves::Move;
 
-/// How to call the program.
+/// Usage of the program.
 pub const USAGE: &str =
     "usage: rps [--seed N] [--pause] [--players N] [--player PRIORITY:GAMES]... [--moves rock,paper,...]";
 
-/// Most players.
+/// Maximum number of players.
 pub const MAX_PLAYERS: usize = 32;
-/// Most games that a player can want.
+/// Maximum number of games that a player can want.
 pub const MAX_GAMES: u32 = 99;
-/// Players, if nothing is said about them.
+/// Default number of players.
 const DEFAULT_PLAYERS: usize = 3;
 
 /// One player.
@@ -22,21 +22,21 @@ const DEFAULT_PLAYERS: usize = 3;
 pub struct Player {
     /// Priority of its task.
     pub priority: i32,
-    /// How many games it wants to play.
+    /// Number of games that it wants to play.
     pub games: u32,
 }
 
 impl Player {
-    /// The player of whom nothing is said.
+    /// The default player.
     pub const DEFAULT: Player = Player { priority: 1, games: 3 };
 }
 
-/// What to play.
+/// The parameters of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Seed of the moves.
     pub seed: u64,
-    /// Wait for a key after each game.
+    /// Set to wait for a key after each game.
     pub pause: bool,
     /// The players.
     pub players: Vec<Player>,
@@ -44,7 +44,7 @@ pub struct Options {
     pub moves: Vec<Move>,
 }
 
-/// Reads the arguments after the program's name. Players can have priorities up to `max_priority`. The error is a line
+/// Parses the arguments after the program's name. Players can have priorities up to `max_priority`. The error is a line
 /// for the user.
 pub fn parse<'a>(arguments: impl IntoIterator<Item = &'a str>, max_priority: i32) -> Result<Options, String> {
     let mut options = Options { seed: 0, pause: false, players: Vec::new(), moves: Vec::new() };
@@ -72,7 +72,7 @@ pub fn parse<'a>(arguments: impl IntoIterator<Item = &'a str>, max_priority: i32
     Ok(options)
 }
 
-/// A number from 0 to `max`.
+/// Parses a number from 0 to `max`.
 fn number(name: &str, text: &str, max: u64) -> Result<u64, String> {
     match text.parse() {
         Ok(value) if value <= max => Ok(value),
@@ -80,7 +80,7 @@ fn number(name: &str, text: &str, max: u64) -> Result<u64, String> {
     }
 }
 
-/// `PRIORITY:GAMES`.
+/// Parses `PRIORITY:GAMES`.
 fn player(text: &str, max_priority: i32) -> Result<Player, String> {
     let parsed = text
         .split_once(':')
@@ -93,7 +93,7 @@ fn player(text: &str, max_priority: i32) -> Result<Player, String> {
     }
 }
 
-/// Names of moves, with commas between them.
+/// Parses names of moves, with commas between them.
 fn moves(text: &str) -> Result<Vec<Move>, String> {
     let choice = |name: &str| {
         Move::from_name(name)

@@ -1,40 +1,40 @@
-//! What travels between the server, the players and the first task: a byte that says what it is, and numbers.
+//! Messages between the server, the players and the first task: a byte for the kind, and numbers.
 
 use tench_srr::Tid;
 
 use crate::moves::Move;
 
-/// Bytes of the longest message.
+/// Size of the longest message in bytes.
 pub const MAX_BYTES: usize = 9;
 
-/// What somebody sends.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// First task to server: whether to wait for a key after each game.
+    /// Configures the server (first task to server).
     ServerConfig {
-        /// Wait.
+        /// Set to wait for a key after each game.
         pause: bool,
     },
-    /// First task to client: who it is.
+    /// Configures a player (first task to client).
     PlayerConfig {
-        /// How many games it wants to play.
+        /// Number of games that it wants to play.
         games: u32,
         /// Number of the player, from 1.
         id: u32,
     },
-    /// Client to server: I want to play.
+    /// Signs up (client to server).
     Signup,
-    /// Client to server: this is my move.
+    /// Makes a move (client to server).
     Play(Move),
-    /// Client to server: I have played enough.
+    /// Quits (client to server).
     Quit,
 }
 
-/// How a game ended for the player who is told.
+/// The result of a game for one player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Outcome {
-    /// Both showed the same.
+    /// Both players made the same move.
     Draw = 0,
     /// The player won.
     Won = 1,
@@ -43,7 +43,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// How a game ends for somebody who shows `mine` against `other`.
+    /// Returns the result for the player that makes the move `mine` against `other`.
     pub const fn of(mine: Move, other: Move) -> Outcome {
         if mine.beats(other) {
             Outcome::Won
@@ -55,18 +55,18 @@ impl Outcome {
     }
 }
 
-/// What the server replies.
+/// A response of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
-    /// The signup has an opponent; the quit is noted.
+    /// The signup has an opponent; or the quit was accepted.
     Ack,
     /// A game is over.
     Played(Outcome),
-    /// The opponent has gone, and nobody waits to take the place.
+    /// The opponent has gone, and no player waits to take the place.
     OtherPlayerQuit,
     /// Every game is taken.
     OutOfSpace,
-    /// The request makes no sense, or not now.
+    /// The request is invalid, or invalid now.
     Refused,
 }
 
@@ -78,21 +78,21 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// A message of these bytes.
+    /// Returns a message of these bytes.
     fn new(bytes: &[u8]) -> Encoded {
         let mut message = Encoded { bytes: [0; MAX_BYTES], length: bytes.len().min(MAX_BYTES) };
         message.bytes[..message.length].copy_from_slice(&bytes[..message.length]);
         message
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
 impl Request {
-    /// As bytes.
+    /// Returns the request as bytes.
     pub fn encode(self) -> Encoded {
         match self {
             Request::ServerConfig { pause } => Encoded::new(&[0, u8::from(pause)]),
@@ -107,7 +107,7 @@ impl Request {
         }
     }
 
-    /// What bytes mean, if anything.
+    /// Returns the request that bytes mean, if any.
     pub fn decode(bytes: &[u8]) -> Option<Request> {
         Some(match *bytes {
             [0, pause] => Request::ServerConfig { pause: pause != 0 },
@@ -123,7 +123,7 @@ impl Request {
 }
 
 impl Response {
-    /// As bytes.
+    /// Returns the response as bytes.
     pub fn encode(self) -> Encoded {
         match self {
             Response::Ack => Encoded::new(&[0]),
@@ -134,7 +134,7 @@ impl Response {
         }
     }
 
-    /// What bytes mean, if anything.
+    /// Returns the response that bytes mean, if any.
     pub fn decode(bytes: &[u8]) -> Option<Response> {
         Some(match bytes {
             [0] => Response::Ack,
@@ -150,7 +150,7 @@ impl Response {
 }
 
 /// Sends a request and waits for the response.
-/// Errors: those of [`tench_srr::send`]. A response that nobody can read is `Refused`.
+/// Errors: those of [`tench_srr::send`]. An invalid response is `Refused`.
 pub fn ask(server: Tid, request: Request) -> Result<Response, tench_srr::Error> {
     let mut buffer = [0; MAX_BYTES];
     let length = tench_srr::send(server, request.encode().as_bytes(), &mut buffer)?;

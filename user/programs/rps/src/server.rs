@@ -1,8 +1,8 @@
-//! The server: who plays with whom, and who has won.
+//! The server: matches players, and decides games.
 //!
 //! One player can wait for an opponent. A game has two players or none; as soon as both have moved it is decided, and
-//! begins again. When a player quits, the one who waits takes the place, and a move that the remaining player has made
-//! already stays. When nobody waits, the game ends, and the remaining player hears of it with the next move.
+//! begins again. When a player quits, the waiting player takes the place, and a move that the remaining player has made
+//! already stays. When no player waits, the game ends, and the remaining player is told in the reply to the next move.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,20 +14,20 @@ use crate::SERVER_NAME;
 use crate::moves::Move;
 use crate::protocol::{MAX_BYTES, Outcome, Request, Response};
 
-/// Games that can go on at the same time.
+/// Maximum number of games at the same time.
 pub const MAX_GAMES: usize = 32;
 
-/// What the rules make happen.
+/// The effects of the rules.
 pub trait Effects {
     /// Replies to a player.
     fn reply(&mut self, player: Tid, response: Response);
-    /// Says a line.
+    /// Prints a line.
     fn say(&mut self, line: fmt::Arguments<'_>);
-    /// Both players of a game have been told the result.
+    /// Ends a game: both players have been told the result.
     fn game_over(&mut self);
 }
 
-/// A player of a game, and the move if one is made.
+/// A player of a game, with the move once it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seat {
     player: Tid,
@@ -43,7 +43,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Nobody plays; `games` games can go on at the same time.
+    /// Returns the state in which nobody plays; `games` games can take place at the same time.
     pub fn new(games: usize) -> Rules {
         Rules { waiting: None, games: vec![None; games] }
     }
@@ -58,12 +58,12 @@ impl Rules {
         }
     }
 
-    /// The game of a player.
+    /// Returns the game of a player.
     fn game_of(&mut self, player: Tid) -> Option<&mut Option<[Seat; 2]>> {
         self.games.iter_mut().find(|game| game.is_some_and(|seats| seats.iter().any(|seat| seat.player == player)))
     }
 
-    /// A player wants to play.
+    /// Signs a player up.
     fn signup(&mut self, player: Tid, effects: &mut impl Effects) {
         if self.waiting == Some(player) || self.game_of(player).is_some() {
             effects.reply(player, Response::Refused);
@@ -87,7 +87,7 @@ impl Rules {
         }
     }
 
-    /// A player moves.
+    /// Makes a player's move.
     fn play(&mut self, player: Tid, choice: Move, effects: &mut impl Effects) {
         let Some(Some(seats)) = self.game_of(player) else {
             effects.reply(player, Response::OtherPlayerQuit);
@@ -105,7 +105,7 @@ impl Rules {
         effects.game_over();
     }
 
-    /// A player goes.
+    /// Lets a player quit.
     fn quit(&mut self, player: Tid, effects: &mut impl Effects) {
         let waiting = self.waiting;
         if let Some(game) = self.game_of(player)
@@ -125,7 +125,7 @@ impl Rules {
                 None => {
                     effects.say(format_args!("[{SERVER_NAME}] tid {player} quit, but no players are waiting."));
                     *game = None;
-                    // A player who has moved waits for the result, and nobody would ever tell.
+                    // A player that has moved waits for the result, which would never come.
                     if remaining.choice.is_some() {
                         effects.reply(remaining.player, Response::OtherPlayerQuit);
                     }
@@ -136,15 +136,15 @@ impl Rules {
     }
 }
 
-/// What the rules make happen, over the primitives.
+/// The effects in the running program, over the primitives.
 struct Live {
     pause: bool,
 }
 
 impl Effects for Live {
     fn reply(&mut self, player: Tid, response: Response) {
-        // A player waits for the reply until it has it, so this cannot fail; and if it could, it would be the
-        // player's loss.
+        // A player waits for the reply until it has it, so this cannot fail; and if it could, it would be the player's
+        // loss.
         let _ = reply(player, response.encode().as_bytes());
     }
 
@@ -160,7 +160,7 @@ impl Effects for Live {
     }
 }
 
-/// The server task. Serves for ever.
+/// Runs the server task. Serves for ever.
 pub fn serve() {
     if register_as(SERVER_NAME).is_err() || who_is(SERVER_NAME) != Ok(my_tid()) {
         say!("[{SERVER_NAME}] cannot register with the name server");

@@ -12,7 +12,7 @@ use tench_rps::protocol::{Request, Response};
 use tench_rps::server::{Effects, Rules};
 use tench_srr::Tid;
 
-/// What happened.
+/// An effect of the rules.
 #[derive(Clone, Debug, PartialEq)]
 enum Event {
     Reply(u32, Response),
@@ -20,7 +20,7 @@ enum Event {
     Over,
 }
 
-/// Writes down what happens.
+/// A record of the effects.
 #[derive(Default)]
 struct Record(Vec<Event>);
 
@@ -38,7 +38,7 @@ impl Effects for Record {
     }
 }
 
-/// Some rules under test.
+/// The rules under test.
 struct Table(Rules);
 
 impl Table {
@@ -46,14 +46,14 @@ impl Table {
         Table(Rules::new(games))
     }
 
-    /// What a request makes happen.
+    /// Makes a request. Returns its effects.
     fn on(&mut self, player: u32, request: Request) -> Vec<Event> {
         let mut record = Record::default();
         self.0.handle(Tid(player), Some(request), &mut record);
         record.0
     }
 
-    /// The replies that a request brings.
+    /// Makes a request. Returns the replies.
     fn replies(&mut self, player: u32, request: Request) -> Vec<(u32, Response)> {
         let reply = |event| if let Event::Reply(player, response) = event { Some((player, response)) } else { None };
         self.on(player, request).into_iter().filter_map(reply).collect()
@@ -177,8 +177,8 @@ fn what_makes_no_sense_is_refused() {
 }
 
 proptest! {
-    /// Whatever players do who wait for their replies, as the primitives make them: each is replied to exactly once,
-    /// at most one waits for an opponent, and results come in pairs that agree.
+    /// Checks arbitrary requests of players that wait for their replies, as the primitives make them: each gets exactly
+    /// one reply, at most one player waits for an opponent, and results come in pairs that agree.
     #[test]
     fn every_request_is_answered_once(steps in proptest::collection::vec((0..9u32, 0..5u8), 1..300)) {
         let mut table = Table::new(3);

@@ -7,13 +7,13 @@ use tench_srr::Terminal;
 
 /// R4's transcript from the first line that a task prints to the last, as printed there.
 const REFERENCE: &str = include_str!("reference.txt");
-/// R4's three players and their moves, read off its transcript.
+/// R4's three players and their moves, as in its transcript.
 const SCENARIO: &str = "--seed 2 --player 1:3 --player 2:5 --player 3:3 \
     --moves scissors,paper,paper,rock,rock,rock,rock,scissors,scissors,rock,paper";
-/// What stands between games when the program pauses.
+/// The line between games when the program pauses.
 const PAUSE: &str = "~~~~~ press any key to continue ~~~~~~";
 
-/// Keeps what is printed, and counts keys.
+/// A terminal that keeps the printed text, and counts keys.
 #[derive(Clone, Default)]
 struct Paper {
     text: Arc<Mutex<String>>,
@@ -30,7 +30,7 @@ impl Terminal for Paper {
     }
 }
 
-/// Plays, and answers the transcript and how many keys were waited for.
+/// Plays a session. Returns the transcript, and how many keys were waited for.
 fn session(line: &str) -> (String, usize) {
     let options = options::parse(line.split_whitespace(), tench_srr::max_priority()).unwrap();
     let paper = Paper::default();
@@ -71,7 +71,7 @@ fn the_same_seed_gives_the_same_transcript() {
     assert_ne!(session("--seed 1 --player 1:20 --player 1:20"), session("--seed 2 --player 1:20 --player 1:20"));
 }
 
-/// Says which lines a transcript must have of each player, and that nobody is left behind but an odd last one.
+/// Checks the lines of each player in a transcript, and that no player is left behind but an odd last one.
 #[test]
 fn everybody_plays_and_goes_home() {
     for players in 0..=32 {
