@@ -1,4 +1,4 @@
-//! Programs that pass bytes on as they come.
+//! Programs that copy bytes as they come.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -11,17 +11,17 @@ use tench::stream::protocol::MAX_DATA;
 use crate::options::Options;
 use crate::{Problem, World, at};
 
-/// The files that are named, or standard input, which is also what `-` means: name and source.
+/// Returns the named sources, or `-` if none is named. `-` means standard input.
 pub fn sources<'a>(names: &[&'a str]) -> Vec<&'a str> {
     if names.is_empty() { Vec::from(["-"]) } else { names.to_vec() }
 }
 
-/// Opens one of them.
+/// Opens a source.
 pub fn open(name: &str, world: &mut dyn World) -> Result<Box<dyn Read>, Problem> {
     if name == "-" { Ok(world.input()) } else { world.open(name).map_err(at(name)) }
 }
 
-/// Passes on everything that can be read.
+/// Passes on all bytes of a source.
 fn pass_on(name: &str, from: &mut dyn Read, mut to: impl FnMut(&[u8]) -> Result<(), Problem>) -> Result<(), Problem> {
     let mut buffer = [0; MAX_DATA];
     loop {
@@ -61,7 +61,7 @@ pub fn cp(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Writes what it reads to standard output and to files.
+/// Copies standard input to standard output and to files.
 pub fn tee(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let mut files = Vec::new();
     for name in &options.arguments {
@@ -81,7 +81,7 @@ pub fn tee(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem
 pub fn yes(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let mut line: String = if options.arguments.is_empty() { "y".into() } else { options.arguments.join(" ") };
     line.push('\n');
-    // As many lines as go together.
+    // As many lines as fit into one write.
     let lines = line.repeat((MAX_DATA / line.len()).max(1));
     let mut output = world.output();
     loop {

@@ -1,7 +1,7 @@
 //! Small programs that read and write text: `cat`, `cp`, `grep`, `head`, `sort`, `tee`, `wc`, `yes`.
 //!
-//! They are one program under several names, so that there is one to load and to look after. What they do is written
-//! for any [`World`], and tested on the host in one of vectors; `main.rs` has the real one.
+//! They are one program under several names, so that there is one to load and to maintain. They are written for any
+//! [`World`], and tested on the host in one of vectors; `main.rs` has the real one.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -21,26 +21,26 @@ use tench::io::{Error, Read, Write};
 
 use options::Options;
 
-/// What the programs reach outside of themselves.
+/// The outside world of the programs.
 pub trait World {
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     fn open(&mut self, path: &str) -> Result<Box<dyn Read>, Error>;
-    /// Opens a file to write it: makes it, or makes it empty, or goes on behind what is there.
+    /// Opens a file for writing: creates it, or truncates it, or appends to it.
     fn create(&mut self, path: &str, append: bool) -> Result<Box<dyn Write>, Error>;
-    /// Whether a path is a directory's.
+    /// Returns true if a path names a directory.
     fn is_directory(&mut self, path: &str) -> bool;
-    /// Standard input.
+    /// Returns standard input.
     fn input(&mut self) -> Box<dyn Read>;
-    /// Standard output.
+    /// Returns standard output.
     fn output(&mut self) -> Box<dyn Write>;
 }
 
-/// Why a program did not do what it was asked for.
+/// The error of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Nobody reads what it writes: no reason to say anything.
+    /// Nobody reads the output; there is no message.
     Broken,
-    /// Anything else, in words.
+    /// Any other error, as a message.
     Said(String),
 }
 
@@ -50,15 +50,16 @@ impl From<Error> for Problem {
     }
 }
 
-/// What goes wrong at a file.
+/// Returns a function that turns the error of a file into a problem.
 fn at(name: &str) -> impl Fn(Error) -> Problem {
     move |error| if error.is_broken() { Problem::Broken } else { Problem::Said(format!("{name}: {error}")) }
 }
 
-/// Carries a program out.
+/// A function that runs a program.
 type Program = fn(&Options<'_>, &mut dyn World) -> Result<bool, Problem>;
 
-/// The programs: name, letters of options, letters of options with a value, arguments at least, usage, what it does.
+/// The programs: name, letters of options, letters of options with a value, minimum number of arguments, usage,
+/// function.
 const PROGRAMS: &[(&str, &str, &str, usize, &str, Program)] = &[
     ("cat", "", "", 0, "cat [FILE...]", copy::cat),
     ("cp", "", "", 2, "cp FROM TO", copy::cp),
@@ -70,7 +71,7 @@ const PROGRAMS: &[(&str, &str, &str, usize, &str, Program)] = &[
     ("yes", "", "", 0, "yes [TEXT...]", copy::yes),
 ];
 
-/// Runs the program of this name. Answers whether it found what it was to look for.
+/// Runs the program of this name. Returns true if it found what it was to look for.
 pub fn run(name: &str, arguments: &[&str], world: &mut dyn World) -> Result<bool, Problem> {
     let Some((_, flags, values, least, usage, program)) = PROGRAMS.iter().find(|program| program.0 == name) else {
         return Err(Problem::Said("this program is cat, cp, grep, head, sort, tee, wc or yes, by its name".into()));

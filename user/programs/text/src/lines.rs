@@ -1,4 +1,4 @@
-//! Programs that look at lines.
+//! Programs that process lines.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -10,14 +10,14 @@ use crate::copy::{open, sources};
 use crate::options::Options;
 use crate::{Problem, World, at};
 
-/// Standard output, gathered. What is gathered goes before somebody is waited for.
+/// Buffered standard output. The buffer is written before the program waits for input.
 type Out = Output<Box<dyn Write>>;
 
 fn output(world: &mut dyn World) -> Out {
     Output::new(world.output())
 }
 
-/// Calls `each` with the lines of a file, without their ends, until it answers `false`.
+/// Calls `each` with the lines of a file, without their ends, until it returns `false`.
 fn each_line(
     name: &str,
     world: &mut dyn World,
@@ -44,14 +44,14 @@ fn write_line(out: &mut Out, line: &[u8]) -> Result<(), Problem> {
     Ok(out.write(b"\n")?)
 }
 
-/// Whether text is in a line.
+/// Returns true if a line contains a text.
 fn contains(line: &[u8], text: &[u8], ignore_case: bool) -> bool {
     let is_same = |part: &[u8]| if ignore_case { part.eq_ignore_ascii_case(text) } else { part == text };
     text.is_empty() || line.windows(text.len()).any(is_same)
 }
 
-/// Writes the lines in which a text is: with `-v` those in which it is not, with `-n` with their numbers, with `-c`
-/// only how many; with `-i` capitals and small letters are the same. Answers whether there were any.
+/// Writes the lines that contain a text: with `-v` those that do not, with `-n` with their numbers, with `-c` only
+/// their number; with `-i` case is ignored. Returns true if there were any.
 pub fn grep(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let (text, names) = (options.arguments[0].as_bytes(), &options.arguments[1..]);
     let mut out = output(world);
@@ -83,7 +83,7 @@ pub fn grep(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Proble
     Ok(found)
 }
 
-/// Writes the first lines of files, ten unless `-n` says otherwise.
+/// Writes the first lines of files, ten by default, or as many as `-n` says.
 pub fn head(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let count: u64 = match options.value('n') {
         Some(text) => text.parse().map_err(|_| {
@@ -106,7 +106,7 @@ pub fn head(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Proble
     Ok(true)
 }
 
-/// The number with which a line begins; 0 if it begins with none.
+/// Returns the number with which a line begins; 0 if it begins with none.
 fn number_of(line: &[u8]) -> i128 {
     let line = line.trim_ascii_start();
     let (sign, digits) = line.strip_prefix(b"-").map_or((1, line), |rest| (-1, rest));
@@ -115,7 +115,7 @@ fn number_of(line: &[u8]) -> i128 {
 }
 
 /// Writes the lines of all files in the order of their bytes: with `-n` of the numbers with which they begin, with `-r`
-/// the other way round, with `-u` each line once.
+/// in reverse order, with `-u` each line once.
 pub fn sort(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Problem> {
     let mut out = output(world);
     let mut lines = Vec::new();
@@ -125,7 +125,7 @@ pub fn sort(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Proble
             Ok(true)
         })?;
     }
-    // Of lines with the same number the bytes decide.
+    // Lines with the same number are ordered by their bytes.
     if options.has('n') {
         lines.sort_by(|one, other| (number_of(one), one).cmp(&(number_of(other), other)));
     } else {
@@ -144,7 +144,7 @@ pub fn sort(options: &Options<'_>, world: &mut dyn World) -> Result<bool, Proble
     Ok(true)
 }
 
-/// What `wc` counts: lines, words, bytes.
+/// The counts of `wc`: lines, words, bytes.
 type Counts = [u64; 3];
 
 /// Counts lines, words and bytes of files: with `-l`, `-w` and `-c` only those.

@@ -1,4 +1,4 @@
-//! `cat`, `cp`, `grep`, `head`, `sort`, `tee`, `wc`, `yes`: what the program's name says. See the library.
+//! Runs `cat`, `cp`, `grep`, `head`, `sort`, `tee`, `wc` or `yes`, as the program's name says. See the library.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -15,7 +15,7 @@ use tench_text::{Problem, World};
 
 tench::entry!(start);
 
-/// The system.
+/// The real system.
 struct System;
 
 impl World for System {
@@ -40,7 +40,7 @@ impl World for System {
     }
 }
 
-/// Exit code: 0, or 1 if nothing was found, or 2 if something went wrong.
+/// Runs the program. Returns the exit code: 0, or 1 if nothing was found, or 2 after an error.
 fn start() -> i32 {
     let arguments: Vec<&str> = process::args().skip(1).collect();
     match tench_text::run(process::name(), &arguments, &mut System) {

@@ -4,17 +4,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a program was called with.
+/// The options and arguments of a call.
 #[derive(Debug, Default)]
 pub struct Options<'a> {
     flags: Vec<char>,
     values: Vec<(char, &'a str)>,
-    /// What is no option.
+    /// The words that are not options.
     pub arguments: Vec<&'a str>,
 }
 
 impl<'a> Options<'a> {
-    /// Reads options: letters behind a `-`, those of `values` each with a value, in the same word or the next. They end
+    /// Parses options: letters after a `-`, those of `values` each with a value, in the same word or the next. They end
     /// with the first argument, or with `--`. A `-` alone is an argument.
     pub fn parse(words: &[&'a str], flags: &str, values: &str) -> Result<Options<'a>, String> {
         let mut options = Options::default();
@@ -46,12 +46,12 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// Whether an option was given.
+    /// Returns true if an option was given.
     pub fn has(&self, flag: char) -> bool {
         self.flags.contains(&flag)
     }
 
-    /// The last value of an option.
+    /// Returns the last value of an option.
     pub fn value(&self, letter: char) -> Option<&'a str> {
         self.values.iter().rev().find(|value| value.0 == letter).map(|value| value.1)
     }

@@ -1,4 +1,4 @@
-//! What each program writes, in a world of vectors.
+//! The output of each program, in a world of vectors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use tench::stream::protocol::Error as StreamError;
 use tench_protocol::Failure;
 use tench_text::{Problem, World, run};
 
-/// Files by path; standard output is the file of no name. It breaks after so many bytes.
+/// Files by path; standard output is the file with an empty name, which breaks after so many bytes.
 #[derive(Clone)]
 struct Vectors {
     files: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
@@ -80,7 +80,7 @@ fn world() -> Vectors {
     Vectors { files: Rc::new(RefCell::new(files)), input: "from\nthe terminal\n", patience: 10_000 }
 }
 
-/// What a line of words writes to standard output, and what it answers.
+/// Returns what a command line writes to standard output, and its result.
 fn output(line: &str) -> (String, Result<bool, Problem>) {
     let mut world = world();
     let words: Vec<&str> = line.split(' ').collect();
