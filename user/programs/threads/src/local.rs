@@ -1,4 +1,4 @@
-//! What threads have for themselves, and how many there can be.
+//! Data of single threads, and many threads at once.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ use tench::thread::{self, Builder, JoinHandle};
 
 use crate::check;
 
-/// Counts how many of it are gone.
+/// A value that counts how many of its kind were dropped.
 struct Counted;
 
 static GONE: AtomicUsize = AtomicUsize::new(0);
@@ -71,7 +71,8 @@ pub fn names() -> Result<(), String> {
     Ok(())
 }
 
-/// A hundred threads of this process are all in a call at the same time, and are answered in another order.
+/// Checks that a hundred threads of this process can all be in a call at the same time, and get their replies in
+/// another order.
 pub fn calls() -> Result<(), String> {
     const COUNT: usize = 100;
     let endpoint = make::<Endpoint>(0).map_err(text)?;

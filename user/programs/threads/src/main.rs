@@ -18,7 +18,7 @@ use tench::println;
 
 tench::entry!(run);
 
-/// A case: its name, and what it does.
+/// A case: its name, and its function.
 type Case = (&'static str, fn() -> Result<(), String>);
 
 const CASES: &[Case] = &[
@@ -67,7 +67,7 @@ fn run() -> i32 {
     failures
 }
 
-/// An error unless a condition holds.
+/// Returns an error from the function unless a condition holds.
 #[macro_export]
 macro_rules! check {
     ($condition:expr) => {

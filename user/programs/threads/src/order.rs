@@ -1,4 +1,4 @@
-//! Who goes when.
+//! The order in which waiting threads continue.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -11,10 +11,10 @@ use tench::time::{self, Duration, Instant, instructions, may_count};
 
 use crate::check;
 
-/// Instructions that no system call can do with: entering the kernel and leaving it takes more.
+/// Number of instructions that is too small for any system call: entering the kernel and leaving it takes more.
 const NO_SYSTEM_CALL: u64 = 50;
 
-/// Starts threads one after another, each when `waiting` says that those before it wait.
+/// Starts threads one after another, each when `waiting` says that the previous ones wait.
 fn in_turn<T: Send + 'static>(
     count: usize,
     waiting: impl Fn() -> usize,
@@ -32,7 +32,7 @@ fn in_turn<T: Send + 'static>(
         .collect()
 }
 
-/// The fewest instructions of several tries.
+/// Returns the fewest instructions of several tries.
 fn cost(mut action: impl FnMut()) -> u64 {
     let tries = (0..8).map(|_| {
         let before = instructions();
@@ -43,7 +43,7 @@ fn cost(mut action: impl FnMut()) -> u64 {
 }
 
 pub fn uncontended() -> Result<(), String> {
-    // Where programs may not count nothing can be said.
+    // Without permission to count, nothing can be checked.
     if !may_count() {
         return Ok(());
     }
@@ -51,19 +51,19 @@ pub fn uncontended() -> Result<(), String> {
     check!(cost(|| *mutex.lock() += 1) < NO_SYSTEM_CALL);
     let pair = || {
         semaphore.acquire();
-        // There was room for it before.
+        // There was room for the permit before.
         let _ = semaphore.release();
     };
     check!(cost(pair) < NO_SYSTEM_CALL);
     check!(cost(|| drop(lock.read())) < NO_SYSTEM_CALL);
     check!(cost(|| *lock.write() += 1) < NO_SYSTEM_CALL);
     check!(cost(|| condvar.notify_all()) < NO_SYSTEM_CALL);
-    // What a system call takes is more, or the limit would say nothing.
+    // A system call takes more, or the limit would prove nothing.
     check!(cost(thread::yield_now) > NO_SYSTEM_CALL);
     Ok(())
 }
 
-/// Notes who has come, in order.
+/// A log of arrivals, in order.
 type Log = Arc<Mutex<Vec<usize>>>;
 
 fn in_order(log: &Log, count: usize) -> bool {
@@ -81,10 +81,10 @@ pub fn lock() -> Result<(), String> {
         order.lock().push(number);
     };
     let handles = in_turn(COUNT, || arrived.load(Ordering::Relaxed), body);
-    // The last one may still be on its way to the queue.
+    // The last thread may still be on its way to the queue.
     (0..4).for_each(|_| thread::yield_now());
     drop(guard);
-    // It was handed over: this thread waits behind all of them.
+    // The lock was handed over: this thread waits behind all of them.
     drop(shared.lock());
     check!(in_order(&log, COUNT));
     handles.into_iter().for_each(JoinHandle::join);
@@ -102,7 +102,7 @@ pub fn no_starvation() -> Result<(), String> {
         }
     });
     let mut own = 0;
-    // It is given up and taken again with nothing in between, and held while the other comes to want it.
+    // The lock is released and taken again at once, and held while the other thread comes to want it.
     while done.load(Ordering::Relaxed) < ROUNDS {
         let mut guard = lock.lock();
         thread::yield_now();
@@ -126,7 +126,7 @@ pub fn semaphore() -> Result<(), String> {
     let handles = in_turn(COUNT, || semaphore.check_invariants(), body);
     for _ in 0..COUNT {
         semaphore.release().map_err(|_| "overflow")?;
-        // A permit that was handed over cannot be taken by whoever is there first.
+        // A permit that was handed over cannot be taken by the first thread that comes.
         check!(!semaphore.try_acquire());
     }
     handles.into_iter().for_each(JoinHandle::join);
@@ -198,7 +198,7 @@ pub fn read_write_deadline() -> Result<(), String> {
     let shared = Arc::clone(&lock);
     let deadline = time::deadline(Duration::from_millis(3));
     let writer = in_turn(1, || lock.check_invariants(), move |_| shared.write_until(deadline).is_some());
-    // This reader stands behind the writer, and passes when that gives up.
+    // This reader waits behind the writer, and passes when the writer gives up.
     let late = lock.read();
     check!(Instant::now() >= deadline);
     check!(writer.into_iter().all(|writer| !writer.join()));

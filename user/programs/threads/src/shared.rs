@@ -21,7 +21,7 @@ const CONDITION: usize = 2;
 const COUNT: usize = 3;
 const STEP: usize = 4;
 const CELLS: usize = 5;
-/// What each process adds to the count.
+/// Number that each process adds to the count.
 const ROUNDS: usize = 200;
 
 /// Starts this program once more as a child, which joins the group.
@@ -35,7 +35,7 @@ fn start(group: &Group, role: &str) -> Result<u64, String> {
     spawn.start().map_err(text)
 }
 
-/// What a child does: the second argument says what.
+/// Runs a child in the role of the second argument.
 pub fn child() -> Result<(), String> {
     let endpoint = Cap::<Endpoint>::new(CapAddress(slot::EXTRA.0 + 1));
     let group = Group::join(Cap::<Frame>::new(slot::EXTRA), endpoint).map_err(text)?;
@@ -47,7 +47,7 @@ pub fn child() -> Result<(), String> {
             let _ = group.lock(LOCK).lock(&member, None).map_err(text)?;
             group.word(STEP).store(1, Ordering::SeqCst);
             wait_for(&group, 2);
-            // Without giving anything up.
+            // The process exits without releasing anything.
             tench::exit(0)
         }
         Some("die-waiting") => {
@@ -59,7 +59,7 @@ pub fn child() -> Result<(), String> {
     }
 }
 
-/// Waits until the other process has come so far.
+/// Waits until the other process has come to this step.
 fn wait_for(group: &Group, step: usize) {
     while group.word(STEP).load(Ordering::SeqCst) < step {
         time::sleep(Duration::from_millis(1));
@@ -78,7 +78,7 @@ fn count(group: &Group, member: &Member<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until a child has ended well.
+/// Waits for the successful end of a child.
 fn ended(child: u64) -> Result<(), String> {
     check!(Procs::STANDARD.wait(child).map_err(text)?.exit_code() == Some(0));
     Ok(())
@@ -95,7 +95,7 @@ pub fn lock() -> Result<(), String> {
     Ok(())
 }
 
-/// Counts up whenever a permit and a notification say so.
+/// Increments the count for each permit and notification.
 fn answer(group: &Group, member: &Member<'_>) -> Result<(), String> {
     for round in 0..ROUNDS / 4 {
         check!(group.permits(PERMITS).acquire(member, None));
@@ -123,7 +123,7 @@ pub fn condition() -> Result<(), String> {
         group.lock(LOCK).unlock(&member).map_err(text)?;
     }
     ended(child)?;
-    // Nobody notifies any more, and there are no permits.
+    // Nothing notifies any more, and there are no permits.
     let soon = Some(time::deadline(Duration::from_millis(2)).ticks());
     check!(!group.permits(PERMITS).acquire(&member, soon));
     check!(group.lock(LOCK).lock(&member, soon) == Ok(Taken::InOrder));
@@ -139,7 +139,7 @@ pub fn owner_dies() -> Result<(), String> {
     wait_for(&group, 1);
     check!(group.lock(LOCK).try_lock(&member) == Err(Error::Busy));
     let soon = Some(time::deadline(Duration::from_millis(25)).ticks());
-    // It is alive, however long it takes.
+    // The owner is alive, however long it takes.
     check!(group.lock(LOCK).lock(&member, soon) == Err(Error::TimedOut));
     group.word(STEP).store(2, Ordering::SeqCst);
     check!(group.lock(LOCK).lock(&member, None) == Ok(Taken::OwnerDied));
