@@ -1,4 +1,4 @@
-//! Prints ticks at intervals: `timer [TICKS [MILLISECONDS]]`, five of a second each unless told otherwise.
+//! Prints ticks at intervals: `timer [TICKS [MILLISECONDS]]`, by default five, one a second.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -27,7 +27,7 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// A number, if there is one.
+/// Returns the number of an argument, or `otherwise` if there is none.
 fn number(argument: Option<&str>, otherwise: u64) -> Result<u64, String> {
     match argument {
         Some(text) => text.parse().map_err(|_| usage(&format!("\"{text}\" is not a number"))),
