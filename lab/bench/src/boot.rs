@@ -1,4 +1,4 @@
-//! How long the system takes to be there.
+//! The time until the system is up.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,8 +8,8 @@ use tench::time::instructions;
 
 use crate::{KERNEL, figure};
 
-/// The counter starts at the kernel's first instruction, so it reads what booting took. This program is started where
-/// the shell would be: after all servers answer.
+/// Prints the counter, which starts at the kernel's first instruction, so it reads what booting took. This program is
+/// started where the shell would be: after all servers are ready.
 pub fn run() -> Result<(), String> {
     let now = instructions();
     let query = |statistic| KERNEL.query(statistic).map_err(|error| format!("boot: asking the kernel: {error}"));

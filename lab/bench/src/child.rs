@@ -1,4 +1,4 @@
-//! A server that is measured, in a process of its own: this program again, with another argument.
+//! A measured server in a process of its own: this program again, with another argument.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,14 +10,14 @@ use tench::memory::{self, Made, make};
 use tench::procs::Procs;
 use tench::sys::{Cap, Endpoint, OWN_SPACE};
 
-/// A process that receives at an endpoint of the measuring one's.
+/// A process that receives at one of the measuring process's endpoints.
 pub struct Child {
     process: u64,
     endpoint: Made<Endpoint>,
 }
 
 impl Child {
-    /// Starts it with this argument and priority.
+    /// Starts the process with this argument and priority.
     pub fn start(argument: &str, priority: u8) -> Result<Child, String> {
         let problem = |error: &dyn core::fmt::Display| format!("{argument}: starting it: {error}");
         let endpoint = make::<Endpoint>(0).map_err(|error| problem(&error))?;
@@ -36,12 +36,12 @@ impl Child {
         Ok(Child { process, endpoint })
     }
 
-    /// Where it receives.
+    /// Returns the endpoint at which the process receives.
     pub const fn endpoint(&self) -> Cap<Endpoint> {
         self.endpoint.cap()
     }
 
-    /// Ends it.
+    /// Kills the process.
     pub fn stop(self) -> Result<(), String> {
         Procs::STANDARD.kill(self.process).map_err(|error| format!("stopping a server: {error}"))
     }

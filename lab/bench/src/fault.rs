@@ -1,23 +1,23 @@
-//! What a page costs that comes when it is touched.
+//! Costs of a page of memory on demand.
 //!
 //! ```text
-//!   bench fault              the pager of both, and their parent
+//!   bench fault              the pager and parent of both
 //!     bench fault-parent       touches new pages
 //!     bench fault-child        forks them: reads, writes some, and the rest when the parent is gone
 //! ```
-//! | key | the touch |
+//! | key | access |
 //! |---|---|
-//! | `lazy_upcall` | a store to a page of memory that comes on demand: the process itself finds a page, has the kernel zero it, and maps it |
-//! | `lazy_upcall_worst` | the dearest of them: a block from the memory server and a page table, too |
-//! | `lazy_run` | the same for a run of 16 pages, which comes where the pages before came |
-//! | `lazy_in_order` | storing to each page of such memory in order: most of them are there then |
+//! | `lazy_upcall` | a store to a page of memory on demand: the process itself finds a page, has the kernel zero it, and maps it |
+//! | `lazy_upcall_worst` | the most expensive of them: a block from the memory server and a page table, too |
+//! | `lazy_run` | a fault that populates a run of 16 pages, as the pages before were populated |
+//! | `lazy_in_order` | storing to each page of such memory in order: most are already populated |
 //! | `lazy_external` | a store to a page of a region that an external pager provides: it zeroes and maps a new page |
-//! | `cow_read` | a load from a page that another process shows too: mapped for reading |
+//! | `cow_read` | a load from a page that another process maps too: mapped for reading |
 //! | `cow_copy` | a store to one: copied, unmapped, and the copy mapped |
-//! | `cow_last` | a store to one that nobody else shows any more: made writable |
+//! | `cow_last` | a store to one that no other process maps any more: made writable |
 //!
-//! Each is from before the instruction to behind it, the kernel, the pager and both switches of address space included;
-//! the mean over many pages, rounded down. What two readings of the counter cost is taken off.
+//! Each is from before the instruction to after it, the kernel, the pager and both switches of address space included;
+//! the mean over many pages, rounded down. The cost of two readings of the counter is subtracted.
 
 use alloc::format;
 use alloc::string::String;
@@ -42,16 +42,16 @@ use tench_pager::{Error, Frames, Pager};
 const POOL_BITS: u32 = 9;
 /// Pages that the parent touches.
 const PAGES: u64 = 256;
-/// Pages that the child writes while the parent shows them, too.
+/// Pages that the child writes while the parent maps them, too.
 const COPIED: u64 = 128;
-/// The first touches do not count: the libraries come to have what they need.
+/// First accesses, which do not count: the libraries allocate what they keep.
 const WARM_UP: u64 = 8;
 /// Pages of the largest run.
 const RUN: u64 = 16;
 /// Numbers of the clients.
 const PARENT: u64 = 1;
 const CHILD: u64 = 2;
-/// What a client is given.
+/// Slot of the pager that a client is given.
 const PAGER: Cap<Endpoint> = Cap::new(slot::EXTRA);
 const FILLED: Cap<Notification> = given(1);
 const COPIES_MADE: Cap<Notification> = given(2);
@@ -61,12 +61,12 @@ const fn given(index: u32) -> Cap<Notification> {
     Cap::new(CapAddress(slot::EXTRA.0 + index))
 }
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("fault: {what}: {error}")
 }
 
-/// Lets the child see the parent's pages.
+/// A policy that lets the child see the parent's pages.
 struct Family;
 
 impl Policy for Family {
@@ -96,13 +96,13 @@ fn start(pager: Cap<Endpoint>, client: u64, role: &str, signals: &[Cap<Notificat
     starting().map_err(problem(role))
 }
 
-/// Waits until a client has ended well.
+/// Waits until a client has ended successfully.
 fn wait(process: u64) -> Result<(), String> {
     let status = Procs::STANDARD.wait(process).map_err(problem("waiting for a client"))?;
     if status.exit_code() == Some(0) { Ok(()) } else { Err(format!("fault: {} has not measured", status.name)) }
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     self_paging()?;
     let endpoint = make::<Endpoint>(0).map_err(problem("an endpoint"))?;
@@ -128,7 +128,7 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// Stores to some pages of new memory, and answers what each took.
+/// Stores to some pages of new memory, and returns the cost of each.
 fn touches(pages: impl Iterator<Item = u64>, size: u64) -> Result<Vec<u64>, String> {
     let memory = Anonymous::new(size as usize * PAGE_SIZE).map_err(problem("addresses"))?;
     let place = core::ptr::with_exposed_provenance_mut::<u64>(memory.address());
@@ -137,7 +137,7 @@ fn touches(pages: impl Iterator<Item = u64>, size: u64) -> Result<Vec<u64>, Stri
     let readings = instructions() - before;
     for page in pages {
         let before = instructions();
-        // SAFETY: it lies in memory that only this function uses.
+        // SAFETY: the address lies in memory that only this function uses.
         unsafe { place.wrapping_byte_add(page as usize * PAGE_SIZE).write_volatile(page) };
         costs.push(instructions() - before - readings);
     }
@@ -150,7 +150,7 @@ fn mean(key: &str, costs: &[u64]) {
     crate::figure(key, format!("{}.{}", sum / count, sum % count * 10 / count));
 }
 
-/// What this process's own handler takes for a page: one that has no neighbours, and those that come in runs.
+/// Measures this process's own handler: a page without neighbours, and runs of pages.
 fn self_paging() -> Result<(), String> {
     let apart = touches((0..PAGES).map(|page| page * 2), PAGES * 2)?;
     mean("lazy_upcall", &apart[WARM_UP as usize..]);
@@ -165,7 +165,7 @@ fn self_paging() -> Result<(), String> {
     if rest < in_order.len() as u64 * 4 { Ok(()) } else { Err(format!("fault: runs are not {RUN} pages")) }
 }
 
-/// Touches pages, and prints the mean of what each took.
+/// Accesses pages, and prints the mean cost.
 fn measure(key: &str, pages: core::ops::Range<u64>, touch: impl Fn(u64)) -> Result<(), String> {
     let before = instructions();
     let readings = instructions() - before;
@@ -186,13 +186,13 @@ fn measure(key: &str, pages: core::ops::Range<u64>, touch: impl Fn(u64)) -> Resu
     Ok(())
 }
 
-/// A region of this process.
+/// Attaches a region to this process.
 fn attach(regions: &Result<Regions, memory::Error>) -> Result<Region, String> {
     let regions = regions.as_ref().map_err(problem("tables"))?;
     regions.attach(PAGER, 0).map_err(problem("attaching a region"))
 }
 
-/// What the first client measures.
+/// Runs the first client.
 pub fn parent() -> Result<(), String> {
     let regions = Regions::new();
     let region = attach(&regions)?;
@@ -201,7 +201,7 @@ pub fn parent() -> Result<(), String> {
     Ok(())
 }
 
-/// What the second client measures.
+/// Runs the second client.
 pub fn child() -> Result<(), String> {
     let regions = Regions::new();
     let region = attach(&regions)?;

@@ -1,22 +1,22 @@
-//! What the heap asks of the system, and what a piece costs.
+//! Requests of the heap to the system, and costs of an allocation.
 //!
 //! | key | what |
 //! |---|---|
-//! | `rust_1024_requests` | how often 1,024 allocations of 4 bytes ask for addresses |
-//! | `rust_1024_blocks` | how often they ask the memory server |
+//! | `rust_1024_requests` | number of address requests of 1,024 allocations of 4 bytes |
+//! | `rust_1024_blocks` | number of their requests to the memory server |
 //! | `rust_4`, `free_rust_4` | the mean cost of one |
-//! | `c_1024_requests`, `c_1024_blocks` | the same in a C program (`c/heap.c`) that has just begun, for 1,024 × `malloc(4)` |
-//! | `c_1024_kib`, `c_1024_left_kib` | what its heap has grown by then, and what of that it keeps when all is freed, in KiB |
+//! | `c_1024_requests`, `c_1024_blocks` | both numbers in a C program (`c/heap.c`) that has just begun, for 1,024 × `malloc(4)` |
+//! | `c_1024_kib`, `c_1024_left_kib` | growth of its heap by then, and the part of it kept when all is freed, in KiB |
 //! | `c_4`, `free_c_4` | the mean cost of one |
-//! | `c_1024xSIZE_…`, `c_SIZE`, `free_c_SIZE` | the same for larger pieces |
-//! | `many_requests`, `many_blocks` | the same two for 32,768 allocations of 64 bytes |
-//! | `many_64`, `free_many_64` | the mean cost of one, with the pages that come when they are touched |
-//! | `rust_256m`, `free_256m` | a piece of 256 MiB: addresses alone; its memory comes when it is touched |
-//! | `touched_256m_kib` | memory that the process has more after touching each 64th page of it, in KiB |
-//! | `left_256m_kib` | and what it has more when the piece is freed |
+//! | `c_1024xSIZE_…`, `c_SIZE`, `free_c_SIZE` | these for larger allocations |
+//! | `many_requests`, `many_blocks` | both numbers for 32,768 allocations of 64 bytes |
+//! | `many_64`, `free_many_64` | the mean cost of one, including page faults on first touch |
+//! | `rust_256m`, `free_256m` | an allocation of 256 MiB: addresses alone; its memory comes on demand |
+//! | `touched_256m_kib` | growth of the process's memory after touching each 64th page of it, in KiB |
+//! | `left_256m_kib` | growth that is left when it is freed, in KiB |
 //!
-//! Samples over the number of the allocation: `many` and `free_many` are means of 256, `…_worst` the dearest of them,
-//! `requests` and `blocks` how often the system was asked until then.
+//! Samples over the number of the allocation: `many` and `free_many` are means of 256, `…_worst` the most expensive of
+//! them, `requests` and `blocks` the numbers of requests until then.
 
 use alloc::alloc::{alloc, dealloc};
 use alloc::format;
@@ -30,23 +30,23 @@ use tench::procs::Procs;
 use tench::time::instructions;
 use tench::{memory, println, process};
 
-/// Pieces of a series.
+/// Number of allocations of a series.
 const COUNT: usize = 1024;
-/// Pieces of the long series.
+/// Number of allocations of the long series.
 const MANY: usize = 32 * 1024;
-/// Bytes of each.
+/// Bytes of each allocation.
 const MANY_SIZE: usize = 64;
-/// Pieces that a point of a curve is the mean of.
+/// Number of allocations that a point of a curve is the mean of.
 const FEW: usize = 256;
-/// A large piece.
+/// Bytes of a large allocation.
 const LARGE: usize = 256 << 20;
 
-/// A layout.
+/// Makes a layout.
 fn layout(size: usize, alignment: usize) -> Result<Layout, String> {
     Layout::from_size_align(size, alignment).map_err(|error| format!("heap: {error}"))
 }
 
-/// Allocates many small pieces, and frees them; prints requests and means.
+/// Makes many small allocations, and frees them; prints requests and means.
 fn series(layout: Layout) -> Result<(), String> {
     let mut pieces = Vec::with_capacity(COUNT);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
@@ -64,7 +64,7 @@ fn series(layout: Layout) -> Result<(), String> {
     }
     let before = instructions();
     for piece in pieces {
-        // SAFETY: it was allocated with this layout.
+        // SAFETY: the memory was allocated with this layout.
         unsafe { dealloc(piece, layout) };
     }
     let cost = instructions() - before;
@@ -72,7 +72,7 @@ fn series(layout: Layout) -> Result<(), String> {
     Ok(())
 }
 
-/// Lets a C program measure, which prints its figures itself.
+/// Runs a C program that measures and prints its figures itself.
 fn in_c() -> Result<(), String> {
     let problem = |failure| format!("heap: the C program: {failure}");
     let status = Procs::STANDARD.spawn("heap", &[]).and_then(|process| Procs::STANDARD.wait(process));
@@ -82,19 +82,19 @@ fn in_c() -> Result<(), String> {
     }
 }
 
-/// Prints a point of a curve, and of the curve of the dearest.
+/// Prints a point of a curve, and of the curve of the most expensive.
 fn curve(series: &str, x: usize, costs: &[u64]) {
     println!("sample: {series} {x} {}", costs.iter().sum::<u64>() / costs.len() as u64);
     println!("sample: {series}_worst {x} {}", costs.iter().max().unwrap_or(&0));
 }
 
-/// Allocates so many pieces that the heap grows, and frees them.
+/// Makes so many allocations that the heap grows, and frees them.
 fn many() -> Result<(), String> {
     let layout = layout(MANY_SIZE, 8)?;
     let mut pieces = Vec::with_capacity(MANY);
     let mut costs = Vec::with_capacity(MANY);
     let mut asked = Vec::with_capacity(MANY / FEW);
-    // They are there before, so that what is measured does not touch them for the first time.
+    // The pages are there beforehand, so that the measurement does not touch them for the first time.
     pieces.resize(MANY, core::ptr::null_mut());
     costs.resize(MANY, 0);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
@@ -107,7 +107,7 @@ fn many() -> Result<(), String> {
         if piece.is_null() {
             return Err("heap: there is no memory for many pieces".into());
         }
-        // SAFETY: it lies in the piece.
+        // SAFETY: the address lies in the allocation.
         unsafe { piece.write_volatile(1) };
         *cost = instructions() - before - readings;
         if number % FEW == FEW - 1 {
@@ -124,7 +124,7 @@ fn many() -> Result<(), String> {
     }
     for (piece, cost) in pieces.into_iter().zip(&mut costs) {
         let before = instructions();
-        // SAFETY: it was allocated with this layout.
+        // SAFETY: the memory was allocated with this layout.
         unsafe { dealloc(piece, layout) };
         *cost = instructions() - before - readings;
     }
@@ -135,13 +135,13 @@ fn many() -> Result<(), String> {
     Ok(())
 }
 
-/// KiB that this process has.
+/// Returns the KiB that this process has.
 fn used() -> Result<u64, String> {
     let account = Mem::STANDARD.next_account(process::id() - 1).map_err(|error| format!("heap: {error}"))?;
     Ok(account.used >> 10)
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     series(layout(4, 4)?)?;
     in_c()?;
@@ -156,12 +156,12 @@ pub fn run() -> Result<(), String> {
         return Err("heap: 256 MiB of addresses cannot be had".into());
     }
     for offset in (0..LARGE).step_by(64 * PAGE_SIZE) {
-        // SAFETY: it lies in the piece.
+        // SAFETY: the address lies in the allocation.
         unsafe { piece.wrapping_add(offset).write_volatile(1) };
     }
     crate::figure("touched_256m_kib", used()? - kib);
     let before = instructions();
-    // SAFETY: it was allocated with this layout.
+    // SAFETY: the memory was allocated with this layout.
     unsafe { dealloc(piece, layout) };
     crate::figure("free_256m", instructions() - before);
     crate::figure("left_256m_kib", used()?.saturating_sub(kib));

@@ -1,22 +1,21 @@
-//! Whether somebody who overruns can make others miss their deadlines.
+//! An experiment on whether a thread that overruns its budget can make others miss their deadlines.
 //!
 //! Four threads work in periods of their own, rate-monotonically: the shorter the period, the higher the priority.
-//! Beside them a thread of the highest priority never stops working, though it said that it needs a share only, and
-//! below them two threads use up all that is left. Each set of periods is measured twice: `limited`, where everybody
-//! who has a period has a budget, and `unlimited`, where nobody has.
+//! Beside them a thread of the highest priority never stops working, although it declared that it needs only a share,
+//! and below them two threads use up all that is left. Each set of periods is measured twice: `limited`, where every
+//! thread with a period has a budget, and `unlimited`, where none has.
 //!
 //! | key | what |
 //! |---|---|
 //! | `missed_others` | deadlines that the four missed, of all sets, with budgets |
-//! | `missed_unlimited` | the same without budgets: not 0, or the experiment shows nothing |
-//! | `releases` | how often the four were to work, in each of the two |
+//! | `missed_unlimited` | these deadlines without budgets: not 0, or the experiment shows nothing |
+//! | `releases` | number of releases of the four, in each of the two |
 //! | `SET_missed_N`, `SET_unlimited_missed_N` | deadlines that thread N missed; SET is `harmonic` or `mixed` |
 //! | `SET_worst_N`, `SET_unlimited_worst_N` | its longest response time, in percent of its period, which is its deadline |
-//! | `SET_overrun`, `SET_unlimited_overrun` | what the one that overruns used, in percent of the time |
-//! | `SET_idle_share`, `SET_unlimited_idle_share` | what was left to the two below, in percent of the time |
+//! | `SET_overrun`, `SET_unlimited_overrun` | processor time of the overrunning thread, in percent |
+//! | `SET_idle_share`, `SET_unlimited_idle_share` | processor time left to the two below, in percent |
 //!
-//! A response time is from when a thread was to begin, until it was done; a sample `SET_N` is one of them, over the
-//! time.
+//! A response time is from a thread's release to the end of its work; a sample `SET_N` is one of them, over the time.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,19 +31,19 @@ use tench::time::{Budget, sleep_until};
 
 use crate::figure;
 
-/// How long each measurement takes, in ticks (of 16 instructions): what all periods of a set divide, twice.
+/// Length of each measurement in ticks (of 16 instructions): twice a common multiple of all periods of a set.
 const LENGTH: u64 = 640_000;
-/// Priorities: of the one that overruns, of the thread with the shortest period, and of those that use up the rest.
+/// Priorities: of the overrunning thread, of the thread with the shortest period, and of those that use up the rest.
 const HIGHEST: u8 = 149;
 const FIRST: u8 = 145;
 const LOWEST: u8 = 100;
-/// What the one that overruns says that it needs.
+/// Budget that the overrunning thread declares.
 const OVERRUNNER: Budget = Budget::from_ticks(1_200, 8_000);
-/// Ticks between the start of everything and the first release: the threads are there by then.
+/// Ticks between the start of the threads and the first release.
 const LEAD: u64 = 20_000;
 
-/// The budget for some work: an eighth more, and what it takes to begin when it is released, and to say that it is
-/// done. A thread that is preempted pays for being switched to and from.
+/// Returns the budget for some work: an eighth more, plus the costs of its release and of its end. A preempted thread
+/// pays for being switched to and from.
 const fn budget_for((period, work): Task) -> Budget {
     Budget::from_ticks(work + work / 8 + 300, period)
 }
@@ -52,29 +51,28 @@ const fn budget_for((period, work): Task) -> Budget {
 /// A thread that works in periods: the ticks of a period, and those that its work takes.
 type Task = (u64, u64);
 
-/// Sets of them. 15 % of the processor are the overrunner's.
+/// Sets of tasks. The overrunning thread has 15 % of the processor.
 const SETS: [(&str, [Task; 4]); 2] = [
     ("harmonic", [(10_000, 1_500), (20_000, 3_000), (40_000, 6_000), (80_000, 12_000)]),
     ("mixed", [(10_000, 1_100), (16_000, 1_800), (20_000, 2_200), (32_000, 3_600)]),
 ];
 
-/// Iterations of the loop that is the work, for a tick: of five instructions each, so that the work takes no more than
-/// it should.
+/// Iterations of the work loop for a tick: of five instructions each, so that the work takes no more than it should.
 const ITERATIONS_PER_TICK: u64 = 3;
 
-/// Works for about so many ticks of one's own.
+/// Works for about `ticks` of the thread's own time.
 fn work(ticks: u64) {
     for i in 0..ticks * ITERATIONS_PER_TICK {
         core::hint::black_box(i);
     }
 }
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("isolation: {what}: {error}")
 }
 
-/// Works once in each period from `start` until `end`. Answers the response times.
+/// Works once in each period from `start` until `end`. Returns the response times.
 fn periodic((period, ticks): Task, start: Instant, end: Instant) -> Vec<u64> {
     let mut responses = Vec::with_capacity((end.since(start) / period) as usize);
     let mut release = start;
@@ -87,7 +85,7 @@ fn periodic((period, ticks): Task, start: Instant, end: Instant) -> Vec<u64> {
     responses
 }
 
-/// A thread, and what it is limited to.
+/// Spawns a thread, and limits it to a budget.
 fn thread<T: Send + 'static>(
     priority: u8,
     budget: Option<Budget>,
@@ -97,13 +95,13 @@ fn thread<T: Send + 'static>(
     builder.spawn(body).map_err(problem("a thread"))
 }
 
-/// What a thread has used.
+/// Returns the time that a thread has used.
 fn used<T>(of: &JoinHandle<T>) -> Result<u64, String> {
     let context = of.scheduling().ok_or("isolation: a thread without a scheduling context")?;
     Ok(context.query().map_err(problem("a scheduling context"))?.consumed)
 }
 
-/// Prints what a thread did; answers how often it missed its deadline.
+/// Prints a thread's results; returns how often it missed its deadline.
 fn report(key: &str, number: usize, (period, _): Task, responses: &[u64]) -> u64 {
     let percent = |response: u64| response * 100 / period;
     for (release, response) in responses.iter().enumerate() {
@@ -115,7 +113,7 @@ fn report(key: &str, number: usize, (period, _): Task, responses: &[u64]) -> u64
     missed
 }
 
-/// Lets a set run. Answers how often deadlines were missed, and how many there were.
+/// Runs a set. Returns the numbers of missed deadlines and of deadlines.
 fn measure(key: &str, tasks: [Task; 4], is_limited: bool) -> Result<(u64, u64), String> {
     let limit = |budget| is_limited.then_some(budget);
     let start = Instant::now().after(LEAD);
@@ -159,7 +157,7 @@ fn measure(key: &str, tasks: [Task; 4], is_limited: bool) -> Result<(u64, u64), 
     Ok((missed, releases))
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let (mut limited, mut unlimited) = ((0, 0), (0, 0));
     for (name, tasks) in SETS {

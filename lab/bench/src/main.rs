@@ -1,5 +1,5 @@
-//! Measures for the lab. `./tench lab NAME` boots this program in the shell's place with `NAME` as its argument, and
-//! reads from the serial port lines of the form
+//! The lab's measuring program. `./tench lab NAME` boots this program in the shell's place with `NAME` as its argument,
+//! and reads from the serial port lines of the form
 //!
 //! ```text
 //! figure: KEY VALUE            one number
@@ -15,22 +15,22 @@
 //! | `mm` | [`mm`] | the memory manager's library |
 //! | `slabs-latency` | [`slabs`] | bundles of objects, by policy |
 //! | `delete-siblings` | [`siblings`] | deleting one of many objects made of one untyped |
-//! | `fault` | [`fault`] | pages that come when they are touched |
+//! | `fault` | [`fault`] | page faults of memory on demand |
 //! | `paging` | [`paging`] | address spaces: regions, mappings, how costs grow |
-//! | `heap` | [`heap`] | what the heap asks of the system |
+//! | `heap` | [`heap`] | requests of the heap to the system |
 //! | `stubs` | [`stubs`] | generated stubs, bare calls and the message builder |
 //! | `threads` | [`threads`] | a shared counter with turn-taking, by locks |
 //! | `rpc` | [`rpc`] | strings and memory from another process |
 //! | `contention` | [`contention`] | many threads over one connection |
-//! | `isolation` | [`isolation`] | deadlines beside somebody who overruns |
+//! | `isolation` | [`isolation`] | deadlines beside a thread that overruns |
 //! | `spawn` | [`spawn`] | what a process costs, by the number of processes |
-//! | `latency` | [`latency`] | how late a thread runs that waits for the timer, beside three loads |
-//! | `latency-model` | [`latency::model`] | how long interrupts are off, and how late the kernel takes them |
+//! | `latency` | [`latency`] | lateness of a thread that waits for the timer, beside three loads |
+//! | `latency-model` | [`latency::model`] | interrupts-off intervals, and how late the kernel takes interrupts |
 //! | `cores` | [`cores`] | channels, programs and work on several cores |
 //! | `boot` | [`boot`] | instructions until here |
-//! | `adversary` | [`adversary`] | for how long interrupts are off, whatever a program does |
-//! | `spawn-kill` | [`spawn_kill`] | nothing: processes that are started and ended, and whether anything is left |
-//! | `soak` | [`soak`] | nothing: random clients, and whether all memory comes back |
+//! | `adversary` | [`adversary`] | interrupts-off intervals, whatever a program does |
+//! | `spawn-kill` | [`spawn_kill`] | no figures: processes that are started and ended, and whether anything is left |
+//! | `soak` | [`soak`] | no figures: random clients, and whether all memory comes back |
 //!
 //! docs/manual/lab.md explains the figures. When it is done, the program powers off, with status 0 only if everything
 //! was measured.
@@ -39,7 +39,7 @@
 
 extern crate alloc;
 
-// On the host the program is only checked, and the parts that decide are tested.
+// On the host the program is only type-checked, and the parts that decide are tested.
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
 mod adversary;
 #[cfg_attr(not(target_os = "none"), allow(dead_code))]
@@ -87,7 +87,7 @@ use tench::console::Console;
 use tench::println;
 use tench::sys::{Cap, Kernel};
 
-/// The kernel, given by the system description.
+/// The kernel object, given by the system description.
 const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
 #[cfg(target_os = "none")]
@@ -127,7 +127,7 @@ fn measure() -> Result<(), String> {
     }
 }
 
-/// What the program does as a client of an experiment that measures from several processes; `None` if it is none.
+/// Runs the program as a client of an experiment that measures from several processes; returns `None` if it is none.
 fn client() -> Option<Result<(), String>> {
     match tench::args().nth(1)? {
         "fault-parent" => Some(fault::parent()),
@@ -145,7 +145,7 @@ fn client() -> Option<Result<(), String>> {
     }
 }
 
-/// Measures, and switches the machine off.
+/// Measures, and powers the machine off.
 fn run() {
     if let Some(result) = client() {
         let code = result.map_or_else(
@@ -157,7 +157,7 @@ fn run() {
         );
         tench::exit(code);
     }
-    // What follows reads the counters itself.
+    // The measurements below read the counters directly.
     if let Err(error) = KERNEL.let_count(true) {
         println!("bench: cannot count: {error}");
     }
@@ -168,7 +168,7 @@ fn run() {
             1
         }
     };
-    // What cannot be shown is not worth staying on for.
+    // If the output cannot be shown, the machine need not stay on for it.
     let _ = Console::STANDARD.drain();
     let error = KERNEL.power_off(status);
     println!("bench: cannot power off: {error}");

@@ -1,11 +1,10 @@
-//! What the physical memory manager costs: R0's figures 3 and 4, and how the costs grow with the number of free
-//! extents.
+//! Costs of the physical memory manager: R0's figures 3 and 4, and how the costs grow with the number of free extents.
 //!
 //! The library alone is measured (`tench-extents`): no retype of the kernel, no message to the memory server.
 //!
-//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the order in which they came.
-//! The curves `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m` show the mean of every few operations in a row, and
-//! `…_worst` the dearest of them; over all operations, mean, 90th percentile and largest are figures.
+//! **In order.** 8192 blocks of 4 KiB, or 400 of 4 MiB, are allocated and then freed in the same order. The curves
+//! `alloc_4k`, `free_4k`, `alloc_4m`, `free_4m` show the mean of every few operations in a row, and `…_worst` the most
+//! expensive of them; over all operations, mean, 90th percentile and largest are figures.
 //!
 //! **With N free extents.** Memory with `N` holes of mixed sizes at random places, made in random order:
 //! ```text
@@ -15,7 +14,7 @@
 //! A block is allocated and freed again, so that each operation meets exactly `N` free extents. The figures are the
 //! mean (`alloc_N`) and the largest (`alloc_worst_N`) of many such operations.
 //!
-//! The counter is read before and after each call; what two readings cost is taken off.
+//! The counter is read before and after each call; the cost of two readings is subtracted.
 
 use alloc::format;
 use alloc::string::String;
@@ -30,24 +29,24 @@ use crate::figure;
 
 /// Numbers of free extents.
 const EXTENTS: [u64; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
-/// Operations of each kind that are measured in each state.
+/// Number of measured operations of each kind in each state.
 const OPERATIONS: usize = 4000;
-/// Points of a curve, at least.
+/// Minimum number of points of a curve.
 const POINTS: usize = 100;
 /// Granules from one hole's stride to the next: 4 MiB.
 const STRIDE: u64 = 1024;
-/// Holes have less than two to the power of this granules, and all powers are equally frequent.
+/// Log2 of the bound on a hole's granules; all powers of two are equally frequent.
 const HOLE_BITS: u64 = 9;
-/// Blocks have less than two to the power of this granules. Every one fits into the largest hole.
+/// Log2 of the bound on a block's granules. Every block fits into the largest hole.
 const BLOCK_BITS: u64 = 7;
-/// Alignments are 4 KiB times two to the power of less than this.
+/// Bound on the exponent of alignments, which are 4 KiB times a power of two.
 const ALIGN_BITS: u64 = 8;
-/// A range is all memory divided by two to the power of less than this.
+/// Bound on the exponent of ranges, which are all memory divided by a power of two.
 const RANGE_BITS: u64 = 8;
-/// The nodes of the largest state, and some for the operation at hand.
+/// Nodes of the largest state, and some for the current operation.
 const NODES: usize = 2 * 1_000_000 + 16;
 
-/// Generator of numbers that always gives the same ones (xorshift64*).
+/// A deterministic random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -58,19 +57,19 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % limit
     }
 
-    /// Granules, fewer than two to the power of `bits`: one power as often as another.
+    /// Returns a number of granules below two to the power of `bits`, each power as often as another.
     fn granules(&mut self, bits: u64) -> u64 {
         let power = 1 << self.below(bits);
         power + self.below(power)
     }
 }
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem(what: &str) -> impl Fn(Error) -> String {
     move |error| format!("mm: {what}: {error}")
 }
 
-/// Instructions of `action`, given what two readings of the counter cost.
+/// Returns the instructions of `action`, given the cost of two readings of the counter.
 fn cost<T>(reading: u64, action: impl FnOnce() -> T) -> (u64, T) {
     let before = instructions();
     let result = action();
@@ -98,10 +97,10 @@ impl Summary {
     }
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let reading = (0..8).map(|_| cost(0, || ()).0).min().unwrap_or(0);
-    // One frame: on the heap each page would come when it is touched, with capabilities of its own, and these run out.
+    // One frame: on the heap, each page would be populated on demand, with capabilities of its own, and these run out.
     let mut memory =
         Pages::new(NODES * size_of::<Node>()).map_err(|error| format!("mm: memory for the nodes: {error}"))?;
     let nodes = nodes_in(&mut memory);
@@ -113,7 +112,7 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The nodes in memory that is large enough for them.
+/// Returns the nodes in memory that is large enough for them.
 fn nodes_in(memory: &mut Pages) -> &mut [Node] {
     let first = core::ptr::with_exposed_provenance_mut::<Node>(memory.address());
     for number in 0..NODES {
@@ -124,7 +123,7 @@ fn nodes_in(memory: &mut Pages) -> &mut [Node] {
     unsafe { core::slice::from_raw_parts_mut(first, NODES) }
 }
 
-/// R0's program: `count` blocks of `size` bytes, allocated and then freed in the same order.
+/// Runs R0's program: `count` blocks of `size` bytes, allocated and then freed in the same order.
 fn in_order(nodes: &mut [Node], reading: u64, name: &str, count: u64, size: u64) -> Result<(), String> {
     let mut manager = Manager::new(nodes);
     manager.add(1 << 30, 4 << 30).map_err(problem("adding memory"))?;
@@ -155,7 +154,7 @@ fn in_order(nodes: &mut [Node], reading: u64, name: &str, count: u64, size: u64)
     Ok(())
 }
 
-/// Memory with `extents` holes, and how much that is altogether.
+/// Makes memory with `extents` holes; returns also their total size.
 fn with_holes<'a>(
     nodes: &'a mut [Node],
     random: &mut Random,
@@ -171,10 +170,10 @@ fn with_holes<'a>(
     }
     for (done, stride) in strides.into_iter().enumerate() {
         if done % 50_000 == 49_999 {
-            // Who waits for this program takes a long silence for its end.
+            // The host tool takes a long silence for a hang.
             println!("mm: {} of {extents} holes", done + 1);
         }
-        // One of them is as large as can be, so that each block fits somewhere in every state.
+        // One hole has the maximum size, so that each block fits somewhere in every state.
         let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.granules(HOLE_BITS) };
         // Neither end of a stride is free, so that no two holes touch.
         let start = 1 + random.below(STRIDE - size - 1);
@@ -183,7 +182,7 @@ fn with_holes<'a>(
     Ok((manager, all))
 }
 
-/// Blocks come and go while there are so many free extents.
+/// Allocates and frees blocks while there are `extents` free extents.
 fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), String> {
     let mut random = Random(42);
     let (mut manager, all) = with_holes(nodes, &mut random, extents).map_err(problem("making holes"))?;

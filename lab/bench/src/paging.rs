@@ -1,20 +1,20 @@
-//! What the paging library costs: R0's figures 7 to 10, and how the costs grow.
+//! Costs of the paging library: R0's figures 7 to 10, and how the costs grow.
 //!
 //! | key | what |
 //! |---|---|
 //! | `alloc_4k`, `free_4k` | reserving 8,000 times 4 KiB, and freeing them in order; `…_at_K` is the mean of the hundred up to the K-th |
-//! | `map_4k`, `unmap_4k` | the same with a frame mapped at each place: figures 7 and 8 |
+//! | `map_4k`, `unmap_4k` | these with a frame mapped at each address: figures 7 and 8 |
 //! | `alloc_4m`, `free_4m`, `map_4m`, `unmap_4m` | 400 times 4 MiB: figures 9 and 10 |
-//! | `map_4m_once` | mapping a frame of 4 MiB in tables that are there |
+//! | `map_4m_once` | mapping a frame of 4 MiB in existing tables |
 //! | `map_1024_pages` | mapping its pages one by one |
 //! | `map_4m_percent` | the first in per cent of the second |
 //! | `alloc_N`, `find_N`, `free_N` | reserving a page, finding a region, and freeing one, among N regions |
 //!
-//! Samples `alloc_4k` and so on: means over the number of the operation, and of the dearest among them (`…_worst`).
-//! Samples `alloc`, `find`, `free`: the mean over the number of regions; `…_worst` the dearest.
+//! Samples `alloc_4k` and so on: means over the number of the operation, and the most expensive (`…_worst`). Samples
+//! `alloc`, `find`, `free`: the mean over the number of regions; `…_worst` the most expensive.
 //!
-//! Instructions, the kernel's included, without the locks of the user library; what two readings cost is taken off. All
-//! of it is done to another address space than the own, whose page tables are real.
+//! Instructions, the kernel's included, without the locks of the user library; the cost of two readings is subtracted.
+//! All operations are on another address space than the program's own, whose page tables are real.
 
 use alloc::format;
 use alloc::string::String;
@@ -32,28 +32,28 @@ use tench::time::instructions;
 const PAGE: u64 = 4096;
 const SMALL: (&str, u64, usize) = ("4k", PAGE, 8000);
 const LARGE: (&str, u64, usize) = ("4m", 4 << 20, 400);
-/// Sizes from one region to a million.
+/// Numbers of regions, from one to a million.
 const SIZES: [usize; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
-/// Operations at each size.
+/// Number of operations at each size.
 const ROUNDS: usize = 64;
-/// Operations that a figure on the way is the mean of.
+/// Number of operations that an intermediate figure is the mean of.
 const SAMPLE: usize = 100;
-/// Points of a curve over the operations.
+/// Number of points of a curve over the operations.
 const POINTS: usize = 80;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
-/// Where the addresses lie.
+/// Start of the address range.
 const LOW: u64 = 0x1000_0000_0000;
 const HIGH: u64 = 0x5000_0000_0000;
 
 /// Address spaces: one for the samples, one for the regions.
 static SPACES: [Mutex<Paging>; 2] = [Mutex::new(Paging::new()), Mutex::new(Paging::new())];
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Debug>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("paging: {what}: {error:?}")
 }
 
-/// Instructions of an operation that must succeed.
+/// Returns the instructions of an operation that must succeed.
 fn cost<T, E: Debug>(what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<(T, u64), String> {
     let before = instructions();
     let readings = instructions() - before;
@@ -69,7 +69,7 @@ fn mean(key: impl Display, sum: u64, count: usize) {
     crate::figure(&format!("{key}"), format!("{}.{}", sum / count, sum % count * 10 / count));
 }
 
-/// What the operations of a series cost, with figures on the way.
+/// Costs of a series of operations, with intermediate figures.
 struct Series<'a> {
     name: &'a str,
     size: &'a str,
@@ -102,7 +102,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// Prints a point of a curve, and one of the curve of the dearest.
+/// Prints a point of a curve, and of the curve of the most expensive.
 fn curve(series: impl Display, x: usize, costs: &[u64]) {
     let mean = costs.iter().sum::<u64>() / costs.len() as u64;
     println!("sample: {series} {x} {mean}");
@@ -143,7 +143,7 @@ fn series(shape: (&str, u64, usize), frame: Option<FrameCap>) -> Result<(), Stri
     Ok(())
 }
 
-/// Large pages beside small ones.
+/// Measures large pages beside small ones.
 fn ratio(frame: FrameCap) -> Result<(), String> {
     let mut space = SPACES[0].lock();
     let size = LARGE.1;
@@ -154,7 +154,7 @@ fn ratio(frame: FrameCap) -> Result<(), String> {
             cost("mapping", || space.map_fixed(carrier, address, frame, offset, size, flags))
         })
     };
-    // The tables are there then.
+    // This makes the tables.
     map(base, 0, size)?;
     map(base + 4 * size, PAGE, PAGE)?;
     map(base + 5 * size - PAGE, 0, PAGE)?;
@@ -163,7 +163,7 @@ fn ratio(frame: FrameCap) -> Result<(), String> {
     for page in 1..1023 {
         small += map(base + 4 * size + page * PAGE, page * PAGE, PAGE)?.1;
     }
-    // The two that made the tables count as the others do.
+    // The two operations that made the tables are counted like the others.
     let small = small * 1024 / 1022;
     crate::figure("map_4m_once", large);
     crate::figure("map_1024_pages", small);
@@ -172,7 +172,7 @@ fn ratio(frame: FrameCap) -> Result<(), String> {
     memory::with_paging(|_, carrier| space.unmap(carrier, base, 8 * size)).map_err(problem("unmapping"))
 }
 
-/// How the costs grow with the number of regions.
+/// Measures how the costs grow with the number of regions.
 fn growth() -> Result<(), String> {
     let mut space = SPACES[1].lock();
     let request = Request::reserved(PAGE, Kind::Anonymous);
@@ -184,7 +184,7 @@ fn growth() -> Result<(), String> {
         }
         let mut costs = [const { Vec::new() }; 3];
         for round in 0..ROUNDS {
-            // Somewhere else each time, all over the regions.
+            // A different address each time, all over the regions.
             let address = LOW + (round * 7919 % size) as u64 * PAGE;
             let found = cost("finding", || space.find(address).ok_or("nothing is there"))?;
             let freed = memory::with_paging(|_, carrier| cost("freeing", || space.unmap(carrier, address, PAGE)))?;
@@ -204,7 +204,7 @@ fn growth() -> Result<(), String> {
     Ok(())
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let roots: [Made<PageTable>; 2] = [make(0).map_err(problem("a table"))?, make(0).map_err(problem("a table"))?];
     for (space, root) in SPACES.iter().zip(&roots) {
@@ -220,7 +220,7 @@ pub fn run() -> Result<(), String> {
     series(LARGE, Some(large))?;
     ratio(large)?;
     growth()?;
-    // What the tables are made of goes with the process.
+    // The tables' memory goes with the process.
     let _ = roots.map(Made::leak);
     Ok(())
 }

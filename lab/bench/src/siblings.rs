@@ -1,17 +1,17 @@
-//! What deleting one of many siblings costs: R1's appendix C, where the cost of one deletion grew with the number of
+//! Cost of deleting one of many siblings: R1's appendix C, where the cost of one deletion grew with the number of
 //! objects made of the same memory.
 //!
 //! `N` objects are made of one untyped, in ascending order, and deleted one by one, from the first or from the last on.
 //! A figure is the mean of the first [`MEASURED`] deletions, rounded down, so that all of them have nearly `N`
-//! siblings. The dearest of them is a sample, `worst_…`. Three things are deleted:
+//! siblings. The most expensive of them is a sample, `worst_…`. Three things are deleted:
 //!
-//! | key | what goes |
+//! | key | deleted objects |
 //! |---|---|
 //! | `delete_first_N`, `delete_last_N` | notifications |
-//! | `delete_untyped_first_N`, `delete_untyped_last_N` | untyped memory of 16 bytes: the derivation structure's dearest kind, since each subtree knows where the memory in it ends |
+//! | `delete_untyped_first_N`, `delete_untyped_last_N` | untyped memory of 16 bytes: the derivation structure's most expensive kind, since each subtree knows where its memory ends |
 //! | `delete_copy_N` | copies of one capability of which there are `N` |
 //!
-//! Each is from before the call of the library to behind it; what two readings cost is taken off.
+//! Each is measured from before the library call to after it; the cost of two readings is subtracted.
 
 use alloc::format;
 use alloc::string::String;
@@ -24,22 +24,22 @@ use tench::time::instructions;
 
 /// Numbers of siblings.
 const SIZES: [usize; 8] = [2, 10, 50, 100, 200, 1000, 10_000, 100_000];
-/// Deletions that are measured.
+/// Number of measured deletions.
 const MEASURED: usize = 1000;
 /// Log2 of the memory for nodes of slots: 512 nodes.
 const NODES_BITS: u64 = 23;
-/// Log2 of the memory of which siblings are made: 10⁵ notifications.
+/// Log2 of the memory for the siblings: 10⁵ notifications.
 const POOL_BITS: u64 = 23;
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("delete-siblings: {what}: {error}")
 }
 
-/// Slots for the siblings: two capability spaces of their own, since one has at most 65,536.
+/// Slots for the siblings: two CSpaces of their own, since one has at most 65,536.
 struct Slots {
     roots: [Made<CapNode>; 2],
-    /// What the nodes are made of.
+    /// Memory for the nodes.
     memory: Made<Untyped>,
 }
 
@@ -60,7 +60,7 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Where sibling `i` lies. Slot 0 of a space has no address, so the first node of either is left out.
+    /// Returns where sibling `i` lies. Slot 0 of a CSpace has no address, so the first node of either is left out.
     fn place(&self, i: usize) -> (Cap<CapNode>, CapAddress) {
         let i = i + NODE_SLOTS;
         let i = if i < NODE_SLOTS * NODE_SLOTS { i } else { i + NODE_SLOTS };
@@ -69,7 +69,7 @@ impl Slots {
     }
 }
 
-/// What is deleted.
+/// Kind of deleted objects.
 #[derive(Clone, Copy, PartialEq)]
 enum What {
     Untyped,
@@ -77,7 +77,7 @@ enum What {
     Copies,
 }
 
-/// From which end on.
+/// End from which deletion begins.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     First,
@@ -88,7 +88,7 @@ enum Order {
 struct Bench {
     slots: Slots,
     pool: Made<Untyped>,
-    /// What two readings cost.
+    /// Cost of two readings.
     readings: u64,
 }
 
@@ -113,7 +113,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Makes siblings, deletes some, measured, and the rest. Answers the sum, the dearest, and how many.
+    /// Makes siblings, deletes some, measured, and then the rest. Returns the sum, the maximum, and the number.
     fn measure(&self, what: What, order: Order, count: usize) -> Result<(u64, u64, usize), Error> {
         self.fill(what, count)?;
         let (mut sum, mut worst) = (0, 0);
@@ -144,7 +144,7 @@ impl Bench {
     }
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let slots = Slots::new()?;
     let pool = memory::make::<Untyped>(POOL_BITS).map_err(problem("memory for siblings"))?;

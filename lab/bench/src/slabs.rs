@@ -1,15 +1,15 @@
-//! What a request for a bundle, and its return, cost in the running system: R1's figures 4.15 and 4.16, and its
-//! hypotheses H3 and H4, which it had to leave open.
+//! Costs of requesting and returning a bundle in the running system: R1's figures 4.15 and 4.16, and its hypotheses H3
+//! and H4, which it had to leave open.
 //!
-//! R1's random workload is played under each policy. A request is measured from before the call of the library to
-//! behind it, so it contains the message, the server's choice and books, and the kernel's retypes or deletions.
+//! R1's random workload is played under each policy. A request is measured from before the library call to after it, so
+//! it contains the message, the server's choice and tables, and the kernel's retypes or deletions.
 //!
 //! | key | what |
 //! |---|---|
 //! | `alloc_mean_POLICY_C`, `alloc_max_POLICY_C` | requests that were granted, with a chance of C per cent to free |
-//! | `alloc_all_POLICY_C` | the mean with those that found no room |
+//! | `alloc_all_POLICY_C` | the mean including those that found no room |
 //! | `free_mean_POLICY_C`, `free_max_POLICY_C` | returns |
-//! | `alloc_other_POLICY_C` | how far two requests of the same kind are apart at most: the same number of objects, of failed retypes, and the same outcome |
+//! | `alloc_other_POLICY_C` | the largest difference between two requests of the same kind: equal numbers of objects and failed retypes, and equal outcomes |
 //!
 //! So a spike that is not in `alloc_other` has a cause: more objects, failed retypes, or that the server's own arrays
 //! grew, which the notes count.
@@ -36,12 +36,12 @@ const CHANCES: [u32; 4] = [16, 32, 48, 64];
 /// Policies and chances whose curves are printed.
 const CURVES: [(Policy, &str); 2] = [(Policy::BestFit, "best"), (Policy::NextFitGuessing, "next")];
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem(what: &'static str) -> impl Fn(Failure) -> String {
     move |failure| format!("slabs-latency: {what}: {failure}")
 }
 
-/// The policies' names in keys, as in the experiments on the host: R1's next fit is the one that guesses.
+/// Returns a policy's name in keys, as in the experiments on the host: R1's next fit is the one that guesses.
 const fn key(policy: Policy) -> &'static str {
     match policy {
         Policy::NextFitGuessing => "next",
@@ -55,7 +55,7 @@ const fn key(policy: Policy) -> &'static str {
     }
 }
 
-/// One request that was measured.
+/// Cost of one request.
 #[derive(Clone, Copy)]
 struct Cost {
     instructions: u64,
@@ -66,24 +66,24 @@ struct Cost {
     objects: u64,
     failed: u64,
     granted: bool,
-    /// The server's own arrays or slots grew meanwhile.
+    /// Whether the server's own arrays or slots grew meanwhile.
     grew: bool,
 }
 
-/// What the requests of a run cost.
+/// Costs of a run's requests.
 #[derive(Default)]
 struct Run {
     allocs: Vec<Cost>,
-    /// What each return cost, and after how many requests for memory.
+    /// Cost of each return, and the number of requests for memory before it.
     frees: Vec<(usize, u64)>,
 }
 
-/// Blocks on the server's own account.
+/// Returns the number of blocks on the server's own account.
 fn server_blocks() -> Result<u64, String> {
     Ok(Mem::STANDARD.next_account(pid::MEM - 1).map_err(problem("the server's account"))?.blocks)
 }
 
-/// Plays the workload under a policy.
+/// Runs the workload under a policy.
 fn play(policy: Policy, chance: u32) -> Result<Run, String> {
     SLABS.set_policy(policy.code(), false).map_err(problem("setting the policy"))?;
     let mut source = Random::new(RandomSettings { chance, ..RandomSettings::default() });
@@ -146,7 +146,7 @@ fn mean(values: impl Iterator<Item = u64> + Clone) -> u64 {
 }
 
 impl Run {
-    /// How far requests of the same kind are apart.
+    /// Returns the largest difference between requests of the same kind.
     fn apart(&self) -> u64 {
         let mut kinds: BTreeMap<(u64, u64, bool), (u64, u64)> = BTreeMap::new();
         for cost in self.allocs.iter().filter(|cost| !cost.grew) {
@@ -157,7 +157,7 @@ impl Run {
         kinds.values().map(|(least, most)| most - least).max().unwrap_or(0)
     }
 
-    /// Prints its figures.
+    /// Prints the run's figures.
     fn print(&self, policy: Policy, chance: u32) {
         let name = key(policy);
         let granted = self.allocs.iter().filter(|cost| cost.granted && !cost.grew).map(|cost| cost.instructions);
@@ -178,7 +178,7 @@ impl Run {
         );
     }
 
-    /// Prints its curves.
+    /// Prints the run's curves.
     fn print_curves(&self, name: &str, chance: u32) {
         for cost in &self.allocs {
             println!("sample: live_{name}_{chance} {} {}", cost.requested, cost.live);
@@ -198,7 +198,7 @@ impl Run {
     }
 }
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let bits = |sizes: &[u64]| sizes.iter().map(|size| size.ilog2() as u8).collect::<Vec<_>>();
     SLABS.set_up(&bits(&STANDARD_SLABS), &bits(&STANDARD_STATIC_SLABS)).map_err(problem("setting up"))?;

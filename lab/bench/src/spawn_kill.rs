@@ -1,13 +1,12 @@
-//! Processes that are started and ended, in every way and at every moment, and whether anything is left of them.
+//! A test that starts and ends processes, in every way and at every moment, and checks that nothing is left of them.
 //!
 //! ```text
-//!   bench spawn-kill [INSTRUCTIONS [SEED]]     one cycle after another: starts a process, ends it, looks at the books
+//!   bench spawn-kill [INSTRUCTIONS [SEED]]     one cycle after another: starts a process, ends it, checks the accounts
 //!     bench spawn-kill-child DEED                does something until it is killed, exits or faults
 //! ```
-//! After each cycle all memory is free again but for what the process server has more than before, which is bounded: it
-//! remembers so many processes that have ended. After a hundred cycles, everybody's account is looked at, and the
-//! capabilities of the servers into which a manager can look. When the process server remembers as many as it ever
-//! does, it must not grow by a byte.
+//! After each cycle all memory is free again except for the growth of the process server, which remembers a bounded
+//! number of ended processes. After every 64 cycles, all accounts are checked, and the capabilities of the servers that
+//! a manager can inspect. When the process server remembers as many as it ever does, it must not grow by a byte.
 
 use alloc::format;
 use alloc::string::String;
@@ -29,32 +28,32 @@ use tench::{memory, process, thread};
 use crate::figure;
 use crate::soak::{Random, executed};
 
-/// Cycles of a run that is not told how long to go on.
+/// Default number of cycles.
 const CYCLES: u64 = 256;
-/// Cycles that do not count: servers come to have what they need.
+/// Cycles that do not count: the servers allocate what they keep.
 const WARM_UP: u64 = 64;
-/// The same of a long run.
+/// Cycles that do not count in a long run.
 const LONG_WARM_UP: u64 = 1024;
-/// Cycles after which everything is looked at.
+/// Cycles after which everything is checked.
 const EPOCH: u64 = 64;
-/// Processes after whose end the process server remembers as many as it ever does.
+/// Number of ended processes that the process server remembers at most.
 const REMEMBERED: u64 = 4096;
-/// Bytes for which the process server may grow until then.
+/// Bytes by which the process server may grow until then.
 const RECORDS: u64 = 4 << 20;
-/// Nanoseconds after which a process is ended, at most; one instruction is one nanosecond here.
+/// Maximum nanoseconds after which a process is ended; one instruction is one nanosecond here.
 const LONGEST_LIFE: u64 = 1_200_000;
-/// Priority of the processes; this program's own is higher.
+/// Priority of the processes, below this program's own.
 const PRIORITY: u8 = 100;
-/// With what the process that exits does so.
+/// Exit code of the process that exits.
 const CODE: u64 = 42;
 
 const MEM: Mem = Mem::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
 
-/// What a process does: until it is killed, or nothing if it was refused something.
+/// Body of a process: runs until it is killed, or returns none if it was refused something.
 type Deed = fn() -> Option<()>;
 
-/// What processes do, by name, and whether they end by themselves.
+/// Bodies of processes by name, and whether they end by themselves.
 const DEEDS: [(&str, Deed, bool); 8] = [
     ("exit", || tench::exit(CODE as i32), true),
     ("fault", fault, true),
@@ -66,14 +65,14 @@ const DEEDS: [(&str, Deed, bool); 8] = [
     ("threads", make_threads, false),
 ];
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("spawn-kill: {what}: {error}")
 }
 
 // ── What the processes do ────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Reads where nothing is.
+/// Reads an unmapped address.
 fn fault() -> Option<()> {
     // SAFETY: the first page is never mapped, so this ends the process.
     unsafe { core::ptr::without_provenance::<u8>(8).read_volatile() };
@@ -117,7 +116,7 @@ fn spawn() -> Option<()> {
         PROCS.prepare("bench").ok()?.abandon();
         let child = PROCS.spawn("bench", &["spawn-kill-child", "exit"]).ok()?;
         PROCS.wait(child).ok()?;
-        // This one is neither started nor given up.
+        // This process is neither started nor abandoned.
         PROCS.prepare("bench").ok()?.argument("never").ok()?;
     }
 }
@@ -130,34 +129,34 @@ fn make_threads() -> Option<()> {
     }
 }
 
-/// Is such a process.
+/// Runs such a process.
 pub fn child() -> Result<(), String> {
     let name = tench::args().nth(2).unwrap_or("");
     let deed = DEEDS.iter().find(|(deed, ..)| *deed == name).ok_or_else(|| format!("nobody does {name}"))?;
-    // All that it may come to is being killed.
+    // It must run until it is killed.
     (deed.1)().ok_or_else(|| format!("spawn-kill: {name} is refused what it asks for"))
 }
 
 // ── What is looked at ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// All that must be as it was.
+/// State that must be the same before and after.
 #[derive(Debug, PartialEq, Eq)]
 struct Books {
-    /// But for the process server's and this program's.
+    /// Totals without the process server's and this program's.
     totals: Totals,
     /// Bytes of the servers other than the process server.
     servers: u64,
-    /// Capabilities of the servers that a manager can look into.
+    /// Number of capabilities of the servers that a manager can inspect.
     capabilities: usize,
 }
 
-/// Bytes on an account.
+/// Returns the bytes on an account.
 fn used(process: u64) -> Result<u64, String> {
     let account = MEM.next_account(process - 1).map_err(problem("an account"))?;
     if account.process == process { Ok(account.used) } else { Err(format!("spawn-kill: {process} has no account")) }
 }
 
-/// What is on each account: for whoever looks for what is missing.
+/// Returns the bytes of each account, to help find what is missing.
 fn accounts() -> Vec<(u64, u64)> {
     let mut last = 0;
     let next = || {
@@ -168,15 +167,15 @@ fn accounts() -> Vec<(u64, u64)> {
     core::iter::from_fn(next).collect()
 }
 
-/// The totals without what the process server and this program have.
+/// Returns the totals without the process server's and this program's.
 fn totals() -> Result<Totals, String> {
     let totals = MEM.totals().map_err(problem("all memory"))?;
     let others = used(pid::PROCS)? + used(process::id())?;
-    // In how many blocks those two have their memory, and which is the largest free one, does not matter.
+    // The number of these two processes' blocks and the largest free block do not matter.
     Ok(Totals { free: totals.free + others, largest: 0, blocks: 0, ..totals })
 }
 
-/// How many capabilities a process has.
+/// Returns the number of capabilities that a process has.
 fn capabilities(process: u64) -> Result<usize, String> {
     let (mut count, mut from) = (0, CapAddress::new(0, 1));
     loop {
@@ -214,7 +213,7 @@ impl Books {
 
 // ── Cycles ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// How the processes came to their ends.
+/// Counts of how the processes ended.
 #[derive(Default)]
 struct Tally {
     cycles: u64,
@@ -223,7 +222,7 @@ struct Tally {
     faulted: u64,
 }
 
-/// An answer, unless the process has ended by itself.
+/// Fails on an error, unless the process has ended by itself.
 fn unless_ended(answer: Result<(), Failure>, what: &str) -> Result<(), String> {
     match answer {
         Ok(()) | Err(Failure::Refused(ProcsError::WrongState)) => Ok(()),
@@ -231,9 +230,9 @@ fn unless_ended(answer: Result<(), Failure>, what: &str) -> Result<(), String> {
     }
 }
 
-/// Starts a process, ends it, and everybody whom it has started.
+/// Starts a process, and ends it and all that it has started.
 fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
-    // A fault is reported on the console, which takes longer than all the rest.
+    // A fault is reported on the console, which takes longer than everything else.
     let index = if random.once_in(32) { 1 } else { [0, 2, 3, 4, 5, 6, 7][random.index(7)] };
     let (deed, _, ends) = DEEDS[index];
     let spawn = PROCS.prepare("bench").map_err(problem("preparing"))?;
@@ -242,7 +241,7 @@ fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     let child = spawn.start().map_err(problem("starting"))?;
     let waits = ends && random.once_in(2);
     if !waits {
-        // Now and then before its first instruction.
+        // Sometimes before its first instruction.
         if !random.once_in(8) {
             sleep(Duration::from_nanos(random.below(LONGEST_LIFE)));
         }
@@ -267,7 +266,7 @@ fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Kills everybody of this program but itself: the process, if it lives, and its children.
+/// Kills all processes of this program except itself: the process, if it still runs, and its children.
 fn kill_all() -> Result<(), String> {
     let own = process::id();
     loop {
@@ -279,18 +278,18 @@ fn kill_all() -> Result<(), String> {
     }
 }
 
-/// Plays cycles, and prints what happened.
+/// Runs cycles, and prints the counts.
 pub fn run() -> Result<(), String> {
     let mut numbers = tench::args().skip(2).map(|text| text.parse::<u64>());
     let mut number = |otherwise: u64| numbers.next().unwrap_or(Ok(otherwise)).map_err(problem("a number"));
     let (instructions, seed) = (number(0)?, number(1)?);
     let (mut random, mut tally) = (Random::new(seed), Tally::default());
-    // This program's own part in it is not to grow later.
+    // This program's own part in it must not grow later.
     let place = memory::take_slot().map_err(problem("a slot"))?;
     let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(problem("the clock"))?;
     found.delete().map_err(problem("the clock"))?;
     memory::free_slot(place);
-    // A long run meets what is rare.
+    // A long run meets rare states.
     for _ in 0..if instructions > 0 { LONG_WARM_UP } else { WARM_UP } {
         cycle(&mut random, &mut tally)?;
     }
@@ -309,7 +308,7 @@ pub fn run() -> Result<(), String> {
         if tally.cycles.is_multiple_of(EPOCH) {
             before.compare()?;
             let growth = used(pid::PROCS)? - records;
-            // Each cycle is one process at least.
+            // Each cycle is at least one process.
             match settled {
                 None if tally.cycles >= 2 * REMEMBERED => settled = Some(growth),
                 Some(settled) if growth != settled => {

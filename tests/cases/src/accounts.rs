@@ -1,4 +1,4 @@
-//! Accounts of address spaces: who decides whether their threads run.
+//! Tests of accounts of address spaces: which authority decides whether their threads run.
 
 use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
@@ -8,7 +8,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, KERNEL, Stage};
 use crate::worker::{Equipment, pause};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("ACC0001", "a process neither suspends its own account nor lets it go on", own),
     Case::new("ACC0002", "nobody is let into the space of another account without GRANT", let_in),
@@ -16,13 +15,13 @@ pub const CASES: &[Case] = &[
     Case::new("ACC0004", "an account is opened before anybody lives there", opened_late),
 ];
 
-/// This program's.
+/// This program's CSpace.
 const SPACE: Cap<CapNode> = Cap::new(slot::CSPACE);
 const ROOT: Cap<PageTable> = Cap::new(slot::VSPACE);
-/// Rights to a root that do not decide about its account.
+/// Rights to a root that do not authorise decisions about its account.
 const USE: Rights = Rights::READ.union(Rights::WRITE);
 
-/// A root with an account.
+/// Makes a root with an account.
 fn account(stage: &mut Stage) -> Outcome<Cap<PageTable>> {
     let root = stage.make::<PageTable>(0)?;
     root.open_account(KERNEL)?;
@@ -30,7 +29,7 @@ fn account(stage: &mut Stage) -> Outcome<Cap<PageTable>> {
 }
 
 fn own(stage: &mut Stage) -> Outcome {
-    // Whether it holds it itself or has given it to somebody: nobody gets more rights than it has.
+    // Whether the program holds the capability or has given it away: no program gets more rights than it has.
     let copy = stage.mint(ROOT, Rights::all(), 0)?;
     for root in [ROOT, copy] {
         refused!(root.suspend_account(true), MissingRights);
@@ -49,7 +48,7 @@ fn let_in(stage: &mut Stage) -> Outcome {
     equal!(root.account()?.threads, 0);
     thread.configure(SPACE, root, None)?;
     equal!(root.account()?.threads, 1);
-    // It belongs there now, so this is no change.
+    // The thread already belongs to that account, so this is no change.
     thread.configure(SPACE, weak, None)?;
     equal!(root.account()?.threads, 1);
     Ok(())
@@ -61,8 +60,8 @@ fn nowhere(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn_with(stopped, || ())?;
     worker.thread.configure(SPACE, root, None)?;
     root.suspend_account(true)?;
-    // This program is not suspended, and has all capabilities that it needs; yet it cannot take the thread to its own
-    // space.
+    // This program is not suspended and has all the capabilities needed; yet it cannot move the thread to its own
+    // address space.
     refused!(worker.thread.configure(SPACE, ROOT, None), MissingRights);
     worker.thread.configure(SPACE, empty, None)?;
     worker.thread.resume()?;

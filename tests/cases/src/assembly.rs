@@ -1,6 +1,6 @@
-//! Code whose every instruction and register matters.
+//! Functions in which every instruction and register matters.
 //!
-//! On the host nothing of this exists, because programs are only checked there.
+//! On the host none of this exists, because programs are only type-checked there.
 
 /// Defines functions that consist of nothing but the given instructions.
 macro_rules! assembly {
@@ -9,7 +9,7 @@ macro_rules! assembly {
             $(#[$doc])*
             ///
             /// # Safety
-            /// What the instructions do must be allowed, or be a fault that somebody handles.
+            /// What the instructions do must be allowed, or be a fault that is handled.
             #[cfg(target_os = "none")]
             #[unsafe(naked)]
             pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
@@ -30,14 +30,14 @@ macro_rules! assembly {
 }
 
 assembly! {
-    /// Where a worker begins. A frame record of zeros ends every backtrace here.
+    /// Entry point of a worker. A frame record of zeros ends every backtrace here.
     fn begin() {
         "mov x29, xzr"
         "mov x30, xzr"
         "br x3"
     }
 
-    /// A system call with the registers as they are, and the end: `x19` is the thread, `x20` the number of
+    /// Makes a system call with the registers as they are, and ends: `x19` is the thread, `x20` the number of
     /// `ThreadSuspend`.
     fn once() {
         "svc #1"
@@ -70,7 +70,7 @@ assembly! {
         "ret"
     }
 
-    /// An instruction that is not defined.
+    /// Executes an undefined instruction.
     fn undefined(unused: u64) -> u64 {
         "udf #7"
         "ret"
@@ -88,39 +88,39 @@ assembly! {
         "ret"
     }
 
-    /// Masks interrupts, if it could.
+    /// Tries to mask interrupts.
     fn mask_interrupts(unused: u64) -> u64 {
         "msr daifset, #2"
         "ret"
     }
 
-    /// A breakpoint.
+    /// Executes a breakpoint.
     fn breakpoint(unused: u64) -> u64 {
         "brk #5"
         "ret"
     }
 
-    /// Calls for a hypervisor that is not there.
+    /// Makes a hypervisor call, where there is no hypervisor.
     fn hypervisor(unused: u64) -> u64 {
         "hvc #0"
         "ret"
     }
 
-    /// A foreign system call with these arguments.
+    /// Makes a foreign system call with these arguments.
     fn foreign(a: u64, b: u64, c: u64) -> u64 {
         "svc #7"
         "ret"
     }
 
-    /// Copied to memory that is made executable: answers 42.
+    /// Returns 42; copied to memory that is made executable.
     fn forty_two() -> u64 {
         "mov x0, #42"
         "ret"
     }
 
-    /// Fills all registers from `given` (`x0` to `x30`, then the thread pointer), executes the instruction that
-    /// `kind` chooses (0: a system call, 1: a foreign one, 2: a load from `x0`, 3: for ever the same, 4: 4,096 that do
-    /// nothing), and stores all registers into `found`, with the flags and the stack pointer's change behind them.
+    /// Fills all registers from `given` (`x0` to `x30`, then the thread pointer), executes the instruction that `kind`
+    /// chooses (0: a system call, 1: a foreign one, 2: a load from `x0`, 3: an endless loop of one instruction, 4:
+    /// 4,096 `nop`), and stores all registers into `found`, with the flags and the stack pointer's change behind them.
     fn probe(given: u64, found: u64, kind: u64) -> u64 {
         "sub sp, sp, #128"
         "stp x19, x20, [sp, #0]"
@@ -133,7 +133,7 @@ assembly! {
         "stp x1, x3, [sp, #96]"
         "mov x4, sp"
         "str x4, [sp, #112]"
-        // Where to go on is kept in the flags: zero, carry, neither; both.
+        // The place to go on is kept in the flags: zero, carry, neither; both.
         "ldr x3, [x0, #248]"
         "msr tpidr_el0, x3"
         "mov x5, #0x40000000"
@@ -183,7 +183,7 @@ assembly! {
         "nop"
         ".endr"
         "6:"
-        // The stack pointer must be what it was, or nothing below works; the caller compares it all the same.
+        // The stack pointer must be what it was, or nothing below works; the caller compares it nevertheless.
         "str x0, [sp, #-16]!"
         "str x1, [sp, #8]"
         "ldr x0, [sp, #112]"
@@ -223,7 +223,7 @@ assembly! {
         "ret"
     }
 
-    /// Lasts as many instructions longer as `count` says, which is below 16.
+    /// Takes `count` instructions longer; `count` is below 16.
     fn delay(count: u64) {
         "adr x1, 1f"
         "sub x1, x1, x0, lsl #2"
@@ -259,7 +259,7 @@ assembly! {
         "ret"
     }
 
-    /// Stores what `fill_vectors` loads.
+    /// Stores the registers that `fill_vectors` loads.
     fn dump_vectors(found: u64) {
         "stp q0, q1, [x0, #0]"
         "stp q2, q3, [x0, #32]"

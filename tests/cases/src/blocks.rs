@@ -1,4 +1,4 @@
-//! The memory server, seen by its clients.
+//! Tests of the memory server as its clients see it.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,6 @@ use tench_protocol::Rejection;
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, is_empty, place};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("MEM0001", "blocks are aligned, distinct and empty", blocks),
     Case::new("MEM0002", "freeing a block deletes what was made of it", freed),
@@ -48,7 +47,7 @@ fn is_refused<T>(answer: Result<T, MemFailure>, reason: Refusal) -> Outcome {
     }
 }
 
-/// Only those who hold the capability without a badge may do that.
+/// Fails unless the request is refused for lack of the capability without a badge.
 fn needs_authority<T>(answer: Result<T, MemFailure>) -> Outcome {
     check!(matches!(answer, Err(MemFailure::Rejected(Rejection::NotAllowed))));
     Ok(())
@@ -98,7 +97,7 @@ fn within(stage: &mut Stage) -> Outcome {
     let wanted = Within { align_bits: 14, base: base + 4096, limit: base + (1 << 15) };
     let block = MEM.allocate_within(12, wanted, stage.slot())?;
     equal!(place(block.untyped)?, base + (1 << 14));
-    // The same again: there is no other place like it.
+    // The second request is refused: there is no other place of this kind.
     is_refused(MEM.allocate_within(12, wanted, stage.slot()), Refusal::OutOfMemory)?;
     is_refused(MEM.allocate_within(12, Within { align_bits: 64, ..wanted }, stage.slot()), Refusal::BadSize)?;
     let nowhere = Within { align_bits: 0, base: 0, limit: 4096 };
@@ -131,7 +130,7 @@ fn refused(stage: &mut Stage) -> Outcome {
     is_refused(MEM.allocate(47, stage.slot()), Refusal::OutOfMemory)?;
     is_refused(MEM.free(0), Refusal::NoSuchBlock)?;
     is_refused(MEM.free(u16::MAX), Refusal::NoSuchBlock)?;
-    // A block of the process server's.
+    // A block that belongs to the process server.
     let own = process::id();
     let other = (0..u16::MAX).find(|number| MEM.find(pid::PROCS, *number).is_ok());
     let other = other.ok_or_else(|| Failure::new("the process server has no memory"))?;
@@ -140,7 +139,7 @@ fn refused(stage: &mut Stage) -> Outcome {
     needs_authority(MEM.set_quota(own, 0))?;
     needs_authority(MEM.close_account(own))?;
     needs_authority(MEM.allocate_for(Client::alone(own + 1), 12, stage.slot()))?;
-    // A block is found where it begins, by its number and by its place, and nowhere else.
+    // A block is found by its address and its number, and nowhere else.
     let block = MEM.allocate(13, stage.slot())?;
     let address = place(block.untyped)?;
     equal!(MEM.find(own, block.number)?, Extent { address, size: 1 << 13, account: Some(own) });
@@ -154,7 +153,7 @@ fn refused(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Divides a block and its untyped; answers the upper half's, and its number.
+/// Divides a block and its untyped. Returns the upper half's untyped and number.
 fn halve(stage: &mut Stage, untyped: Cap<Untyped>, number: u16) -> Outcome<(Cap<Untyped>, u16)> {
     let upper = untyped.split(stage.slot())?;
     let half = MEM.divide(number)?;
@@ -166,7 +165,7 @@ fn divided(stage: &mut Stage) -> Outcome {
     let before = MEM.totals()?;
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]] {
         let block = MEM.allocate(14, stage.slot())?;
-        // One object in the first page stays in use all the time.
+        // An object in the first page stays in use throughout.
         let place = stage.slot();
         let notification: Cap<Notification> = block.untyped.retype(0, place)?;
         let (upper, third) = halve(stage, block.untyped, block.number)?;
@@ -189,9 +188,9 @@ fn divided(stage: &mut Stage) -> Outcome {
 
 fn across(stage: &mut Stage) -> Outcome {
     let block = MEM.allocate(14, stage.slot())?;
-    // The untyped that was given lies across.
+    // The given untyped straddles the middle.
     is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
-    // So does a frame of the same size.
+    // A frame of the same size straddles it too.
     let place = stage.slot();
     let frame: Cap<Frame> = block.untyped.retype(14, place)?;
     check!(block.untyped.split(stage.slot()).is_err());
@@ -205,7 +204,7 @@ fn across(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// All extents.
+/// Returns all extents.
 fn extents() -> Outcome<Vec<Extent>> {
     let mut all: Vec<Extent> = Vec::new();
     loop {
@@ -220,7 +219,7 @@ fn extents() -> Outcome<Vec<Extent>> {
 }
 
 fn described(_: &mut Stage) -> Outcome {
-    // The list itself needs memory: it is taken before anything is compared.
+    // The list itself needs memory, which is taken before anything is compared.
     let _ = extents()?;
     let all = extents()?;
     let totals = MEM.totals()?;
@@ -238,8 +237,8 @@ fn described(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What must be as before when a process has ended: bytes that are free, or on the account of the process server, which
-/// remembers each process that has ended, or on this one's own.
+/// Returns what must be as before when a process has ended: the free bytes, plus those on the accounts of the process
+/// server, which remembers each ended process, and of this process.
 fn free_memory() -> Outcome<u64> {
     let mut bytes = MEM.totals()?.free;
     for process in [pid::PROCS, process::id()] {
@@ -257,7 +256,7 @@ fn greet() -> Outcome<State> {
 }
 
 fn ended(_: &mut Stage) -> Outcome {
-    // The first time the servers may take memory that they keep.
+    // The first time, the servers may take memory that they keep.
     greet()?;
     let before = free_memory()?;
     for _ in 0..20 {
@@ -276,7 +275,7 @@ fn hog() -> Outcome<u64> {
 }
 
 fn killed(_: &mut Stage) -> Outcome {
-    // The first time servers may take memory that they keep.
+    // The first time, the servers may take memory that they keep.
     PROCS.wait(hog()?)?;
     let before = free_memory()?;
     for steps in 0..60 {
@@ -286,7 +285,7 @@ fn killed(_: &mut Stage) -> Outcome {
         }
         tench::time::sleep(core::time::Duration::from_micros(steps * 7));
         match PROCS.kill(process) {
-            // It may have come to its end by then.
+            // The process may have ended by then.
             Ok(()) | Err(ProcsFailure::Refused(ProcsError::WrongState)) => {}
             Err(failure) => return Err(failure.into()),
         }
@@ -318,7 +317,7 @@ fn too_little(_: &mut Stage) -> Outcome {
 }
 
 fn limits(_: &mut Stage) -> Outcome {
-    // It says with how many KiB it had to stop, and 0 if it could give itself or a child more.
+    // Its status is the number of KiB at which it had to stop, or 0 if it could give itself or a child more.
     let status = PROCS.wait(hog()?)?;
     equal!(status.state, State::Exited);
     check!((512..=4096).contains(&status.detail));
@@ -330,7 +329,7 @@ fn nonsense(stage: &mut Stage) -> Outcome {
     let endpoint = Cap::<Endpoint>::new(slot::MEM);
     let mut seed = 1_u64;
     let mut next = move || {
-        // Knuth's multiplier: the high bits are random enough to try things.
+        // Knuth's multiplier: the high bits are random enough for these trials.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         seed >> 20
     };
@@ -338,8 +337,8 @@ fn nonsense(stage: &mut Stage) -> Outcome {
         let label = match round % 4 {
             0 => next() % 64,
             1 => next(),
-            // Methods that there are, and some that there are not. An allocation or slabs that go well would change
-            // something; everything else may be tried.
+            // Existing methods and some that do not exist. A successful allocation or slab set-up would change
+            // something, so these are excluded.
             2 => Mem::GIVE + 1 + next() % 14,
             _ => Slabs::SET_UP + 1 + next() % 14,
         };
@@ -354,7 +353,7 @@ fn nonsense(stage: &mut Stage) -> Outcome {
     equal!(MEM.totals()?, before);
     let place: CapAddress = stage.slot();
     let block = MEM.allocate(12, place)?;
-    // What was made by offset lies where it should.
+    // The object made at an offset lies where it should.
     let made = stage.slot();
     block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Place::At(0), tench::sys::OWN_SPACE, made)?;
     MEM.free(block.number)?;

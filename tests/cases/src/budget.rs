@@ -1,4 +1,5 @@
-//! Budgets: how much of the processor somebody gets, who runs meanwhile, and who is told when it is used up.
+//! Tests of budgets: how much processor time a thread gets, which threads run meanwhile, and who is notified when the
+//! budget is used up.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +15,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, KERNEL, LOW, Stage, identify};
 use crate::worker::{Equipment, MOMENT, Shared, Worker, patience, pause};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("BUD0001", "a scheduling context keeps its budget and period", kept),
     Case::new("BUD0002", "a budget that is none is refused", refusals),
@@ -39,15 +39,16 @@ pub const CASES: &[Case] = &[
     Case::new("BUD0021", "a scheduling context deleted while used up leaves its thread without time", context_deleted),
 ];
 
-/// Ticks by which the kernel may miss the end of a budget, or a thread what it sees of it: interrupt, switch, and back.
+/// Ticks by which the kernel may overrun the end of a budget, or a thread's view of it may be off: interrupt, switch,
+/// and back.
 const GRAIN: u64 = 200;
 
-/// Whether so much of a budget was used, as far as the kernel can tell.
+/// Returns whether that much of a budget was used, up to the kernel's precision.
 fn is_about(used: u64, budget: u64) -> bool {
     (budget..budget + GRAIN).contains(&used)
 }
 
-/// Counts for ever.
+/// Spawns a worker that counts for ever.
 fn hog(stage: &mut Stage, word: usize, priority: u64) -> Outcome<(Worker<()>, Shared)> {
     let count = stage.word(word)?;
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(priority) }, move || {
@@ -58,7 +59,7 @@ fn hog(stage: &mut Stage, word: usize, priority: u64) -> Outcome<(Worker<()>, Sh
     Ok((worker, count))
 }
 
-/// Works until so many ticks of a context were used.
+/// Works until `ticks` of a context were used.
 fn work(ticks: u64, context: Cap<SchedulingContext>) {
     let consumed = || context.query().map_or(0, |info| info.consumed);
     let start = consumed();
@@ -115,7 +116,7 @@ fn lower_runs(stage: &mut Stage) -> Outcome {
     other.thread.resume()?;
     let start = Instant::now();
     greedy.thread.resume()?;
-    // The main thread has come here, though somebody of higher priority wants to run for ever.
+    // The main thread has come here, though a thread of higher priority wants to run for ever.
     for _ in 0..8 {
         pause(stage)?;
     }
@@ -135,7 +136,7 @@ fn equal_runs(stage: &mut Stage) -> Outcome {
     let first = greedy.scheduling.query()?.consumed;
     check!(is_about(first, MOMENT / 4));
     check!(other.scheduling.query()?.consumed > MOMENT / 2);
-    // It has no time slice, so the one whose budget came back waits behind it.
+    // The context has no time slice, so the thread whose budget was replenished waits behind it.
     pause(stage)?;
     equal!(greedy.scheduling.query()?.consumed, first);
     Ok(())
@@ -154,17 +155,17 @@ fn share(stage: &mut Stage) -> Outcome {
     }
     let used = limited.scheduling.query()?.consumed;
     let passed = Instant::now().since(start);
-    // In each whole period it had its budget; in the last, which is not over, no more than that.
+    // In each whole period the thread had its budget; in the last, unfinished one, no more than that.
     let (least, most) = (passed / MOMENT * BUDGET, (passed / MOMENT + 1) * BUDGET);
     check!(used + GRAIN >= least && used <= most + GRAIN);
     check!(used.abs_diff(passed * 3 / 10) <= BUDGET);
     Ok(())
 }
 
-/// When a thread found that it had not run for a while: the last time before, and the first after.
+/// Interval in which a thread did not run: the last time before, and the first after.
 type Gap = (u64, u64);
 
-/// Waits until the thread that runs this is kept from running.
+/// Waits until the calling thread is kept from running.
 fn gap(longer_than: u64) -> Gap {
     let mut last = Instant::now();
     loop {
@@ -195,12 +196,12 @@ fn refill(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a server has that runs on its callers' time.
+/// Equipment of a server that runs on its callers' time.
 const PASSIVE: Equipment = Equipment { priority: None, start: false, ..Equipment::at(0) };
-/// Asks the server of the cases to work for ever.
+/// Request to the cases' server to work for ever.
 const FOREVER: u64 = 9;
 
-/// A server without time of its own: works for as many ticks as the first word says of the context that the second
+/// A server without time of its own: works for as many ticks as the first word says on the context that the second
 /// names, or for ever.
 fn serve(endpoint: Cap<Endpoint>) -> Result<(), Error> {
     let mut received = endpoint.receive(Wait::FOREVER)?;
@@ -215,7 +216,7 @@ fn serve(endpoint: Cap<Endpoint>) -> Result<(), Error> {
     }
 }
 
-/// Lets a thread without time run, on time of its own for so long, until it waits.
+/// Lets a thread without time run, on a context lent for so long, until it waits.
 fn let_begin<T: Copy>(server: &Worker<T>, setup: Cap<SchedulingContext>) -> Outcome {
     server.thread.bind(Bindings { scheduling: Binding::To(setup), ..Bindings::KEEP })?;
     server.thread.resume()?;
@@ -224,10 +225,10 @@ fn let_begin<T: Copy>(server: &Worker<T>, setup: Cap<SchedulingContext>) -> Outc
     Ok(())
 }
 
-/// Such a server, what it will wait at, and time with which it can begin.
+/// Such a server, the endpoint at which it will wait, and a scheduling context with which it can begin.
 type Service = (Worker<Result<(), Error>>, Cap<Endpoint>, Cap<SchedulingContext>);
 
-/// Such a server, which has not begun.
+/// Makes such a server, which has not begun.
 fn service(stage: &mut Stage) -> Outcome<Service> {
     let (endpoint, setup) = (stage.endpoint()?, stage.make::<SchedulingContext>(0)?);
     setup.configure(HIGH, HIGH, 0, None)?;
@@ -235,7 +236,7 @@ fn service(stage: &mut Stage) -> Outcome<Service> {
     Ok((server, endpoint, setup))
 }
 
-/// A client of it, with a budget.
+/// Spawns a client of such a server, with a budget.
 fn client(
     stage: &mut Stage,
     endpoint: Cap<Endpoint>,
@@ -254,7 +255,7 @@ fn client(
     Ok(worker)
 }
 
-/// What a call answered, and when.
+/// Result of a call, and when it returned.
 type Called = (Result<u64, Error>, u64);
 
 fn spent_by_server(stage: &mut Stage) -> Outcome {
@@ -274,12 +275,12 @@ fn server_waits(stage: &mut Stage) -> Outcome {
     let_begin(&server, setup)?;
     let start = Instant::now().ticks();
     let client = client(stage, endpoint, (4, MOMENT), (MOMENT / 2, 2 * MOMENT))?;
-    // The main thread runs meanwhile, of lower priority though it is.
+    // The main thread runs meanwhile, although its priority is lower.
     check!(Instant::now().ticks() < start + MOMENT);
     equal!((server.state()?, client.state()?), (ThreadState::Ready, ThreadState::AwaitingReply));
     let (answer, end) = client.join()?;
     equal!(answer, Ok(4));
-    // It took the budget of three periods, as its own working is added to the server's.
+    // The call took the budgets of three periods, as the client's own work is added to the server's.
     check!(end > start + 4 * MOMENT && end < start + 5 * MOMENT);
     Ok(())
 }
@@ -295,23 +296,23 @@ fn reset(stage: &mut Stage) -> Outcome {
     check!(received.is_fault());
     equal!((received.label(), received.word(0), received.word(3)), (Class::Timeout as u64, Class::Timeout as u64, 1));
     check!(received.word(1) >= MOMENT / 2 && received.word(1) < MOMENT / 2 + GRAIN);
-    // The handler has the server's reply object: it answers the client, which can use nothing of its time.
+    // The handler has the server's reply object: it replies to the client, which has no usable time.
     equal!(greedy.state()?, ThreadState::AwaitingReply);
     server.reply.reply(&Message::new(REFUSED))?;
     equal!((server.state()?, greedy.state()?), (ThreadState::AwaitingReply, ThreadState::Ready));
-    // The server begins anew.
+    // The server starts again.
     server.thread.suspend()?;
     // SAFETY: the registers are those with which it began, and it owns nothing.
     unsafe { server.thread.write_registers(&begin, false) }?;
     let_begin(&server, setup)?;
     equal!(endpoint.call(&Message::with_words(5, &[0]))?.label(), 5);
-    // The other's error arrives when it can run again.
+    // The other client's error arrives when it can run again.
     check!(!greedy.has_ended());
     equal!(greedy.join()?.0, Ok(REFUSED));
     Ok(())
 }
 
-/// A thread that works for ever on a budget, and the endpoint to which its timeouts go.
+/// Spawns a thread that works for ever on a budget, and returns the endpoint to which its timeout faults go.
 fn watched(stage: &mut Stage, budget: u64, period: u64) -> Outcome<(Worker<()>, Cap<Endpoint>, Shared)> {
     let timeouts = stage.endpoint()?;
     let (worker, count) = hog(stage, 0, HIGH)?;
@@ -348,13 +349,13 @@ fn given_more(stage: &mut Stage) -> Outcome {
     check!(count.get() > before);
     let used = timeouts.receive(Wait::until(patience()))?.word(1);
     check!(is_about(used, MOMENT * 3 / 4));
-    // An answer that does not resume it stops it.
+    // A reply that does not resume the thread stops it.
     BOUND_REPLY.reply(&Message::new(answer::STOP))?;
     equal!(worker.state()?, ThreadState::Faulted);
     Ok(())
 }
 
-/// A thread of higher priority that has used up its budget, for which more comes in ten moments.
+/// Spawns a thread of higher priority that has used up its budget, which is replenished in ten moments.
 fn depleted(stage: &mut Stage) -> Outcome<(Worker<()>, Shared)> {
     let (worker, count) = hog(stage, 0, HIGH)?;
     worker.scheduling.reserve(MOMENT / 4, 10 * MOMENT, None)?;
@@ -389,7 +390,7 @@ fn deleted(stage: &mut Stage) -> Outcome {
         pause(stage)?;
     }
     equal!(count.get(), before);
-    // What it overran is due a period later.
+    // The overrun is due a period later.
     let usable = worker.scheduling.query()?.usable;
     check!(usable <= MOMENT / 4 && usable + GRAIN > MOMENT / 4);
     Ok(())
@@ -400,7 +401,7 @@ fn suspended(stage: &mut Stage) -> Outcome {
     worker.thread.suspend()?;
     equal!((worker.state()?, worker.thread.query()?.priority), (ThreadState::Suspended, 0));
     let before = count.get();
-    // Resumed early, it is where it was.
+    // Resumed early, the thread continues where it was.
     worker.thread.resume()?;
     check!(count.get() <= before + 1);
     equal!(worker.state()?, ThreadState::Ready);
@@ -429,7 +430,7 @@ fn sliced(stage: &mut Stage) -> Outcome {
         *place = Some(worker.scheduling);
         worker.thread.resume()?;
     }
-    // Both had all of their budget in turns, and nothing more.
+    // Both used all of their budgets in turns, and nothing more.
     pause(stage)?;
     for context in workers.into_iter().flatten() {
         let used = context.query()?.consumed;
@@ -440,10 +441,10 @@ fn sliced(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// How often the handler of `upcall` was entered, and with what: class, syndrome.
+/// How often the handler of `upcall` was entered, and with which class and syndrome.
 static TOLD: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
-/// Notes that it was called.
+/// Records that it was called.
 unsafe extern "C" fn note(class: u64, _address: u64, _instruction: u64, syndrome: u64) -> ! {
     TOLD[0].fetch_add(1, Ordering::SeqCst);
     TOLD[1].store(class, Ordering::SeqCst);
@@ -462,7 +463,7 @@ fn upcall(stage: &mut Stage) -> Outcome {
     unsafe { worker.thread.faults_upcall(Class::Timeout, None, note as *const () as usize, 0) }?;
     worker.scheduling.reserve(MOMENT / 4, MOMENT, None)?;
     worker.thread.resume()?;
-    // It is told when it can run again.
+    // The handler is called when the thread can run again.
     equal!((worker.state()?, TOLD[0].load(Ordering::SeqCst)), (ThreadState::Ready, 0));
     let before = count.get();
     for _ in 0..3 {
@@ -493,7 +494,8 @@ fn whole(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A thread that makes a large frame, on a budget that is much shorter than that takes. Where the frame will be.
+/// Spawns a thread that makes a large frame on a budget much shorter than that takes. Returns also where the frame will
+/// be.
 fn zeroing(stage: &mut Stage) -> Outcome<(Worker<bool>, CapAddress)> {
     let (memory, place) = (stage.make::<Untyped>(FRAME_BITS)?, stage.slot());
     let body = move || memory.retype::<Frame>(FRAME_BITS, place).is_ok();

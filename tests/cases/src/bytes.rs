@@ -1,30 +1,29 @@
-//! The user library's routines that copy and fill memory, against loops.
+//! Tests of the user library's routines that copy and fill memory, against loops.
 
 use core::hint::black_box;
 
 use crate::case::{Case, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("BYT0001", "memory is copied whatever the length and alignment, and no byte more", copies),
     Case::new("BYT0002", "memory is moved over itself in both directions", moves),
     Case::new("BYT0003", "memory is filled whatever the length and alignment, and no byte more", fills),
 ];
 
-/// Bytes in a buffer: more than the longest run and the largest offset.
+/// Bytes in a buffer: more than the longest length and the largest offset.
 const SIZE: usize = 192;
-/// Longest run: three rounds of the routines' main loops, and a bit.
+/// Longest length: three rounds of the routines' main loops, and some bytes.
 const LENGTH: usize = 131;
 /// Offsets from an aligned address.
 const OFFSETS: usize = 17;
 
-/// Bytes that differ from their neighbours and from those a power of two away.
+/// Returns bytes that differ from their neighbours and from those a power of two away.
 fn pattern() -> [u8; SIZE] {
     core::array::from_fn(|i| (i * 37 + i / 7) as u8)
 }
 
-/// All lengths at a few offsets, and all offsets at a few lengths, of source and destination.
+/// Returns all lengths at a few offsets, and all offsets at a few lengths, of source and destination.
 fn shapes() -> impl Iterator<Item = (usize, usize, usize)> {
     let lengths = (0..=LENGTH).flat_map(|length| [(0, 0), (1, 8), (7, 3)].map(|(from, to)| (length, from, to)));
     let offsets = (0..OFFSETS).flat_map(|from| (0..OFFSETS).map(move |to| (from, to)));

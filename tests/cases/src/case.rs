@@ -1,4 +1,4 @@
-//! What a case is, and how it says what went wrong.
+//! The type of a case, and how a case reports what went wrong.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,41 +9,41 @@ use tench::sys::Error;
 
 use crate::stage::Stage;
 
-/// One case.
+/// A test case that runs on the target.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// By which it is cited. Never used again for another case.
+    /// Identifier by which the case is cited. Never reused for another case.
     pub id: &'static str,
-    /// What holds if it passes.
+    /// Statement that holds if the case passes.
     pub name: &'static str,
-    /// Carries it out.
+    /// Function that runs the case.
     pub run: fn(&mut Stage) -> Outcome,
 }
 
 impl Case {
-    /// A case.
+    /// Makes a case.
     pub const fn new(id: &'static str, name: &'static str, run: fn(&mut Stage) -> Outcome) -> Case {
         Case { id, name, run }
     }
 }
 
-/// How a case went.
+/// Result of a case.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// Why a case failed, and where.
+/// Reason why a case failed, and where.
 pub struct Failure {
     text: String,
     place: &'static Location<'static>,
 }
 
 impl Failure {
-    /// A failure at the caller's place.
+    /// Makes a failure at the caller's source line.
     #[track_caller]
     pub fn new(text: impl Into<String>) -> Failure {
         Failure { text: text.into(), place: Location::caller() }
     }
 
-    /// The line of the source that found it.
+    /// Returns the source line that detected the failure.
     pub fn line(&self) -> u32 {
         self.place.line()
     }
@@ -84,7 +84,7 @@ impl From<tench::mem::Failure> for Failure {
     }
 }
 
-/// Fails unless the two are equal.
+/// Fails unless the two values are equal.
 #[track_caller]
 pub fn equal<T, U>(what: &str, found: &T, expected: &U) -> Outcome
 where
@@ -94,7 +94,7 @@ where
     if found == expected { Ok(()) } else { Err(Failure::new(format!("{what}: found {found:?}, not {expected:?}"))) }
 }
 
-/// Fails unless it was refused with this error.
+/// Fails unless the call was refused with this error.
 #[track_caller]
 pub fn refused<T: Debug>(what: &str, found: Result<T, Error>, expected: Error) -> Outcome {
     match found {

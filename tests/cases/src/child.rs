@@ -1,4 +1,4 @@
-//! What the program does when a case starts it as a process of its own.
+//! The tasks of this program when a case starts it as a process of its own.
 
 use tench::abi::Operation;
 use tench::mem::protocol::Error as Refusal;
@@ -13,12 +13,12 @@ use crate::{
     exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, streams, victim,
 };
 
-/// Exit code of a child that does as it is told and nothing else.
+/// Exit code of a child that only follows its instructions.
 pub const OBEDIENT: u64 = 7;
-/// Where the random child has its objects.
+/// First slot of the random child's objects.
 pub const OBJECTS: u32 = 64;
 
-/// Carries out the task that the arguments name, if they do.
+/// Carries out the task named by the arguments, if they name one.
 pub fn run() -> Option<i32> {
     let mut arguments = args().skip(1);
     let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
@@ -56,7 +56,7 @@ pub fn run() -> Option<i32> {
     }
 }
 
-/// Tries to get more memory than its parent allows. Answers how many KiB it got, or nothing if it could raise the
+/// Tries to get more memory than its parent allows. Returns the number of KiB it got, or none if it could raise the
 /// limit.
 fn hog() -> Option<i32> {
     let not_allowed = |answer| matches!(answer, Err(ProcsFailure::Refused(ProcsError::NotAllowed)));
@@ -79,7 +79,7 @@ fn hog() -> Option<i32> {
     i32::try_from(account.used >> 10).ok()
 }
 
-/// Does what ends the process.
+/// Ends the process by a fault.
 fn fault(name: &str) -> i32 {
     if name == "stack" {
         return descend(0) as i32;
@@ -98,16 +98,16 @@ fn descend(depth: u64) -> u64 {
     if block[0] == u64::MAX { 0 } else { descend(depth + 1) + block[7] }
 }
 
-/// A generator of numbers that always gives the same ones (xorshift64*).
+/// A deterministic generator of random numbers (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed; neighbouring ones begin far apart.
+    /// Makes a generator from a seed; neighbouring seeds begin far apart.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -115,12 +115,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 16) % end
     }
 
-    /// An argument that could mean something, or could not.
+    /// Returns an argument that may or may not be valid.
     pub fn argument(&mut self) -> u64 {
         match self.below(16) {
             0..=4 => u64::from(OBJECTS) + self.below(64),
@@ -138,12 +138,12 @@ impl Random {
 }
 
 impl Random {
-    /// One of the objects that the child plays with, mostly.
+    /// Returns, mostly, one of the objects that the child uses.
     pub fn object(&mut self) -> u64 {
         if self.below(24) == 0 { self.argument() } else { u64::from(OBJECTS) + self.below(64) }
     }
 
-    /// An operation and its arguments. What would end the process at once is rare.
+    /// Returns an operation and its arguments. Calls that would end the process at once are rare.
     fn call(&mut self) -> (u64, [u64; 13]) {
         let mut operation = match self.below(64) {
             0 => self.argument(),
@@ -160,7 +160,7 @@ impl Random {
             x[2] = if self.below(4) == 0 { x[2] } else { 0 };
         }
         if operation <= Operation::TryReceive as u64 {
-            // Most waits are to end.
+            // Most waits must end.
             x[1] = x[1] & !Tag::DEADLINE | if self.below(256) == 0 { 0 } else { Tag::DEADLINE };
             x[12] = Instant::now().ticks() + self.below(2000);
         }
@@ -168,21 +168,21 @@ impl Random {
     }
 }
 
-/// Makes `count` system calls with any numbers and arguments. Whatever happens to this process is right.
+/// Makes `count` system calls with random numbers and arguments. Any effect on this process is acceptable.
 pub fn make_random_calls(seed: u64, count: u64) {
     let mut random = Random::new(seed);
     furnish();
     for _ in 0..count {
         let (operation, x) = random.call();
-        // What it can reach it may lose: this process has nothing else to do.
-        // SAFETY: as said; what else it breaks, the case finds out.
+        // This process does nothing else, so it may lose all that it can reach. SAFETY: as said; the case detects any
+        // other damage.
         let _ = unsafe { raw::anything(operation, &x) };
     }
-    // So that the kernel's statistics know how deep this thread's kernel stack was.
+    // Lets the kernel's statistics note how deep this thread's kernel stack was.
     let _ = tench::thread::current_thread().query();
 }
 
-/// Gives the random child objects to play with.
+/// Gives the random child objects to use.
 pub fn furnish() {
     let pool = CapAddress(OBJECTS);
     let Ok(block) = Mem::STANDARD.allocate(18, pool) else { return };
@@ -204,7 +204,7 @@ pub fn furnish() {
     ];
     for (index, (kind, size)) in (0..).zip(kinds.into_iter().cycle().take(28)) {
         let place = CapAddress(OBJECTS + 1 + index);
-        // Without some of them it plays with the others.
+        // The child can do without some of them.
         let _ = block.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, place);
     }
 }

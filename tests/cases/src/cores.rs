@@ -1,5 +1,6 @@
-//! Other cores, as far as a machine with one can show them: doorbells, which the own core hears too, and what is
-//! refused. On a machine with several the cases run on the first, and the monitor has line 0 of each.
+//! Tests of other cores, as far as a machine with one core can show them: doorbells, which a core can also notify
+//! itself with, and refused requests. On a machine with several cores the cases run on the first, and the monitor owns
+//! line 0 of each core.
 
 use tench::abi::layout::slot;
 use tench::abi::object::{CorePower, DOORBELLS, Statistic};
@@ -13,7 +14,6 @@ use crate::kernel::CONTROL;
 use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, RTC_LINE, Stage, identify, is_empty};
 use crate::worker::{Equipment, patience, soon};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("COR0001", "a doorbell of the own core is heard on its line, with the badge that was bound", heard),
     Case::new("COR0002", "a ring before the line is acknowledged is kept, but once", kept),
@@ -32,32 +32,32 @@ pub const CASES: &[Case] = &[
     Case::new("COR0015", "no line of a device is a bell", no_bell),
 ];
 
-/// A line on which the cases ring where nobody listens.
+/// Doorbell line that the cases notify and that has no listener.
 pub const SILENT: u64 = DOORBELLS - 1;
-/// The line on which they listen.
+/// Doorbell line on which the cases listen.
 const LINE: u64 = 5;
-/// The core that runs the cases.
+/// Core that runs the cases.
 const OWN: u64 = 0;
-/// The line of the monitor, if there are several cores.
+/// Doorbell line of the monitor, if there are several cores.
 const MONITOR: u64 = 0;
 
-/// How many cores there are.
+/// Returns the number of cores.
 fn cores() -> Outcome<u64> {
     Ok(KERNEL.machine()?.cores)
 }
 
-/// A notification, and the line that signals it.
+/// A notification, and the interrupt line that signals it.
 struct Ear {
     line: Cap<Interrupt>,
     notification: Cap<Notification>,
 }
 
-/// Listens on a line of the own core.
+/// Listens on a line of this core.
 fn listen(stage: &mut Stage, number: u64, badge: u64) -> Outcome<Ear> {
     listen_to(stage, Trigger::Edge, number, badge)
 }
 
-/// The same on a line of this kind.
+/// Listens on a line of this core with this trigger.
 fn listen_to(stage: &mut Stage, trigger: Trigger, number: u64, badge: u64) -> Outcome<Ear> {
     let (place, notification) = (stage.slot(), stage.notification()?);
     let badged = stage.mint(notification, Rights::WRITE, badge)?;
@@ -66,7 +66,7 @@ fn listen_to(stage: &mut Stage, trigger: Trigger, number: u64, badge: u64) -> Ou
     Ok(Ear { line, notification })
 }
 
-/// A doorbell.
+/// Makes a doorbell for a line of this core.
 fn doorbell(stage: &mut Stage, line: u64) -> Outcome<Cap<Doorbell>> {
     let place = stage.slot();
     Ok(CONTROL.doorbell(OWN, line, place)?)
@@ -204,7 +204,8 @@ fn start(stage: &mut Stage) -> Outcome {
 fn machine(stage: &mut Stage) -> Outcome {
     let Machine { cores, core, device_tree, device_tree_size } = KERNEL.machine()?;
     equal!(core, OWN);
-    // `./tench test` boots machines with 1, 2 and 4; with several, further kernels cannot be started twice (COR0009).
+    // `./tench test` boots machines with 1, 2 and 4 cores; with several, further kernels cannot be started twice
+    // (COR0009).
     check!([1, 2, 4].contains(&cores));
     check!(device_tree >= 0x4000_0000 && device_tree.is_multiple_of(8));
     check!(device_tree_size > 0 && device_tree_size < 1 << 21);
@@ -251,7 +252,7 @@ fn kept_until_taken(stage: &mut Stage) -> Outcome {
         bell.ring()?;
         ear.line.acknowledge()?;
     }
-    // The timer's may be among them.
+    // Timer interrupts may be among them.
     check!(KERNEL.query(Statistic::Interrupts)? - before < 20);
     equal!(ear.notification.wait_until(patience())?, 1);
     equal!(ear.notification.wait_until(patience())?, 1);
@@ -288,7 +289,7 @@ fn no_bell(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Gives back what goes with no memory.
+/// Gives back what is not deleted with the case's memory.
 fn finish(ear: &Ear, bell: Cap<Doorbell>) -> Outcome {
     ear.line.delete()?;
     bell.delete()?;

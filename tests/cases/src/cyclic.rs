@@ -1,5 +1,5 @@
-//! `cyclic` and `hog` as processes: what needs a kernel that wakes threads in time, and whether load goes away as it
-//! came.
+//! Tests of `cyclic` and `hog` as processes: the kernel must wake threads in time, and a load must leave nothing
+//! behind.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,6 @@ use tench::time::{self, Duration};
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("CYC0001", "each thread runs at each of its times, and its histogram has them all", regular),
     Case::new("CYC0002", "times that a thread misses are counted, and not made up for", missed),
@@ -29,11 +28,11 @@ pub const CASES: &[Case] = &[
 
 const PROCS: Procs = Procs::STANDARD;
 
-/// Priority and ceiling of what measures, and of the load beside it, as the shell gives them.
+/// Priority and ceiling of the measuring program and of the load beside it, as the shell gives them.
 const CYCLIC: (u8, u8) = (110, 180);
 const HOG: (u8, u8) = (105, 118);
 
-/// A program that was started, and what it writes.
+/// A program that was started, and its output.
 struct Session {
     process: u64,
     output: io::End,
@@ -51,7 +50,7 @@ impl Session {
         Ok(Session { process: child.start()?, output })
     }
 
-    /// Reads to the end. Answers how the program ended, and its lines.
+    /// Reads to the end of the output. Returns how the program ended, and its lines.
     fn finish(mut self) -> Outcome<(Status, Vec<String>)> {
         let (mut text, mut part) = (Vec::new(), [0; 256]);
         loop {
@@ -70,7 +69,7 @@ fn run(program: &str, line: &str) -> Outcome<(Status, Vec<String>)> {
     Session::start(program, line)?.finish()
 }
 
-/// The number behind a name in a thread's line.
+/// Returns the number behind a name in a thread's line.
 fn number(line: &str, name: &str) -> Outcome<u64> {
     let rest = line.split(name).nth(1).unwrap_or("").trim_start();
     let digits = rest.split(|character: char| !character.is_ascii_digit()).next().unwrap_or("");
@@ -85,7 +84,7 @@ fn regular(_: &mut Stage) -> Outcome {
         equal!((number(line, "I:")?, number(line, "C:")?), (500 + 250 * thread as u64, 40));
         let [least, last, mean, most] = ["Min:", "Act:", "Avg:", "Max:"].map(|name| number(line, name));
         let (least, last, mean, most) = (least?, last?, mean?, most?);
-        // Who wakes at a time and looks at the clock is late by at least what that takes.
+        // A thread that wakes at a time and reads the clock is late by at least the time this takes.
         check!(0 < least && least <= mean && mean <= most && (least..=most).contains(&last));
         equal!(number(line, "Overruns:")?, 0);
     }
@@ -100,7 +99,7 @@ fn regular(_: &mut Stage) -> Outcome {
 }
 
 fn missed(_: &mut Stage) -> Outcome {
-    // Its threads are below this one, which holds the processor for 5 ms.
+    // Its threads have lower priorities than this one, which holds the processor for 5 ms.
     let session = Session::start("cyclic", "-N -p 90 -i 100 -D 20ms")?;
     time::sleep(Duration::from_millis(10));
     let begin = Instant::now();
@@ -110,7 +109,7 @@ fn missed(_: &mut Stage) -> Outcome {
     let line = lines.first().map_or("", String::as_str);
     let (cycles, overruns, most) = (number(line, "C:")?, number(line, "Overruns:")?, number(line, "Max:")?);
     check!(overruns >= 48 && most >= 4_900_000);
-    // Every time is either one or the other; how many there are in 20 ms is known.
+    // Each time is either a cycle or an overrun; their number in 20 ms is known.
     check!((199..=200).contains(&(cycles + overruns)));
     Ok(())
 }
@@ -122,7 +121,7 @@ fn interrupted(_: &mut Stage) -> Outcome {
     let (status, lines) = session.finish()?;
     equal!((status.state, status.exit_code()), (State::Exited, Some(0)));
     equal!(lines.len(), 2);
-    // It takes a while to start.
+    // The program takes a while to start.
     check!((10..=30).contains(&number(&lines[0], "C:")?) && (5..=20).contains(&number(&lines[1], "C:")?));
     Ok(())
 }
@@ -143,7 +142,7 @@ fn picture(_: &mut Stage) -> Outcome {
     let text = String::from_utf8_lossy(&tench::fs::read("/tmp/late.svg")?).into_owned();
     check!(text.starts_with("<svg ") && text.ends_with("</svg>\n") && text.contains("T0, priority 180, every 1000 µs"));
     tench::fs::remove("/tmp/late.svg")?;
-    // The same on standard output, and nothing else.
+    // The histogram on standard output, and nothing else.
     let (status, lines) = run("cyclic", "-l 20 -h 100 --svg -")?;
     equal!(status.exit_code(), Some(0));
     check!(lines.first().is_some_and(|line| line.starts_with("<svg ")));
@@ -152,7 +151,7 @@ fn picture(_: &mut Stage) -> Outcome {
 }
 
 fn load(_: &mut Stage) -> Outcome {
-    // Once before, so that the file server has what it keeps.
+    // A first run lets the file server allocate what it keeps.
     run("hog", "all -D 1ms")?;
     let before = Mem::STANDARD.totals()?;
     for load in ["cpu", "ipc", "memory", "interrupts", "all -t 2", "all -s 20"] {

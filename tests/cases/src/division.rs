@@ -1,4 +1,4 @@
-//! Untyped memory that is split while it is in use, and the kernel's count of what was made of it.
+//! Tests of untyped memory that is split while in use, and of the kernel's count of the objects made of it.
 
 use tench::sys::{
     Cap, CapAddress, CapNode, Children, Endpoint, Frame, Kind, MapFlags, OWN_SPACE, PageTable, Place, Rights, Untyped,
@@ -8,7 +8,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place};
 use crate::untyped::retype;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("UNT0021", "an untyped is split in two, and each half is used by itself", halves),
     Case::new("UNT0022", "what lies in an untyped that is split stays, and belongs to its half", split_in_use),
@@ -46,7 +45,7 @@ fn split_in_use(stage: &mut Stage) -> Outcome {
     let upper = lower.split(place)?;
     equal!((lower.query()?.watermark, upper.query()?.watermark), (2 << 12, 0));
     equal!((lower.children()?.objects, upper.children()?.objects), (2, 3));
-    // Above both marks is free, below them not.
+    // Memory above both watermarks is free, below them it is not.
     refused!(retype(upper, Kind::Frame, 13, slot(5)), Overlap);
     upper.retype_many(Kind::Frame, 12, 1, Place::At(4 << 12), OWN_SPACE, slot(5))?;
     equal!(upper.revoke()?, 4);
@@ -65,7 +64,7 @@ fn split_across(stage: &mut Stage) -> Outcome {
         equal!(untyped.query()?.size_bits, 16);
         equal!(untyped.revoke()?, 1);
     }
-    // As large as a half is no obstacle.
+    // An object as large as a half is no obstacle.
     let above = stage.slot();
     untyped.retype_many(Kind::Untyped, 15, 1, Place::At(1 << 15), OWN_SPACE, a)?;
     untyped.retype_many(Kind::Frame, 15, 1, Place::At(0), OWN_SPACE, above)?;
@@ -131,7 +130,7 @@ fn counted(stage: &mut Stage) -> Outcome {
     frame.map(table, 0, 1, 0, MapFlags::READ, place)?;
     equal!(stage.pool.children()?, Children { objects: 4, bytes: (1 << 16) + 32 + 8192 + 4096 });
     equal!(untyped.children()?, Children { objects: 20, bytes: 20 * 32 });
-    // What an untyped leaves behind belongs to what that was made of.
+    // Objects left behind by a deleted untyped belong to its parent.
     untyped.delete()?;
     equal!(stage.pool.children()?, Children { objects: 23, bytes: 21 * 32 + 8192 + 4096 });
     Ok(())
@@ -141,7 +140,7 @@ fn counted(stage: &mut Stage) -> Outcome {
 const CHUNK_BITS: u32 = 16;
 
 fn counted_randomly(stage: &mut Stage) -> Outcome {
-    // Untypeds, and what is made of them: each slot knows where its object lies.
+    // Untypeds and objects made of them: the slot's number gives the object's place.
     let first = stage.slots(64);
     let slot = |index: u64| CapAddress(first.0 + index as u32);
     stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Place::At(0), OWN_SPACE, slot(0))?;
@@ -167,7 +166,7 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
             }
             _ => {}
         }
-        // An object was made of the smallest untyped around it that there still is.
+        // The parent of an object is the smallest remaining untyped around it.
         let endpoints = (8..64).filter(|index| identify(slot(*index)).is_ok_and(|found| found.kind != Kind::Null));
         let total = endpoints.count() as u64;
         let mut counted = stage.pool.children()?.objects;

@@ -1,4 +1,4 @@
-//! Endpoints: what a message carries, and who meets whom.
+//! Tests of endpoints: what a message carries, and which sender meets which receiver.
 
 use tench::abi::Operation;
 use tench::abi::object::ThreadState;
@@ -8,7 +8,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{LOW, Stage, system_call};
 use crate::worker::{Equipment, MOMENT, patience, soon};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("END0001", "a send of 0 to 64 words arrives whole", send_lengths),
     Case::new("END0002", "a call and its reply of 0 to 64 words arrive whole", call_lengths),
@@ -40,7 +39,7 @@ pub const CASES: &[Case] = &[
     Case::new("END0028", "a server answers thousands of calls on the fast path", many_calls),
 ];
 
-/// A message of so many words, each different.
+/// Returns a message of `length` words, all different.
 fn numbered(label: u64, length: usize) -> Message {
     let mut message = Message::new(label);
     for index in 0..length as u64 {
@@ -49,7 +48,7 @@ fn numbered(label: u64, length: usize) -> Message {
     message
 }
 
-/// Whether the words are those of `numbered`.
+/// Returns whether the words are those of `numbered`.
 fn is_numbered(words: &[u64], label: u64) -> bool {
     words.iter().zip(0..).all(|(word, index)| *word == label << 32 | index ^ 0x55)
 }
@@ -258,7 +257,7 @@ fn try_receive(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Ticks that a call takes.
+/// Returns the result of a call, and the ticks that it took.
 fn ticks<T>(function: impl FnOnce() -> T) -> (T, u64) {
     let begin = Instant::now();
     let result = function();
@@ -301,7 +300,7 @@ fn answer_deadline(stage: &mut Stage) -> Outcome {
         let first = endpoint.receive(Wait::FOREVER)?;
         // The reply object holds the caller, so nothing else can be received with it.
         let second = endpoint.try_receive(Wait::FOREVER).err();
-        // The caller gives up meanwhile; its answer goes nowhere, and the next call is answered as ever.
+        // The caller gives up meanwhile; its reply is dropped, and the next call is replied to as usual.
         let third = never.wait_until(soon().after(10 * MOMENT)).err();
         let late = BOUND_REPLY.reply(&Message::new(1)).err();
         let fourth = endpoint.receive(Wait::FOREVER)?;
@@ -443,7 +442,7 @@ fn no_reply_object(stage: &mut Stage) -> Outcome {
         let without = endpoint.receive(Wait::FOREVER).map(drop);
         let both = endpoint.reply_receive(&Message::new(0), Wait::FOREVER).map(drop);
         let polled = endpoint.try_receive(Wait::FOREVER).map(drop);
-        // A notification needs none.
+        // A notification needs no reply object.
         let signal = notification.wait();
         let named = endpoint.receive(Wait::FOREVER.with_reply(other)).map(|received| received.label());
         (without, both, polled, signal, named, other.reply(&Message::new(2)))

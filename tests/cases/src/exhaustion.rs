@@ -1,7 +1,8 @@
-//! Memory that runs out, wherever that is: who asks gets an error with a name, the system goes on, and nothing is lost.
+//! Tests of exhausted memory, wherever that is: the requester gets an error with a name, the system goes on, and
+//! nothing is lost.
 //!
-//! A server's account gets a quota of what it has and so much more, a little more in each round, until everything that
-//! is asked of the server succeeds: so each of its requests for memory is the one that fails in some round.
+//! A server's account gets a quota of its present use and a little more in each round, until every request to the
+//! server succeeds: so each of the server's own memory requests is the one that fails in some round.
 //! docs/manual/exhaustion.md lists the places.
 
 use alloc::format;
@@ -31,7 +32,6 @@ use crate::case::{Case, Failure, Outcome};
 use crate::child::OBEDIENT;
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("EXH0001", "the name server refuses names for which it can have no memory", names),
     Case::new("EXH0002", "the process server refuses processes for which it can have no memory", processes),
@@ -44,34 +44,33 @@ pub const CASES: &[Case] = &[
 
 const MEM: Mem = Mem::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
-/// The memory server with authority: the second of what the system description gives this program.
+/// The memory server with authority: the second capability that the system description gives this program.
 const AUTHORITY: Mem = Mem::at(Cap::new(CapAddress(slot::EXTRA.0 + 1)));
-/// Bytes by which a quota rises from round to round: less than what the library asks for at a time.
+/// Bytes by which a quota rises from round to round: less than the library requests at a time.
 const STEP: u64 = 32 << 10;
-/// Rounds at most.
+/// Maximum number of rounds.
 const ROUNDS: u64 = 200;
 
-/// Bytes on an account.
+/// Returns the bytes on an account.
 fn used(process: u64) -> Outcome<u64> {
     let account = MEM.next_account(process - 1)?;
     equal!(account.process, process);
     Ok(account.used)
 }
 
-/// Whether the name server has no memory: for the name, or for a slot in which its capability could arrive.
+/// Returns whether the name server has no memory: for the name, or for a slot in which its capability could arrive.
 fn is_full(refusal: &NamesFailure) -> bool {
     matches!(refusal, NamesFailure::Refused(NamesError::Full) | NamesFailure::Rejected(Rejection::Busy))
 }
 
-/// The books are those of the kernel.
+/// Checks that the memory server's account agrees with the kernel.
 fn audit() -> Outcome {
     let audit = MEM.audit()?;
     equal!(audit.books, audit.kernel);
     Ok(())
 }
 
-/// Lets a server have ever more memory, until `play` says that nothing was refused. Something must be in the first
-/// round.
+/// Raises a server's quota until `play` reports that nothing was refused. Something must be refused in the first round.
 fn walk(server: u64, mut play: impl FnMut() -> Outcome<bool>) -> Outcome {
     let mut outcome = Err(Failure::new("something is refused in every round"));
     for round in 0..ROUNDS {
@@ -89,7 +88,7 @@ fn walk(server: u64, mut play: impl FnMut() -> Outcome<bool>) -> Outcome {
     outcome
 }
 
-/// A process starts and ends.
+/// Starts a process and waits for its end.
 fn all_is_well() -> Outcome {
     equal!(PROCS.wait(PROCS.spawn("cases", &["obey"])?)?.exit_code(), Some(OBEDIENT));
     audit()
@@ -97,7 +96,7 @@ fn all_is_well() -> Outcome {
 
 // ── Servers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Names that are registered at a time: as many as one process may have, about.
+/// Names registered at a time: about as many as one process may have.
 const NAMES: usize = 450;
 
 fn names(stage: &mut Stage) -> Outcome {
@@ -117,7 +116,7 @@ fn names(stage: &mut Stage) -> Outcome {
                 break None;
             }
         };
-        // Without a slot the capability does not arrive; without heap the name has no place.
+        // Without a slot the capability does not arrive; without heap there is no room for the name.
         check!(match &refusal {
             None => true,
             Some(refusal) => is_full(refusal),
@@ -132,10 +131,10 @@ fn names(stage: &mut Stage) -> Outcome {
     all_is_well()
 }
 
-/// Processes in preparation at a time.
+/// Number of unstarted process builders at a time.
 const PROCESSES: usize = 300;
 
-/// Blocks of files, and pipes, at a time.
+/// Number of file blocks, and of pipes, at a time.
 const PAGES_OF_FILES: u64 = 100;
 
 fn files(_: &mut Stage) -> Outcome {
@@ -187,7 +186,7 @@ fn processes(_: &mut Stage) -> Outcome {
                 Err(failure) => return Err(failure.into()),
             }
         }
-        // One that is there can still be started, or is refused and gone; one that runs can end.
+        // An existing builder can still be started, or is refused and gone; a running process can end.
         if let Some(spawn) = prepared.pop() {
             spawn.configure(100, 100, 0, Powers::empty())?;
             match spawn.start() {
@@ -204,7 +203,7 @@ fn processes(_: &mut Stage) -> Outcome {
     all_is_well()
 }
 
-/// Gives a process in preparation some arguments. Answers whether there was memory for them.
+/// Gives a process builder some arguments. Returns whether there was memory for them.
 fn append(spawn: &tench::procs::Spawn) -> Outcome<bool> {
     for _ in 0..3 {
         match spawn.argument(core::str::from_utf8(&[b'a'; 900]).unwrap_or("a")) {
@@ -218,12 +217,12 @@ fn append(spawn: &tench::procs::Spawn) -> Outcome<bool> {
 
 // ── The memory server ────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Blocks at a time: so many that slots and the books of extents have to grow.
+/// Blocks at a time: so many that the slots and the extents' metadata must grow.
 const BLOCKS: usize = 3000;
 
 fn books(_: &mut Stage) -> Outcome {
     let mut held: Vec<Block> = Vec::with_capacity(BLOCKS);
-    // The slots of this process are there before, whatever happens to the memory server.
+    // This process's slots are allocated beforehand, whatever happens to the memory server.
     let slots = take_slots(BLOCKS)?;
     let before = MEM.totals()?;
     let outcome = walk(pid::MEM, || {
@@ -244,7 +243,7 @@ fn books(_: &mut Stage) -> Outcome {
     });
     slots.into_iter().for_each(memory::free_slot);
     outcome?;
-    // The arrays stay as large as they had to be, and nothing else.
+    // Only the arrays keep the size to which they had to grow.
     let after = MEM.totals()?;
     check!(before.free - after.free < 2 << 20 && after.accounts == before.accounts);
     all_is_well()
@@ -258,7 +257,7 @@ fn take_slots(count: usize) -> Outcome<Vec<CapAddress>> {
     Ok(slots)
 }
 
-/// Takes all memory there is, in blocks as large as there are.
+/// Takes all memory there is, in the largest blocks available.
 fn take_all(held: &mut Vec<Block>, slots: &[CapAddress]) -> Outcome {
     let mut slots = slots.iter();
     for bits in (12..31).rev() {
@@ -294,12 +293,12 @@ fn nothing_left(stage: &mut Stage) -> Outcome {
     slots.into_iter().for_each(memory::free_slot);
     found.delete()?;
     outcome?;
-    // Servers may have lent what they had to spare, and taken it back.
+    // Servers may have returned spare memory, and taken it back.
     check!(MEM.totals()?.free + (256 << 10) >= before.free);
     all_is_well()
 }
 
-/// Everything is asked of everybody; what needs memory is refused, or served from what the server has.
+/// Makes every request to every server; those that need memory are refused, or served from the server's own.
 fn without_memory(endpoint: Cap<Endpoint>, clock: Clock) -> Outcome {
     for number in 0..20 {
         match PROCS.spawn("cases", &["obey"]) {
@@ -338,7 +337,7 @@ fn library(_: &mut Stage) -> Outcome {
                 let status = PROCS.wait(process)?;
                 match (status.state, status.exit_code(), status.fault()) {
                     (State::Exited, Some(OBEDIENT), _) => true,
-                    // Something was refused, as it should be; or a stack, or a page of it, could not be had.
+                    // A request was refused, as it should be; or there was no memory for a stack or a page of it.
                     (State::Exited, Some(REFUSED | NO_STACK), _)
                     | (State::Faulted, _, Some(FaultKind::OutOfMemory)) => false,
                     _ => return Err(Failure::new(format!("{pages} pages: {:?} {}", status.state, status.detail))),
@@ -354,12 +353,12 @@ fn library(_: &mut Stage) -> Outcome {
     }
 }
 
-/// For its main thread there was no stack.
+/// Exit code of a child without memory for its main thread's stack.
 const NO_STACK: u64 = tench::runtime::NO_STACK as u64;
-/// Exit code of a child to whom something was refused.
+/// Exit code of a child to which a request was refused.
 const REFUSED: u64 = 8;
 
-/// What the child does: asks its library for everything, some of which is refused, and gives it back.
+/// Runs the child that requests everything from its library, is refused some of it, and gives it back.
 pub fn use_library() -> Result<i32, memory::Error> {
     let mut refused = false;
     for round in 0..3 {
@@ -374,8 +373,8 @@ pub fn use_library() -> Result<i32, memory::Error> {
             paging.check_invariants();
             paging.account()
         });
-        // What cannot be had leaves nothing behind. (Tables stay, and so do heap regions, with the pages at their ends
-        // and where pieces were.)
+        // A refused request leaves nothing behind. (Tables stay, and so do heap regions, with the pages at their ends
+        // and around allocations.)
         let kept = after.regions.saturating_sub(before.regions);
         if kept > 2 || after.mappings > before.mappings + 2 + 4 * kept {
             return Ok(1);
@@ -384,7 +383,7 @@ pub fn use_library() -> Result<i32, memory::Error> {
     Ok(if refused { REFUSED as i32 } else { OBEDIENT as i32 })
 }
 
-/// Something that the library gives.
+/// An object that the library provides.
 enum Taken {
     Object(#[expect(dead_code, reason = "it is held")] memory::Made<Endpoint>),
     Pages(#[expect(dead_code, reason = "it is held")] Pages),
@@ -405,7 +404,7 @@ impl Drop for Taken {
     }
 }
 
-/// Takes one of them; nothing if it is refused.
+/// Takes one of them; returns none if it is refused.
 fn take(number: usize) -> Option<Taken> {
     let scale = number / 6 % 4;
     Some(match number % 6 {

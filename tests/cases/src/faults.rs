@@ -1,4 +1,4 @@
-//! Faults: who hears of them, what is said, and that the program ends alone.
+//! Tests of faults: who is notified of them, what the message says, and that only the faulting program ends.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -18,44 +18,44 @@ use crate::space::BASE;
 use crate::stage::{HIGH, Stage};
 use crate::worker::{Equipment, Worker, patience};
 
-/// Something that a program must not do.
+/// A workload that a program must not execute.
 pub struct Deed {
-    /// What it is called in a child's arguments.
+    /// Name in a child's arguments.
     pub name: &'static str,
-    /// Does it, with an address that may be part of it. Its first instruction faults, unless it jumps.
+    /// Executes it, with an address if it takes one. Its first instruction faults, unless it jumps.
     pub function: unsafe extern "C" fn(u64) -> u64,
     address: fn() -> u64,
-    /// What the process server says it was.
+    /// Kind of fault that the process server reports.
     kind: FaultKind,
-    /// What is told about the access and the region.
+    /// Text of the report about the access and the region.
     text: &'static str,
 }
 
-/// Addresses of the kernel's half.
+/// First address of the kernel's half.
 const KERNEL: u64 = 0xffff_8000_0000_0000;
-/// Where nothing ever is.
+/// An address at which nothing is ever mapped.
 const NOTHING: u64 = BASE + (1 << 38);
 
-/// Shorthand.
+/// Defines a workload.
 macro_rules! deed {
     ($name:literal, $function:ident, $address:expr, $kind:ident, $text:literal) => {
         Deed { name: $name, function: assembly::$function, address: || $address, kind: FaultKind::$kind, text: $text }
     };
 }
 
-/// Address of the program's own code.
+/// Returns an address of the program's own code.
 fn code() -> u64 {
     assembly::load as *const () as u64
 }
 
-/// Address of data of the program, aligned to eight bytes.
+/// Returns an address of the program's data, aligned to eight bytes.
 fn data() -> u64 {
     static DATA: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
     core::ptr::from_ref(&DATA).expose_provenance() as u64
 }
 
 impl Deed {
-    /// All of them.
+    /// All workloads.
     pub const ALL: &[Deed] = &[
         deed!(
             "null-read",
@@ -187,12 +187,12 @@ impl Deed {
         deed!("breakpoint", breakpoint, 0, Breakpoint, "at instruction {instruction} (region segment {segment})"),
     ];
 
-    /// The address that is part of it.
+    /// Returns the address for the workload.
     pub fn address(&self) -> u64 {
         (self.address)()
     }
 
-    /// Address of the instruction that faults.
+    /// Returns the address of the instruction that faults.
     fn instruction(&self) -> u64 {
         if self.function as usize == assembly::jump as *const () as usize {
             self.address()
@@ -201,7 +201,7 @@ impl Deed {
         }
     }
 
-    /// What the report is to say.
+    /// Returns the expected report.
     fn expected(&self, report: &Report, layout: &Layout) -> alloc::string::String {
         let place = if self.text.starts_with("at") { self.instruction() } else { self.address() };
         let region = layout.region(place).to_string();
@@ -213,7 +213,6 @@ impl Deed {
     }
 }
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("FLT0001", "a fault message names class, address, instruction and syndrome", messages),
     Case::new("FLT0002", "the report names what happened, address, instruction and region", reports),
@@ -232,7 +231,7 @@ pub const CASES: &[Case] = &[
     Case::new("FLT0015", "the kernel refuses a class that does not exist", no_class),
 ];
 
-/// A worker that does something, and whose faults go to an endpoint.
+/// Spawns a worker that executes a workload, and whose faults go to an endpoint.
 fn culprit(stage: &mut Stage, deed: &'static Deed) -> Outcome<(Worker<u64>, tench::sys::Cap<tench::sys::Endpoint>)> {
     let endpoint = stage.endpoint()?;
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
@@ -246,12 +245,12 @@ fn culprit(stage: &mut Stage, deed: &'static Deed) -> Outcome<(Worker<u64>, tenc
     Ok((worker, endpoint))
 }
 
-/// The deed of this name.
+/// Returns the workload of this name.
 fn deed(name: &str) -> &'static Deed {
     Deed::ALL.iter().find(|deed| deed.name == name).unwrap_or(&Deed::ALL[0])
 }
 
-/// The report in a fault message.
+/// Returns the report in a fault message.
 fn report(received: &Received) -> Report {
     let word = |index| received.word(index);
     Report { class: word(0), address: word(1), instruction: word(2), syndrome: word(3) }
@@ -279,7 +278,7 @@ fn messages(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What the loader knows about this process.
+/// Returns what the loader knows about this process.
 fn layout() -> Outcome<Layout> {
     let info = process::info().ok_or_else(|| Failure::new("no process information"))?;
     let mut layout = Layout { stack_bottom: info.stack_bottom, stack_top: info.stack_top, ..Layout::default() };
@@ -304,7 +303,7 @@ fn reports(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Starts this program as a process of its own, waits for its end, and looks that another one still runs.
+/// Starts this program as a process of its own, waits for its end, and checks that another one still runs.
 pub fn play_child(arguments: &[&str]) -> Outcome<tench::procs::Status> {
     let procs = Procs::STANDARD;
     let status = procs.wait(procs.spawn("cases", arguments)?)?;
@@ -330,14 +329,14 @@ fn guard_page(_: &mut Stage) -> Outcome {
 
 fn unhandled(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn(|| {
-        // SAFETY: nobody handles the fault, so the thread stops.
+        // SAFETY: the fault has no handler, so the thread stops.
         unsafe { assembly::load(16) }
     })?;
     let info = worker.thread.query()?;
     equal!(info.state, ThreadState::Faulted);
     equal!((info.fault.address, info.fault.instruction), (16, code()));
     check!(info.fault.syndrome >> 26 == 0x24);
-    // Resumed, it faults again.
+    // The resumed thread faults again.
     worker.thread.resume()?;
     equal!(worker.state()?, ThreadState::Faulted);
     Ok(())
@@ -381,7 +380,7 @@ fn classes(stage: &mut Stage) -> Outcome {
         let received = endpoint.receive(Wait::until(patience()))?;
         equal!((received.label(), received.badge()), (class as u64, 40 + class as u64));
         BOUND_REPLY.reply(&Message::new(answer::STOP))?;
-        // Without an endpoint for its class the fault stops the thread at once.
+        // Without an endpoint for its class, the fault stops the thread at once.
         worker.thread.faults_to(class, None)?;
         worker.thread.resume()?;
         equal!(worker.state()?, ThreadState::Faulted);
@@ -420,7 +419,7 @@ fn endpoint_lost(stage: &mut Stage) -> Outcome {
     endpoint.revoke()?;
     endpoint.delete()?;
     equal!(worker.state()?, ThreadState::Faulted);
-    // The thread's binding has gone with the endpoint, so the next fault stops it, too.
+    // The thread's binding is deleted with the endpoint, so the next fault stops it, too.
     worker.thread.resume()?;
     equal!(worker.state()?, ThreadState::Faulted);
     Ok(())

@@ -1,4 +1,5 @@
-//! Capabilities that left their core, as far as one kernel shows it: the case is the monitor of both.
+//! Tests of capabilities exported to other cores, as far as one kernel shows it: the case plays the monitors of both
+//! cores.
 
 use tench::memory::Window;
 use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, MapFlags, OWN_SPACE, Place, Rights, Untyped};
@@ -8,7 +9,6 @@ use crate::space::RW;
 use crate::stage::{KERNEL, NODE_INDEX, Stage, identify, is_empty, system_call};
 use crate::untyped::retype;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("FOR0001", "a stand-in is not deleted until its mark is taken away", stays),
     Case::new("FOR0002", "revoking memory deletes all but stand-ins, and says so", revoke_memory),
@@ -25,12 +25,12 @@ pub const CASES: &[Case] = &[
     Case::new("FOR0013", "200 stand-ins are passed, and what lies between them goes", many),
 ];
 
-/// Marks a capability.
+/// Marks a capability as exported.
 fn export<T>(cap: Cap<T>) -> Result<(), tench::sys::Error> {
     KERNEL.export(OWN_SPACE, cap.address())
 }
 
-/// Takes the mark away.
+/// Removes a capability's export mark.
 fn unexport<T>(cap: Cap<T>) -> Result<(), tench::sys::Error> {
     KERNEL.unexport(OWN_SPACE, cap.address())
 }
@@ -79,7 +79,7 @@ fn revoke_copies(stage: &mut Stage) -> Outcome {
     refused!(export(last), Lent);
     refused!(frame.revoke(), ForeignCopies);
     check!(is_empty(first) && is_empty(last) && !is_empty(marked));
-    // The stand-in keeps the object.
+    // The exported capability keeps the object.
     check!(frame.delete()?.freed.is_none());
     refused!(marked.delete(), ForeignCopies);
     unexport(marked)?;
@@ -177,7 +177,7 @@ fn borrowed_back(stage: &mut Stage) -> Outcome {
     window.write64(4096, 77);
     equal!(window.read64(4096), 77);
     drop(window);
-    // What was made of it is this core's, and can be sent.
+    // Objects made of the imported memory belong to this core, and can be sent.
     export(frame)?;
     refused!(root.revoke(), ForeignCopies);
     unexport(frame)?;

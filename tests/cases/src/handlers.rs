@@ -1,13 +1,13 @@
-//! Faults in handlers: while a fault or a foreign system call is handled in the process, no other can be.
+//! Tests of faults in handlers: while a fault or a foreign system call is handled in the process, no other can be.
 //!
 //! ```text
-//!   handler of …         needs …                                  and
-//!   any class            memory that is there                     goes on
-//!   any class            memory on demand that was made present   goes on
+//!   handler of …         accesses …                               and
+//!   any class            memory that is present                   goes on
+//!   any class            memory on demand that was populated      goes on
 //!   any class            memory on demand                         the process ends: page fault in a fault handler
-//!   any class            an address that never is                 the process ends, with the kind of fault
+//!   any class            an address that is never mapped          the process ends, with the kind of fault
 //! ```
-//! Each is a process of its own, because each ends so.
+//! Each is a process of its own, because most of them end the process.
 
 use alloc::format;
 use core::hint::black_box;
@@ -25,7 +25,6 @@ use crate::case::{Case, Failure, Outcome};
 use crate::faults::play_child;
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("UPC0006", "a page fault in a handler of any class ends the process with a report", nested),
     Case::new("UPC0007", "a handler may touch what is there and what was made present", present),
@@ -36,11 +35,11 @@ pub const CASES: &[Case] = &[
     Case::new("UPC0012", "after a handler of page faults memory comes on demand as before", handed_back),
 ];
 
-/// What faults with each class of handler, and is handled by going on behind it.
+/// Names of the classes for which a handler is tested; the handler goes on behind the faulting instruction.
 const CLASSES: [(&str, Class); 3] =
     [("exception", Class::Exception), ("foreign", Class::ForeignCall), ("page", Class::PageFault)];
 
-/// Where the handler writes, and how often it ran.
+/// Address to which the handler writes, and how often the handler ran.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
@@ -52,7 +51,7 @@ fn skip(report: &Report, registers: &mut Registers) {
     }
 }
 
-/// The same, after a store.
+/// Stores a word, then goes on behind the instruction.
 fn store(report: &Report, registers: &mut Registers) {
     let place = core::ptr::with_exposed_provenance_mut::<u64>(PLACE.load(Ordering::Relaxed));
     // SAFETY: the address is one that the child has for itself, or the store faults.
@@ -60,13 +59,13 @@ fn store(report: &Report, registers: &mut Registers) {
     skip(report, registers);
 }
 
-/// The same, after it has used all of its stack and more.
+/// Uses all of its stack and more, then goes on behind the instruction.
 fn sink(report: &Report, registers: &mut Registers) {
     HANDLED.store(descend(1 << 20) as u64, Ordering::Relaxed);
     skip(report, registers);
 }
 
-/// The same, after an undefined instruction.
+/// Executes an undefined instruction, then goes on behind the instruction.
 fn stumble(report: &Report, registers: &mut Registers) {
     // SAFETY: the instruction faults, which ends this process.
     HANDLED.store(unsafe { assembly::undefined(0) }, Ordering::Relaxed);
@@ -80,21 +79,21 @@ fn descend(levels: usize) -> usize {
     if levels == 0 { block[0] } else { descend(levels - 1) + usize::from(block[5] == 0) }
 }
 
-/// Does what the handler of a class is there for.
+/// Raises a fault of a class.
 fn provoke(class: Class) {
     match class {
-        // SAFETY: the handler skips the load, and whoever called this has set it.
+        // SAFETY: the handler, which the caller has set, skips the load.
         Class::PageFault => unsafe { assembly::load(16) },
         // SAFETY: as above.
         Class::Exception => unsafe { assembly::undefined(0) },
-        // SAFETY: the handler answers the call.
+        // SAFETY: the handler replies to the call.
         Class::ForeignCall => unsafe { assembly::foreign(1, 2, 3) },
-        // Nothing faults: see the cases of `budget`.
+        // No fault is raised: see the cases of `budget`.
         Class::Timeout => 0,
     };
 }
 
-/// Provokes a fault with a handler for it. Answers whether that ran.
+/// Raises a fault with a handler for it. Returns whether the handler ran.
 fn with_handler(class: Class, handler: upcall::Handler) -> Option<bool> {
     // SAFETY: the handlers of this file skip the instruction, and take no lock.
     unsafe { upcall::handle(class, handler, 0) }.ok()?;
@@ -104,7 +103,7 @@ fn with_handler(class: Class, handler: upcall::Handler) -> Option<bool> {
     Some(HANDLED.load(Ordering::Relaxed) == before + 1)
 }
 
-/// Provokes one where the stack in use ends: what lies below has not been touched.
+/// Raises a fault near the end of the stack: the pages below have not been touched.
 #[inline(never)]
 fn near_the_end(class: Class, levels: usize) -> Option<bool> {
     let block = black_box([levels; 32]);
@@ -112,7 +111,7 @@ fn near_the_end(class: Class, levels: usize) -> Option<bool> {
     if levels == 0 || block[7] != levels { Some(ran) } else { near_the_end(class, levels - 1).map(|all| all && ran) }
 }
 
-/// What a child does: `KIND-CLASS`, or `KIND`.
+/// Runs the child: `KIND-CLASS`, or `KIND`.
 pub fn child(name: &str) -> Option<i32> {
     let memory = Anonymous::new(1 << 20).ok()?;
     PLACE.store(memory.address(), Ordering::Relaxed);
@@ -149,7 +148,7 @@ fn write(address: usize) {
     unsafe { core::ptr::with_exposed_provenance_mut::<u64>(address).write_volatile(7) };
 }
 
-/// Touches memory on demand and addresses without remedy in turn, with a handler for the latter.
+/// Accesses memory on demand and addresses without remedy in turn, with a handler for the latter.
 fn own(address: usize) -> Option<bool> {
     // SAFETY: the handler skips the instruction, and takes no lock.
     unsafe { upcall::handle(Class::PageFault, skip, 0) }.ok()?;
@@ -161,14 +160,14 @@ fn own(address: usize) -> Option<bool> {
     Some(HANDLED.load(Ordering::Relaxed) == 64)
 }
 
-/// Starts a child that has to end by a fault.
+/// Starts a child that must end by a fault.
 fn faults_with(name: &str, kind: FaultKind) -> Outcome {
     let status = play_child(&["handler", name])?;
     equal!((name, status.state, status.fault()), (name, State::Faulted, Some(kind)));
     Ok(())
 }
 
-/// Starts a child that has to end well.
+/// Starts a child that must end successfully.
 fn ends_well(name: &str) -> Outcome {
     let status = play_child(&["handler", name])?;
     match status.exit_code() {
@@ -191,7 +190,7 @@ fn at_the_end(_: &mut Stage) -> Outcome {
 
 fn overflow(_: &mut Stage) -> Outcome {
     for (class, _) in CLASSES {
-        // The main thread handles faults on the stack on which the process began, others on one of their own.
+        // The main thread handles faults on the process's first stack, other classes on a stack of their own.
         faults_with(&format!("overflow-{class}"), FaultKind::GuardPage)?;
         faults_with(&format!("thread-{class}"), FaultKind::InHandler)?;
     }

@@ -1,4 +1,4 @@
-//! Helping: on whose time a server runs, and how urgently, while somebody waits for it.
+//! Tests of helping: on whose time and with which priority a server runs while a client waits for it.
 //!
 //! ```text
 //!   high (114) ─┐                                    hog (112): never waits
@@ -6,8 +6,8 @@
 //!   low  (110) ─┘    busy for the low one
 //! ```
 //! If the high client did not help, it would wait for as long as the hog runs. Each case that shows that it does not
-//! has a sister that shows that it would. The main thread (120) runs before all of them. What whoever asks or answers
-//! cannot gain by it is in [`attacks`].
+//! wait has a sister that shows that it would. The main thread (120) runs before all of them. What clients and servers
+//! cannot gain by helping is in [`attacks`].
 
 pub mod attacks;
 
@@ -22,7 +22,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, PRIORITY, Stage};
 use crate::worker::{Equipment, MOMENT, Shared, Worker, pause};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new(
         "HLP0001",
@@ -59,19 +58,19 @@ const ROUNDS: u64 = 20_000;
 /// Instructions that a high client's call may take beyond two requests' work.
 const ALLOWANCE: u64 = 20_000;
 
-/// What the servers are like.
+/// Properties of the servers.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Without time of their own.
+    /// Whether the servers have no time of their own.
     passive: bool,
-    /// They say what they serve.
+    /// Whether the servers declare the endpoints that they serve.
     serves: bool,
 }
 
-/// A server for ever.
+/// A server that runs for ever.
 type Serving = Worker<Result<(), Error>>;
 
-/// A server of an endpoint that waits for its first message.
+/// Spawns a server of an endpoint that waits for its first message.
 fn server<F>(stage: &mut Stage, shape: Shape, endpoint: Cap<Endpoint>, body: F) -> Outcome<Serving>
 where
     F: FnOnce() -> Result<(), Error> + Copy + 'static,
@@ -103,7 +102,7 @@ fn work(gate: Shared) {
     }
 }
 
-/// Answers every request after some work.
+/// Replies to every request after some work.
 fn answer_all(endpoint: Cap<Endpoint>, gate: Shared, label: u64) -> Result<(), Error> {
     let mut received = endpoint.receive(Wait::FOREVER)?;
     loop {
@@ -112,7 +111,7 @@ fn answer_all(endpoint: Cap<Endpoint>, gate: Shared, label: u64) -> Result<(), E
     }
 }
 
-/// Answers every request with what another endpoint answers.
+/// Replies to every request with another endpoint's reply.
 fn forward_all(endpoint: Cap<Endpoint>, next: Cap<Endpoint>) -> Result<(), Error> {
     endpoint.receive(Wait::FOREVER)?;
     loop {
@@ -124,8 +123,8 @@ fn forward_all(endpoint: Cap<Endpoint>, next: Cap<Endpoint>) -> Result<(), Error
 /// What a high client found: instructions that its request took, and rounds of the hog meanwhile.
 type Found = Worker<Result<(u64, u64), Error>>;
 
-/// A low client asks and is being served; a hog and a high client begin, which asks, too. `ask` makes the request of
-/// either.
+/// Lets a low client's request be served; then a hog and a high client begin, which makes a request too. `ask` makes
+/// the request of either.
 fn contend<F>(stage: &mut Stage, gate: Shared, rounds: Shared, ask: F) -> Outcome<Found>
 where
     F: Fn() -> Result<(), Error> + Copy + 'static,
@@ -150,7 +149,8 @@ where
     Ok(high)
 }
 
-/// The chain of two servers, and the high client's call of it. Answers what a call takes if nobody else is there, too.
+/// Makes the chain of two servers, and the high client's call of it. Returns also the instructions of a call without
+/// competition.
 fn chain(stage: &mut Stage, shape: Shape) -> Outcome<(Found, u64, Shared)> {
     let (outer, inner) = (stage.endpoint()?, stage.endpoint()?);
     let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
@@ -169,7 +169,7 @@ fn answered(stage: &mut Stage, passive: bool) -> Outcome {
     let (instructions, rounds) = high.join()??;
     equal!(rounds, 0);
     println!("note: helping: {alone} instructions alone, {instructions} behind the low client and beside the hog");
-    // What was left of the low client's request, and its own.
+    // The call took the rest of the low client's request, and its own.
     check!(alone > ROUNDS && instructions > alone && instructions < 2 * alone + ALLOWANCE);
     Ok(())
 }
@@ -201,7 +201,7 @@ fn passive_starve(stage: &mut Stage) -> Outcome {
     starves(stage, true)
 }
 
-/// The high client's foreign system call, for which the handler works that is busy with the low one's.
+/// Makes the high client's foreign system call, whose handler is busy with the low one's.
 fn faults(stage: &mut Stage, serves: bool) -> Outcome<(Found, Shared)> {
     let (endpoint, gate, rounds) = (stage.endpoint()?, stage.word(0)?, stage.word(1)?);
     server(stage, Shape { passive: false, serves }, endpoint, move || answer_all(endpoint, gate, answer::RESULT))?;
@@ -248,14 +248,14 @@ fn binding(stage: &mut Stage) -> Outcome {
     first.thread.stop_serving()?;
     first.thread.stop_serving()?;
     first.thread.serve(one, 0)?;
-    // The endpoint lives as long as a thread serves it, and can be served by another when that has gone.
+    // The endpoint lives as long as a thread serves it, and can be served by another when that thread is deleted.
     first.thread.delete()?;
     second.thread.stop_serving()?;
     second.thread.serve(one, 0)?;
     Ok(())
 }
 
-/// A server that is busy for a low client until the gate opens.
+/// Makes a server that is busy for a low client until the gate opens.
 fn busy(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Serving)> {
     let (endpoint, gate) = (stage.endpoint()?, stage.word(0)?);
     let shape = Shape { passive: false, serves: true };
@@ -298,7 +298,7 @@ fn changed(stage: &mut Stage) -> Outcome {
     equal!(server.thread.query()?.priority, CLIENT);
     waiter.scheduling.configure(LOW + 3, LOW + 3, 0, None)?;
     equal!(server.thread.query()?.priority, LOW + 3);
-    // Its own does not count as long as it works for somebody.
+    // The server's own priority does not count while it works for a client.
     server.scheduling.configure(PRIORITY - 1, PRIORITY - 1, 0, None)?;
     equal!(server.thread.query()?.priority, LOW + 3);
     waiter.scheduling.configure(LOW - 1, LOW - 1, 0, None)?;
@@ -320,7 +320,7 @@ fn endpoint_gone(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Higher than the hog and the clients, lower than the main thread.
+/// Priority above the hog and the clients, and below the main thread.
 const URGENT: u64 = CLIENT + 2;
 
 /// A server of that priority that is busy for a low client until the gate opens, beside a hog that counts.
@@ -332,7 +332,7 @@ struct Beside {
     bell: Cap<Notification>,
 }
 
-/// Such a server, which receives its first request with a deadline so many moments away.
+/// Makes such a server, which receives its first request with a deadline `moments` away.
 fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcome<Beside> {
     let (endpoint, bell) = (stage.endpoint()?, stage.notification()?);
     let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
@@ -359,7 +359,7 @@ fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcom
     Ok(Beside { server, client, gate, rounds, bell })
 }
 
-/// Far away.
+/// A deadline far away, in moments.
 const LATER: u64 = 1000;
 
 fn at_clients(stage: &mut Stage) -> Outcome {
@@ -369,7 +369,7 @@ fn at_clients(stage: &mut Stage) -> Outcome {
     for _ in 0..20 {
         pause(stage)?;
     }
-    // The work takes a small part of that, but the hog comes before what is done for the low client.
+    // The work takes a small part of that time, but the hog runs before the low client's request.
     equal!((client.state()?, server.thread.query()?.priority), (ThreadState::AwaitingReply, LOW));
     check!(rounds.get() > before + ROUNDS);
     client.scheduling.configure(CLIENT, CLIENT, 0, None)?;
@@ -390,7 +390,7 @@ fn left_behind(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Its own priority counts for the server now, until it receives; then it has done what it did for the client.
+/// Checks that the server's own priority counts until it receives; then its work for the client is done.
 fn counts(stage: &mut Stage, beside: &Beside) -> Outcome {
     equal!(beside.server.thread.query()?.priority, URGENT);
     beside.gate.set(1);
@@ -398,7 +398,7 @@ fn counts(stage: &mut Stage, beside: &Beside) -> Outcome {
         pause(stage)?;
     }
     equal!((beside.server.state()?, beside.server.thread.query()?.priority), (ThreadState::Receiving, URGENT));
-    // The client has been answered, and cannot run beside the hog.
+    // The client has got its reply, and cannot run beside the hog.
     equal!((beside.client.state()?, beside.client.has_ended()), (ThreadState::Ready, false));
     Ok(())
 }
@@ -406,7 +406,7 @@ fn counts(stage: &mut Stage, beside: &Beside) -> Outcome {
 fn signalled(stage: &mut Stage) -> Outcome {
     let beside = beside(stage, Wait::alarm, LATER)?;
     beside.bell.signal()?;
-    // It receives the signal, and then waits for the next message.
+    // The server receives the signal, and then waits for the next message.
     counts(stage, &beside)
 }
 
@@ -430,7 +430,7 @@ fn not_alarmed(stage: &mut Stage) -> Outcome {
 
 fn ring(stage: &mut Stage) -> Outcome {
     let (one, two) = (stage.endpoint()?, stage.endpoint()?);
-    // What each of them does for whoever calls it is a call of the other.
+    // To serve its caller, each of them calls the other.
     let start = |stage: &mut Stage, own: Cap<Endpoint>, other: Cap<Endpoint>| -> Outcome<Serving> {
         let worker = stage.spawn(move || {
             own.receive(Wait::FOREVER)?;
@@ -452,7 +452,7 @@ fn ring(stage: &mut Stage) -> Outcome {
     equal!((first.state()?, higher.state()?), (ThreadState::AwaitingReply, ThreadState::Sending));
     second.thread.delete()?;
     second.reply.delete()?;
-    // The first hears of it, answers, and receives the next.
+    // The first server is notified, replies, and receives the next request.
     equal!(client.join()?, Ok(2));
     Ok(())
 }

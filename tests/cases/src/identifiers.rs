@@ -1,4 +1,4 @@
-//! More address spaces than there are identifiers for them.
+//! Tests with more address spaces than there are identifiers (ASIDs) for them.
 
 use alloc::vec::Vec;
 
@@ -11,22 +11,21 @@ use tench::sys::{Cap, CapAddress, CapNode, Kind, Place, Untyped};
 use crate::case::{Case, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[Case::new(
     "ASI0001",
     "whoever takes all address-space identifiers keeps nobody from making spaces, nor from living there",
     exhausted,
 )];
 
-/// Nodes with as many roots each as they have slots: with those of the processes that there are, more than there are
-/// identifiers.
+/// Number of nodes, each with as many page-table roots as it has slots: with the existing processes' roots, more than
+/// there are identifiers.
 const NODES: u32 = 256;
 const ROOTS: u64 = 256;
 /// Nodes whose roots come from one block of memory, and log2 of its size: 8 KiB a root.
 const NODES_OF_BLOCK: u32 = 32;
 const BLOCK_BITS: u32 = 26;
 
-/// Takes all identifiers. Returns the memory of their roots.
+/// Uses up all identifiers. Returns the memory of their roots.
 fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u16)>) -> Outcome {
     let spaces = stage.make::<CapNode>(u64::from(NODE_BITS))?;
     let place = stage.slot();
@@ -38,7 +37,7 @@ fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u16)>) -> Outcome {
             blocks.push((block.untyped.address(), block.number));
         }
         let block = blocks.last().map_or(CapAddress::NULL, |block| block.0);
-        // Address 0 is no slot's.
+        // Address 0 names no slot.
         let (first, count) = if index == 0 { (1, ROOTS - 1) } else { (0, ROOTS) };
         let first = CapAddress::new(index, first);
         let block = Cap::<Untyped>::new(block);
@@ -47,7 +46,7 @@ fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u16)>) -> Outcome {
     Ok(())
 }
 
-/// Processes that live in spaces for which there is no identifier left, at the same time.
+/// Runs processes at the same time in address spaces for which there is no identifier left.
 fn live() -> Outcome {
     let mut children = Vec::with_capacity(3);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The kernel as an object, and interrupts.
+//! Tests of the kernel object, and of interrupts.
 
 use tench::abi::layout::slot;
 use tench::abi::object::{Statistic, ThreadState};
@@ -14,7 +14,6 @@ use crate::space::RW;
 use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, RTC_LINE, Stage, is_empty, system_call};
 use crate::worker::{Equipment, patience, pause, soon};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("INT0001", "only lines that exist and are not the kernel's are given", lines),
     Case::new("INT0002", "a line is given once, and again after its last capability went", once),
@@ -33,11 +32,11 @@ pub const CASES: &[Case] = &[
     Case::new("KRN0007", "counters are read by programs only while somebody with COUNTERS lets them", counting),
 ];
 
-/// All lines.
+/// Capability to all interrupt lines.
 pub const CONTROL: Cap<InterruptControl> = Cap::new(slot::INTERRUPT_CONTROL);
-/// The registers of the real-time clock, which this program is given.
+/// Frame of the real-time clock's registers, which this program is given.
 pub const RTC: Cap<Frame> = Cap::new(slot::EXTRA);
-/// Offsets of its registers: time, alarm, mask, and clearing.
+/// Offsets of the clock's registers: time, alarm, mask, and clearing.
 const TIME: usize = 0;
 const ALARM: usize = 4;
 const MASK: usize = 16;
@@ -45,7 +44,7 @@ const CLEAR: usize = 28;
 
 fn lines(stage: &mut Stage) -> Outcome {
     let place = stage.slot();
-    // 27 is the kernel's timer; those from 16 on are of this core alone, and nobody's.
+    // 27 is the kernel's timer; lines from 16 on are private to this core, and given to no program.
     for number in [16, 26, 27, 28, 31, 1020, 1023, 4096, 1 << 32, 1 << 32 | RTC_LINE, u64::MAX] {
         refused!(CONTROL.get(number, Trigger::Level, place), InvalidInterrupt);
     }
@@ -64,7 +63,7 @@ fn once(stage: &mut Stage) -> Outcome {
     let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
     equal!(line.identify()?.address, RTC_LINE);
     refused!(CONTROL.get(RTC_LINE, Trigger::Level, other), Busy);
-    // The serial port's line is the console's.
+    // The serial port's line belongs to the console.
     refused!(CONTROL.get(33, Trigger::Level, other), Busy);
     let copy = stage.copy(line)?;
     line.delete()?;
@@ -90,18 +89,18 @@ fn bind_errors(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Its registers.
+/// Maps the clock's registers.
 pub fn rtc() -> Outcome<Window> {
     Ok(Window::new(RTC, 12, RW)?)
 }
 
-/// Lets the clock raise its line at once: the alarm is now.
+/// Makes the clock raise its line at once: the alarm is now.
 pub fn ring(clock: &Window) {
     clock.write32(MASK, 1);
     clock.write32(ALARM, clock.read32(TIME));
 }
 
-/// Lets it drop its line.
+/// Makes the clock lower its line.
 pub fn quiet(clock: &Window) {
     clock.write32(CLEAR, 1);
     clock.write32(MASK, 0);
@@ -153,7 +152,7 @@ fn unbound(stage: &mut Stage) -> Outcome {
     line.acknowledge()?;
     refused!(bell.poll(), WouldBlock);
     equal!(KERNEL.query(Statistic::Interrupts)?, before);
-    // What is pending comes when the line is bound.
+    // A pending interrupt is delivered when the line is bound.
     line.bind(Some(bell))?;
     equal!(bell.wait_until(patience())?, 1);
     quiet(&clock);
@@ -206,7 +205,7 @@ fn print(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What this program's process is called in badges that it makes up.
+/// Number of this program's process in badges that the cases make up.
 const PROCESS: u64 = 1;
 
 fn powers(stage: &mut Stage) -> Outcome {
@@ -220,7 +219,7 @@ fn powers(stage: &mut Stage) -> Outcome {
         equal!((power, kernel.machine().err()), (power, refusal(Powers::all())));
         equal!((power, kernel.query(Statistic::Windows).err()), (power, refusal(Powers::COUNTERS)));
         equal!((power, kernel.let_count(true).err()), (power, refusal(Powers::COUNTERS)));
-        // Another refusal comes later than that of the capability.
+        // The capability is checked before other reasons to refuse.
         let core = refusal(Powers::CORES).unwrap_or(Error::NoSuchCore);
         equal!((power, kernel.core_power(u64::MAX).err()), (power, Some(core)));
         equal!((power, kernel.start_core(u64::MAX, 0, 0).err()), (power, Some(Error::MissingRights)));
@@ -283,7 +282,7 @@ fn counting(stage: &mut Stage) -> Outcome {
             worker.thread.delete()?;
         }
     }
-    // Whoever may not read can know it, and ask the kernel.
+    // A program that may not read the counters can know it, and ask the kernel.
     KERNEL.let_count(false)?;
     let (may_count, count) = (tench::time::may_count(), KERNEL.query(Statistic::Instructions));
     KERNEL.let_count(true)?;

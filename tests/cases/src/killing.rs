@@ -1,9 +1,9 @@
-//! A process is killed at every step of everything that it does, and leaves nothing behind.
+//! Tests that a process can be killed at every step of what it does without leaving anything behind.
 //!
-//! With instructions as the clock, the victim is killed after k short times for each k; in real time the moments are
-//! others each time. The killer runs at a higher priority than all servers, so the victim is also killed while one of
-//! them works for it. Then all books are compared with those before: what each process has at the memory server, what
-//! lies in the capability spaces of the servers, which names there are, and the memory server's account with the
+//! With instructions as the clock, the victim is killed after k short times for each k; in real time, the moments
+//! differ from run to run. The killer runs at a higher priority than all servers, so the victim is also killed while a
+//! server works for it. Then all accounts are compared with those taken before: each process's account at the memory
+//! server, the capabilities in the servers' CSpaces, the registered names, and the memory server's account against the
 //! kernel's.
 
 use alloc::format;
@@ -26,7 +26,6 @@ use crate::processes::start_with;
 use crate::stage::Stage;
 use crate::victim::{NAME, PATIENCE};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("KILL0001", "killed at any step, a process leaves nothing: each fourth", |stage| at_every_step(stage, 0)),
     Case::new("KILL0002", "killed at any step, a process leaves nothing: the next", |stage| at_every_step(stage, 1)),
@@ -37,21 +36,21 @@ pub const CASES: &[Case] = &[
 const PROCS: Procs = Procs::STANDARD;
 /// Steps at which the victim is killed.
 const STEPS: u64 = 400;
-/// Above all servers.
+/// Priority of the killer: above all servers.
 const PRIORITY: u8 = 230;
 
-/// Everything that is the same before and after.
+/// Everything that must be the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Books {
-    /// Processes with memory: bytes, blocks and bytes of objects.
+    /// Memory of each process: bytes, blocks, and bytes of objects.
     accounts: Vec<(u64, [u64; 3])>,
-    /// Capabilities of each kind in the servers' spaces.
+    /// Capabilities of each kind in the servers' CSpaces.
     capabilities: Vec<(u64, Vec<(Kind, u64)>)>,
     names: u64,
 }
 
-/// Takes all books. The killer's own memory is left out, and so is what the process server remembers of ended
-/// processes: its memory, and the capabilities to that.
+/// Takes all accounts, except for the killer's own memory and what the process server remembers of ended processes: its
+/// memory, and the capabilities to it.
 fn books() -> Outcome<Books> {
     let (mut accounts, mut after) = (Vec::new(), 0);
     while let Ok(account) = Mem::STANDARD.next_account(after) {
@@ -75,7 +74,7 @@ fn books() -> Outcome<Books> {
     Ok(Books { accounts, capabilities, names })
 }
 
-/// How many capabilities of each kind a process has, but for its own memory.
+/// Returns the number of capabilities of each kind that a process has, without those to its own memory.
 fn kinds(process: u64) -> Outcome<Vec<(Kind, u64)>> {
     let mut kinds: Vec<(Kind, u64)> = Vec::new();
     let mut from = CapAddress(1);
@@ -97,7 +96,7 @@ fn kinds(process: u64) -> Outcome<Vec<(Kind, u64)>> {
     Ok(kinds)
 }
 
-/// Waits until the children of a process have ended, and until nobody waits any more for what it waited for.
+/// Waits until the process's children have ended, and until no thread waits any more for what they waited for.
 fn settle(process: u64) -> Outcome {
     let mut after = 0;
     while let Ok(child) = PROCS.child(process, after) {
@@ -108,14 +107,14 @@ fn settle(process: u64) -> Outcome {
     Ok(())
 }
 
-/// Starts a victim, kills it at a time after its start or lets it end, and looks who is told. Answers whether it had
-/// ended.
+/// Starts a victim, kills it some time after its start or lets it end, and checks which parties are notified. Returns
+/// whether it had ended by itself.
 fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
     let victim = start_with(&["victim"], Some(server))?;
     let end = Instant::now().after(ticks);
     let waiter = Builder::new().priority(PRIORITY).spawn(move || PROCS.wait(victim))?;
     time::sleep_until(end);
-    // Somebody waits for an answer that will never come, if the victim has got so far.
+    // If the victim has got that far, a thread waits for a reply that will never come.
     let place = memory::take_slot()?;
     let caller = Names::STANDARD.look_up(NAME, place).ok().map(|endpoint| {
         thread::spawn(move || {
@@ -144,7 +143,7 @@ fn kill_at_all(server: Cap<Endpoint>, quarter: u64) -> Outcome {
     equal!(PROCS.wait(victim)?.state, State::Exited);
     let life = Instant::now().since(begin);
     time::sleep(2 * PATIENCE);
-    // Servers' arrays become as large as they have to be.
+    // Lets the servers' arrays grow to their final size.
     for part in 1..9 {
         kill_after(life * part / 8, server)?;
     }
@@ -153,7 +152,7 @@ fn kill_at_all(server: Cap<Endpoint>, quarter: u64) -> Outcome {
     for number in 0..STEPS / 4 {
         let ticks = life * (number * 4 + quarter) / STEPS;
         let has_ended = kill_after(ticks, server)?;
-        // In real time it may be faster or slower than before; mostly it lives.
+        // In real time the victim may be faster or slower than before; mostly it is still running.
         ended += u64::from(has_ended);
         let after = books()?;
         if after != before {
@@ -164,13 +163,13 @@ fn kill_at_all(server: Cap<Endpoint>, quarter: u64) -> Outcome {
     Ok(())
 }
 
-/// Plays a quarter of all steps, every fourth, so that something is printed in between.
+/// Runs every fourth step, beginning with `quarter`, so that progress is printed in between.
 fn at_every_step(stage: &mut Stage, quarter: u64) -> Outcome {
     let server = stage.endpoint()?;
     let procs = Mem::STANDARD.next_account(pid::PROCS - 1)?.used;
     let killer = Builder::new().priority(PRIORITY).spawn(move || kill_at_all(server, quarter))?;
     killer.join()?;
-    // Some KiB for each record: far from what each process had.
+    // A few KiB for each record: far from the process's previous account.
     let more = Mem::STANDARD.next_account(pid::PROCS - 1)?.used.saturating_sub(procs);
     check!(more < STEPS * 2048);
     Ok(())

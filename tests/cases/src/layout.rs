@@ -1,4 +1,4 @@
-//! Where things lie in a process, what may be done there, and what is not loaded at all.
+//! Tests of a process's memory layout: where things lie, which accesses are allowed, and what is not loaded.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -18,7 +18,6 @@ use tench::sys::Frame;
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("LAYOUT0001", "two processes of a program share no address", apart),
     Case::new("LAYOUT0002", "constants with addresses in them are relocated, and then read-only", constants),
@@ -29,14 +28,14 @@ pub const CASES: &[Case] = &[
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// A constant with addresses in it.
+/// A constant that contains addresses.
 static WORDS: [&str; 3] = ["one", "two", "three"];
 static mut VARIABLE: u64 = 1;
 
-/// Something that lies somewhere: its name, and where.
+/// A part of the process: its name, and a function that returns its address.
 type Part = (&'static str, fn() -> u64);
 
-/// What lies somewhere in a process, by what a child is told to look at.
+/// Parts of a process, by the argument that makes a child access them.
 const PARTS: [Part; 10] = [
     ("code", || apart as *const () as u64),
     ("constants", || WORDS.as_ptr() as u64),
@@ -50,7 +49,7 @@ const PARTS: [Part; 10] = [
     ("random", || process::info().map_or(0, |info| info.random[0])),
 ];
 
-/// What a child does.
+/// Runs the child that accesses a part.
 pub fn child(name: &str) -> Option<i32> {
     if name == "relro" {
         let place = WORDS.as_ptr() as usize;
@@ -59,12 +58,12 @@ pub fn child(name: &str) -> Option<i32> {
         return Some(1);
     }
     let (_, part) = PARTS.iter().find(|(part, _)| *part == name)?;
-    // It answers only if it refuses.
+    // The call returns only if it is refused.
     let _ = Procs::STANDARD.exit(part());
     None
 }
 
-/// Starts this program, and answers how it ended.
+/// Starts this program with a part to access, and returns how it ended.
 fn ended(part: &str) -> Outcome<tench::procs::protocol::Status> {
     let procs = Procs::STANDARD;
     let child = procs.prepare("cases")?;
@@ -102,7 +101,7 @@ fn write_or_execute(_: &mut Stage) -> Outcome {
     let protect = |flags| with_paging(|paging, carrier| paging.protect(carrier, place, PAGE, flags));
     check!(protect(everything).is_err());
     check!(protect(MapFlags::WRITE | MapFlags::EXECUTE).is_err());
-    // It can become executable when it is no longer writable, and the other way round.
+    // A page can become executable when it is no longer writable, and the other way round.
     protect(MapFlags::READ | MapFlags::EXECUTE).map_err(Error::from)?;
     protect(MapFlags::READ | MapFlags::WRITE).map_err(Error::from)?;
     let frame = make::<Frame>(12)?;
@@ -113,7 +112,7 @@ fn write_or_execute(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Bytes on the process server's account, and in all: blocks in use, accounts.
+/// Returns the bytes on the process server's account, the blocks in use, and the number of accounts.
 pub fn in_use() -> Outcome<(u64, u64, u64)> {
     let (account, totals) = (Mem::STANDARD.next_account(pid::PROCS - 1)?, Mem::STANDARD.totals()?);
     Ok((account.used, totals.blocks, totals.accounts))

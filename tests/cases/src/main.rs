@@ -2,19 +2,19 @@
 //!
 //! The program runs in the place of the shell (`systems/tests.toml`), prints a line for each case, and powers the
 //! machine off; `./tench test cases` reads the lines. With the arguments `only PREFIX...` it runs the cases whose names
-//! begin so, with `attacks` what `./tench test hostile` reads the lines of ([`hostile::attacks`]). Started with other
-//! arguments it is one of the programs that cases watch from outside: [`child`].
+//! begin so, with `attacks` it runs the attacks whose lines `./tench test hostile` reads ([`hostile::attacks`]).
+//! Started with other arguments, it is one of the programs that cases observe from outside: [`child`].
 //!
 //! ```text
-//! case       what a case is, and how it says what went wrong
-//! stage      memory, slots and objects for one case; takes everything back afterwards, and looks that it came back
+//! case       type of a case, and how it reports a failure
+//! stage      memory, slots and objects for one case; takes everything back afterwards, and checks that all came back
 //! worker     threads of this process for a case
 //! space      page tables for a case, in a part of the address space that nothing else uses
 //! assembly   code whose every instruction and register matters
 //! the rest   the cases, by kind of object
 //! ```
-//! A case gets an empty node of slots and objects that nobody else has. What it leaves lying about goes with the memory
-//! from which it was made, so that no case can disturb the next.
+//! A case gets an empty node of slots and objects that nobody else has. What it leaves behind goes with the memory of
+//! which it was made, so no case can disturb the next.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -130,7 +130,7 @@ const CASES: &[&[Case]] = &[
     srr::CASES,
 ];
 
-/// Whether a case is to run: with the arguments `only PREFIX...` those whose names begin so, otherwise all.
+/// Returns whether a case is to run: with the arguments `only PREFIX...` those whose names begin so, otherwise all.
 fn is_wanted(case: &Case) -> bool {
     let mut arguments = tench::args().skip(1);
     arguments.next() != Some("only") || arguments.any(|prefix| case.id.starts_with(prefix))
@@ -150,7 +150,7 @@ fn play() -> i32 {
             return 1;
         }
     };
-    // Some measure.
+    // Some cases measure.
     let _ = Cap::<Kernel>::new(slot::KERNEL).let_count(true);
     let (mut passed, mut failed) = (0, 0);
     for case in CASES.iter().copied().flatten().filter(|case| is_wanted(case)) {

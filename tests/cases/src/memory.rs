@@ -1,4 +1,4 @@
-//! Frames, mappings and page tables.
+//! Tests of frames, mappings and page tables.
 
 use tench::abi::fault::{Access, Class, Report};
 use tench::abi::layout::slot;
@@ -13,7 +13,6 @@ use crate::space::{BASE, ROOT, RW, read, root_entry, write};
 use crate::stage::{EMPTY_INDEX, HIGH, LOW, Stage, is_empty, place, system_call};
 use crate::worker::{Equipment, pause};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("MEM0001", "a mapped page is read and written", read_and_write),
     Case::new("MEM0002", "a page mapped for reading cannot be written or executed", read_only),
@@ -46,7 +45,7 @@ pub const CASES: &[Case] = &[
     Case::new("MEM0029", "two address spaces show different memory at one address", two_spaces),
 ];
 
-/// Lets a worker access an address. Answers its fault, if there is one.
+/// Lets a worker access an address. Returns its fault, if there is one.
 fn access(stage: &mut Stage, function: unsafe extern "C" fn(u64) -> u64, address: u64) -> Outcome<Option<Report>> {
     let worker = stage.spawn(move || {
         // SAFETY: a fault stops the worker, which has nothing else to do.
@@ -58,7 +57,7 @@ fn access(stage: &mut Stage, function: unsafe extern "C" fn(u64) -> u64, address
     Ok((info.state == ThreadState::Faulted).then_some(Report { class: Class::PageFault as u64, ..info.fault }))
 }
 
-/// Fails unless an access faults so.
+/// Fails unless an access raises this fault.
 #[track_caller]
 fn faults(found: Option<Report>, address: u64, kind: Access, is_permission: bool) -> Outcome {
     let Some(report) = found else { return Err(Failure::new("there was no fault")) };
@@ -87,7 +86,7 @@ fn read_only(stage: &mut Stage) -> Outcome {
     faults(access(stage, assembly::jump, BASE)?, BASE, Access::Execute, true)
 }
 
-/// Writes a function's first instructions into memory that is mapped for writing.
+/// Writes a function's first instructions into memory that is mapped writable.
 fn write_code(address: u64) {
     let code = assembly::forty_two as *const () as u64;
     write(address, read(code));
@@ -166,7 +165,7 @@ fn frame_offsets(stage: &mut Stage) -> Outcome {
     for (offset, count) in [(1 << 14, 1), (1 << 13, 3), (0, 5), (1 << 63, 1), (u64::MAX, 1)] {
         refused!(frame.map(tables.level3, 0, count, offset, MapFlags::READ, place), InvalidArgument);
     }
-    // What is smaller than an entry cannot fill one, and what lies askew cannot either.
+    // A frame smaller than an entry cannot fill one, and neither can a misaligned one.
     let large = stage.make::<Frame>(21)?;
     refused!(large.map(tables.level2, 1, 1, 4096, MapFlags::READ, place), Misaligned);
     refused!(large.map(tables.level2, 1, 2, 0, MapFlags::READ, place), InvalidArgument);
@@ -309,7 +308,7 @@ fn moved(stage: &mut Stage) -> Outcome {
     check!(is_empty(mapping));
     write(BASE, 1);
     equal!(moved.query()?.address, Some(BASE));
-    // The table finds it in its new place.
+    // The table finds its mapping in the new place.
     tables.level3.revoke()?;
     tables.level3.delete()?;
     check!(is_empty(moved));
@@ -431,7 +430,7 @@ fn kernel_half(stage: &mut Stage) -> Outcome {
     for entry in [256, 257, 511, 512] {
         refused!(table.hang(ROOT, entry), InvalidArgument);
     }
-    // One of the other half will do, which nothing of this process has.
+    // An entry of the upper half will do; this process has nothing there.
     let free = (0..256).rev().map(|entry| table.hang(ROOT, entry)).find(|hung| *hung != Err(Error::AlreadyMapped));
     equal!(free, Some(Ok(())));
     Ok(())
@@ -453,7 +452,7 @@ fn space_gone(stage: &mut Stage) -> Outcome {
 }
 
 fn two_spaces(stage: &mut Stage) -> Outcome {
-    // The other space has the same tables for everything but what the case maps.
+    // The other address space has the same tables except for what the case maps.
     let (tables, frame) = (stage.tables()?, stage.make::<Frame>(12)?);
     stage.map(frame, tables.level3, 0, RW)?;
     write(BASE, 0x1111);

@@ -1,11 +1,10 @@
-//! Capability spaces: copying, minting, moving, deleting, revoking, nodes in nodes.
+//! Tests of CSpaces: copying, minting, moving, deleting, revoking, nodes in nodes.
 
 use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_SPACE, Rights, Thread};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, Stage, identify, is_empty, system_call};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("NOD0001", "a copy has the same rights, badge and object", copy),
     Case::new("NOD0002", "a minted capability has no more rights than its origin", mint_rights),
@@ -67,7 +66,7 @@ fn mint_badges(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// The three operations with a destination.
+/// Tries the three operations that have a destination.
 fn attempts(source: Cap<Endpoint>, place: CapAddress) -> [Result<Cap<Endpoint>, Error>; 3] {
     [source.copy_to(place), source.mint_to(place, Rights::all(), 0), source.move_to(place)]
 }
@@ -156,7 +155,7 @@ fn identify_empty(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A root with a node in entry 1.
+/// Makes a root with a node in entry 1.
 fn space(stage: &mut Stage) -> Outcome<Cap<CapNode>> {
     let (root, node) = (stage.make::<CapNode>(3)?, stage.make::<CapNode>(8)?);
     root.install_node(1, node)?;
@@ -196,7 +195,7 @@ fn remove_errors(stage: &mut Stage) -> Outcome {
     refused!(root.remove_node(8, place), InvalidArgument);
     refused!(root.remove_node(1, root.address()), SlotOccupied);
     refused!(root.remove_node(1, CapAddress::new(EMPTY_INDEX, 0)), NoSuchSlot);
-    // A node is root and second level by how it is reached, so anything can lie in it.
+    // A node is a root or a second level depending on how it is reached, so it can hold any capability.
     let node = stage.make::<CapNode>(8)?;
     let copy = stage.copy(node)?;
     root.install_node(0, copy)?;
@@ -233,7 +232,7 @@ fn delete_node(stage: &mut Stage) -> Outcome {
     equal!(node.delete()?.freed, None);
     equal!(root.identify_at(CapAddress::new(0, 5))?.kind, Kind::Endpoint);
     check!(root.delete()?.freed.is_some());
-    // The notification has another capability, so nobody was disturbed.
+    // The notification has another capability, so deletion disturbed no user.
     notification.signal()?;
     equal!(watcher.join()?, Ok(1));
     check!(notification.delete()?.freed.is_some());
@@ -241,7 +240,7 @@ fn delete_node(stage: &mut Stage) -> Outcome {
 }
 
 fn nested(stage: &mut Stage) -> Outcome {
-    // Each node lies in the one before, so the last capability to each is in a node.
+    // Each node lies in the one before, so the last capability to each node is in a node.
     let outer = stage.make::<CapNode>(1)?;
     let mut inner = outer;
     for _ in 0..60 {
@@ -270,7 +269,7 @@ fn cycle(stage: &mut Stage) -> Outcome {
     b.install_node(5, copy_a)?;
     equal!(a.delete()?.freed, None);
     equal!(b.delete()?.freed, None);
-    // Nobody can name them any more, but their memory can be taken back.
+    // The nodes cannot be named any more, but their memory can be taken back.
     equal!(stage.pool.revoke()?, 2);
     equal!(stage.pool.query()?.watermark, 0);
     Ok(())
@@ -299,7 +298,7 @@ fn many(stage: &mut Stage) -> Outcome {
 
 fn in_itself(stage: &mut Stage) -> Outcome {
     let node = stage.make::<CapNode>(8)?;
-    // It is its own root and its own second-level node.
+    // The node is its own root and its own second-level node.
     let copy = stage.copy(node)?;
     node.install_node(0, copy)?;
     node.move_from(CapAddress(7), OWN_SPACE, node.address())?;

@@ -1,4 +1,4 @@
-//! Notifications.
+//! Tests of notifications.
 
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{Cap, Error, Instant, Message, Notification, Rights, Tag, Wait, ipc::BOUND_REPLY};
@@ -8,7 +8,6 @@ use crate::stage::{LOW, Stage};
 use crate::worker::{Equipment, MOMENT, Worker, patience, soon};
 use tench::abi::object::ThreadState;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("NTF0001", "a signal is kept until somebody waits, and taken once", kept),
     Case::new("NTF0002", "signals set the bits of their badges", badges),
@@ -106,7 +105,7 @@ fn signal_in_time(stage: &mut Stage) -> Outcome {
     let deadline = soon();
     let worker = stage.spawn(move || (notification.wait_until(deadline), notification.wait()))?;
     notification.signal()?;
-    // The deadline passes while the worker waits without one.
+    // The deadline passes while the worker waits without a deadline.
     crate::worker::pause(stage)?;
     crate::worker::pause(stage)?;
     check!(!worker.has_ended());
@@ -150,7 +149,7 @@ fn bound_receive(stage: &mut Stage) -> Outcome {
     badged.signal()?;
     equal!(worker.join()?, Ok((Tag::NOTIFICATION, 0x70, 0)));
     refused!(notification.poll(), WouldBlock);
-    // It has left the endpoint's queue.
+    // The worker has left the endpoint's queue.
     refused!(endpoint.try_send(&Message::new(1)), WouldBlock);
     Ok(())
 }
@@ -203,7 +202,7 @@ fn bound_deleted(stage: &mut Stage) -> Outcome {
     let (endpoint, notification) = (stage.endpoint()?, stage.notification()?);
     let worker = stage.spawn(move || endpoint.receive(Wait::FOREVER).map(|received| received.label()))?;
     bind(worker, notification)?;
-    // The thread's own capability is one more.
+    // The thread's own capability is still there.
     equal!(notification.delete()?.freed, None);
     worker.thread.bind(Bindings { notification: Binding::Unbind, ..Bindings::KEEP })?;
     let other = stage.notification()?;

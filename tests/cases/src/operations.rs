@@ -1,4 +1,4 @@
-//! What holds for every operation: it looks at its capability first.
+//! Tests of what holds for every operation: it checks its capability first.
 
 use tench::abi::Operation;
 use tench::abi::layout::slot;
@@ -9,10 +9,10 @@ use crate::case::{Case, Failure, Outcome};
 use crate::cores::SILENT;
 use crate::stage::{EMPTY_INDEX, RTC_LINE, Stage, system_call};
 
-/// Defines a case for each operation that takes a capability: the kinds that it takes, and the rights that it needs.
+/// Defines a case for each operation that takes a capability, from the kinds that it accepts and the rights that it
+/// needs.
 macro_rules! operations {
     ($($id:literal $operation:ident [$($kind:ident),*] $($right:ident)*;)*) => {
-        /// The cases.
         pub const CASES: &[Case] = &[
             $(Case::new(
                 $id,
@@ -89,7 +89,7 @@ operations! {
     "OPS0057" KernelCounters [Kernel] WRITE;
 }
 
-/// A capability of each kind.
+/// Makes a capability of each kind.
 fn one_of_each(stage: &mut Stage) -> Outcome<[(Kind, CapAddress); 14]> {
     let (table, frame) = (stage.make::<PageTable>(3)?, stage.make::<Frame>(12)?);
     let (mapping, interrupt) = (stage.slot(), stage.slot());
@@ -143,7 +143,7 @@ fn refuses(stage: &mut Stage, operation: Operation, kinds: &[Kind], needed: Righ
     tidy(&everything)
 }
 
-/// Deletes what does not go with the pool.
+/// Deletes the objects that are not deleted with the pool.
 fn tidy(everything: &[(Kind, CapAddress)]) -> Outcome {
     for (kind, address) in everything {
         if *kind == Kind::Interrupt {

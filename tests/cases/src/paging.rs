@@ -1,4 +1,4 @@
-//! Memory that comes on demand, and address spaces whose parts come, change and go.
+//! Tests of memory on demand, and of address spaces whose parts are mapped, change and go.
 
 use alloc::format;
 use alloc::vec;
@@ -19,7 +19,6 @@ use tench::thread::Builder;
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("PAGING0001", "memory comes zeroed, a page at a time, and goes back", on_demand),
     Case::new("PAGING0002", "an access without remedy ends the process, and says what it was", without_remedy),
@@ -50,16 +49,16 @@ pub const CASES: &[Case] = &[
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
-/// Where R0's course maps its 5 MiB: above 2⁴⁵.
+/// Address at which R0's course maps its 5 MiB: above 2⁴⁵.
 const FIXED: u64 = (1 << 45) + 3 * PAGE;
 
-/// Bytes that this process has.
+/// Returns the bytes that this process has.
 fn used() -> Outcome<u64> {
     let account = Mem::STANDARD.next_account(process::id() - 1);
     Ok(account.map_err(|failure| Failure::new(format!("no account: {failure}")))?.used)
 }
 
-/// What the books of this process hold.
+/// Returns this process's account.
 fn account() -> Account {
     with_paging(|paging, _| paging.account())
 }
@@ -95,7 +94,7 @@ fn on_demand(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a child does, and how it ends.
+/// Tasks of a child without remedy, and the fault that must end it.
 const WITHOUT_REMEDY: [(&str, FaultKind); 7] = [
     ("null", FaultKind::NullDereference),
     ("never", FaultKind::NeverAllocated),
@@ -119,7 +118,7 @@ fn without_remedy(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a child of `without_remedy` does.
+/// Runs the child of `without_remedy`.
 pub fn child(name: &str) -> Option<i32> {
     let memory = Anonymous::new(256 << 20).ok()?;
     let place = memory.address();
@@ -132,7 +131,7 @@ pub fn child(name: &str) -> Option<i32> {
             read(place);
         }
         "execute" => {
-            // SAFETY: it is no function, and never becomes one: the jump to it faults.
+            // SAFETY: there is no function at this address and never will be: the jump to it faults.
             let function = unsafe { core::mem::transmute::<usize, extern "C" fn()>(place) };
             function();
         }
@@ -153,8 +152,8 @@ pub fn child(name: &str) -> Option<i32> {
             let all = Mem::STANDARD.next_account(process::id() - 1).ok()?.quota;
             for page in 0..256 << 8 {
                 write(place + page * PAGE_SIZE, 1);
-                // The least that the memory server gives is a page. A few tables may not fit any more, nor the 64 KiB
-                // by which the books of a process of this size grow.
+                // The memory server's smallest block is a page. A few tables may not fit any more, nor the 64 KiB by
+                // which the metadata of a process of this size grow.
                 if used().ok()? + 20 * PAGE > all {
                     return Some(0);
                 }
@@ -184,16 +183,16 @@ fn stacks(_: &mut Stage) -> Outcome {
     check!(before < frames + 8);
     // 6,000 KiB, 64 KiB at a time.
     check!(after >= before + 90);
-    // Beyond its end: a child of `without_remedy` does that.
+    // An access beyond the end is tested by a child of `without_remedy`.
     Ok(())
 }
 
 fn main_stack(_: &mut Stage) -> Outcome {
     let procs = Procs::STANDARD;
-    // It begins with a part of its stack, and gets the rest as it needs it.
+    // The process begins with part of its stack, and gets the rest as it needs it.
     let status = procs.wait(procs.spawn("cases", &["paging", "main-stack"])?)?;
     equal!(status.exit_code(), Some(0));
-    // What the parent says is what there is.
+    // The parent's layout is what the child has.
     let child = procs.prepare("cases")?;
     let query = Cap::<Thread>::new(slot::THREAD).query()?;
     child.configure(query.priority as u8, query.priority as u8, 64 << 10, Powers::empty())?;
@@ -205,7 +204,7 @@ fn main_stack(_: &mut Stage) -> Outcome {
 }
 
 fn any_depth(_: &mut Stage) -> Outcome {
-    /// Calls the library, which takes its lock, with each level of the stack a little deeper.
+    /// Calls the library, which takes its lock, with each stack level a little deeper.
     #[inline(never)]
     fn call(levels: usize) -> Result<usize, Error> {
         let block = black_box([levels as u8; 200]);
@@ -246,7 +245,7 @@ fn at_once(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A frame, its capability, and what is mapped, until the end of a case.
+/// Unmaps a range.
 fn unmap(start: u64, size: u64) -> Outcome {
     with_paging(|paging, carrier| paging.unmap(carrier, start, size))
         .map_err(|error| Failure::new(format!("unmapping: {error:?}")))
@@ -371,7 +370,7 @@ fn large_heap(_: &mut Stage) -> Outcome {
     if piece.try_reserve_exact(256 << 20).is_err() {
         return Err(Failure::new("256 MiB of addresses cannot be had"));
     }
-    // R0's course touches each eighth page; each sixty-fourth fits into a small machine.
+    // R0's course touches every eighth page; every sixty-fourth fits into a small machine.
     let place = piece.spare_capacity_mut().as_mut_ptr().expose_provenance() & !7;
     for page in (0..65536).step_by(64) {
         write(place + page * PAGE_SIZE, page as u64);
@@ -380,8 +379,8 @@ fn large_heap(_: &mut Stage) -> Outcome {
     check!(account().frames >= frames + 1024 && used()? >= before + (3 << 20));
     drop(piece);
     check!(account().frames <= frames + 1);
-    // The books stay, which have grown for that many pages and tables, and blocks of memory of which something else is
-    // used.
+    // The metadata stay, which have grown for that many pages and tables, and so do memory blocks that are partly in
+    // use.
     check!(used()? < before + (5 << 18));
     Ok(())
 }
@@ -403,7 +402,7 @@ fn in_runs(_: &mut Stage) -> Outcome {
     let memory = Anonymous::new(1 << 20)?;
     let place = |page: usize| memory.address() + page * PAGE_SIZE;
     (0..64).for_each(|page| write(place(page), page as u64 + 1));
-    // 1, 1, 2, 4, 8, and three times 16.
+    // Faults populate 1, 1, 2, 4, 8, and three times 16 pages.
     equal!((account().frames, account().mappings), (before.frames + 8, before.mappings + 8));
     let start = place(0) as u64;
     with_paging(|paging, carrier| paging.protect(carrier, start + 40 * PAGE, PAGE, MapFlags::READ))
@@ -413,7 +412,7 @@ fn in_runs(_: &mut Stage) -> Outcome {
         equal!(read(place(page)), page as u64 + 1);
     }
     equal!(account().frames, before.frames + 8);
-    // What has gone comes again, zeroed: two pages, as there is room for them.
+    // Discarded pages come again, zeroed: two, as there is room for them.
     equal!((read(place(50)), read(place(51)), account().frames), (0, 0, before.frames + 9));
     write(place(41), 7);
     equal!((read(place(41)), read(place(40))), (7, 41));
@@ -426,7 +425,7 @@ fn in_runs(_: &mut Stage) -> Outcome {
 
 fn to_the_quota(_: &mut Stage) -> Outcome {
     let procs = Procs::STANDARD;
-    // Whatever is left beyond whole blocks.
+    // Remainders beyond whole blocks.
     for quota in [4 << 20, (4 << 20) + 5 * PAGE, (4 << 20) - 3 * PAGE] {
         let child = procs.prepare("cases")?;
         child.argument("paging")?;
@@ -441,7 +440,7 @@ fn to_the_quota(_: &mut Stage) -> Outcome {
 fn ends(_: &mut Stage) -> Outcome {
     let procs = Procs::STANDARD;
     let free = || Mem::STANDARD.totals().map_err(|failure| Failure::new(format!("no totals: {failure}")));
-    // The first one makes the servers' books as large as they have to be.
+    // The first run makes the servers' metadata as large as they must be.
     procs.wait(procs.spawn("cases", &["paging", "much"])?)?;
     let before = free()?;
     let status = procs.wait(procs.spawn("cases", &["paging", "much"])?)?;

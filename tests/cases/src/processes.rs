@@ -1,4 +1,4 @@
-//! Processes as their parents see them: waiting with a deadline, time, suspension, children.
+//! Tests of processes as their parents see them: waiting with a deadline, time, suspension, children.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,6 @@ use crate::case::{Case, Outcome};
 use crate::hostile::capabilities_of;
 use crate::stage::{LOW, Stage};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("PROC0001", "a wait with a deadline ends at it, or with the process", deadline),
     Case::new("PROC0002", "the time of a process is that of all its threads, ended ones too", time_of_all),
@@ -40,19 +39,19 @@ pub const CASES: &[Case] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Under which a child registers an endpoint.
+/// Name under which a child registers an endpoint.
 const NAME: &str = "cases/named";
-/// Ticks that each thread of a child uses that burns time.
+/// Ticks that each thread of the time-burning child uses.
 const SHARE: u64 = 40_000;
 /// Threads of that child besides its main thread.
 const THREADS: u64 = 3;
 
-/// Starts this program as a child with a task; it runs when this thread waits.
+/// Starts this program as a child with a task; the child runs when this thread waits.
 fn start(arguments: &[&str]) -> Outcome<u64> {
     start_with(arguments, None)
 }
 
-/// The same with a capability to an endpoint.
+/// Starts this program as a child with a task and a capability to an endpoint.
 pub fn start_with(arguments: &[&str], endpoint: Option<Cap<Endpoint>>) -> Outcome<u64> {
     let mut child = PROCS.prepare("cases")?;
     if let Some(endpoint) = endpoint {
@@ -88,14 +87,14 @@ fn deadline(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Uses the processor until a scheduling context has used so many ticks.
+/// Uses the processor until a scheduling context has consumed `ticks`.
 fn burn(context: Cap<SchedulingContext>, ticks: u64) {
     let used = || context.query().map_or(u64::MAX, |info| info.consumed);
     let end = used().saturating_add(ticks);
     while used() < end {}
 }
 
-/// What the child does: threads burn their share one after another, and end; then the main thread does.
+/// Runs the child whose threads burn their shares one after another and end, and then its main thread.
 pub fn burn_shares() -> i32 {
     for _ in 0..THREADS {
         let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
@@ -114,13 +113,13 @@ fn time_of_all(_: &mut Stage) -> Outcome {
     equal!(PROCS.wait(child)?.detail, 0);
     let ticks = PROCS.status(child)?.ticks;
     let expected = 2 * THREADS * SHARE;
-    // What it takes to start and to make threads is little beside that.
+    // Starting and creating the threads takes little beside that.
     check!((expected..expected + expected / 4).contains(&ticks));
     check!(PROCS.status(tench::procs::pid::PROCS)?.ticks > 0);
     Ok(())
 }
 
-/// What the child does: all its threads run for ever.
+/// Runs the child whose threads all run for ever.
 pub fn spin() -> i32 {
     for _ in 0..THREADS {
         thread::spawn(|| {
@@ -171,7 +170,7 @@ fn load(_: &mut Stage) -> Outcome {
     equal!(PROCS.load()?, before + 1);
     PROCS.resume(children[0])?;
     equal!(PROCS.load()?, before + 2);
-    // One ends while it is suspended, and one while it runs.
+    // One child ends while it is suspended, and one while it runs.
     PROCS.suspend(children[0])?;
     PROCS.kill(children[0])?;
     equal!(PROCS.load()?, before + 1);
@@ -188,7 +187,7 @@ fn powers(_: &mut Stage) -> Outcome {
     PROCS.kill(child)?;
     equal!(PROCS.powers(child), nobody(ProcsError::WrongState));
     equal!(PROCS.powers(child + 1000), nobody(ProcsError::NoSuchProcess));
-    // Of a process of another core nothing is known here.
+    // The process server knows nothing about a process of another core.
     equal!(PROCS.powers(tench::procs::pid::first(7) | child), nobody(ProcsError::NoSuchProcess));
     Ok(())
 }
@@ -241,18 +240,18 @@ fn many_waiters(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Says how often it was interrupted.
+/// Number of interruptions reported by the child.
 const SAID: u64 = 3;
 
-/// What the child does: asks to be told, three times; then says that it waits, and asks again when it was told, but for
-/// the last time.
+/// Runs the child that asks three times to be notified of interruptions: it says that it waits, and asks again after
+/// each notification but the last.
 pub fn wait_to_be_told() -> i32 {
     let again = || -> Option<Cap<Notification>> {
         let own = make::<Notification>(0).ok()?.leak();
         PROCS.on_interrupt(own).ok()?;
         Some(own)
     };
-    // What is asked last counts.
+    // The last request counts.
     (0..2).for_each(|_| {
         let _ = again();
     });
@@ -269,12 +268,12 @@ pub fn wait_to_be_told() -> i32 {
             };
         }
     }
-    // Told for the last time, it does not end.
+    // After the last notification the child does not end.
     let _ = parent.call1(0, SAID);
     spin()
 }
 
-/// What the child does: asks to be told by a notification that nobody may signal.
+/// Runs the child that asks to be notified through a notification that may not be signalled.
 pub fn ask_in_vain() -> i32 {
     let Ok(own) = make::<Notification>(0) else { return 1 };
     let deaf = memory::take_slot().ok().and_then(|slot| own.cap().mint_to(slot, Rights::READ, 0).ok());
@@ -292,13 +291,13 @@ fn interrupts(stage: &mut Stage) -> Outcome {
         let patience = Wait::until(in_millis(1000));
         equal!(endpoint.receive(patience)?.word(0), round);
         BOUND_REPLY.reply(&Message::new(0))?;
-        // Until it waits.
+        // Until the child waits.
         time::sleep(Duration::from_millis(1));
         equal!(PROCS.interrupt(child)?, round == SAID);
     }
     equal!(PROCS.wait(child)?.state, State::Killed);
     equal!(PROCS.interrupt(child), Err(ProcsFailure::Refused(ProcsError::WrongState)));
-    // Who has not asked, is suspended, or does not run yet.
+    // Children that have not asked, are suspended, or do not run yet.
     let child = start(&["spin"])?;
     PROCS.suspend(child)?;
     equal!(PROCS.interrupt(child)?, true);
@@ -308,7 +307,7 @@ fn interrupts(stage: &mut Stage) -> Outcome {
     let nobody = Err(ProcsFailure::Refused(ProcsError::NoSuchProcess));
     equal!(PROCS.interrupt(prepared.process()), nobody);
     equal!(PROCS.interrupt(pid::PROCS), Err(ProcsFailure::Refused(ProcsError::Essential)));
-    // A notification that cannot be signalled is none.
+    // A notification that cannot be signalled counts as none.
     let child = start_with(&["deaf"], Some(endpoint))?;
     endpoint.receive(Wait::until(in_millis(1000)))?;
     equal!(PROCS.interrupt(child)?, true);
@@ -320,7 +319,7 @@ fn kill_all(_: &mut Stage) -> Outcome {
     let mut running = Vec::new();
     for _ in 0..3 {
         let child = PROCS.prepare("hello")?;
-        // It does not run before this thread waits.
+        // The child does not run before this thread waits.
         child.configure(LOW as u8, LOW as u8, 0, Powers::empty())?;
         running.push(child.start()?);
     }
@@ -333,12 +332,12 @@ fn kill_all(_: &mut Stage) -> Outcome {
     let nobody = Err(ProcsFailure::Refused(ProcsError::NoSuchProcess));
     equal!(prepared.start(), nobody);
     equal!(PROCS.kill(prepared.process()), Err(ProcsFailure::Refused(ProcsError::NoSuchProcess)));
-    // One that may not be killed does not spare others.
+    // One process that may not be killed does not spare the others.
     equal!(PROCS.kill_all("procs"), Err(ProcsFailure::Refused(ProcsError::Essential)));
     Ok(())
 }
 
-/// Waits until the name is there, or is not.
+/// Waits until the name is registered, or until it is not.
 fn until_named() -> Outcome {
     let place = memory::take_slot()?;
     until(|| {
@@ -349,8 +348,8 @@ fn until_named() -> Outcome {
     Ok(())
 }
 
-/// Waits until the name server has heard that the child has ended: the name is to be had again. (That it leads to
-/// nobody shows earlier: the endpoint went with the child's memory.)
+/// Waits until the name server knows that the child has ended and the name is free again. (Calls through it fail
+/// earlier: the endpoint went with the child's memory.)
 fn until_free() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     until(|| Names::STANDARD.register(NAME, endpoint.cap()).is_ok())?;
@@ -372,7 +371,7 @@ fn told_later(_: &mut Stage) -> Outcome {
     until_named()?;
     let names = PROCS.find("names", 0)?;
     PROCS.suspend(names)?;
-    // It has received this, so that nothing else reaches it.
+    // The child has received this, so no further message reaches it.
     let place = memory::take_slot()?;
     let busy = Builder::new().spawn(move || Names::STANDARD.look_up("nobody/has/this", place).is_err());
     time::sleep(Duration::from_millis(1));
@@ -386,17 +385,17 @@ fn told_later(_: &mut Stage) -> Outcome {
     until_free()
 }
 
-/// Waits for somebody who does not end, and gives up.
+/// Waits for a process that does not end, and gives up.
 fn give_up_waits(count: usize) {
     for _ in 0..count {
-        // Long enough for the server to take the request.
+        // Long enough for the server to receive the request.
         let _ = Procs::at(Until(Cap::new(slot::PROCS), time::deadline(Duration::from_micros(20)))).wait(pid::INIT);
     }
 }
 
 fn given_up(_: &mut Stage) -> Outcome {
     const WAITS: usize = 48;
-    // Of these, eight are looked at with each end.
+    // The server checks eight of these waits at each process's end.
     let end_some = || {
         (0..WAITS / 8 + 2).try_for_each(|_| -> Outcome {
             PROCS.wait(start(&["obey"])?)?;
@@ -407,12 +406,12 @@ fn given_up(_: &mut Stage) -> Outcome {
     let before = capabilities_of(pid::PROCS)?;
     end_some()?;
     give_up_waits(WAITS);
-    // Each wait has a reply object. They are used again, if it was found that nobody waits there.
+    // Each wait has a reply object. It is reused once the server has found that no thread waits there any more.
     check!(capabilities_of(pid::PROCS)? < before + WAITS / 4);
     end_some()
 }
 
-/// A child: registers an endpoint, and waits to be killed.
+/// Runs the child that registers an endpoint and waits to be killed.
 pub fn stay_named() -> i32 {
     let Ok(endpoint) = make::<Endpoint>(0) else { return 1 };
     if Names::STANDARD.register(NAME, endpoint.cap()).is_err() {

@@ -1,5 +1,5 @@
-//! Programs that lie in no boot archive: their parent reads the file and hands it over. What it hands over is checked
-//! like every other program, lies on the account of the process whose program it is, and gives that process nothing.
+//! Tests of programs that are in no boot archive: their parent reads the file and hands it over. The file is checked
+//! like every other program, is charged to the process that runs it, and gives that process no authority.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,6 @@ use crate::child::OBEDIENT;
 use crate::layout::in_use;
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("PRG0001", "a program from a file runs, and has what one of the archive has", runs),
     Case::new("PRG0002", "a file that is no program is refused as one of the archive is, and nothing is lost", broken),
@@ -34,15 +33,15 @@ pub const CASES: &[Case] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Below this program, so that a child does not run before it has been looked at.
+/// Priority below this program's, so that a child does not run before it has been inspected.
 const BELOW: u8 = 50;
-/// Where this program lies.
+/// Path of this program.
 const OWN_FILE: &str = "/bin/cases";
-/// A file of the archive that is no program.
+/// A file of the archive that is not a program.
 const NO_PROGRAM: &str = "etc/system";
-/// A file of this program's.
+/// A file that this program writes.
 const OTHER_FILE: &str = "/tmp/handed-over";
-/// Where the code lies in the file of the good program.
+/// Offset of the code in the file of the valid program.
 const CODE: usize = 0x2000;
 /// Bytes of memory that a child may have.
 const QUOTA: u64 = 1 << 20;
@@ -59,12 +58,12 @@ pub fn handed_over(name: &str, file: &[u8]) -> Result<Spawn, ProcsFailure> {
     }
 }
 
-/// What the process server refuses.
+/// Returns the process server's refusal.
 fn refused<T>(error: ProcsError) -> Result<T, ProcsFailure> {
     Err(ProcsFailure::Refused(error))
 }
 
-/// Does something twice, and looks that the second time nothing stays: the first time, the process server may get
+/// Does something twice, and checks that the second time takes no memory: the first time, the process server may get
 /// memory that it keeps.
 fn without_loss(mut deed: impl FnMut() -> Outcome) -> Outcome {
     deed()?;
@@ -74,14 +73,14 @@ fn without_loss(mut deed: impl FnMut() -> Outcome) -> Outcome {
     Ok(())
 }
 
-/// The good program with fixed addresses.
+/// Returns the valid program with fixed addresses.
 fn good() -> Vec<u8> {
     let [(_, file), ..] = tench_corpus::good();
     file
 }
 
-/// What a process has: where, what, with which rights, and whether it is known by its own number and nothing else
-/// there.
+/// A capability of a process: address, kind, rights, log2 of the size, and whether its badge has the process's own
+/// number.
 type Held = (CapAddress, Kind, Rights, u32, bool);
 
 fn held_by(process: u64) -> Outcome<Vec<Held>> {
@@ -98,8 +97,8 @@ fn held_by(process: u64) -> Outcome<Vec<Held>> {
     }
 }
 
-/// What a child of which nothing was said has before its first instruction, and then how it ends. Its priority is lower
-/// than this program's, so that it runs when this thread waits.
+/// Returns the capabilities that a child without any grants has before its first instruction, and then how it ends. The
+/// child's priority is lower than this program's, so that it runs when this thread waits.
 fn look_at(child: Spawn) -> Outcome<Vec<Held>> {
     child.argument("obey")?;
     let child = child.start()?;
@@ -136,7 +135,7 @@ fn broken(_: &mut Stage) -> Outcome {
     })
 }
 
-/// How a child ends that begins at once.
+/// Starts a child at once and returns how it ends.
 fn fault_of(child: Spawn) -> Outcome<Option<FaultKind>> {
     Ok(PROCS.wait(child.start()?)?.fault())
 }
@@ -171,7 +170,7 @@ fn incomplete(_: &mut Stage) -> Outcome {
         let child = handed_over("large", &large.write())?;
         equal!(child.start_or_defect().err().and_then(|(_, defect)| defect), Some(Defect::TooLarge));
 
-        // What the archive has nobody changes, nor what runs.
+        // Neither the archive's files nor a running program's can be changed.
         let archived = PROCS.prepare("cases")?;
         equal!(archived.write(&good), refused(ProcsError::WrongState));
         archived.abandon();
@@ -181,7 +180,7 @@ fn incomplete(_: &mut Stage) -> Outcome {
         equal!(child.write(b"x"), refused(ProcsError::WrongState));
         equal!(PROCS.wait(pid)?.fault(), Some(FaultKind::Breakpoint));
 
-        // A file that was changed while it was read is one like others: here its code is gone.
+        // A file that changes while it is read is treated like any other: here its code is missing.
         let read = CODE.min(good.len());
         let child = PROCS.prepare_of("changed", size)?;
         child.write(&good[..read])?;
@@ -192,8 +191,8 @@ fn incomplete(_: &mut Stage) -> Outcome {
     })
 }
 
-/// What a child does that may have [`QUOTA`]: takes no more by what it hands over, starts what is no program, and
-/// leaves a program that it does not start.
+/// Runs the child whose quota is [`QUOTA`]: it gets no more memory by handing programs over, starts a file that is not
+/// a program, and leaves a program that it never starts.
 pub fn child() -> i32 {
     let is_no_program = |child: Result<Spawn, ProcsFailure>| {
         child.is_ok_and(|child| matches!(child.start_or_defect(), Err((_, Some(_)))))
@@ -221,10 +220,10 @@ fn accounts(_: &mut Stage) -> Outcome {
         child.argument("handed-over")?;
         child.limit(QUOTA)?;
         equal!(PROCS.wait(child.start()?)?.exit_code(), Some(OBEDIENT));
-        // One that is killed before it runs.
+        // A process that is killed before it runs.
         let child = handed_over("killed", &good())?;
         PROCS.kill(child.process())?;
-        // A limit that is too low for what was handed over already.
+        // A limit that is too low for what was already handed over.
         let child = handed_over("limited", &good())?;
         child.limit(4096)?;
         equal!(child.start().map(drop), refused(ProcsError::OutOfMemory));
@@ -243,7 +242,7 @@ fn unreadable(_: &mut Stage) -> Outcome {
     equal!(in_use()?, before);
     fs::write(OTHER_FILE, &good())?;
     equal!(fault_of(fs::prepare(PROCS, OTHER_FILE)?)?, Some(FaultKind::Breakpoint));
-    // Read to its end, whatever becomes of it then.
+    // The file is read to its end, whatever then becomes of the process.
     let child = fs::prepare(PROCS, OTHER_FILE)?;
     fs::write(OTHER_FILE, b"no program any more")?;
     equal!(fault_of(child)?, Some(FaultKind::Breakpoint));

@@ -1,4 +1,4 @@
-//! Programs that do anything harm nobody.
+//! Tests that programs making random system calls harm no others.
 
 use alloc::vec::Vec;
 use tench::abi::Powers;
@@ -14,19 +14,18 @@ use crate::child::OBEDIENT;
 use crate::stage::{KERNEL, LOW, Stage};
 use crate::worker::pause;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("RND0001", "programs that make system calls at random harm nobody", random),
     Case::new("RND0002", "processes that come and go leave no memory behind", come_and_go),
 ];
 
-/// Processes that are started one after the other, and calls that each makes at most.
+/// Processes started one after the other, and the most calls that each makes.
 const CHILDREN: u64 = 60;
 const CALLS: &str = "4000";
 /// Pauses after which a process that waits for ever is killed.
 const ROUNDS: usize = 200;
 
-/// Runs one of them to its end, which may be forced.
+/// Runs one such process to its end, which may be forced.
 fn play_one(stage: &mut Stage, seed: u64) -> Outcome<State> {
     let procs = Procs::STANDARD;
     let spawn = procs.prepare("cases")?;
@@ -35,7 +34,7 @@ fn play_one(stage: &mut Stage, seed: u64) -> Outcome<State> {
         spawn.argument(argument)?;
     }
     spawn.configure(LOW as u8, LOW as u8, 0, Powers::empty())?;
-    // Nobody listens to what it prints.
+    // Its output goes to an endpoint without a receiver.
     spawn.give_in(stage.endpoint()?, tench::abi::layout::slot::CONSOLE)?;
     let process = spawn.start()?;
     for _ in 0..ROUNDS {
@@ -50,7 +49,7 @@ fn play_one(stage: &mut Stage, seed: u64) -> Outcome<State> {
     Ok(procs.wait(process)?.state)
 }
 
-/// The memory server's accounts but that of the process server, which remembers the last thousands of processes.
+/// Returns the memory server's accounts without the process server's, which remembers the last thousands of processes.
 fn accounts() -> Vec<Account> {
     let procs = Procs::STANDARD.find("procs", 0).unwrap_or(0);
     let mut accounts = Vec::new();
@@ -64,7 +63,7 @@ fn accounts() -> Vec<Account> {
     accounts
 }
 
-/// Whether the servers and the kernel are as they should be.
+/// Fails unless the servers and the kernel are as they should be.
 fn all_is_well() -> Outcome {
     let procs = Procs::STANDARD;
     equal!(procs.wait(procs.spawn("cases", &["obey"])?)?.exit_code(), Some(OBEDIENT));
@@ -76,7 +75,7 @@ fn all_is_well() -> Outcome {
 
 fn random(stage: &mut Stage) -> Outcome {
     all_is_well()?;
-    // The servers' heaps grow to what they need the first time, and must not grow the second.
+    // The servers' heaps grow the first time to what they need, and must not grow the second time.
     play_all(stage)?;
     let before = accounts();
     let ends = play_all(stage)?;
@@ -85,7 +84,7 @@ fn random(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Runs them all, one after the other. Answers how many ended how.
+/// Runs all such processes, one after the other. Returns the number of each kind of end.
 fn play_all(stage: &mut Stage) -> Outcome<[u64; 3]> {
     let mut ends = [0; 3];
     for seed in 1..=CHILDREN {

@@ -1,4 +1,4 @@
-//! Registers survive whatever happens to a thread.
+//! Tests that registers survive whatever happens to a thread.
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::object::ThreadState;
@@ -10,7 +10,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, Stage};
 use crate::worker::{Equipment, MOMENT, patience, pause};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new(
         "REG0001",
@@ -30,17 +29,17 @@ pub const CASES: &[Case] = &[
 
 /// `x0` to `x30` and the thread pointer.
 pub type Given = [u64; 32];
-/// The same, then flags and the change of the stack pointer.
+/// `x0` to `x30` and the thread pointer, then flags and the change of the stack pointer.
 pub type Found = [u64; 34];
 
-/// What `probe` executes.
+/// Kind of instruction that `probe` executes.
 pub const CALL: u64 = 0;
 pub const FOREIGN: u64 = 1;
 pub const LOAD: u64 = 2;
 const FOREVER: u64 = 3;
 pub const SLIDE: u64 = 4;
 
-/// Each register different.
+/// Returns different values for all registers.
 pub fn pattern(seed: u64) -> Given {
     core::array::from_fn(|index| seed.wrapping_mul(0x0101_0101_0101_0101) ^ (index as u64) << 32 | index as u64)
 }
@@ -108,7 +107,7 @@ fn fault(stage: &mut Stage) -> Outcome {
     let received = endpoint.receive(Wait::until(patience()))?;
     check!(received.is_fault());
     equal!(received.word(1), crate::space::BASE);
-    // The page comes, and the load is tried again.
+    // The page is mapped, and the load is retried.
     let tables = stage.tables()?;
     let frame = stage.make(12)?;
     stage.map(frame, tables.level3, 0, crate::space::RW)?;
@@ -140,7 +139,7 @@ fn foreign(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a foreign system call leaves, if it changes nothing.
+/// Returns the expected registers after a foreign system call that changes nothing.
 pub fn extended(given: &Given) -> Found {
     let mut found = [0; 34];
     found[..32].copy_from_slice(given);
@@ -149,7 +148,7 @@ pub fn extended(given: &Given) -> Found {
 }
 
 fn interrupts(stage: &mut Stage) -> Outcome {
-    // It runs round and round in one instruction while the main thread's deadlines interrupt it.
+    // The worker loops in one instruction while the main thread's deadlines interrupt it.
     let worker = stage.spawn_with(Equipment::at(LOW), move || {
         let given = pattern(17);
         (given, run(&given, FOREVER))
@@ -163,7 +162,7 @@ fn interrupts(stage: &mut Stage) -> Outcome {
         equal!(registers.thread_pointer, given[31]);
         worker.thread.resume()?;
     }
-    // Behind the instruction that runs for ever it stores its registers.
+    // Behind the instruction that loops, the worker stores its registers.
     let mut registers = worker.thread.read_registers(true)?;
     registers.pc += 4;
     // SAFETY: the thread goes on in `probe`, with its own registers.
@@ -177,7 +176,7 @@ fn interrupts(stage: &mut Stage) -> Outcome {
 /// `v0` to `v31`, control and status.
 pub type Vectors = [u64; 66];
 
-/// Each register different; a rounding mode and a status that are not the default.
+/// Returns different values for all registers, and a rounding mode and a status that are not the default.
 pub fn vectors(seed: u64) -> Vectors {
     let mut vectors = core::array::from_fn(|index| seed << 48 | (index as u64) << 20 | 0xabc);
     vectors[64] = (seed & 3) << 22;
@@ -191,7 +190,7 @@ pub fn fill(vectors: &Vectors) {
     unsafe { fill_vectors(core::ptr::from_ref(vectors).expose_provenance() as u64) };
 }
 
-/// The vector registers.
+/// Stores the vector registers.
 pub fn dump() -> Vectors {
     let mut found = [!0; 66];
     // SAFETY: the array is as long as `dump_vectors` says.
@@ -231,7 +230,7 @@ fn vectors_switch(stage: &mut Stage) -> Outcome {
 fn vectors_preempted(stage: &mut Stage) -> Outcome {
     let mut workers = [None; 3];
     for (seed, worker) in (1..).zip(&mut workers) {
-        // Slices so short that each is interrupted hundreds of times.
+        // Slices so short that each worker is interrupted hundreds of times.
         let equipment = Equipment { slice: MOMENT / 20, ..Equipment::at(LOW) };
         *worker = Some(stage.spawn_with(equipment, move || {
             fill(&vectors(seed));

@@ -1,4 +1,4 @@
-//! Reply objects.
+//! Tests of reply objects.
 
 use tench::abi::object::ThreadState;
 use tench::sys::{Cap, Error, Message, Rights, Wait, ipc::BOUND_REPLY};
@@ -7,7 +7,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, Stage};
 use crate::worker::{Equipment, patience};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("RPL0001", "a reply without a caller is refused", nobody),
     Case::new("RPL0002", "a caller is answered once", once),
@@ -86,7 +85,7 @@ fn in_use(stage: &mut Stage) -> Outcome {
     let (endpoint, reply) = (stage.endpoint()?, stage.reply()?);
     let receiver = stage.spawn(move || endpoint.receive(Wait::FOREVER.with_reply(reply)).map(drop))?;
     refused!(endpoint.try_receive(Wait::FOREVER.with_reply(reply)), ReplyInUse);
-    // So is one that is bound to another thread.
+    // A reply object bound to another thread is refused too.
     refused!(endpoint.try_receive(Wait::FOREVER.with_reply(receiver.reply)), ReplyInUse);
     endpoint.send(&Message::new(1), Wait::until(patience()))?;
     equal!(receiver.join()?, Ok(()));

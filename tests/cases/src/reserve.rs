@@ -1,4 +1,4 @@
-//! Reservations: what is admitted, what it gives, and that nobody gets more by himself.
+//! Tests of reservations: admission, the time they provide, and that no process gets more than its share.
 
 use alloc::format;
 use core::time::Duration;
@@ -20,7 +20,6 @@ use crate::child::OBEDIENT;
 use crate::stage::{KERNEL, LOW, Stage};
 use crate::worker::Equipment;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("RES0001", "a reservation gives budget, period and priority, and takes them back", granted),
     Case::new("RES0002", "what cannot be kept is refused, with what could be", refused),
@@ -34,22 +33,22 @@ pub const CASES: &[Case] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Any of the errors.
+/// Any error of the reservation server or of its transport.
 type Refused = ReserveFailure;
 
-/// The server, and the slot of its capability.
+/// Returns the reservation server's capability and the slot it lies in.
 pub fn server() -> Outcome<Reserve<Cap<Endpoint>>> {
     let slot = memory::take_slot()?;
     let found = Names::STANDARD.wait_for(Reserve::NAME, slot);
     found.map(Reserve::at).map_err(|failure| Failure::new(format!("looking the server up: {failure}")))
 }
 
-/// What the server refused.
+/// Turns the server's refusal into a failure of the case.
 fn because(refusal: Refusal) -> Failure {
     Failure::new(format!("the reservation server refused: {refusal}"))
 }
 
-/// The same.
+/// Turns any error of a request into a failure of the case.
 fn failed(failure: Refused) -> Failure {
     because(Refusal::Other(failure))
 }
@@ -58,7 +57,7 @@ fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// All reservations.
+/// Returns all reservations.
 fn list(server: &Reserve<Cap<Endpoint>>) -> Outcome<alloc::vec::Vec<Reservation>> {
     let mut all = alloc::vec::Vec::new();
     while let Some(found) = server.next(all.last().map_or(0, |last: &Reservation| last.id)).map_err(failed)? {
@@ -67,8 +66,8 @@ fn list(server: &Reserve<Cap<Endpoint>>) -> Outcome<alloc::vec::Vec<Reservation>
     Ok(all)
 }
 
-/// The server, when nobody has a share any more: one that was used is free when the budget would have come back, after
-/// 10 seconds at most.
+/// Returns the server once all shares are free. A used share becomes free when its budget would have been replenished,
+/// after 10 seconds at most.
 fn settled() -> Outcome<Reserve<Cap<Endpoint>>> {
     let server = server()?;
     for _ in 0..1100 {
@@ -89,13 +88,14 @@ fn granted(stage: &mut Stage) -> Outcome {
     equal!(reservation.process, tench::process::id());
     equal!((reservation.budget, reservation.period, reservation.deadline), (1_000_000, 10_000_000, 5_000_000));
     equal!(reservation.share, 200_000);
-    // With the servers' 250 µs, the 10 in which nobody can be interrupted, and the 4.8 of switching.
+    // The response time includes the servers' 250 µs, the longest interrupts-off interval of 10 µs and 4.8 µs of
+    // switching.
     equal!(reservation.response, 1_264_800);
     check!((u64::from(FIRST_PRIORITY)..=u64::from(LAST_PRIORITY)).contains(&reservation.priority));
     let info = context.query()?;
     equal!((info.priority, info.ceiling, info.slice), (reservation.priority, 110, 777));
-    // So that a job which was held up does not delay the next, it is there again after what the deadline leaves of the
-    // period.
+    // The budget is replenished after the part of the period that the deadline leaves, so that a delayed job does not
+    // delay the next.
     equal!((info.budget, info.period), (frequency() / 1000, 5 * frequency() / 1000));
     equal!(list(&server)?, [reservation]);
     equal!(server.wish(context, &wish), Err(Refusal::Other(Refused::Refused(Error::Reserved))));
@@ -122,16 +122,16 @@ fn refused(stage: &mut Stage) -> Outcome {
     equal!(error(&Wish { deadline: ms(1), ..of(100, 1000) }), other(Error::DeadlineTooLong));
     equal!(error(&of(900, 2000)), Err(Refusal::Overcommitted { free: RESERVABLE / 2 }));
     equal!(error(&of(410, 2000)), Err(Refusal::Excessive { free: RESERVABLE / 2 }));
-    // A budget of 300 µs within 500 is too much beside the servers' 250; 235.2 is not, with 10 of blocking and 4.8 of
+    // A budget of 300 µs within 500 is too much beside the servers' 250; 235.2 fits, with 10 of blocking and 4.8 of
     // switching.
     let tight = Wish { deadline: Duration::from_micros(500), ..of(300, 10_000) };
     let budget = Duration::from_nanos(235_200);
     equal!(error(&tight), Err(Refusal::Unschedulable { budget }));
     let granted = server.wish(first, &Wish { budget, ..tight }).map_err(because)?;
     equal!(granted.response, 500_000);
-    // What others have been promised counts: a second one would have to be behind it.
+    // Admitted reservations count: a second one of this kind would have to run after the first.
     equal!(server.wish(second, &tight).map(|_| ()), Err(Refusal::Unschedulable { budget: Duration::ZERO }));
-    // Somebody with a right too few.
+    // A capability that lacks a right.
     let weak = stage.mint(third, tench::sys::Rights::READ, 0)?;
     equal!(server.wish(weak, &of(100, 10_000)).map(|_| ()), other(Error::BadContext));
     equal!(third.query()?.budget, 0);
@@ -139,7 +139,7 @@ fn refused(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What the child does that has a reservation: it tries to get more, and to harm another's.
+/// Runs the child that has a reservation: it tries to get more, and to harm another process's reservation.
 pub fn child(others: u64) -> Option<i32> {
     let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
     let (ceiling, slice) = own.query().map(|info| (info.ceiling, info.slice)).ok()?;
@@ -161,7 +161,8 @@ pub fn child(others: u64) -> Option<i32> {
         .query()
         .is_ok_and(|now| (now.priority, now.budget, now.period) == (info.priority, info.budget, info.period));
     let is_safe = server.release(others) == Err(Refused::Refused(Error::NotYours));
-    // It may give up what it has: then it can have its way below its ceiling, and no more comes of it.
+    // The child may give up its reservation: then it may configure its context up to its ceiling, and gains nothing
+    // else.
     own.configure(ceiling, ceiling, slice, None).ok()?;
     own.reserve(0, 0, None).ok()?;
     let is_below = own.configure(info.priority, ceiling, 0, None) == high;
@@ -177,7 +178,7 @@ fn by_itself() -> Outcome {
     spawn.configure(100, 120, 0, Powers::RESERVE)?;
     let status = PROCS.wait(spawn.start()?)?;
     equal!((status.state, status.exit_code()), (State::Exited, Some(OBEDIENT)));
-    // What the child had is gone with it.
+    // The child's reservation is gone with the child.
     equal!(list(&server)?, [reservation]);
     server.release(reservation.id).map_err(failed)?;
     Ok(())
@@ -186,7 +187,7 @@ fn by_itself() -> Outcome {
 fn ordered(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let mut held = alloc::vec::Vec::new();
-    // Often between the same two, so that others have to move.
+    // Periods that fall between the existing ones, so that existing reservations get other priorities.
     for period in [100, 10, 99, 98, 97, 96, 95, 94, 93, 50] {
         let context = stage.make::<SchedulingContext>(0)?;
         let reservation = server.wish(context, &Wish::new(Duration::from_micros(50), ms(period))).map_err(because)?;
@@ -197,7 +198,7 @@ fn ordered(stage: &mut Stage) -> Outcome {
         }
         found.sort_unstable();
         check!(found.is_sorted_by(|a, b| a.1 > b.1));
-        // The server says the same.
+        // The server reports the same priorities.
         for (place, reservation) in list(&server)?.iter().enumerate() {
             equal!(reservation.priority, held[place].1.query()?.priority);
             check!(reservation.response <= reservation.deadline);
@@ -219,7 +220,7 @@ fn gone(stage: &mut Stage) -> Outcome {
     memory.revoke()?;
     equal!(list(&server)?.len(), 0);
     equal!(settled()?.possible(1_000_000, 0).map_err(failed)?, all);
-    // A process that is killed in the middle of its period.
+    // Kill a process in the middle of its period.
     let spawn = PROCS.prepare("cases")?;
     spawn.argument("reserved")?;
     spawn.configure(100, 100, 0, Powers::RESERVE)?;
@@ -234,7 +235,7 @@ fn gone(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What the child does that is killed: it is busy for ever, with a reservation.
+/// Runs the child that is killed: it has a reservation and is busy for ever.
 pub fn stay() -> Option<i32> {
     server().ok()?.wish(Cap::new(slot::SCHEDULING), &Wish::new(ms(2), ms(10))).ok()?;
     loop {
@@ -250,7 +251,7 @@ fn kept(stage: &mut Stage) -> Outcome {
     }
     let [_, second, _] = contexts;
     let (granted, pid) = (list(&before)?, PROCS.find("reserve", 0)?);
-    // One of them is as the server could have left it, had it ended before it could tell the kernel.
+    // One context is in the state in which the server leaves it if the server ends before it has told the kernel.
     second.configure(0, 0, 0, None)?;
     second.reserve(0, 0, None)?;
     PROCS.kill(pid)?;
@@ -262,18 +263,18 @@ fn kept(stage: &mut Stage) -> Outcome {
         let info = context.query()?;
         equal!((info.priority, info.budget), (reservation.priority, frequency() / 1000));
     }
-    // Numbers go on where they were.
+    // The numbering continues.
     let fourth = stage.make::<SchedulingContext>(0)?;
     let last = after.wish(fourth, &Wish::new(Duration::from_micros(500), ms(50))).map_err(because)?;
     check!(granted.iter().all(|reservation| reservation.id < last.id));
     granted.iter().chain([&last]).try_for_each(|reservation| after.release(reservation.id)).map_err(failed)
 }
 
-/// What a worker with a reservation has seen: jobs, deadlines missed, the longest response in ticks.
+/// Counts of a worker with a reservation: jobs, missed deadlines, longest response in ticks.
 type Seen = (u64, u64, u64);
 
-/// Lets a worker do a job of `work` ticks in each period, with this reservation. What it does is counted in its own
-/// time.
+/// Lets a worker with this reservation do a job of `work` ticks in each period. Its time is measured as the context's
+/// own consumption.
 fn reserved(stage: &mut Stage, wish: &Wish, work: u64, jobs: u64) -> Outcome<(crate::worker::Worker<Seen>, u64)> {
     let (never, period) = (stage.notification()?, time::deadline(wish.period).since(Instant::now()));
     let deadline = if wish.deadline.is_zero() { wish.period / 2 } else { wish.deadline };
@@ -303,7 +304,7 @@ fn deadlines(stage: &mut Stage) -> Outcome {
     const JOBS: u64 = 10;
     let server = settled()?;
     let us = |microseconds: u64| microseconds * frequency() / 1_000_000;
-    // One that wants more than it has: it holds up nobody but itself.
+    // This worker wants more than its reservation: it holds up only itself.
     let greedy = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
         loop {
             core::hint::spin_loop();
@@ -316,7 +317,7 @@ fn deadlines(stage: &mut Stage) -> Outcome {
     let (second, second_id) = reserved(stage, &tight, us(1490), JOBS)?;
     let (before, from) = (greedy.scheduling.query()?.consumed, Instant::now());
     greedy.thread.resume()?;
-    // This thread is the best-effort program that is busy all the time.
+    // This thread is the best-effort program that is always busy.
     while !(first.has_ended() && second.has_ended()) {
         if Instant::now().since(from) > 4 * frequency() {
             return Err(Failure::new("the jobs do not end"));
@@ -328,7 +329,7 @@ fn deadlines(stage: &mut Stage) -> Outcome {
         tench::println!("note: {name}: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
         equal!((jobs, missed), (JOBS, 0));
     }
-    // A tenth (of the 5 ms that the deadline leaves), and the one budget that it can have at the beginning.
+    // A tenth of the time (of the 5 ms that the deadline leaves), and the one budget available at the beginning.
     check!(used <= whole / 10 + us(500) + us(20));
     check!(used >= whole / 10 - us(500) - whole / 100);
     [greedy_id, first_id, second_id].into_iter().try_for_each(|id| server.release(id)).map_err(failed)
@@ -351,10 +352,11 @@ fn hostile(stage: &mut Stage) -> Outcome {
     }
     let (jobs, missed, longest) = worker.join()?;
     tench::println!("note: beside hostile clients: {jobs} jobs, {missed} deadlines missed, {longest} ticks at most");
-    // What a server does for one of them, on nobody's budget, can hold a job up beyond what is allowed for: 0.5 ms have
-    // been seen, and what they were is not known. Without windows, what they ask of the kernel can for longer.
+    // A server that works for one of the best-effort clients, on no reservation's budget, can delay a job beyond the
+    // allowance: 0.5 ms have been seen, of unknown cause. Without preemption points, their system calls can delay it
+    // for longer.
     check!(longest <= us(10_000 + 1000) || KERNEL.query(Statistic::Preemptible)? == 0);
-    // They have what they can get, and this program can still be refused for a reason, or get what is left.
+    // The enemies have what they can get, and this program can still be refused for a reason, or get what is left.
     let reservations = list(&server)?;
     check!(reservations.iter().any(|reservation| enemies.contains(&reservation.process)));
     check!(reservations.iter().map(|reservation| reservation.share).sum::<u64>() <= RESERVABLE);
@@ -373,8 +375,8 @@ fn hostile(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Whoever uses up a budget, gives the reservation up and asks for another, again and again, by every way that there
-/// is, gets no more than what he may reserve all the same.
+/// A program that uses up a budget, gives the reservation up and requests another, repeatedly and in every possible
+/// way, gets no more than it may reserve at once.
 fn afresh(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let wish = Wish { deadline: ms(2), ..Wish::new(ms(1), ms(7)) };
@@ -390,10 +392,10 @@ fn afresh(stage: &mut Stage) -> Outcome {
     while Instant::now().since(from) < 60 * frequency() / 1000 {
         let before = used()?;
         if let Ok(reservation) = server.wish(worker.scheduling, &wish) {
-            // The worker has run above this thread meanwhile, and goes on if it may.
+            // The worker has run meanwhile at a priority above this thread's, and goes on if it may.
             round += 1;
             if round.is_multiple_of(2) {
-                // The server finds out at the next request.
+                // The server notices at the next request.
                 worker.scheduling.configure(LOW, LOW, 0, None)?;
                 worker.scheduling.reserve(0, 0, None)?;
             } else {
@@ -407,7 +409,7 @@ fn afresh(stage: &mut Stage) -> Outcome {
     worker.scheduling.configure(LOW, LOW, 0, None)?;
     worker.scheduling.reserve(0, 0, None)?;
     check!(round > 4);
-    // Two fifths, which is what it may reserve in all, and as many budgets at the beginning.
+    // Two fifths, which is all that it may reserve, plus one budget of each reservation at the beginning.
     tench::println!("note: {high} of {whole} ticks in {round} reservations");
     check!(high <= whole * 2 / 5 + 2 * frequency() / 1000 + whole / 50);
     Ok(())

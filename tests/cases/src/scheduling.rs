@@ -1,4 +1,4 @@
-//! Who runs: priorities, time slices, servers without processor time.
+//! Tests of scheduling: priorities, time slices, servers without processor time.
 
 use tench::abi::layout::slot;
 use tench::abi::object::ThreadState;
@@ -9,7 +9,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, PRIORITY, Stage};
 use crate::worker::{Equipment, MOMENT, pause, soon};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("SCH0001", "a scheduling context keeps what it is told", configure),
     Case::new("SCH0002", "nobody gives a priority above the authority's ceiling", ceiling),
@@ -29,7 +28,7 @@ pub const CASES: &[Case] = &[
     Case::new("SCH0018", "a time slice is no longer than its authority's, but below its ceiling", slice_limit),
 ];
 
-/// The main thread's own.
+/// The main thread's own scheduling context.
 const OWN: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
 
 fn configure(stage: &mut Stage) -> Outcome {
@@ -56,7 +55,7 @@ fn ceiling(stage: &mut Stage) -> Outcome {
     refused!(context.configure(51, 50, 0, Some(authority)), PriorityTooHigh);
     refused!(context.configure(50, 51, 0, Some(authority)), PriorityTooHigh);
     context.configure(50, 50, 0, Some(authority))?;
-    // A context is no authority above its own ceiling for itself either.
+    // A context does not authorise priorities above its own ceiling for itself either.
     refused!(context.configure(51, 51, 0, Some(context)), PriorityTooHigh);
     Ok(())
 }
@@ -90,17 +89,17 @@ fn slice_limit(stage: &mut Stage) -> Outcome {
     }
     context.configure(top, top, longest, None)?;
     context.configure(top, top, 1, None)?;
-    // Whoever has none passes that on.
+    // A context without authority passes none on.
     let (first, second) = (stage.make::<SchedulingContext>(0)?, stage.make::<SchedulingContext>(0)?);
     first.configure(50, 50, 0, None)?;
     for slice in [0, 1, u64::MAX] {
         second.configure(50, 50, slice, Some(first))?;
     }
-    // A new one authorises nothing, not even at priority 0.
+    // A new context authorises nothing, not even priority 0.
     let new = stage.make::<SchedulingContext>(0)?;
     refused!(second.configure(0, 0, 0, Some(new)), SliceTooLong);
     second.configure(0, 0, 1, Some(new))?;
-    // What is refused changes nothing.
+    // A refused operation changes nothing.
     let info = second.query()?;
     equal!((info.priority, info.ceiling, info.slice), (0, 0, 1));
     Ok(())
@@ -168,7 +167,7 @@ fn yields(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Two threads that count for ever, and what they have counted after a while.
+/// Runs two threads that count for ever. Returns what they have counted after a while.
 fn count(stage: &mut Stage, slice: u64) -> Outcome<[u64; 2]> {
     let words = [stage.word(1)?, stage.word(2)?];
     for word in words {
@@ -187,7 +186,7 @@ fn count(stage: &mut Stage, slice: u64) -> Outcome<[u64; 2]> {
 fn slices(stage: &mut Stage) -> Outcome {
     let [a, b] = count(stage, MOMENT / 4)?;
     check!(a > 0 && b > 0);
-    // Neither had more than twice of the other.
+    // Neither had more than twice the other's time.
     check!(a < 2 * b && b < 2 * a);
     Ok(())
 }
@@ -255,7 +254,7 @@ fn deleted(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a server has that runs on its callers' time.
+/// Equipment of a server that runs on its callers' time.
 const PASSIVE: Equipment = Equipment { priority: None, ..Equipment::at(0) };
 
 fn on_callers(stage: &mut Stage) -> Outcome {
@@ -304,13 +303,13 @@ fn caller_gone(stage: &mut Stage) -> Outcome {
     let caller = stage.spawn_with(Equipment::at(LOW), call)?;
     pause(stage)?;
     check!(rounds.get() > 0);
-    // The caller keeps what it has; the server has a copy of it.
+    // The caller keeps its priority; the server has the same.
     equal!((server.thread.query()?.priority, caller.thread.query()?.priority), (LOW, LOW));
     caller.thread.suspend()?;
     let before = rounds.get();
     pause(stage)?;
     equal!((rounds.get(), server.state()?, server.thread.query()?.priority), (before, ThreadState::Ready, 0));
-    // Whoever calls next waits for what was begun, so that is done on his time.
+    // The next caller waits for the unfinished request, so that is completed on the caller's time.
     let next = stage.spawn_with(Equipment::at(LOW + 1), call)?;
     pause(stage)?;
     equal!(server.thread.query()?.priority, LOW + 1);

@@ -1,4 +1,4 @@
-//! Many threads of one process in calls over one connection.
+//! Tests of many threads of one process that call over one connection.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -14,45 +14,43 @@ use tench_protocol::{Event, Factory, Later, Pending, Port, Replies, Slots, inter
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("SESSION0001", "answers in another order than the requests reach the threads that asked", out_of_order),
     Case::new("SESSION0002", "callers for whom the server has no room wait, and are answered", little_room),
     Case::new("SESSION0003", "of threads that call again and again none gets ahead of another", in_turn),
 ];
 
-/// Threads, and calls of each.
+/// Number of threads, and calls of each.
 const THREADS: usize = 12;
 const CALLS: u64 = 20;
 
-/// Numbers that are worth an answer.
+/// A service that replies to numbers.
 #[interface(client = Desk, version = 1)]
 pub trait DeskService {
-    /// Three times the number, and the thread.
-    /// Errors: `Full`.
+    /// Replies three times the number, and the thread. Errors: `Full`.
     #[method(1)]
     fn ask(&mut self, later: Later<'_, u64, Error>, thread: u64, number: u64) -> Result<Option<u64>, Error>;
 }
 
 tench_protocol::codes! {
-    /// Why a request was refused.
+    /// Reasons for which a request is refused.
     pub enum Error {
         /// No reply object can be made.
         Full = 1, "no reply object";
     }
 }
 
-/// What is answered to a thread.
+/// Returns the reply that a thread expects.
 const fn answer(thread: u64, number: u64) -> u64 {
     ((3 * number) << 8) | thread
 }
 
-/// The server.
+/// State of the server.
 struct Book {
     waiting: Vec<(u64, u64, Pending<u64, Error>)>,
-    /// Requests of each thread.
+    /// Number of requests of each thread.
     asked: Vec<u64>,
-    /// How far one thread was ahead of another when all had more to ask.
+    /// Largest lead of one thread over another while all had more to ask.
     spread: u64,
 }
 
@@ -70,15 +68,15 @@ impl DeskService for Book {
     }
 }
 
-/// Reply objects, for as long as the program runs.
+/// Reply objects that live as long as the program.
 const FACTORY: Factory = Factory {
     make: || make::<Reply>(0).map(Made::leak).map_err(|_| KernelError::OutOfMemory),
     delete: |_| {},
     refuse: |_| {},
 };
 
-/// Lets all threads make all their calls, at a server that keeps so many requests and then answers the one that
-/// `choose` picks by the number of answers so far and of requests that are kept. Answers how far one thread was ahead.
+/// Lets all threads make all their calls to a server that keeps `room` requests and then replies to the one that
+/// `choose` picks by the number of replies so far and of kept requests. Returns the largest lead of one thread.
 fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
     let endpoint = Arc::new(make::<tench::sys::Endpoint>(0)?);
     let threads = (0..THREADS as u64).map(|number| {

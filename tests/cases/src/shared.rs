@@ -1,4 +1,4 @@
-//! Memory that a server shares with a client in another process.
+//! Tests of memory that a server shares with a client in another process.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,39 +16,38 @@ use tench_protocol::{Caller, Event, Factory, Failure, Port, Rejection, Replies, 
 use crate::case::{Case, Outcome};
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] =
     &[Case::new("SHARE0001", "bytes beyond a message go through shared memory between two processes", two_processes)];
 
-/// What the client is.
+/// Badge of the client.
 const BADGE: u64 = 77;
-/// The most bytes of a buffer.
+/// Maximum bytes of a buffer.
 const LARGEST: u64 = 64 << 10;
 
-/// Bytes, both ways.
+/// A service to which bytes travel both ways.
 #[interface(client = Blocks, version = 1)]
 pub trait BlocksService {
-    /// The sum of bytes.
+    /// Replies the sum of the bytes.
     #[method(1)]
     fn sum(&mut self, caller: Caller, bytes: Shared<'_>) -> Result<u64, Error>;
 
-    /// Bytes that count up from a number. Answers how many.
+    /// Fills the buffer with bytes that count up from a number. Replies their number.
     #[method(2)]
     fn fill(&mut self, from: u8, into: SharedMut<'_>) -> Result<u64, Error>;
 
-    /// Bytes and the same bytes the other way round.
+    /// Copies the bytes in reverse order.
     #[method(3)]
     fn turn(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error>;
 
-    /// The client has done everything.
+    /// Tells the server that the client has finished.
     #[method(4)]
     fn done(&mut self) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
-    /// Why a request was refused.
+    /// Reasons for which a request is refused.
     pub enum Error {
-        /// Somebody else asks.
+        /// The caller is not the client.
         Stranger = 1, "not the client";
     }
 }
@@ -59,7 +58,7 @@ struct Server {
     done: bool,
 }
 
-/// What is there, copied.
+/// Returns a copy of the shared bytes.
 fn copy_of(bytes: &Shared<'_>) -> Vec<u8> {
     let mut copy = vec![0; bytes.len()];
     bytes.read(0, &mut copy);
@@ -103,7 +102,7 @@ fn two_processes(_: &mut Stage) -> Outcome {
 
     let mut buffers = Buffers::new(LARGEST, 1);
     let mut server = Server::default();
-    // Nothing is answered later, so the bound reply object is never named.
+    // Nothing is replied to later, so the bound reply object is never named.
     let mut port = Port::new(endpoint.cap(), Replies::new(Cap::new(slot::REPLY), Factory::NONE), Slots::NONE);
     let end = time::deadline(Duration::from_secs(20));
     while !server.done && Instant::now() < end {
@@ -124,7 +123,7 @@ fn two_processes(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What the client does. Answers the step that went wrong, 0 if none did.
+/// Runs the client. Returns the step that failed, 0 if none did.
 pub fn child() -> i32 {
     let server = Cap::<Endpoint>::new(slot::EXTRA);
     let step = client(server).err().unwrap_or(0);
@@ -136,7 +135,7 @@ fn demand(holds: bool, step: i32) -> Result<(), i32> {
 }
 
 fn client(server: Cap<Endpoint>) -> Result<(), i32> {
-    // A request for shared memory as it travels: label, offset, bytes.
+    // A request for shared memory as it is sent: label, offset, bytes.
     let raw = |offset: u64, bytes: u64| {
         let answer = server.call(&Message::with_words(Blocks::SUM, &[offset, bytes]));
         answer.map(|answer| Rejection::from_code(answer.label(), answer.word(0)))
@@ -147,7 +146,7 @@ fn client(server: Cap<Endpoint>) -> Result<(), i32> {
     demand(matches!(refused, Err(Failure::Rejected(Rejection::NoBuffer))), 3)?;
     let (frame, bits) = Blocks::at(server).attach_buffer(LARGEST, slot).map_err(|_| 4)?;
     demand(bits == u64::from(LARGEST.ilog2()), 5)?;
-    // What is not in the memory is refused before the server sees it.
+    // A range outside the memory is refused before the server sees it.
     for (offset, bytes) in [(0, LARGEST + 1), (LARGEST, 1), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)] {
         demand(raw(offset, bytes) == Ok(Some(Rejection::BadArguments)), 6)?;
     }
@@ -167,7 +166,7 @@ fn client(server: Cap<Endpoint>) -> Result<(), i32> {
     let half = vec![0; LARGEST as usize / 2 + 1];
     demand(matches!(blocks.turn(&half, &mut half.clone()), Err(Failure::TooLong)), 14)?;
     drop(connection);
-    // Another buffer takes the place of the first.
+    // Another buffer replaces the first.
     let slot = memory::take_slot().map_err(|_| 15)?;
     let (frame, bits) = Blocks::at(server).attach_buffer(1, slot).map_err(|_| 16)?;
     let connection = Connection::new(server, frame, bits).map_err(|_| 17)?;

@@ -1,4 +1,4 @@
-//! The memory server's slabs.
+//! Tests of the memory server's slabs.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,6 @@ use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, Notification, 
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, identify};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("SLB0001", "after every step of a random workload books and kernel agree", random),
     Case::new("SLB0002", "a bundle is granted whole or not at all", whole),
@@ -36,9 +35,9 @@ fn is_refused<T>(answer: Result<T, MemFailure>, reason: Refusal) -> Outcome {
     }
 }
 
-/// Sets slabs up for a case, and looks that their memory comes back.
+/// Sets slabs up for a case, and checks that their memory comes back.
 fn with_slabs(play: impl FnOnce() -> Outcome) -> Outcome {
-    // The first time the server takes slots that it keeps.
+    // The first time, the server takes slots that it keeps.
     SLABS.set_up(SIZES, STATICS)?;
     SLABS.take_down()?;
     let before = Mem::STANDARD.totals()?.free;
@@ -46,7 +45,7 @@ fn with_slabs(play: impl FnOnce() -> Outcome) -> Outcome {
     let outcome = play();
     if outcome.is_ok() {
         SLABS.take_down()?;
-        // A node of slots stays until half a node more is free besides: that is all that may have gone.
+        // A node of slots stays until half a node more is free besides; only that may be missing.
         let after = Mem::STANDARD.totals()?.free;
         check!(after <= before && before - after <= 16 << 10);
     }
@@ -57,7 +56,7 @@ const fn untyped(bits: u32, count: u32) -> Descriptor {
     Descriptor { kind: Kind::Untyped, size: bits, count }
 }
 
-/// Compares all slabs with the kernel. Answers the live objects.
+/// Compares all slabs with the kernel. Returns the number of live objects.
 fn agree(step: u64) -> Outcome<u64> {
     let (_, lifted) = SLABS.policy()?;
     let mut objects = 0;
@@ -77,12 +76,12 @@ fn agree(step: u64) -> Outcome<u64> {
 fn random(_: &mut Stage) -> Outcome {
     let mut seed = 7_u64;
     let mut below = move |limit: u64| {
-        // Knuth's multiplier; the high bits are random enough to try things.
+        // Knuth's multiplier; the high bits are random enough for these trials.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % limit
     };
     with_slabs(|| {
-        // Every policy in turn, with the watermark rule and without.
+        // Each policy, with the watermark rule and without.
         for (code, lifted) in (0..8).flat_map(|code| [(code, false), (code, true)]) {
             SLABS.set_policy(code, lifted)?;
             let mut bundles = Vec::new();
@@ -136,7 +135,7 @@ fn used(stage: &mut Stage) -> Outcome {
         let kinds = [at(0), at(1), at(2), at(3)].map(|place| identify(place).map(|found| found.kind));
         equal!(kinds, [Ok(Kind::Frame), Ok(Kind::Untyped), Ok(Kind::Untyped), Ok(Kind::Notification)]);
         Cap::<Notification>::new(at(3)).signal()?;
-        // What is made of it, and copies elsewhere, go with it.
+        // Objects made of it and remote capabilities go with it.
         let (made, copy) = (stage.slot(), stage.slot());
         let endpoint: Cap<Endpoint> = Cap::<Untyped>::new(at(1)).retype(0, made)?;
         let frame = Cap::<Frame>::new(at(0)).copy_to(copy)?;
@@ -145,7 +144,7 @@ fn used(stage: &mut Stage) -> Outcome {
         for gone in [at(0), at(1), at(2), at(3), endpoint.address(), frame.address()] {
             equal!(identify(gone).map(|found| found.kind), Ok(Kind::Null));
         }
-        // Slots that are in use: the bundle is not granted.
+        // The slots are in use: the bundle is not granted.
         let occupied = Some((Cap::<CapNode>::new(slot::CSPACE), slot::CSPACE));
         is_refused(SLABS.ask(Lifetime::Dynamic, &bundle, occupied), Refusal::NoSuchSlot)?;
         equal!(agree(1)?, 0);
@@ -212,7 +211,7 @@ fn ended(_: &mut Stage) -> Outcome {
     })
 }
 
-/// What the child of the last case does: takes a bundle, and leaves.
+/// Runs the child of the last case: it takes a bundle, and ends.
 pub fn leave_a_bundle() -> i32 {
     let bundle = [untyped(8, 4), Descriptor { kind: Kind::Frame, size: 12, count: 1 }];
     let Ok(first) = tench::memory::take_slots(5) else { return -1 };

@@ -7,7 +7,7 @@ use tench::sys::{Cap, CapAddress, Frame, MapFlags, Mapping, PageTable};
 use crate::case::Outcome;
 use crate::stage::Stage;
 
-/// First address: above what libraries use, below the first processes' fixed places.
+/// First address: above the addresses that libraries use, below the first processes' fixed ones.
 pub const BASE: u64 = 0x5800_0000_0000;
 /// Readable and writable.
 pub const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
@@ -15,24 +15,24 @@ pub const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 /// A chain of tables from the root down.
 #[derive(Clone, Copy)]
 pub struct Tables {
-    /// Shows 1 GiB an entry.
+    /// Level 1: 1 GiB an entry.
     pub level1: Cap<PageTable>,
-    /// Shows 2 MiB an entry, from [`BASE`] on.
+    /// Level 2: 2 MiB an entry, from [`BASE`] on.
     pub level2: Cap<PageTable>,
-    /// Shows 4 KiB an entry, from [`BASE`] on.
+    /// Level 3: 4 KiB an entry, from [`BASE`] on.
     pub level3: Cap<PageTable>,
 }
 
-/// The own address space.
+/// This program's address space.
 pub const ROOT: Cap<PageTable> = Cap::new(slot::VSPACE);
 
-/// The entry of the root that shows [`BASE`].
+/// Returns the root's entry for [`BASE`].
 pub const fn root_entry() -> u64 {
     BASE >> entry_bits(0)
 }
 
 impl Stage {
-    /// Tables that show [`BASE`].
+    /// Makes the tables for [`BASE`].
     pub fn tables(&mut self) -> Outcome<Tables> {
         let tables = Tables { level1: self.make(1)?, level2: self.make(2)?, level3: self.make(3)? };
         tables.level3.hang(tables.level2, 0)?;
@@ -41,7 +41,7 @@ impl Stage {
         Ok(tables)
     }
 
-    /// Maps a whole frame from an entry of a table of level 3 on.
+    /// Maps a whole frame from an entry of a level-3 table on.
     pub fn map(
         &mut self,
         frame: Cap<Frame>,

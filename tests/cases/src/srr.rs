@@ -1,5 +1,5 @@
-//! Send, Receive, Reply on the target: the promises that the simulation on the host keeps, and what only real time can
-//! show.
+//! Tests of Send-Receive-Reply on the target: the promises that the simulation on the host keeps, and what only real
+//! time can show.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -15,7 +15,6 @@ use tench_srr::{
 
 use crate::case::{Case, Failure, Outcome};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("SRR0001", "the primitives keep their promises", |_| promises(cases::CASES)),
     Case::new("SRR0002", "events and the clock server keep theirs", |_| promises(cases::time::CASES)),
@@ -32,7 +31,7 @@ fn promises(all: &[Promise]) -> Outcome {
     Ok(())
 }
 
-/// Nothing is printed.
+/// A console that prints nothing.
 struct Silence;
 
 impl Terminal for Silence {
@@ -40,7 +39,7 @@ impl Terminal for Silence {
     fn wait_key(&mut self) {}
 }
 
-/// Runs a session, and answers what its tasks have left in a number.
+/// Runs a session, and returns the number that its tasks have left.
 fn session(first: impl FnOnce(Arc<AtomicU64>) + Send + 'static) -> Outcome<u64> {
     let number = Arc::new(AtomicU64::new(0));
     let shared = number.clone();
@@ -49,7 +48,7 @@ fn session(first: impl FnOnce(Arc<AtomicU64>) + Send + 'static) -> Outcome<u64> 
     Ok(number.load(Relaxed))
 }
 
-/// Ticks of the system counter in one of the clock's.
+/// Returns the ticks of the system counter in one tick of the clock server.
 fn tick() -> u64 {
     frequency() / TICKS_PER_SECOND
 }
@@ -61,7 +60,7 @@ fn preempted() -> Outcome {
         let awaits = move || {
             for _ in 0..3 {
                 let Ok(time) = await_event(CLOCK_EVENT) else { return };
-                // It has come just now.
+                // The tick has begun just now.
                 if time == ticks() {
                     other.fetch_add(1, Relaxed);
                 }
@@ -77,7 +76,7 @@ fn preempted() -> Outcome {
     Ok(())
 }
 
-/// Answers whoever sends, with one byte more.
+/// Replies to each sender, with one byte more.
 fn serve() {
     loop {
         let mut message = [0; 8];
@@ -87,11 +86,11 @@ fn serve() {
     }
 }
 
-/// One of so many tasks leaves its stack behind when it ends. That is memory that stays until this process ends: were
-/// it every task, a faster kernel would run out of it.
+/// Interval of tasks that leave their stack behind when they end. That memory stays until the process ends: if every
+/// task did so, a faster kernel would run out of it.
 const LEAVES: u64 = 8;
 
-/// Calls the server again and again. Answers whether everything was right.
+/// Calls the server again and again. Returns whether everything was right.
 fn call(server: Tid, until: Instant) -> bool {
     let (mut number, mut round) = (0, 0);
     while Instant::now() < until {
@@ -101,7 +100,7 @@ fn call(server: Tid, until: Instant) -> bool {
         }
         number = answer[0];
         yield_now();
-        // A task that ends at once, one way or the other, and an answer to somebody who does not wait for one.
+        // A task that ends at once, one way or the other, and a reply to a task that does not wait for one.
         round += 1;
         let ended = if round % LEAVES == 0 { create(7, || exit()) } else { create(7, || ()) };
         let done = ended.is_ok() && reply(my_tid(), b"") == Err(Error::Incomplete);
@@ -112,8 +111,8 @@ fn call(server: Tid, until: Instant) -> bool {
     true
 }
 
-/// Tasks of priorities above and below those that are in primitives all the time await events, of which one comes in
-/// each of so many periods, each time at another place. Everything goes on as it should.
+/// Runs tasks above and below those that use primitives all the time; they await events, one of which comes in each of
+/// so many periods, each time at another point. Everything must go on as it should.
 fn interfering() -> Outcome {
     const CALLERS: u64 = 3;
     let right = session(|number| {
@@ -122,7 +121,7 @@ fn interfering() -> Outcome {
         let Ok(clock) = clock::start(9, None) else { return };
         for priority in [2, 2, 5] {
             let number = number.clone();
-            // The more important one first, and the others afterwards.
+            // The task of higher priority first, and the others afterwards.
             let until = if priority == 5 { Instant::now().after(8 * tick()) } else { until };
             let caller = move || {
                 if call(server, until) {
@@ -138,7 +137,7 @@ fn interfering() -> Outcome {
             let sleeper = move || {
                 let mut answer = [0; 8];
                 while Instant::now() < until {
-                    // What it is woken for changes the books of the others.
+                    // Its wake-up changes the other tasks' state.
                     let asked = clock::delay(clock, delay).is_ok() && send(server, &[1; 8], &mut answer) == Ok(8);
                     let made = create(7, yield_now).is_ok();
                     if !(asked && made && answer[0] == 2) {
@@ -181,7 +180,7 @@ fn idle() -> Outcome {
         let Ok(server) = clock::start(9, None) else { return };
         let end = ticks() + 20;
         while ticks() < end {
-            // Three tenths of every second tick's time.
+            // Busy for three tenths of every second tick.
             let busy = Instant::now().after(tick() * 6 / 10);
             while Instant::now() < busy {}
             if clock::delay_until(server, (ticks() / 2 * 2 + 2) as i32).is_err() {
@@ -190,7 +189,7 @@ fn idle() -> Outcome {
         }
         number.store(u64::from(idle_share()), Relaxed);
     })?;
-    // Up to the first even tick and from the last on it is not the same.
+    // Before the first even tick and after the last the share differs.
     check!((690..=710).contains(&share));
     Ok(())
 }

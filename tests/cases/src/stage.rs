@@ -1,4 +1,4 @@
-//! What a case works with: memory, slots and objects that nobody else has.
+//! The resources of a case: memory, slots and objects for its exclusive use.
 
 use alloc::format;
 
@@ -16,36 +16,36 @@ use tench::sys::{
 use crate::case::{Case, Failure, Outcome};
 use crate::worker::PLACES;
 
-/// The interrupt line of the real-time clock, which no server uses.
+/// Interrupt line of the real-time clock, which no server uses.
 pub const RTC_LINE: u64 = 34;
-/// Log2 of the memory for a case: room for a frame of 2 MiB beside everything else.
+/// Log2 of the bytes of a case's memory: room for a frame of 2 MiB beside everything else.
 const POOL_BITS: u32 = 23;
-/// Where the node with a case's slots hangs in the root: the user library fills the root from the front.
+/// Root index of the node with a case's slots: the user library fills the root from the front.
 pub const NODE_INDEX: u32 = 62;
-/// An entry of the root with nothing in it.
+/// Root index of an empty entry.
 pub const EMPTY_INDEX: u32 = 63;
 /// Priority of the main thread (systems/tests.toml).
 pub const PRIORITY: u64 = 120;
-/// Runs before the main thread.
+/// Priority of threads that run before the main thread.
 pub const HIGH: u64 = 130;
-/// Runs when the main thread waits.
+/// Priority of threads that run when the main thread waits.
 pub const LOW: u64 = 110;
 
-/// See the head of the file.
+/// The resources of a case.
 pub struct Stage {
-    /// All memory of a case.
+    /// All memory of the case.
     pub pool: Cap<Untyped>,
-    /// Stacks and message areas for workers.
+    /// Stacks and IPC buffers for workers.
     pub places: [(Pages, Pages); PLACES],
-    /// Workers of this case.
+    /// Number of workers of this case.
     pub workers: usize,
     next_slot: u32,
-    /// Nobody sends here.
+    /// An endpoint to which no thread sends.
     silence: Cap<Endpoint>,
 }
 
 impl Stage {
-    /// Takes what all cases share.
+    /// Allocates the resources that all cases share.
     pub fn new() -> Outcome<Stage> {
         let node = memory::make::<CapNode>(u64::from(NODE_BITS))?.leak();
         let root = Cap::<CapNode>::new(slot::CSPACE);
@@ -61,23 +61,24 @@ impl Stage {
         Ok(Stage { pool, places, workers: 0, next_slot: 0, silence })
     }
 
-    /// Carries a case out, and takes back what it used.
+    /// Runs a case, and takes back what it used.
     pub fn play(&mut self, case: &Case) -> Outcome {
         let outcome = (case.run)(self);
         let cleared = self.clear().and_then(|()| self.work_for_nobody());
         outcome.and(cleared)
     }
 
-    /// Ends what a case has received and not answered. Until the main thread receives again, it would stay at the
-    /// priority of a caller that has gone, and hostile clients at its own priority would keep it from running.
+    /// Ends the requests that a case has received and not replied to. Otherwise the main thread would keep the priority
+    /// of a caller that has gone until it receives again, and hostile clients at its own priority would keep it from
+    /// running.
     fn work_for_nobody(&self) -> Outcome {
-        // The caller may still wait.
+        // The caller may still be waiting.
         let _ = BOUND_REPLY.reply(&Message::new(0));
         equal!(self.silence.receive(Wait::until(Instant::from_ticks(0))).err(), Some(Error::TimedOut));
         Ok(())
     }
 
-    /// Takes everything back that a case has made, and looks that it came back.
+    /// Takes back everything that a case has made, and checks that all of it came back.
     pub fn clear(&mut self) -> Outcome {
         self.pool.revoke()?;
         let account = self.pool.query()?;
@@ -101,12 +102,12 @@ impl Stage {
         }
     }
 
-    /// An empty slot.
+    /// Returns an empty slot.
     pub fn slot(&mut self) -> CapAddress {
         self.slots(1)
     }
 
-    /// Empty slots side by side.
+    /// Returns the first of `count` adjacent empty slots.
     pub fn slots(&mut self, count: u32) -> CapAddress {
         let first = self.next_slot;
         self.next_slot += count;
@@ -114,75 +115,75 @@ impl Stage {
         CapAddress::new(NODE_INDEX, first)
     }
 
-    /// The address behind the last slot of the case.
+    /// Returns the address behind the last slot of the case.
     pub const fn last_slot() -> CapAddress {
         CapAddress::new(NODE_INDEX, NODE_SLOTS as u32 - 1)
     }
 
-    /// An object.
+    /// Makes an object.
     pub fn make<T: Object>(&mut self, size: u64) -> Outcome<Cap<T>> {
         let place = self.slot();
         Ok(self.pool.retype(size, place)?)
     }
 
-    /// An object of any kind that can be made.
+    /// Makes an object of any kind that can be retyped.
     pub fn make_kind(&mut self, kind: Kind, size: u64) -> Outcome<CapAddress> {
         let place = self.slot();
         self.pool.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, place)?;
         Ok(place)
     }
 
-    /// An endpoint.
+    /// Makes an endpoint.
     pub fn endpoint(&mut self) -> Outcome<Cap<Endpoint>> {
         self.make(0)
     }
 
-    /// A notification.
+    /// Makes a notification.
     pub fn notification(&mut self) -> Outcome<Cap<Notification>> {
         self.make(0)
     }
 
-    /// A reply object.
+    /// Makes a reply object.
     pub fn reply(&mut self) -> Outcome<Cap<Reply>> {
         self.make(0)
     }
 
-    /// A copy with these rights and this badge.
+    /// Mints a copy with these rights and this badge.
     pub fn mint<T>(&mut self, cap: Cap<T>, rights: Rights, badge: u64) -> Outcome<Cap<T>> {
         let place = self.slot();
         Ok(cap.mint_to(place, rights, badge)?)
     }
 
-    /// A copy.
+    /// Makes a copy of a capability.
     pub fn copy<T>(&mut self, cap: Cap<T>) -> Outcome<Cap<T>> {
         let place = self.slot();
         Ok(cap.copy_to(place)?)
     }
 }
 
-/// The kernel, for statistics.
+/// The kernel object, for statistics.
 pub const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
-/// What lies at an address.
+/// Returns what lies at an address.
 pub fn identify(address: CapAddress) -> Result<Identity, Error> {
     OWN_SPACE.identify_at(address)
 }
 
-/// Where memory lies. The cases have the kernel's capability, which tells it.
+/// Returns the physical address of memory. The cases have the kernel's capability, which reveals it.
 pub fn place<T>(cap: Cap<T>) -> Result<u64, Error> {
     Ok(cap.locate(KERNEL)?.address)
 }
 
-/// Whether a slot is empty.
+/// Returns whether a slot is empty.
 pub fn is_empty<T>(cap: Cap<T>) -> bool {
     cap.identify().is_ok_and(|found| found.kind == Kind::Null)
 }
 
-/// A system call with arguments as they are, from `x0` on. Answers `x1` to `x8`.
+/// Makes a system call with the given arguments from `x0` on. Returns `x1` to `x8`.
 pub fn system_call(operation: u64, arguments: &[u64]) -> Result<[u64; 8], Error> {
     let mut x = [0; 13];
     x[..arguments.len()].copy_from_slice(arguments);
-    // SAFETY: cases name only what is theirs.
+    // SAFETY: cases name only memory and objects of their own.
     let answer = unsafe { raw::anything(operation, &x) };
     match Error::from_code(answer[0]) {
         Some(error) => Err(error),

@@ -1,4 +1,4 @@
-//! Byte streams: pipes and files, between processes.
+//! Tests of byte streams: pipes and files, between processes.
 
 mod pipes;
 
@@ -22,7 +22,6 @@ use crate::case::{Case, Failure, Outcome};
 use crate::child::OBEDIENT;
 use crate::stage::Stage;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("STR0001", "a mebibyte goes through a pipe from process to process as it was", pipes::mebibyte),
     Case::new(
@@ -52,12 +51,12 @@ impl From<Error> for Failure {
     }
 }
 
-/// The byte at this place of what goes through pipes.
+/// Returns the byte at this offset of what is sent through pipes.
 const fn byte(place: usize) -> u8 {
     (place ^ place >> 8 ^ place >> 16).wrapping_mul(167) as u8
 }
 
-/// This program as a child that does a task of these cases.
+/// Prepares this program as a child that does a task of these cases.
 fn prepare(task: &str) -> Outcome<Spawn> {
     let child = Procs::STANDARD.prepare("cases")?;
     child.argument("streams")?;
@@ -69,14 +68,14 @@ fn usage() -> Outcome<Usage> {
     again(|| FILES.usage()).map_err(|failure| Failure::new(format!("the file server refused: {failure}")))
 }
 
-/// Waits for a child that is to end well.
+/// Waits for a child that must end successfully.
 fn ends_well(process: u64) -> Outcome {
     let status = Procs::STANDARD.wait(process)?;
     equal!((status.state, status.detail), (State::Exited, 0));
     Ok(())
 }
 
-/// What a child does. Answers its exit code: the step that went wrong, 0 if none did.
+/// Runs the child. Returns its exit code: the step that failed, 0 if none did.
 pub fn child(task: &str) -> i32 {
     let done = match task {
         "write" => pipes::write_mebibyte(),
@@ -97,7 +96,7 @@ fn demand(holds: bool) -> Result<(), Error> {
 
 // ── Files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Whether the file server refused it for this reason.
+/// Returns whether the file server refused the request for this reason.
 fn is_refused<T>(result: Result<T, Error>, reason: FilesError) -> bool {
     matches!(result, Err(Error::Files(Refused::Refused(error))) if error == reason)
 }
@@ -133,14 +132,14 @@ fn files(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Instructions that freeing a block may cost: less than the requests that it takes to write one.
+/// Instructions that freeing a block may take: less than the requests that it takes to write one.
 const FREEING: u64 = 320;
 
 fn no_space(_: &mut Stage) -> Outcome {
     let mut file = fs::create("/tmp/large")?;
     let mut place = 0;
     let error = loop {
-        // One byte of each block will do.
+        // One byte of each block suffices.
         file.seek(place)?;
         match file.write(b"x") {
             Ok(()) => place += 4096,
@@ -151,12 +150,12 @@ fn no_space(_: &mut Stage) -> Outcome {
     equal!(usage()?.bytes, place);
     check!(fs::create("/tmp/other")?.write(b"x").is_err());
     check!(file.info()?.size <= place);
-    // Other things are possible all the same.
+    // Other operations are possible nevertheless.
     let (mut reader, mut writer) = io::pipe()?;
     writer.write(b"still")?;
     equal!(reader.read(&mut [0; 9])?, 5);
     fs::remove("/tmp/large")?;
-    // One request frees all blocks, and nobody else is served meanwhile.
+    // One request frees all blocks, and no other client is served meanwhile.
     let start = time::instructions() as u32;
     drop(file);
     check!(u64::from((time::instructions() as u32).wrapping_sub(start)) <= place / 4096 * FREEING);
@@ -169,7 +168,7 @@ fn no_space(_: &mut Stage) -> Outcome {
 
 // ── Programs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Says something until nobody listens.
+/// Prints until the reading end is closed.
 fn print() -> Result<(), Error> {
     tench::eprintln!("an error");
     loop {
@@ -234,14 +233,14 @@ fn stdio(_: &mut Stage) -> Outcome {
 
 // ── Those who mean harm, or mean nothing ─────────────────────────────────────────────────────────────────────────────
 
-/// Takes all ends, waits and names that it can get, and tells through its output that it has.
+/// Takes all ends, waits and names that it can get, and reports that through its output.
 fn take_everything() -> Result<(), Error> {
     let mut ends = Vec::new();
     while let Ok(pipe) = io::pipe() {
         ends.push(pipe);
     }
     demand(ends.len() > 50)?;
-    // Room for a few more ends, which go to processes that never were.
+    // Makes room for a few more ends, which are shared with processes that never existed.
     ends.truncate(ends.len() - 5);
     for (number, (reader, _)) in ends.iter().take(10).enumerate() {
         core::mem::forget(reader.share(1 << 40 | number as u64)?);
@@ -269,7 +268,7 @@ fn greedy(_: &mut Stage) -> Outcome {
         children.push(child.start()?);
         equal!(reader.read(&mut [0])?, 1);
         (0..100).try_for_each(|number| fs::remove(&format!("/tmp/greedy{number}")))?;
-        // Everybody else is served.
+        // All other clients are served.
         ends_well_through_a_pipe()?;
     }
     check!(usage()?.ends > 300);
@@ -279,7 +278,7 @@ fn greedy(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Something goes through a pipe.
+/// Sends bytes through a pipe.
 fn ends_well_through_a_pipe() -> Outcome {
     let (mut reader, mut writer) = io::pipe()?;
     writer.write(b"well")?;
@@ -289,7 +288,7 @@ fn ends_well_through_a_pipe() -> Outcome {
     Ok(())
 }
 
-/// How many capabilities the file server has.
+/// Returns the number of the file server's capabilities.
 fn capabilities() -> Outcome<usize> {
     let process = Procs::STANDARD.find("files", 0)?;
     let (mut from, mut count) = (CapAddress::NULL, 0);
@@ -303,8 +302,8 @@ fn capabilities() -> Outcome<usize> {
     }
 }
 
-/// Starts processes with streams: one that reads and ends, one that is killed, one that is never started, one that gets
-/// a capability which is nobody's stream any more.
+/// Starts processes with streams: one reads and ends, one is killed, one is never started, one gets a capability to a
+/// closed stream.
 fn some_processes() -> Outcome {
     let (reader, mut writer) = io::pipe()?;
     let child = prepare("check")?;
@@ -329,7 +328,7 @@ fn some_processes() -> Outcome {
 }
 
 fn nothing_stays(_: &mut Stage) -> Outcome {
-    // What they need for as many as there will be at a time, they keep.
+    // The servers keep what they need for as many processes at a time.
     (0..4).try_for_each(|_| some_processes())?;
     let before = (usage()?, capabilities()?, memory::take_slot()?);
     memory::free_slot(before.2);
@@ -343,7 +342,7 @@ fn nothing_stays(_: &mut Stage) -> Outcome {
 fn hostile(_: &mut Stage) -> Outcome {
     let before = usage()?;
     let (reader, writer) = io::pipe()?;
-    // The interfaces are kept apart by the capability.
+    // The capability's kind keeps the interfaces apart.
     let as_files = Files::at(reader.cap()).usage();
     check!(matches!(as_files, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
     let as_stream = Stream::at(Cap::new(slot::FILES)).read(1);
@@ -354,9 +353,9 @@ fn hostile(_: &mut Stage) -> Outcome {
     equal!(writer.stream().read(1), Err(Refused::Refused(StreamError::NotForReading)));
     equal!(reader.stream().seek(1), Err(Refused::Refused(StreamError::NotAFile)));
     equal!(writer.stream().truncate(1), Err(Refused::Refused(StreamError::NotAFile)));
-    // Without a slot for the capability there is no capability; the end goes with the process or is closed in time.
+    // Without a slot the capability does not arrive; the end goes with the process or is closed in time.
     check!(Stream::at(reader.cap()).share(process::id(), CapAddress::NULL).is_err());
-    // A copy of what is closed is of no use, also when there are other ends.
+    // A copy of a closed end's capability is useless, also when there are other ends.
     let copy = memory::take_slot()?;
     reader.cap().copy_to(copy)?;
     drop(reader);

@@ -1,4 +1,4 @@
-//! Threads.
+//! Tests of threads.
 
 use tench::abi::Operation;
 use tench::abi::fault::Class;
@@ -12,7 +12,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, LOW, Stage, is_empty, system_call};
 use crate::worker::{Equipment, patience, pause};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("THR0001", "a thread that is new runs only when it has all it needs", needs),
     Case::new("THR0002", "configuring takes a suspended thread", configure_state),
@@ -47,7 +46,7 @@ pub const CASES: &[Case] = &[
     Case::new("THR0026", "program counters and stacks that lead nowhere end in faults", wild_registers),
 ];
 
-/// A worker that does not run yet.
+/// Equipment of a worker that is not started.
 const STOPPED: Equipment = Equipment { start: false, ..Equipment::at(HIGH) };
 
 fn needs(stage: &mut Stage) -> Outcome {
@@ -214,10 +213,10 @@ fn registers(stage: &mut Stage) -> Outcome {
     let before = registers;
     registers.x = core::array::from_fn(|index| index as u64 * 3);
     (registers.flags, registers.thread_pointer, registers.sp) = (0x6000_0000, 0x1230, 0x4560);
-    // SAFETY: the thread does not run with these.
+    // SAFETY: the thread does not run with these registers.
     unsafe { worker.thread.write_registers(&registers, false) }?;
     equal!(worker.thread.read_registers(false)?, registers);
-    // SAFETY: these are where the worker begins.
+    // SAFETY: the registers are those with which the worker begins.
     unsafe { worker.thread.write_registers(&before, true) }?;
     equal!(worker.join()?, 1);
     Ok(())
@@ -268,14 +267,14 @@ fn bound(stage: &mut Stage) -> Outcome {
     worker.thread.bind(bell(notification))?;
     let thread = stage.make::<Thread>(0)?;
     for bindings in [scheduling(worker.scheduling), reply(worker.reply), bell(notification)] {
-        // The object has a thread; the thread has an object.
+        // Each object already has a thread, and the thread has its objects.
         refused!(thread.bind(bindings), AlreadyBound);
     }
     let (spare_scheduling, spare_reply, spare_bell) = (stage.make(0)?, stage.reply()?, stage.notification()?);
     for bindings in [scheduling(spare_scheduling), reply(spare_reply), bell(spare_bell)] {
         refused!(worker.thread.bind(bindings), AlreadyBound);
     }
-    // Nothing is bound if one cannot be.
+    // Nothing is bound if one binding is impossible.
     let both = Bindings {
         scheduling: Binding::To(spare_scheduling),
         reply: Binding::To(other.reply),
@@ -328,7 +327,7 @@ fn unbind(stage: &mut Stage) -> Outcome {
         notification: Binding::Keep,
     })?;
     equal!((thread.query()?.priority, worker.thread.query()?.priority), (HIGH, 0));
-    // A thread that waits with a reply object that is taken from it waits no longer.
+    // A thread that waits with a reply object stops waiting when the object is taken from it.
     let endpoint = stage.endpoint()?;
     let receiver = stage.spawn(move || endpoint.receive(Wait::FOREVER).map(drop))?;
     receiver.thread.bind(Bindings { reply: Binding::Unbind, ..Bindings::KEEP })?;
@@ -378,14 +377,15 @@ fn deletes_itself(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn_with(STOPPED, || tench::thread::current_thread().delete().is_ok())?;
     worker.thread.resume()?;
     check!(!worker.has_ended());
-    // It empties as many of its bindings as it can before its last window; whoever deletes what is left does the rest.
+    // The operation removes as many of the thread's bindings as it can before its last preemption point; deleting the
+    // rest is up to the caller.
     refused!(worker.thread.query(), InvalidCapability);
     if !is_empty(worker.thread) {
         equal!(worker.thread.identify()?.rights, Rights::empty());
         check!(worker.thread.delete()?.freed.is_some());
     }
     check!(is_empty(worker.thread));
-    // Its processor time is free for another.
+    // The thread's scheduling context is free for another.
     let thread = stage.make::<Thread>(0)?;
     thread.bind(Bindings { scheduling: Binding::To(worker.scheduling), ..Bindings::KEEP })?;
     Ok(())
@@ -414,7 +414,7 @@ fn deleted_caller(stage: &mut Stage) -> Outcome {
     endpoint.receive(Wait::until(patience()))?;
     caller.thread.delete()?;
     refused!(BOUND_REPLY.reply(&Message::new(1)), NoCaller);
-    // Nor does it disturb a server that answers and receives.
+    // The deletion does not disturb a server that replies and receives either.
     let next = stage.spawn(move || endpoint.call(&Message::new(2)).map(|reply| reply.label()))?;
     equal!(endpoint.reply_receive(&Message::new(0), Wait::until(patience()))?.label(), 2);
     BOUND_REPLY.reply(&Message::new(3))?;
@@ -456,7 +456,7 @@ fn space_gone(stage: &mut Stage) -> Outcome {
     refused!(worker.thread.resume(), NotConfigured);
     worker.thread.configure(root, Cap::new(slot::VSPACE), None)?;
     worker.thread.resume()?;
-    // An empty space: it can neither wait, nor signal its end, nor suspend itself, and goes round and round.
+    // The CSpace is empty: the thread can neither wait, nor signal its end, nor suspend itself, and loops.
     pause(stage)?;
     equal!((worker.state()?, worker.has_ended()), (ThreadState::Ready, false));
     worker.thread.suspend()?;
@@ -487,7 +487,7 @@ fn privileged_flags(stage: &mut Stage) -> Outcome {
     let worker = stage.spawn_with(STOPPED, || 1)?;
     let mut registers = worker.thread.read_registers(false)?;
     registers.flags = !0;
-    // SAFETY: the worker begins where it begins.
+    // SAFETY: the worker starts again at its entry point.
     unsafe { worker.thread.write_registers(&registers, false) }?;
     equal!(worker.thread.read_registers(false)?.flags, 0xf000_0000);
     worker.thread.resume()?;

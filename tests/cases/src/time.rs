@@ -1,4 +1,4 @@
-//! Time: never early, late by little, in order; and the share of it in which nobody runs.
+//! Tests of time: never early, late by little, in order; and of the share of time in which the kernel idles.
 
 use tench::abi::object::Statistic;
 use tench::clock::Clock;
@@ -16,7 +16,6 @@ use crate::kernel::{CONTROL, quiet, ring, rtc};
 use crate::stage::{HIGH, KERNEL, LOW, RTC_LINE, Stage};
 use crate::worker::{Equipment, MOMENT, patience, soon};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("TIM0001", "a delay is never early, and late by little", delays),
     Case::new("TIM0002", "a time that is past is none", past),
@@ -31,13 +30,13 @@ pub const CASES: &[Case] = &[
     Case::new("TIM0011", "a program in C has time and events", in_c),
 ];
 
-/// Ticks by which somebody may be late whom nobody more important holds up: 4 µs, in which 4,000 instructions are
-/// carried out.
+/// Ticks by which a thread may be late that no higher priority holds up: 4 µs, in which 4,000 instructions are
+/// executed.
 const LATE: u64 = 250;
-/// The same, if the clock server is between.
+/// Ticks by which such a thread may be late if it waits through the clock server.
 const LATE_BY_CLOCK: u64 = 1_000;
 
-/// Looks that a wait from `begin` until `deadline` was right, and answers by how much it was late.
+/// Checks that a wait from `begin` until `deadline` was right, and returns by how much it was late.
 fn judge(deadline: Instant, bound: u64) -> Outcome<u64> {
     let end = Instant::now();
     check!(end >= deadline);
@@ -49,7 +48,7 @@ fn judge(deadline: Instant, bound: u64) -> Outcome<u64> {
 const NANOSECONDS: [u64; 8] = [0, 1, 17, 999, 20_000, 123_456, 1_000_000, 3_999_999];
 
 fn delays(_: &mut Stage) -> Outcome {
-    // The first makes what later ones have.
+    // The first wait allocates what later ones use.
     time::sleep(Duration::ZERO);
     let mut latest = 0;
     for nanoseconds in NANOSECONDS {
@@ -72,7 +71,7 @@ fn past(stage: &mut Stage) -> Outcome {
         time::sleep_until(Instant::from_ticks(deadline));
         judge(begin, LATE)?;
     }
-    // It does not even look whether somebody else has something to do.
+    // It does not even check whether other threads are ready.
     equal!(KERNEL.query(Statistic::IdleTicks)?, idle);
     for deadline in [0, 1, Instant::now().ticks() - 1, Instant::now().ticks()] {
         let begin = Instant::now();
@@ -90,7 +89,7 @@ fn end_of_time(stage: &mut Stage) -> Outcome {
         let waiter = stage.spawn(move || never.wait_until(Instant::from_ticks(deadline)))?;
         time::sleep(Duration::from_micros(100));
         check!(!waiter.has_ended());
-        // Those who wait until later do not hold those up who wait for less.
+        // Longer waits do not hold up shorter ones.
         let short = stage.spawn(move || never.wait_until(soon()))?;
         equal!(short.join()?, Err(Error::TimedOut));
         never.signal()?;
@@ -105,7 +104,7 @@ fn same_time(stage: &mut Stage) -> Outcome {
     for priority in [LOW, LOW, HIGH, LOW, HIGH] {
         let never = stage.notification()?;
         waiters.push(stage.spawn_with(Equipment::at(priority), move || (never.wait_until(deadline), Instant::now()))?);
-        // It waits before the next does.
+        // This thread waits before the next one does.
         crate::worker::pause(stage)?;
     }
     check!(Instant::now() < deadline);
@@ -134,13 +133,13 @@ fn killed(stage: &mut Stage) -> Outcome {
     equal!(third.join()?, Err(Error::TimedOut));
     judge(deadlines[2], LATE)?;
     equal!(word.get(), 1);
-    // Who was only stopped hears that its wait was cancelled.
+    // A thread that was only stopped is told that its wait was cancelled.
     second.thread.resume()?;
     equal!(second.join()?, Err(Error::Aborted));
     Ok(())
 }
 
-/// The clock server.
+/// Returns the clock server.
 fn clock() -> Outcome<(Clock<Cap<Endpoint>>, Cap<Endpoint>)> {
     let slot = memory::take_slot()?;
     let found = Names::STANDARD.look_up(Clock::NAME, slot);
@@ -148,7 +147,7 @@ fn clock() -> Outcome<(Clock<Cap<Endpoint>>, Cap<Endpoint>)> {
     Ok((Clock::at(server), server))
 }
 
-/// The clock server refused.
+/// Turns the clock server's refusal into a failure.
 fn refusal(failure: tench::clock::Failure) -> Failure {
     Failure::new(alloc::format!("the clock refused: {failure}"))
 }
@@ -171,7 +170,7 @@ fn clock_delays(_: &mut Stage) -> Outcome {
         check!(clock.delay_until(Instant::from_ticks(past)).map_err(refusal)? >= begin);
         judge(begin, LATE_BY_CLOCK)?;
     }
-    // The tenths of a second do not move, whenever somebody asks.
+    // The tenths of a second do not drift, whenever the time is queried.
     for _ in 0..3 {
         let before = Instant::now().ticks() * TICKS_PER_SECOND / frequency();
         let said = clock.await_event(Event::Tick).map_err(refusal)?;
@@ -190,7 +189,7 @@ fn events(stage: &mut Stage) -> Outcome {
     stage.spawn_with(Equipment::at(LOW), move || event.signal())?;
     equal!(time::await_event(event, None), Ok(1));
     event.signal()?;
-    // What is there is taken, even if the time is past.
+    // A pending event is taken, even if the time is past.
     equal!(time::await_event(event, Some(Instant::from_ticks(0))), Ok(1));
     equal!(time::await_event(event, Some(Instant::from_ticks(0))), Err(Error::TimedOut));
     let nothing = Cap::<Notification>::new(stage.slot());
@@ -225,7 +224,7 @@ fn periods(_: &mut Stage) -> Outcome {
         // However long it takes.
         time::sleep(Duration::from_micros(50 * number));
     }
-    // It takes two and a half: one begins on time, after two that are over.
+    // The work takes two and a half periods: the next one begins on time, after two that were missed.
     let busy = Instant::now().after(length * 5 / 2);
     while Instant::now() < busy {}
     let missed = periodic.wait();
@@ -235,13 +234,13 @@ fn periods(_: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Ticks of a millisecond.
+/// Returns the ticks of a millisecond.
 fn millisecond() -> u64 {
     frequency() / 1000
 }
 
 fn idle_share(stage: &mut Stage) -> Outcome {
-    // Milliseconds of ten in which somebody is busy, and whether a signal wakes him, or his own deadline.
+    // Milliseconds of ten in which a thread is busy, and whether a signal wakes it, or its own deadline.
     for (busy, by_signal) in [(0, false), (3, false), (3, true), (9, false)] {
         let (bell, length) = (stage.notification()?, millisecond());
         let begin = Instant::now().after(length);
@@ -269,7 +268,7 @@ fn idle_share(stage: &mut Stage) -> Outcome {
         equal!(worker.join()?, Ok(()));
         let expected = whole - 10 * busy * length;
         println!("note: {busy} of 10 ms busy: idle {} of 10000 parts", idle * 10_000 / whole);
-        // What kernel and library do besides: at most 10 µs in each round.
+        // Overhead of kernel and library: at most 10 µs in each round.
         check!(idle <= expected && idle + 10 * 625 >= expected);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Capabilities in messages.
+//! Tests of capabilities in messages.
 
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, Notification, Reply, Rights, Untyped, Wait, offer_slots};
 use tench::sys::{ipc::BOUND_REPLY, offered_slots};
@@ -7,7 +7,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, Stage, identify, is_empty};
 use crate::worker::patience;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("CAP0001", "a message carries up to four copies", copies),
     Case::new("CAP0002", "a moved capability leaves the sender", moved),
@@ -22,7 +21,7 @@ pub const CASES: &[Case] = &[
     Case::new("CAP0011", "a reply object can be passed on, and another thread answers", reply_passed),
 ];
 
-/// Receives with these slots on offer. Answers which were filled.
+/// Receives with these slots on offer. Returns which were filled.
 fn receive(endpoint: Cap<Endpoint>, slots: &[CapAddress]) -> Outcome<([CapAddress; 4], usize)> {
     let before = offered_slots();
     offer_slots(slots);
@@ -34,7 +33,7 @@ fn receive(endpoint: Cap<Endpoint>, slots: &[CapAddress]) -> Outcome<([CapAddres
     Ok((found, received.caps().len()))
 }
 
-/// Lets a worker send the message.
+/// Lets a worker send a message with these capabilities.
 fn send(stage: &mut Stage, endpoint: Cap<Endpoint>, caps: &'static [fn(&Things) -> Sent], things: Things) -> Outcome {
     stage.spawn(move || {
         let mut message = Message::with_words(3, &[1, 2, 3]);
@@ -49,13 +48,13 @@ fn send(stage: &mut Stage, endpoint: Cap<Endpoint>, caps: &'static [fn(&Things) 
     Ok(())
 }
 
-/// How a capability is sent.
+/// Way in which a capability is sent.
 enum Sent {
     Copy(CapAddress),
     Move(CapAddress),
 }
 
-/// What there is to send.
+/// Capabilities that are sent.
 #[derive(Clone, Copy)]
 struct Things {
     notification: Cap<Notification>,
@@ -94,7 +93,7 @@ fn moved(stage: &mut Stage) -> Outcome {
     let (endpoint, things) = (stage.endpoint()?, things(stage)?);
     let slot = stage.slot();
     send(stage, endpoint, &[|things| Sent::Move(things.badged.address())], things)?;
-    // As long as nobody receives, nothing has moved.
+    // As long as no thread receives, nothing has moved.
     check!(!is_empty(things.badged));
     equal!(receive(endpoint, &[slot])?.1, 1);
     check!(is_empty(things.badged));
@@ -118,7 +117,7 @@ fn nothing_offered(stage: &mut Stage) -> Outcome {
     send(stage, endpoint, &[|things| Sent::Move(things.badged.address())], things)?;
     equal!(receive(endpoint, &[])?.1, 0);
     check!(!is_empty(things.badged));
-    // Nor is it into a slot that does not exist.
+    // A capability is not moved into a slot that does not exist either.
     send(stage, endpoint, &[|things| Sent::Move(things.badged.address())], things)?;
     equal!(receive(endpoint, &[CapAddress::new(EMPTY_INDEX, 1)])?.1, 0);
     check!(!is_empty(things.badged));
@@ -141,7 +140,7 @@ fn slot_taken(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Which of the things goes, and how.
+/// A choice of a capability and of the way to send it.
 type Choice = fn(&Things) -> Sent;
 
 fn cannot_go(stage: &mut Stage) -> Outcome {
@@ -175,7 +174,7 @@ fn in_reply(stage: &mut Stage) -> Outcome {
     let slot = stage.slot();
     let worker = stage.spawn(move || {
         offer_slots(&[slot]);
-        // The right to send capabilities is not needed to be sent some.
+        // The right to send capabilities is not needed to receive some.
         weak.call(&Message::new(1)).map(|reply| (reply.label(), reply.caps().len()))
     })?;
     endpoint.receive(Wait::until(patience()))?;

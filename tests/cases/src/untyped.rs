@@ -1,4 +1,4 @@
-//! Untyped memory.
+//! Tests of untyped memory.
 
 use tench::abi::object::UNTYPED_MAX_BITS;
 use tench::memory::Window;
@@ -7,7 +7,6 @@ use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, MapFlag
 use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place, system_call};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("UNT0001", "retype makes every kind in every size", every_kind),
     Case::new("UNT0002", "new objects are zero whatever was there before", zeroed),
@@ -31,7 +30,7 @@ pub const CASES: &[Case] = &[
     Case::new("UNT0020", "freed gaps are used again by offset", gaps),
 ];
 
-/// Shorthand: one object at the watermark of the pool.
+/// Makes one object at the watermark of the pool.
 pub fn retype(pool: Cap<Untyped>, kind: Kind, size: u64, slot: CapAddress) -> Result<u64, Error> {
     pool.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, slot)
 }
@@ -123,7 +122,7 @@ fn overlap(stage: &mut Stage) -> Outcome {
     stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(3 << 12), OWN_SPACE, b)?;
     let c = stage.slot();
     stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(8 << 12), OWN_SPACE, c)?;
-    // The watermark is still at 0, where something would overlap what was placed by offset.
+    // The watermark is still at 0, where an object would overlap those placed by offset.
     let d = stage.slot();
     refused!(retype(stage.pool, Kind::Frame, 15, d), Overlap);
     Ok(())
@@ -269,7 +268,7 @@ fn children_stay(stage: &mut Stage) -> Outcome {
     let frame = untyped.retype::<Frame>(12, place)?;
     equal!(untyped.delete()?.freed, None);
     equal!(frame.identify()?.kind, Kind::Frame);
-    // The memory is still in use as far as the pool is concerned.
+    // The pool still regards the memory as in use.
     let other = stage.slot();
     refused!(stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_SPACE, other), Overlap);
     check!(frame.delete()?.freed.is_some());

@@ -1,4 +1,4 @@
-//! Upcalls: a thread handles its own faults.
+//! Tests of upcalls: a thread handles its own faults.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,6 @@ use crate::case::{Case, Outcome};
 use crate::stage::{HIGH, Stage};
 use crate::worker::{Equipment, Worker, patience};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("UPC0001", "an upcall is told what happened, and goes on with other registers", page_fault),
     Case::new("UPC0002", "an upcall handles an exception on a stack of its own", exception),
@@ -22,10 +21,10 @@ pub const CASES: &[Case] = &[
     Case::new("UPC0005", "without a message area a fault goes to the endpoint", without_area),
 ];
 
-/// What the handler found: class, address, instruction, and the address of a variable of its own.
+/// What the handler was given: class, address, instruction, and the address of a variable of its own.
 static FOUND: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
-/// Handles a fault: skips the instruction, with 77 in `x0`. A foreign call is answered with the sum of its arguments.
+/// Handles a fault: skips the instruction, with 77 in `x0`. A foreign system call returns the sum of its arguments.
 unsafe extern "C" fn handle(class: u64, address: u64, instruction: u64, _syndrome: u64) -> ! {
     let here = 0u64;
     let own = core::ptr::from_ref(&here).expose_provenance() as u64;
@@ -47,7 +46,7 @@ unsafe extern "C" fn handle(class: u64, address: u64, instruction: u64, _syndrom
     }
 }
 
-/// Faults itself.
+/// A handler that faults itself.
 unsafe extern "C" fn fault_again(_: u64, _: u64, _: u64, _: u64) -> ! {
     // SAFETY: the fault goes to the endpoint.
     unsafe { assembly::undefined(0) };
@@ -56,10 +55,10 @@ unsafe extern "C" fn fault_again(_: u64, _: u64, _: u64, _: u64) -> ! {
     }
 }
 
-/// What a handler looks like to the kernel.
+/// Type of a handler as the kernel sees it.
 type Handler = unsafe extern "C" fn(u64, u64, u64, u64) -> !;
 
-/// A worker whose faults of a class are upcalls.
+/// Spawns a worker whose faults of a class are upcalls.
 fn self_reliant<F: FnOnce() -> u64 + Copy + 'static>(
     stage: &mut Stage,
     (class, handler, stack): (Class, Handler, usize),
@@ -67,13 +66,13 @@ fn self_reliant<F: FnOnce() -> u64 + Copy + 'static>(
     body: F,
 ) -> Outcome<Worker<u64>> {
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, body)?;
-    // SAFETY: the handler never returns, and the stack, if one is named, is nobody else's.
+    // SAFETY: the handler never returns, and the stack, if one is named, has no other user.
     unsafe { worker.thread.faults_upcall(class, endpoint, handler as *const () as usize, stack) }?;
     worker.thread.resume()?;
     Ok(worker)
 }
 
-/// What the handler found.
+/// Returns what the handler was given.
 fn found() -> [u64; 4] {
     [0, 1, 2, 3].map(|index| FOUND[index].load(Ordering::SeqCst))
 }

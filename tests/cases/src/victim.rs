@@ -1,7 +1,7 @@
 //! A process that does everything in turn, and can be killed at any moment.
 //!
-//! It answers nothing and prints nothing: what it does is only there to be in the middle of. What is refused, because
-//! the machine is small or a server is busy, it passes over.
+//! The victim replies to nothing and prints nothing: its operations are only there to be interrupted. It ignores what
+//! is refused because the machine is small or a server is busy.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,9 +19,9 @@ use tench::sys::{Cap, Endpoint, Notification, Untyped};
 use tench::thread;
 use tench::time::{self, Duration};
 
-/// The name under which it registers an endpoint at which it never receives.
+/// Name under which the victim registers an endpoint at which it never receives.
 pub const NAME: &str = "cases/victim";
-/// How long it waits for something that does not happen: afterwards nobody remembers it, wherever it was.
+/// Time for which the victim waits for something that does not happen; afterwards no server keeps the wait.
 pub const PATIENCE: Duration = Duration::from_millis(2);
 
 /// Does everything.
@@ -37,7 +37,7 @@ pub fn live() -> i32 {
     0
 }
 
-/// Blocks of memory, divided and freed in part, and objects of each kind made of them.
+/// Allocates blocks of memory, divides and frees some of them, and makes objects of each kind of them.
 fn hold_memory() -> Option<(Cap<Untyped>, Made<Notification>)> {
     let first = memory::take_slot().ok()?;
     let block = Mem::STANDARD.allocate(16, first).ok()?;
@@ -48,21 +48,21 @@ fn hold_memory() -> Option<(Cap<Untyped>, Made<Notification>)> {
     Some((block.untyped, make::<Notification>(0).ok()?))
 }
 
-/// Memory that comes with page faults, in runs and one by one.
+/// Touches memory on demand, populated in runs and page by page.
 fn touch_memory() -> Vec<u8> {
     let mut memory = vec![0; 64 * PAGE_SIZE];
     memory.iter_mut().step_by(PAGE_SIZE / 2).for_each(|byte| *byte = 1);
     memory
 }
 
-/// An endpoint under a name.
+/// Registers an endpoint under a name.
 fn register() -> Option<Made<Endpoint>> {
     let endpoint = make::<Endpoint>(0).ok()?;
     let _ = Names::STANDARD.register(NAME, endpoint.cap());
     Some(endpoint)
 }
 
-/// Looks up, and takes a name back.
+/// Looks names up, and gives one up.
 fn names() -> Option<Clock> {
     let clock = clock();
     let endpoint = make::<Endpoint>(0).ok()?;
@@ -71,12 +71,12 @@ fn names() -> Option<Clock> {
     clock
 }
 
-/// The clock, found anew.
+/// Looks the clock server up anew.
 fn clock() -> Option<Clock> {
     Names::STANDARD.look_up(Clock::NAME, memory::take_slot().ok()?).ok().map(Clock::at)
 }
 
-/// Threads that wait: for time, for input, for a name, for a process, with a deadline and without.
+/// Starts threads that wait: for time, for input, for a name, for a process, with a deadline and without.
 fn wait_everywhere() -> Option<()> {
     let clock = clock()?;
     let place = memory::take_slot().ok()?;
@@ -90,7 +90,7 @@ fn wait_everywhere() -> Option<()> {
     Some(())
 }
 
-/// One that is half prepared and stays so, one that is given up, and one that runs.
+/// Prepares a child that is never started, abandons one, and starts one.
 fn start_children() -> Option<u64> {
     let half = Procs::STANDARD.prepare("cases").ok()?;
     half.argument("obey").ok()?;

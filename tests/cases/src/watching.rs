@@ -1,4 +1,4 @@
-//! How long interrupts are off, as the kernel measures it; or that it says that it does not.
+//! Tests of how long interrupts are off as the kernel measures it, or that the kernel reports that it does not measure.
 
 use tench::abi::Operation;
 use tench::abi::layout::slot;
@@ -8,13 +8,12 @@ use tench::sys::{Error, Kind, Place};
 use crate::case::{Case, Outcome};
 use crate::stage::{KERNEL, Stage, system_call};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("WCH0001", "only kernels that measure tell for how long interrupts were off", told),
     Case::new("WCH0002", "a system call's stretches are counted for it, with their lengths", counted),
 ];
 
-/// Whether this kernel measures.
+/// Returns whether this kernel measures interrupts-off intervals.
 fn measures() -> bool {
     KERNEL.forget_stretches() != Err(Error::Unsupported)
 }
@@ -50,7 +49,7 @@ fn counted(stage: &mut Stage) -> Outcome {
     check!(one.place >= 0xffff_fff0_0000_0000);
     equal!(KERNEL.stretches(stretch::UNKNOWN)?.count, 1);
     equal!(KERNEL.stretches(Operation::UntypedRetype as u64)?.count, 0);
-    // Zeroed in steps, so in a kernel with windows these are many stretches, none of them long.
+    // The frame is zeroed in steps, so in a kernel with preemption points this is many intervals, none of them long.
     let place = stage.slot();
     stage.pool.retype_many(Kind::Frame, 21, 1, Place::Watermark, tench::sys::OWN_SPACE, place)?;
     let many = KERNEL.stretches(Operation::UntypedRetype as u64)?;

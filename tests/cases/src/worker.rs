@@ -1,13 +1,13 @@
 //! Threads of this process for a case.
 //!
-//! A worker can end at any moment, because a case deletes it or because the case's memory is taken back. So it owns
-//! nothing, takes no lock and uses no heap: what it runs is copied into its page, and so is what it answers.
+//! A worker can end at any moment, because a case deletes it or takes the case's memory back. So it owns nothing, takes
+//! no lock and uses no heap: its body is copied into its page, and so is its result.
 //!
 //! ```text
-//! 0      message area
+//! 0      IPC buffer
 //! 1024   thread block
-//! 2048   what it runs
-//! 3072   what it answers
+//! 2048   body
+//! 3072   result
 //! ```
 
 use alloc::format;
@@ -24,30 +24,30 @@ use crate::assembly;
 use crate::case::{Failure, Outcome};
 use crate::stage::{HIGH, Stage};
 
-/// Workers that a case can have.
+/// Maximum number of workers of a case.
 pub const PLACES: usize = 8;
 /// Offsets in a worker's page.
 const BLOCK: usize = 1024;
 const BODY: usize = 2048;
 const RESULT: usize = 3072;
-/// Bytes for what it runs, and for what it answers.
+/// Bytes for the body, and for the result.
 const ROOM: usize = 1024;
-/// Ticks for which anybody waits for something that has to happen: a second.
+/// Ticks after which a wait for something that must happen fails: one second.
 const PATIENCE: u64 = 62_500_000;
 /// A tenth of a millisecond in ticks.
 pub const MOMENT: u64 = 6_250;
 
-/// The time after which a wait that has to end has failed.
+/// Returns the deadline after which a wait that must end has failed.
 pub fn patience() -> Instant {
     Instant::now().after(PATIENCE)
 }
 
-/// A moment from now.
+/// Returns the instant one moment from now.
 pub fn soon() -> Instant {
     Instant::now().after(MOMENT)
 }
 
-/// Lets everybody else run for a moment.
+/// Lets all other threads run for a moment.
 pub fn pause(stage: &mut Stage) -> Outcome {
     let never = stage.notification()?;
     refused!(never.wait_until(soon()), TimedOut);
@@ -55,49 +55,49 @@ pub fn pause(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a worker has.
+/// What a worker is equipped with.
 #[derive(Clone, Copy)]
 pub struct Equipment {
-    /// Its priority; none for a thread without a scheduling context.
+    /// Priority of the worker; none for a thread without a scheduling context.
     pub priority: Option<u64>,
     /// Ticks of its time slice.
     pub slice: u64,
-    /// Whether it has a message area.
+    /// Whether the worker has an IPC buffer.
     pub area: bool,
-    /// Whether a reply object is bound to it.
+    /// Whether a reply object is bound to the worker.
     pub reply: bool,
-    /// Whether it runs at once.
+    /// Whether the worker runs at once.
     pub start: bool,
 }
 
 impl Equipment {
-    /// Everything, at a priority.
+    /// Returns full equipment at a priority.
     pub const fn at(priority: u64) -> Equipment {
         Equipment { priority: Some(priority), slice: 0, area: true, reply: true, start: true }
     }
 }
 
-/// A worker that answers a `T`.
+/// A worker whose body returns a `T`.
 #[derive(Clone, Copy)]
 pub struct Worker<T> {
-    /// The thread.
+    /// Capability of the thread.
     pub thread: Cap<Thread>,
-    /// What it runs on.
+    /// The worker's scheduling context.
     pub scheduling: Cap<SchedulingContext>,
-    /// What is bound for it to receive with.
+    /// Reply object bound to the worker for receiving.
     pub reply: Cap<Reply>,
-    /// Its page.
+    /// Address of the worker's page.
     pub page: usize,
     done: Cap<Notification>,
     result: PhantomData<T>,
 }
 
-/// What a worker runs first: calls the body that lies in the page, and keeps the answer there.
+/// Entry point of a worker: calls the body that lies in the page, and stores the result there.
 unsafe extern "C" fn run<F: FnOnce() -> T, T>(page: usize, done: u64, thread: u64) -> ! {
-    // SAFETY: `spawn` has written the body there, which is as large as it says, and nobody else reads it.
+    // SAFETY: `spawn` has written the body there, which has the declared size, and it is read only here.
     let body = unsafe { core::ptr::with_exposed_provenance::<F>(page + BODY).read() };
     let result = body();
-    // SAFETY: this part of the page is for the answer, and nobody reads it before `done` is signalled.
+    // SAFETY: this part of the page is for the result, which is not read before `done` is signalled.
     unsafe { core::ptr::with_exposed_provenance_mut::<T>(page + RESULT).write(result) };
     let _ = Cap::<Notification>::new(tench::sys::CapAddress(done as u32)).signal();
     loop {
@@ -106,7 +106,7 @@ unsafe extern "C" fn run<F: FnOnce() -> T, T>(page: usize, done: u64, thread: u6
 }
 
 impl Stage {
-    /// A worker that runs before the main thread.
+    /// Spawns a worker that runs before the main thread.
     pub fn spawn<F, T>(&mut self, body: F) -> Outcome<Worker<T>>
     where
         F: FnOnce() -> T + Copy + 'static,
@@ -115,7 +115,7 @@ impl Stage {
         self.spawn_with(Equipment::at(HIGH), body)
     }
 
-    /// A worker.
+    /// Spawns a worker with this equipment.
     pub fn spawn_with<F, T>(&mut self, equipment: Equipment, body: F) -> Outcome<Worker<T>>
     where
         F: FnOnce() -> T + Copy + 'static,
@@ -173,7 +173,7 @@ fn write_block(page: usize, stack: (usize, usize), thread: Cap<Thread>, area: bo
 }
 
 impl<T: Copy> Worker<T> {
-    /// Waits until it has ended, and answers what it answers.
+    /// Waits until the worker has ended, and returns its result.
     #[track_caller]
     pub fn join(&self) -> Outcome<T> {
         match self.done.wait_until(patience()) {
@@ -184,11 +184,11 @@ impl<T: Copy> Worker<T> {
             }
             Err(error) => return Err(Failure::new(format!("waiting for a worker: {error:?}"))),
         }
-        // SAFETY: the worker has written its answer before it signalled, and writes there no more.
+        // SAFETY: the worker wrote its result before it signalled, and does not write there any more.
         Ok(unsafe { core::ptr::with_exposed_provenance::<T>(self.page + RESULT).read() })
     }
 
-    /// Whether it has ended.
+    /// Returns whether the worker has ended.
     pub fn has_ended(&self) -> bool {
         match self.done.poll() {
             Ok(_) => self.done.signal().is_ok(),
@@ -196,7 +196,7 @@ impl<T: Copy> Worker<T> {
         }
     }
 
-    /// What it is doing.
+    /// Returns the worker's thread state.
     pub fn state(&self) -> Result<ThreadState, Error> {
         Ok(self.thread.query()?.state)
     }
@@ -207,37 +207,37 @@ impl<T: Copy> Worker<T> {
 pub struct Shared(&'static AtomicU64);
 
 impl Shared {
-    /// Word `index`, as it is.
+    /// Returns word `index` with its present value.
     pub fn existing(index: usize) -> Shared {
         Shared(&WORDS[index])
     }
 
-    /// Its value.
+    /// Returns the value.
     pub fn get(self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Sets it.
+    /// Sets the value.
     pub fn set(self, value: u64) {
         self.0.store(value, Ordering::SeqCst);
     }
 
-    /// Adds 1, and answers what it was.
+    /// Adds 1, and returns the previous value.
     pub fn fetch_add(self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Appends a digit, so that the number tells an order.
+    /// Appends a decimal digit, so that the number records an order.
     pub fn append(self, digit: u64) {
         self.set(self.get() * 10 + digit);
     }
 }
 
-/// What [`Stage::word`] gives out.
+/// Words that [`Stage::word`] gives out.
 static WORDS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 impl Stage {
-    /// A word that starts at 0.
+    /// Returns a word that starts at 0.
     pub fn word(&mut self, index: usize) -> Outcome<Shared> {
         let word = WORDS.get(index).ok_or_else(|| Failure::new("no such word"))?;
         word.store(0, Ordering::SeqCst);

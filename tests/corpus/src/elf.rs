@@ -1,25 +1,25 @@
-//! Writes small ELF files, right ones and wrong ones.
+//! A writer of small ELF files, valid and invalid ones.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Types of program headers.
 pub mod kind {
-    /// A part of the file to load.
+    /// A loadable segment.
     pub const LOAD: u32 = 1;
     /// The dynamic section.
     pub const DYNAMIC: u32 = 2;
-    /// The name of a dynamic linker.
+    /// Name of a dynamic linker.
     pub const INTERPRETER: u32 = 3;
     /// Notes.
     pub const NOTE: u32 = 4;
     /// The table of program headers itself.
     pub const HEADERS: u32 = 6;
-    /// Variables of each thread.
+    /// Thread-local variables.
     pub const THREAD_LOCAL: u32 = 7;
-    /// What a stack must allow.
+    /// Required rights of the stack.
     pub const STACK: u32 = 0x6474_e551;
-    /// What is constant after relocation.
+    /// Part that is constant after relocation.
     pub const RELRO: u32 = 0x6474_e552;
 }
 
@@ -29,7 +29,7 @@ pub const R: u32 = 4;
 pub const RW: u32 = 6;
 /// Readable and executable.
 pub const RX: u32 = 5;
-/// Everything.
+/// Readable, writable and executable.
 pub const RWX: u32 = 7;
 
 /// Bytes of a file's header.
@@ -41,38 +41,38 @@ const PAGE: u64 = 4096;
 /// A program header to write.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// Its type.
+    /// Type of the program header.
     pub kind: u32,
-    /// Rights.
+    /// Rights of the segment.
     pub flags: u32,
     /// Virtual and physical address.
     pub address: u64,
     /// Bytes in memory.
     pub memory_size: u64,
-    /// Bytes of the file, which go where the alignment lets them.
+    /// Contents of the segment, placed in the file as the alignment requires.
     pub contents: Vec<u8>,
-    /// Instead of the size of `contents`.
+    /// File size to write instead of the size of `contents`.
     pub file_size: Option<u64>,
-    /// Instead of where `contents` lies.
+    /// File offset to write instead of that of `contents`.
     pub offset: Option<u64>,
-    /// What address and offset agree in.
+    /// Alignment: address and offset are congruent modulo this.
     pub alignment: u64,
 }
 
 impl Header {
-    /// A segment.
+    /// Returns the header of a loadable segment.
     pub fn load(flags: u32, address: u64, memory_size: u64, contents: &[u8]) -> Header {
         let contents = contents.to_vec();
         let kind = kind::LOAD;
         Header { kind, flags, address, memory_size, contents, file_size: None, offset: None, alignment: PAGE }
     }
 
-    /// Something that is not loaded.
+    /// Returns the header of a part that is not loaded.
     pub fn other(kind: u32, contents: &[u8]) -> Header {
         Header { kind, alignment: 8, ..Header::load(R, 0, contents.len() as u64, contents) }
     }
 
-    /// A note.
+    /// Returns the contents of a note.
     pub fn note(name: &[u8], kind: u32, description: &[u8]) -> Header {
         let mut contents = Vec::new();
         for word in [name.len() as u32, description.len() as u32, kind] {
@@ -85,7 +85,7 @@ impl Header {
         Header { alignment: 4, ..Header::other(kind::NOTE, &contents) }
     }
 
-    /// Where its contents can lie, from `end` on.
+    /// Returns the first offset from `end` on at which the contents can lie.
     fn offset_from(&self, end: u64) -> u64 {
         let alignment = if self.alignment.is_power_of_two() { self.alignment.min(PAGE) } else { 1 };
         end + self.address.wrapping_sub(end) % alignment
@@ -95,30 +95,30 @@ impl Header {
 /// An ELF file; its fields can be changed before it is written.
 #[derive(Clone, Debug)]
 pub struct Elf {
-    /// 2 for 64 bits.
+    /// Word size: 2 for 64 bits.
     pub class: u8,
-    /// 1 for little-endian.
+    /// Byte order: 1 for little-endian.
     pub endianness: u8,
-    /// 1, twice.
+    /// Versions: 1, twice.
     pub versions: (u8, u32),
-    /// 2 for fixed addresses, 3 for any.
+    /// Type: 2 for fixed addresses, 3 for position-independent.
     pub kind: u16,
-    /// 183 for AArch64.
+    /// Machine: 183 for AArch64.
     pub machine: u16,
     /// Address of the first instruction.
     pub entry: u64,
-    /// Instead of where the program headers lie.
+    /// Offset to write instead of that of the program headers.
     pub table_offset: Option<u64>,
     /// Bytes of a program header.
     pub entry_size: u16,
-    /// Instead of how many there are.
+    /// Number to write instead of that of the program headers.
     pub count: Option<u16>,
     /// The program headers.
     pub headers: Vec<Header>,
 }
 
 impl Elf {
-    /// A file with these program headers that begins at `entry`, for fixed addresses.
+    /// Returns a file for fixed addresses with these program headers that begins at `entry`.
     pub const fn new(entry: u64, headers: Vec<Header>) -> Elf {
         Elf {
             class: 2,
@@ -134,7 +134,7 @@ impl Elf {
         }
     }
 
-    /// The file.
+    /// Returns the file's contents.
     pub fn write(&self) -> Vec<u8> {
         let mut file = vec![0x7f, b'E', b'L', b'F', self.class, self.endianness, self.versions.0, 0];
         file.resize(16, 0);

@@ -1,4 +1,4 @@
-//! The good programs, from which the others are made.
+//! The valid programs, from which the others are made.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ fn code(instructions: &[u32]) -> Vec<u8> {
     instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect()
 }
 
-/// A program with fixed addresses: constants, code, data. It begins at its second instruction.
+/// Returns a program with fixed addresses: constants, code, data. It begins at its second instruction.
 pub fn fixed() -> Elf {
     let headers = vec![
         Header::load(R, 0x20_0000, 0x120, b"constants"),
@@ -24,60 +24,60 @@ pub fn fixed() -> Elf {
     Elf::new(0x20_1004, headers)
 }
 
-/// A program as low as can be: nothing but the first page is forbidden.
+/// Returns a program at the lowest possible address: only the first page is forbidden.
 pub fn second_page() -> Elf {
     Elf::new(0x1000, vec![Header::load(RX, 0x1000, 4, &code(&[BRK]))])
 }
 
 /// Tags of a dynamic section.
 pub mod tag {
-    /// The end.
+    /// Marks the end.
     pub const END: u64 = 0;
-    /// A shared library.
+    /// Names a shared library.
     pub const NEEDED: u64 = 1;
-    /// Relocations in the long form: address, bytes, bytes of one.
+    /// Relocations in the long form: address, total bytes, bytes of one.
     pub const RELA: [u64; 3] = [7, 8, 9];
     /// Relocations in a form that this architecture does not have.
     pub const REL: u64 = 17;
-    /// Code is relocated.
+    /// Says that code is relocated.
     pub const TEXT: u64 = 22;
     /// Relocations of jumps to libraries.
     pub const JUMPS: u64 = 23;
-    /// Relocations in the compact form: bytes, address, bytes of one.
+    /// Relocations in the compact form: total bytes, address, bytes of one.
     pub const RELR: [u64; 3] = [35, 36, 37];
-    /// Marks of the file.
+    /// Flags of the file.
     pub const FLAGS: u64 = 0x6fff_fffb;
 }
 
-/// The mark of a program.
+/// Flag of a program.
 pub const PROGRAM: u64 = 0x0800_0000;
-/// The kind of relocation that adds the distance from where the program was linked.
+/// Kind of relocation that adds the distance from the linked address.
 pub const RELATIVE: u64 = 1027;
 
-/// Where the compact relocations lie, and the long ones.
+/// Addresses of the compact relocations and of the long ones.
 const TABLES: (u64, u64) = (0x10, 0x200);
-/// What is constant after relocation.
+/// Address of the part that is constant after relocation.
 pub const CONSTANTS: u64 = 0x2000;
-/// What stays writable.
+/// Address of the part that stays writable.
 pub const DATA: u64 = 0x3000;
 
 /// A position-independent program: tables, code, constants with addresses, data. The code jumps through the first word
 /// of the constants.
 #[derive(Clone, Debug)]
 pub struct Movable {
-    /// All but the tables. The headers are those of tables, code, constants and data, then the others.
+    /// The file without the relocation tables. The headers are those of tables, code, constants and data, then others.
     pub elf: Elf,
     /// Compact relocations.
     pub relr: Vec<u64>,
-    /// Long ones: address, kind, value.
+    /// Long relocations: address, kind, value.
     pub rela: Vec<[u64; 3]>,
     /// The dynamic section.
     pub tags: Vec<(u64, u64)>,
 }
 
 impl Movable {
-    /// The good one. Its first constant is the address of the breakpoint, its second that of the data; its data begin
-    /// with the address of the constants.
+    /// Makes the valid program. Its first constant is the address of the breakpoint, its second that of the data; its
+    /// data begin with the address of the constants.
     pub fn new() -> Movable {
         let mut jump = JUMP_THROUGH_NEXT_PAGE.to_vec();
         jump.push(BRK);
@@ -92,7 +92,7 @@ impl Movable {
             Header::other(kind::DYNAMIC, &[]),
         ];
         let elf = Elf { kind: 3, ..Elf::new(0x1000, headers) };
-        // The constants' words 0 and 3 compactly, the data's word 0 in the long form.
+        // The constants' words 0 and 3 in the compact form, the data's word 0 in the long form.
         let relr = vec![CONSTANTS, 0b1001];
         let rela = vec![[DATA, RELATIVE, CONSTANTS]];
         let ([rela_address, rela_size, rela_entry], [relr_size, relr_address, relr_entry]) = (tag::RELA, tag::RELR);
@@ -121,7 +121,7 @@ impl Movable {
         self.set(tag::RELA[1], 24 * rela.len() as u64);
     }
 
-    /// The file.
+    /// Returns the file's contents.
     pub fn write(&self) -> Vec<u8> {
         let mut elf = self.elf.clone();
         let mut tables = vec![0; TABLES.0 as usize];

@@ -1,13 +1,13 @@
-//! Programs that must be refused, one for each mistake, each with the reason that it must be given.
+//! Programs that must be refused, one for each mistake, each with the reason for the refusal.
 //!
-//! They are made here from two good programs by one change each, so that the change shows what is wrong and nothing
-//! else is. The loader's tests read them on the host. In the boot archive of the named cases they lie in the directory
-//! `broken`, and the process server has to refuse each; `tests/scenarios/broken.txt` shows how that looks.
+//! They are made from two valid programs by one change each, which is the mistake. The loader's tests read them on the
+//! host. In the boot archive of the named cases they are in the directory `broken`, and the process server must refuse
+//! each; `tests/scenarios/broken.txt` shows the messages.
 //!
 //! ```text
-//! elf        writes ELF files, right ones and wrong ones
-//! good       the good programs
-//! mistakes   what is wrong with the others
+//! elf        writes valid and invalid ELF files
+//! good       the valid programs
+//! mistakes   the mistakes of the others
 //! ```
 
 #![no_std]
@@ -24,32 +24,32 @@ use alloc::vec::Vec;
 
 use tench_procs_client::protocol::Defect;
 
-/// Where the files lie in the boot archive.
+/// Directory of the files in the boot archive.
 pub const DIRECTORY: &str = "broken";
 
-/// A file that is no program.
+/// A file that is not a valid program.
 pub struct Mistake {
-    /// The file's name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Why it must be refused.
+    /// Reason for which it must be refused.
     pub defect: Defect,
-    /// Makes it.
+    /// Makes the file's contents.
     make: fn() -> Vec<u8>,
 }
 
 impl Mistake {
-    /// The file.
+    /// Returns the file's contents.
     pub fn file(&self) -> Vec<u8> {
         (self.make)()
     }
 }
 
-/// All mistakes, by kind. No two have a name in common.
+/// Returns all mistakes, by kind. No two have the same name.
 pub fn mistakes() -> impl Iterator<Item = &'static Mistake> {
     mistakes::ALL.iter().flat_map(|some| some.iter())
 }
 
-/// The good programs by name: all end with a breakpoint.
+/// Returns the valid programs by name: all end with a breakpoint.
 pub fn good() -> [(&'static str, Vec<u8>); 3] {
     [
         ("good-fixed", good::fixed().write()),

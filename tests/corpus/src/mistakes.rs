@@ -1,4 +1,4 @@
-//! What is wrong with each file.
+//! The mistakes in the files.
 
 use alloc::vec::Vec;
 
@@ -8,36 +8,36 @@ use crate::Mistake;
 use crate::elf::{ENTRY_SIZE, Elf, HEADER_SIZE, Header, R, RWX, kind};
 use crate::good::{CONSTANTS, DATA, Movable, RELATIVE, fixed, tag};
 
-/// A mistake.
+/// Returns a mistake.
 const fn no(name: &'static str, defect: Defect, make: fn() -> Vec<u8>) -> Mistake {
     Mistake { name, defect, make }
 }
 
-/// The good program with fixed addresses, changed.
+/// Returns the valid program with fixed addresses, changed.
 fn with(change: impl FnOnce(&mut Elf)) -> Vec<u8> {
     let mut elf = fixed();
     change(&mut elf);
     elf.write()
 }
 
-/// The good program that can be moved, changed.
+/// Returns the valid position-independent program, changed.
 fn movable(change: impl FnOnce(&mut Movable)) -> Vec<u8> {
     let mut program = Movable::new();
     change(&mut program);
     program.write()
 }
 
-/// The beginning of the good program.
+/// Returns the beginning of the valid program.
 fn cut(length: usize) -> Vec<u8> {
     let mut file = fixed().write();
     file.truncate(length);
     file
 }
 
-/// All of them.
+/// All mistakes.
 pub const ALL: [&[Mistake]; 6] = [&IDENTITY, &TABLE, &SEGMENTS, &PROGRAM, &DYNAMIC, &RELOCATIONS];
 
-/// Not a program, or not for this machine.
+/// Files that are not programs, or not for this machine.
 const IDENTITY: [Mistake; 17] = [
     no("empty", Defect::NotElf, Vec::new),
     no("script", Defect::NotElf, || b"#!/bin/sh\nexit 0\n".to_vec()),

@@ -1,4 +1,4 @@
-//! The counter counts.
+//! Tests of the counting allocator.
 
 use tench_counting::{Counting, peak};
 

@@ -1,37 +1,37 @@
-//! Bytes as decisions. When they have run out, everything is 0.
+//! Decisions made by bytes. When the bytes have run out, every decision is 0.
 
 use tench_sys::{CapAddress, Kind, Message};
 
-/// Decides by bytes.
+/// Bytes that make decisions.
 #[derive(Clone, Debug)]
 pub struct Dice {
     bytes: Vec<u8>,
     next: usize,
 }
 
-/// Numbers at which something may change.
+/// Numbers at which behaviour may change.
 const EDGES: [u64; 12] =
     [0, 1, 7, 8, 64, 255, 256, u32::MAX as u64, 1 << 32, i64::MAX as u64, i64::MIN as u64, u64::MAX];
 
 impl Dice {
-    /// These bytes.
+    /// Makes dice of these bytes.
     pub fn new(bytes: &[u8]) -> Dice {
         Dice { bytes: bytes.to_vec(), next: 0 }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether no bytes are left.
     pub fn is_done(&self) -> bool {
         self.next >= self.bytes.len()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         let byte = self.bytes.get(self.next).copied().unwrap_or(0);
         self.next += 1;
         byte
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let number = if limit <= 256 {
             usize::from(self.byte())
@@ -41,7 +41,7 @@ impl Dice {
         number % limit
     }
 
-    /// Any word: often a small one, or one at an edge.
+    /// Returns any word: often a small one, or one at an edge.
     pub fn word(&mut self) -> u64 {
         match self.byte() % 4 {
             0 => u64::from(self.byte()),
@@ -50,7 +50,7 @@ impl Dice {
         }
     }
 
-    /// At most so many bytes. A few bytes decide them all.
+    /// Returns at most `max` bytes. A few bytes decide them all.
     pub fn bytes(&mut self, max: usize) -> Vec<u8> {
         let (length, mut state) = (self.below(max + 1), self.word());
         let next = |_| {
@@ -60,7 +60,7 @@ impl Dice {
         (0..length).map(next).collect()
     }
 
-    /// Text of at most so many bytes, of letters that have one to four.
+    /// Returns text of at most `max` bytes, with characters of one to four bytes.
     pub fn text(&mut self, max: usize) -> String {
         let mut text = String::new();
         for byte in self.bytes(max) {
@@ -72,13 +72,13 @@ impl Dice {
         text
     }
 
-    /// A capability of this kind, or of any; sometimes none.
+    /// Returns a capability of this kind, or of any; sometimes a null capability.
     pub fn cap(&mut self, kind: Option<Kind>) -> CapAddress {
         let kind = kind.map_or_else(|| self.below(16) as u32, |kind| kind as u32);
         CapAddress(kind << 8 | u32::from(self.byte()))
     }
 
-    /// A message that nobody has thought about, with a label that somebody might.
+    /// Returns a random message whose label may be one of `labels`.
     pub fn message(&mut self, labels: &[u64]) -> Message {
         let label = labels[self.below(labels.len())];
         let label = match self.byte() % 8 {
@@ -92,7 +92,7 @@ impl Dice {
             1 => _ = message.push_text(&self.bytes(500)),
             _ => {}
         }
-        // Texts are usually all there is.
+        // Texts usually fill all that is left.
         for _ in 0..self.below(72) * usize::from(message.length() == 0) {
             message.push(self.word());
         }
@@ -106,7 +106,7 @@ impl Dice {
         message
     }
 
-    /// A message that is almost what it was.
+    /// Returns a message that differs a little from `message`.
     pub fn disturbed(&mut self, message: &Message) -> Message {
         let received = tench_sys::Received::from_message(message, 0);
         let (mut words, mut caps) = (received.words().to_vec(), received.caps().to_vec());

@@ -1,4 +1,4 @@
-//! A server in the same process, the way to it, and what must be true of every message on that way.
+//! A server in the same process, the path to it, and the checks of every message on that path.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use tench_sys::{Cap, CapAddress, Error, Frame, Message, Received, Reply};
 
 use crate::{Dice, Outcome, Probe, SHARED, Tape, kind_of};
 
-/// The memory that both share.
+/// Memory that client and server share.
 #[derive(Debug)]
 pub struct Plain(pub RefCell<Vec<u8>>);
 
@@ -31,7 +31,7 @@ impl Memory for Plain {
     }
 }
 
-/// It, shared with every caller.
+/// The memory, shared with every caller.
 #[derive(Debug)]
 struct Everybody(Rc<Plain>);
 
@@ -53,15 +53,15 @@ impl Attachments for Everybody {
 struct Here<P> {
     shared: Rc<Plain>,
     tape: Tape,
-    /// Decides what happens to messages on their way; without, nothing does.
+    /// Dice that decide what happens to messages on their way; without them, messages are unchanged.
     hostile: Option<Dice>,
     replies: Replies,
-    /// Of the capability that is used.
+    /// Badge of the capability that is used.
     badge: u64,
     probe: PhantomData<P>,
 }
 
-/// A message as it arrives, with a badge; the kernel refuses what is too long.
+/// Returns a message as it arrives with a badge; the kernel refuses messages that are too long.
 fn arrive(message: &Message, badge: u64) -> Result<Received, Error> {
     let (words, caps) = (message.tag().length(), message.tag().caps());
     if words > MAX_WORDS || caps > MAX_CAPS {
@@ -70,7 +70,7 @@ fn arrive(message: &Message, badge: u64) -> Result<Received, Error> {
     Ok(Received::from_message(message, badge))
 }
 
-/// Reply objects out of nothing.
+/// Returns a reply object without a kernel.
 fn make() -> Result<Cap<Reply>, Error> {
     Ok(Cap::new(CapAddress(7)))
 }
@@ -82,7 +82,7 @@ impl<P: Probe> Here<P> {
         Here { shared, tape: Tape::new(tape), hostile, replies, badge: 0, probe: PhantomData }
     }
 
-    /// Carries a message there and back.
+    /// Carries a request to the server and its reply back.
     fn carry(&mut self, request: &Message) -> Result<Received, Error> {
         let disturbed = self.on_the_way(request, 3);
         let (flow, answer) = self.serve(&arrive(&disturbed, self.badge)?);
@@ -93,7 +93,7 @@ impl<P: Probe> Here<P> {
         arrive(&answer, 0)
     }
 
-    /// What becomes of a message on its way: in so many of four cases, where things are hostile, it is disturbed.
+    /// Returns the message as it arrives: with hostile dice, it is disturbed in `quarters` of four cases.
     fn on_the_way(&mut self, message: &Message, quarters: usize) -> Message {
         match &mut self.hostile {
             Some(dice) => {
@@ -107,7 +107,7 @@ impl<P: Probe> Here<P> {
         }
     }
 
-    /// Serves one request and checks what must be true of it and its answer.
+    /// Serves one request and checks it and its reply.
     fn serve(&mut self, request: &Received) -> (Flow, Message) {
         self.tape.clear();
         let mut answer = Message::with_words(77, &[7, 7, 7]);
@@ -123,7 +123,7 @@ impl<P: Probe> Here<P> {
         (flow, answer)
     }
 
-    /// What must be true of every request and its answer.
+    /// Checks what must be true of every request and its reply.
     fn check(&mut self, request: &Received, flow: Flow, answer: &Message) {
         let method = P::METHODS.iter().find(|method| method.label == request.label());
         let label = answer.label();
@@ -149,7 +149,7 @@ impl<P: Probe> Here<P> {
                 let method = method.expect("only requests of the interface reach the server");
                 let seen = Received::from_message(seen, 0);
                 assert_eq!(seen.label(), request.label(), "the method that was asked for");
-                // What lies beyond a text in its last word belongs to nothing, and is ignored.
+                // Bits behind a text in its last word are ignored.
                 let mut words = request.words().to_vec();
                 self.tape.tails.iter().for_each(|(word, bits)| words[*word] &= (1 << bits) - 1);
                 assert_eq!(seen.words(), words, "every word is an argument's, or part of one");
@@ -164,7 +164,7 @@ impl<P: Probe> Here<P> {
     }
 }
 
-/// The way to the server.
+/// The path to the server.
 struct Way<'h, P>(&'h RefCell<Here<P>>);
 
 impl<P> Clone for Way<'_, P> {
@@ -189,13 +189,13 @@ impl<P: Probe> Shares for Way<'_, P> {
     }
 }
 
-/// Three parts of some bytes.
+/// Splits bytes into dice for client, server and path.
 fn parts(bytes: &[u8]) -> [Dice; 3] {
     let third = bytes.len() / 3;
     [Dice::new(&bytes[..third]), Dice::new(&bytes[third..2 * third]), Dice::new(&bytes[2 * third..])]
 }
 
-/// A badge: none, or that of a process with some powers, all, or none.
+/// Returns a badge: none, or that of a process with some, all, or no powers.
 fn badge(dice: &mut Dice) -> u64 {
     let process = u64::from(dice.byte() % 4);
     let powers = match dice.byte() % 4 {
@@ -207,14 +207,14 @@ fn badge(dice: &mut Dice) -> u64 {
     powers.badge(process)
 }
 
-/// Whether two messages say the same.
+/// Fails unless two messages have the same content.
 fn assert_equal(one: &Message, other: &Message) {
     let (one, other) = (Received::from_message(one, 0), Received::from_message(other, 0));
     assert_eq!((one.label(), one.words(), one.caps()), (other.label(), other.words(), other.caps()));
 }
 
-/// Asks for random things, until the bytes run out, and demands that they arrive as they were sent, and the answers as
-/// they were given. Answers the labels of the methods that were reached.
+/// Makes random requests until the bytes run out, and checks that they arrive as they were sent, and the replies as
+/// they were made. Returns the labels of the methods that were reached.
 pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
     let [mut client, server, mut callers] = parts(bytes);
     let here = RefCell::new(Here::<P>::new(server, None));
@@ -242,8 +242,8 @@ pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
     reached
 }
 
-/// Sends what clients never would, and what they would with something changed; changes answers, too. Answers how many
-/// requests have reached the server.
+/// Sends random messages, and disturbed requests of the client; replies are disturbed too. Returns the number of
+/// requests that have reached the server.
 pub fn hostile<P: Probe>(bytes: &[u8]) -> usize {
     let [mut client, server, way] = parts(bytes);
     let here = RefCell::new(Here::<P>::new(server, Some(way)));
@@ -255,7 +255,7 @@ pub fn hostile<P: Probe>(bytes: &[u8]) -> usize {
         if client.byte().is_multiple_of(2) {
             let message = client.message(&labels);
             if let Ok(request) = arrive(&message, 0) {
-                // What must be true of the answer is checked there.
+                // The reply is checked there.
                 let _ = here.borrow_mut().serve(&request);
             }
         } else {

@@ -1,15 +1,15 @@
 //! Random and hostile messages for every interface.
 //!
-//! From each interface the compiler writes a server that records what reaches it and answers anything ([`Tape`]), and a
-//! client that asks for anything ([`Probe`]). Bytes decide what is asked and answered, so the same code serves the
-//! property tests here and the fuzz targets:
+//! For each interface the compiler generates a server that records what reaches it and makes random replies ([`Tape`]),
+//! and a client that makes random requests ([`Probe`]). Bytes decide about requests and replies, so the same code
+//! serves the property tests here and the fuzz targets:
 //!
 //! ```text
 //! bytes ─ Dice ─▶ client ─▶ message ─▶ dispatch ─▶ Tape        round trip: what is recorded is what was sent,
-//!                   ▲                     │                    and what comes back is what was answered
+//!                   ▲                     │                    and what comes back is what was replied
 //!                   └────── message ◀─────┘
-//! hostile: messages are changed on their way, both ways, or are random from the beginning; then only what is valid may be
-//! recorded, every answer is well formed, and nothing panics.
+//! hostile: messages are changed on their way, both ways, or are random from the beginning; then only
+//! valid requests are recorded, every reply is well formed, and nothing panics.
 //! ```
 
 #![forbid(unsafe_code)]
@@ -44,23 +44,23 @@ probe!(notes as crate::notes_protocol in "src/notes_protocol.rs");
 /// Bytes of memory that client and server share.
 pub const SHARED: usize = 512;
 
-/// What is known about a method.
+/// Description of a method.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
-    /// Its name.
+    /// Name of the method.
     pub name: &'static str,
-    /// Its label.
+    /// Label of the method's requests.
     pub label: u64,
-    /// Whether only callers without a badge may use it.
+    /// Whether only callers without a badge may call the method.
     pub authority: bool,
     /// The power that a caller with a badge needs.
     pub power: Powers,
-    /// Whether it may answer later.
+    /// Whether the server may reply later.
     pub later: bool,
 }
 
 impl Method {
-    /// Whether somebody with this badge may use it.
+    /// Returns whether a caller with this badge may call the method.
     pub const fn permits(&self, badge: u64) -> bool {
         badge == 0 || !self.authority && Powers::of_badge(badge).contains(self.power)
     }
@@ -68,76 +68,76 @@ impl Method {
 
 /// An interface under test.
 pub trait Probe {
-    /// Its name.
+    /// Name of the interface.
     const NAME: &'static str;
-    /// Its version.
+    /// Version of the interface.
     const VERSION: u16;
-    /// Its methods.
+    /// Methods of the interface.
     const METHODS: &'static [Method];
 
-    /// The dispatch, with the recording server behind it.
+    /// Dispatches a request to the recording server.
     fn dispatch(tape: &mut Tape, request: &Received, context: &mut Context<'_>, answer: &mut Message) -> Flow;
 
-    /// Whether the interface has an error of this number.
+    /// Returns whether the interface has an error of this number.
     fn is_error(code: u64) -> bool;
 
-    /// Asks for random things by the client. Answers the message as the test would have written it, and what came of
-    /// it.
+    /// Makes a random request through the client. Returns the message as the test would have written it, and the
+    /// outcome.
     fn call<Way: Shares>(label: u64, dice: &mut Dice, way: Way) -> (Message, Outcome);
 }
 
-/// What the client says that came of a request.
-#[allow(clippy::large_enum_variant)] // One lives at a time.
+/// Outcome of a request as the client reports it.
+#[allow(clippy::large_enum_variant)] // Only one value lives at a time.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It was answered; the values, written again as a message.
+    /// Success; the values, written again as a message.
     Answered(Message),
-    /// It had no success; errors of the interface by number.
+    /// Failure; errors of the interface by number.
     Failed(Failure<u64>),
 }
 
-/// A server that records what reaches it, and answers anything.
+/// A server that records what reaches it, and makes random replies.
 #[derive(Debug)]
 pub struct Tape {
-    /// Decides what is answered.
+    /// Dice that decide the replies.
     pub dice: Dice,
-    /// What has reached it, written again as messages.
+    /// Requests that have reached the server, written again as messages.
     pub seen: Vec<Message>,
-    /// What it has answered last.
+    /// Last reply.
     pub answer: Option<Message>,
-    /// Capabilities of the last request that it has kept, a bit for each.
+    /// Capabilities of the last request that the server has kept, a bit for each.
     pub kept: u8,
-    /// Words of the last request that end a text, and how many of their bits belong to it.
+    /// Words of the last request that end a text, and how many of their bits belong to the text.
     pub tails: Vec<(usize, usize)>,
-    /// How many capabilities of the last request it has looked at.
+    /// Number of capabilities of the last request that the server has seen.
     caps: usize,
-    /// What answers lie in.
+    /// Buffers for replies' texts.
     texts: [String; 4],
     bytes: [Vec<u8>; 4],
 }
 
 impl Tape {
-    /// With dice that decide what is answered.
+    /// Makes a tape with dice that decide the replies.
     pub fn new(dice: Dice) -> Tape {
         let (texts, bytes) = Default::default();
         Tape { dice, seen: Vec::new(), answer: None, kept: 0, tails: Vec::new(), caps: 0, texts, bytes }
     }
 
-    /// Before the next request.
+    /// Clears the records before the next request.
     pub fn clear(&mut self) {
         self.seen.clear();
         self.tails.clear();
         (self.answer, self.kept, self.caps) = (None, 0, 0);
     }
 
-    /// A text of so many bytes is at this word.
+    /// Records that a text of `length` bytes begins at this word.
     fn tail(&mut self, word: usize, length: usize) {
         if !length.is_multiple_of(8) {
             self.tails.push((word + 1 + length / 8, length % 8 * 8));
         }
     }
 
-    /// Whether the next capability is kept.
+    /// Decides whether the next capability is kept.
     fn keeps(&mut self) -> bool {
         let keeps = self.dice.below(2) == 1;
         self.kept |= u8::from(keeps) << self.caps;
@@ -146,12 +146,12 @@ impl Tape {
     }
 }
 
-/// What a capability is for, in these tests: its address says it.
+/// Returns the kind that a capability's address stands for in these tests.
 pub fn kind_of(cap: CapAddress) -> Option<Kind> {
     Kind::from_code(u64::from(cap.0 >> 8)).filter(|kind| *kind != Kind::Null)
 }
 
-/// Demands that a capability which has reached a server is of the kind that its method expects.
+/// Fails unless a capability that has reached a server is of the kind that its method expects.
 fn expect(cap: CapAddress, kind: Kind) {
     assert_eq!(kind_of(cap), Some(kind), "another kind of capability has reached the server");
 }

@@ -1,4 +1,4 @@
-//! Random values of the types that travel.
+//! Random values of the types that are sent in messages.
 
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{ArrayString, ArrayVec};
@@ -6,9 +6,9 @@ use tench_sys::Instant;
 
 use crate::Dice;
 
-/// A type of which there are random values.
+/// A type that has random values.
 pub trait Random: Sized {
-    /// One of them.
+    /// Returns a random value.
     fn random(dice: &mut Dice) -> Self;
 }
 

@@ -1,14 +1,15 @@
-//! For each interface: valid values reach the server and come back as they were, and nothing else reaches it.
+//! Tests for each interface that valid values reach the server and come back as they were, and that nothing else
+//! reaches it.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use tench_hostile::{Probe, hostile, round_trip};
 
-/// Bytes for as many requests as it takes to reach every method.
+/// Number of bytes: enough requests to reach every method.
 const BYTES: usize = 60_000;
 
-/// Bytes that look random and are always the same.
+/// Returns pseudorandom bytes that are always the same.
 fn bytes() -> Vec<u8> {
     let next = |state: &mut u64| {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -18,7 +19,7 @@ fn bytes() -> Vec<u8> {
     std::iter::from_fn(|| next(&mut state)).take(BYTES).collect()
 }
 
-/// That the tests look at what they should.
+/// Checks that the bytes reach every method.
 fn reaches_everything<P: Probe>() {
     let all: BTreeSet<u64> = P::METHODS.iter().map(|method| method.label).collect();
     assert_eq!(round_trip::<P>(&bytes()), all, "{}", P::NAME);

@@ -1,5 +1,5 @@
-//! Which methods are not for everybody: the list beside this file is what the interfaces say, so that a change of it
-//! shows in a diff. That servers refuse these to everybody else is tested with every message (`messages.rs`).
+//! Tests of which methods are restricted: the list beside this file is what the interfaces say, so a change of it shows
+//! in a diff. That servers refuse these methods to all other callers is tested with every message (`messages.rs`).
 
 use std::fmt::Write;
 

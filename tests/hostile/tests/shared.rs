@@ -1,4 +1,4 @@
-//! Shared memory between a client and a server of the same process, with a client that does not keep to the rules.
+//! Tests of shared memory between a client and a server of the same process, with a client that breaks the rules.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const SIZE: usize = 4096;
 #[derive(Debug)]
 struct Restless {
     bytes: RefCell<Vec<u8>>,
-    /// How often it was read.
+    /// Number of reads.
     reads: Cell<usize>,
     changes: Cell<bool>,
 }
@@ -41,7 +41,7 @@ impl Memory for Restless {
     }
 }
 
-/// One buffer for each caller below 10.
+/// One shared buffer for each caller below 10.
 #[derive(Debug, Default)]
 struct Buffers(BTreeMap<Caller, &'static Restless>);
 
@@ -50,7 +50,7 @@ impl Attachments for Buffers {
         if caller.process >= 10 || bytes > SIZE as u64 {
             return Err(Lost::OutOfMemory);
         }
-        // Tests end soon.
+        // Leaked, since tests end soon.
         let memory = Restless { bytes: vec![0; SIZE].into(), reads: Cell::new(0), changes: Cell::new(false) };
         self.0.insert(caller, Box::leak(Box::new(memory)));
         Ok((Cap::new(CapAddress(40 + caller.process as u32)), u64::from(SIZE.ilog2())))
@@ -61,7 +61,7 @@ impl Attachments for Buffers {
     }
 }
 
-/// The notes of each caller.
+/// Notes of each caller.
 #[derive(Default)]
 struct Board(BTreeMap<(Caller, String), Vec<u8>>);
 
@@ -99,7 +99,7 @@ struct Here {
     replies: Replies,
 }
 
-/// The way of one caller.
+/// The path of one caller.
 #[derive(Clone, Copy)]
 struct Way<'h>(&'h RefCell<Here>, Caller);
 
@@ -124,7 +124,7 @@ impl Shares for Way<'_> {
         drop(here);
         match memory {
             Some(memory) => with(memory),
-            // A client that pretends.
+            // A client that claims to share memory that it does not share.
             None => with(&Restless { bytes: vec![0; SIZE].into(), reads: Cell::new(0), changes: Cell::new(false) }),
         }
     }

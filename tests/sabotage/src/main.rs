@@ -1,24 +1,24 @@
-//! Ends what a core cannot go on without, so that scenarios can show what the other cores do then
+//! A program that ends what a core cannot go on without, so that scenarios can show what the other cores do then
 //! (`systems/peers.toml`).
 //!
 //! One program under several names. `init` starts the `saboteur` on each core and gives it the kernel, so that it may
-//! do anything. It does nothing on the first core; on another it waits until somebody starts a program there whose name
-//! says what is to be ended:
+//! do anything. It does nothing on the first core; on another it waits until a program is started there whose name says
+//! what to end:
 //!
 //! | name | what ends |
 //! |---|---|
 //! | `end-monitor` | the core's monitor is killed |
-//! | `empty-monitor` | all memory is taken from the core's monitor, its threads too; nobody is told |
-//! | `end-slowly` | the same, and 15 seconds later the core stops |
+//! | `empty-monitor` | all memory is taken from the core's monitor, its threads too, without a notification |
+//! | `end-slowly` | as `empty-monitor`, and 15 seconds later the core stops |
 //! | `end-kernel` | the core stops, in the middle of whatever it does |
-//! | `end-shell` | the first core's shell is killed: the terminal is nobody's then |
+//! | `end-shell` | the first core's shell is killed: the terminal has no owner then |
 //! | `break-channel` | the core's side of its channel to the first is overwritten, and 5 seconds later the core stops |
 //!
-//! `divide-memory` does it itself, where `./tench test crash` has broken what it calls: it asks the memory server to
-//! divide a block, which nobody else does.
+//! `divide-memory` acts itself, where `./tench test crash` has broken the method that it calls: it asks the memory
+//! server to divide a block, which no other program does.
 //!
-//! Such a program itself only waits. So whoever starts it from another core and waits for its end waits for an answer
-//! that never comes.
+//! Such a program itself only waits. So a process that starts it from another core and waits for its end waits for a
+//! reply that never comes.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]
@@ -39,31 +39,31 @@ use tench_monitor_client::Monitor;
 
 tench::entry!(main);
 
-/// The kernel of this core, as the system description gives it to the saboteur.
+/// This core's kernel object, which the system description gives to the saboteur.
 const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
-/// What the saboteur is called.
+/// Name of the saboteur.
 const SABOTEUR: &str = "saboteur";
-/// What divides memory is called.
+/// Name of the program that divides memory.
 const DIVIDER: &str = "divide-memory";
-/// Who is ended.
+/// Name of the monitor, which is ended.
 const MONITOR: &str = "monitor";
 /// Log2 of the bytes that are divided.
 const BLOCK_BITS: u32 = 16;
-/// How long a core goes on without its monitor: longer than others wait for it.
+/// Time for which a core goes on without its monitor: longer than others wait for it.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How long a core goes on whose channel is broken.
+/// Time for which a core goes on whose channel is broken.
 const REST: Duration = Duration::from_secs(5);
-/// Where the saboteur has the channel, behind the memory server's authority.
+/// Slot of the saboteur's frame of the channel, behind the memory server's authority.
 const CHANNEL: CapAddress = CapAddress(slot::EXTRA.0 + 1);
 /// Bytes of a line.
 const LINE: usize = 64;
-/// How often the saboteur looks.
+/// Interval at which the saboteur looks for programs.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Something that it does.
+/// A workload of the saboteur.
 type Deed = fn() -> Result<(), String>;
 
-/// What it does for whom.
+/// Workloads by the name of the program that requests them.
 const DEEDS: [(&str, Deed); 6] = [
     ("end-monitor", end_monitor),
     ("empty-monitor", empty_monitor),
@@ -81,7 +81,7 @@ fn main() -> Result<(), String> {
     if is_called(DIVIDER) {
         return divide_memory();
     }
-    // Until the core is no more.
+    // Until the core is gone.
     time::sleep(Duration::from_secs(3600));
     println!("nobody has ended this core");
     Ok(())
@@ -101,7 +101,7 @@ fn lie_in_wait() -> Result<(), String> {
     }
 }
 
-/// The number of this core's monitor.
+/// Returns the process number of this core's monitor.
 fn monitor() -> Result<u64, String> {
     Procs::STANDARD.find(MONITOR, 0).map_err(|failure| failure.to_string())
 }
@@ -121,7 +121,7 @@ fn end_slowly() -> Result<(), String> {
     end_kernel()
 }
 
-/// Who asked for it ends as well, so that it is done once.
+/// Ends the shell. The requesting program ends as well, so that this happens once.
 fn end_shell() -> Result<(), String> {
     let slot = memory::take_slot().map_err(|error| error.to_string())?;
     let found = Names::STANDARD.look_up(Monitor::NAME, slot).map_err(|failure| failure.to_string())?;
@@ -135,19 +135,19 @@ fn end_shell() -> Result<(), String> {
     asked.and_then(|asked| Procs::STANDARD.kill(asked)).map_err(|failure| failure.to_string())
 }
 
-/// The monitor goes on, and so does whatever else runs here.
+/// Breaks the channel. The monitor goes on, and so do all other processes here.
 fn break_channel() -> Result<(), String> {
     let bits = OWN_SPACE.identify_at(CHANNEL).map_err(|error| error.to_string())?.size_bits;
     let flags = MapFlags::READ | MapFlags::WRITE;
     let channel = Window::new(Cap::new(CHANNEL), bits, flags).map_err(|error| error.to_string())?;
-    // This core's is the second half, and its first line says what it has taken in.
+    // The second half is this core's, and its first line says what this core has received.
     let half = channel.size() / 2;
     (half + LINE..channel.size()).step_by(size_of::<u64>()).for_each(|offset| channel.write64(offset, u64::MAX));
     time::sleep(REST);
     end_kernel()
 }
 
-/// The halves stay this process's, and go with it.
+/// Divides a block. The halves belong to this process, and go with it.
 fn divide_memory() -> Result<(), String> {
     let [slot, half] = [memory::take_slot(), memory::take_slot()].map(|slot| slot.map_err(|error| error.to_string()));
     let block = Mem::STANDARD.allocate(BLOCK_BITS, slot?).map_err(|failure| failure.to_string())?;

@@ -1,7 +1,7 @@
-//! Types as C has them, and the statements that put their values into messages and take them out.
+//! C types of an interface's types, and the statements that write their values into messages and read them.
 //!
-//! A value stands in C as one or more *members* with names that begin alike: text is `name` and `name_length`, an
-//! optional value `name_present` and `name`. Members are fields of structures; what a function takes is in `header`.
+//! In C, a value is one or more *members* with names that begin alike: text is `name` and `name_length`, an optional
+//! value `name_present` and `name`. Members are fields of structures; parameters of functions are in `header`.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -9,30 +9,30 @@ use syn::{GenericArgument, PathArguments, Result, Type, TypePath};
 
 use crate::source::Source;
 
-/// A type that travels as words.
+/// A type that is sent as words.
 pub enum CType {
-    /// One word, of this type of C. What is larger is refused.
+    /// One word, of this C type. Larger values are refused.
     Word(&'static str, Range),
     /// A value of an enumeration, by the enumeration's name in C.
     Codes(String),
-    /// A structure, by its name in C, and how many words it has.
+    /// A structure, by its name in C, and its number of words.
     Record(String, String),
-    /// So many values.
+    /// An array of this many values.
     Array(Box<CType>, String),
-    /// Perhaps a value.
+    /// An optional value.
     Optional(Box<CType>),
-    /// Text of at most so many bytes, with its length before it.
+    /// Text of at most this many bytes, preceded by its length.
     Text(String),
 }
 
-/// Which words are values.
+/// Range of valid words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// All.
+    /// All words.
     All,
-    /// Those up to this constant of C.
+    /// Words up to this C constant.
     UpTo(&'static str),
-    /// Signed numbers of so many bits.
+    /// Signed numbers of this many bits.
     Signed(u32),
 }
 
@@ -55,7 +55,7 @@ const WORDS: [(&str, &str, Range); 15] = [
     ("Rights", "uint8_t", Range::UpTo("UINT8_MAX")),
 ];
 
-/// `NullDereference` as `null_dereference`.
+/// Converts `NullDereference` to `null_dereference`.
 pub fn snake(name: &str) -> String {
     let mut text = String::new();
     for (index, letter) in name.char_indices() {
@@ -67,22 +67,23 @@ pub fn snake(name: &str) -> String {
     text
 }
 
-/// `NullDereference` as `NULL_DEREFERENCE`.
+/// Converts `NullDereference` to `NULL_DEREFERENCE`.
 pub fn shout(name: &str) -> String {
     snake(name).to_uppercase()
 }
 
-/// The name in C of a structure or an enumeration.
+/// Returns the C name of a structure or an enumeration.
 pub fn type_name(source: &Source, name: &str) -> String {
     format!("tench_{}_{}", source.name, snake(name))
 }
 
-/// The name in C of a constant.
+/// Returns the C name of a constant.
 pub fn constant_name(source: &Source, name: &str) -> String {
     format!("TENCH_{}_{}", source.name.to_uppercase(), name)
 }
 
-/// A number as C writes it: literals, operators, and constants of the same file; `None` if there is something else.
+/// Returns a number as a C expression: literals, operators, and constants of the same file; `None` if there is anything
+/// else.
 pub fn number(source: &Source, tokens: TokenStream) -> Option<String> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let is_alone = tokens.len() == 1;
@@ -98,24 +99,24 @@ pub fn number(source: &Source, tokens: TokenStream) -> Option<String> {
                 text += &constant_name(source, &name.to_string());
             }
             TokenTree::Punct(sign) => text.push(sign.as_char()),
-            // In parentheses already, unless it is one token.
+            // It is already in parentheses, unless it is one token.
             TokenTree::Group(group) => text += &number(source, group.stream())?,
         }
     }
     Some(if is_alone { text } else { format!("({text})") })
 }
 
-/// The most elements or bytes of something, as C writes it.
+/// Returns the maximum number of elements or bytes, as a C expression.
 pub fn limit(source: &Source, max: &impl ToTokens) -> Result<String> {
     let wrong = || syn::Error::new_spanned(max, "C does not know this number: it is no constant of the same file");
     number(source, max.to_token_stream()).ok_or_else(wrong)
 }
 
 impl CType {
-    /// A type as C has it.
+    /// Returns the C type of a type.
     ///
     /// # Errors
-    /// It is neither in the same file nor one that every interface knows.
+    /// Fails if the type is neither in the same file nor one that every interface knows.
     pub fn of(source: &Source, of: &Type) -> Result<CType> {
         let wrong = |what: &str| syn::Error::new_spanned(of, what);
         let path = match of {
@@ -152,7 +153,7 @@ impl CType {
         }
     }
 
-    /// What an element of an array, or a value that may be there, is declared as.
+    /// Returns the declaration of an array's element, or of an optional value.
     pub fn name(&self) -> String {
         match self {
             CType::Word(name, _) => (*name).to_string(),
@@ -163,7 +164,7 @@ impl CType {
         }
     }
 
-    /// The most words that it has, as C writes that.
+    /// Returns the type's maximum number of words, as a C expression.
     pub fn words(&self) -> String {
         match self {
             CType::Word(..) | CType::Codes(_) => "1".to_string(),
@@ -174,7 +175,7 @@ impl CType {
         }
     }
 
-    /// Its members.
+    /// Returns the type's members.
     pub fn members(&self, name: &str) -> Vec<String> {
         match self {
             CType::Word(..) | CType::Codes(_) | CType::Record(..) => vec![format!("{} {name};", self.name())],
@@ -187,12 +188,12 @@ impl CType {
                 members.extend(inner.members(name));
                 members
             }
-            // With a zero at the end, which does not travel.
+            // With a zero at the end, which is not sent.
             CType::Text(max) => vec![format!("char {name}[{max} + 1];"), format!("size_t {name}_length;")],
         }
     }
 
-    /// The statements that put the members `place` into `message`.
+    /// Returns the statements that write the members `place` into `message`.
     pub fn put(&self, place: &str, depth: usize) -> Vec<String> {
         match self {
             CType::Word(..) | CType::Codes(_) => vec![format!("tench_put(message, (uint64_t){place});")],
@@ -214,7 +215,7 @@ impl CType {
         }
     }
 
-    /// The statements that take the members `place` from `reader`.
+    /// Returns the statements that read the members `place` from `reader`.
     pub fn take(&self, place: &str, depth: usize) -> Vec<String> {
         match self {
             CType::Word(_, Range::All) => vec![format!("{place} = tench_take(reader);")],
@@ -248,12 +249,12 @@ impl CType {
     }
 }
 
-/// The function that puts or takes a structure.
+/// Returns the name of the function that writes or reads a structure.
 pub fn helper(name: &str, verb: &str) -> String {
     format!("{name}_{verb}")
 }
 
-/// The arguments of a path's last segment.
+/// Returns the arguments of a path's last segment.
 fn arguments(path: &TypePath) -> Vec<GenericArgument> {
     match path.path.segments.last().map(|segment| &segment.arguments) {
         Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().cloned().collect(),
@@ -261,12 +262,12 @@ fn arguments(path: &TypePath) -> Vec<GenericArgument> {
     }
 }
 
-/// Lines, one step further in.
+/// Returns the lines, indented by one step.
 pub fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
     lines.into_iter().map(|line| format!("    {line}"))
 }
 
-/// A loop from 0.
+/// Returns a loop from 0.
 pub fn repeat(index: &str, count: &str, body: Vec<String>) -> Vec<String> {
     let mut lines = vec![format!("for (size_t {index} = 0; {index} < {count}; {index}++) {{")];
     lines.extend(indented(body));
@@ -274,7 +275,7 @@ pub fn repeat(index: &str, count: &str, body: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// One or the other.
+/// Returns an if statement with both branches.
 pub fn either(condition: &str, one: Vec<String>, other: Vec<String>) -> Vec<String> {
     let mut lines = vec![format!("if ({condition}) {{")];
     lines.extend(indented(one));

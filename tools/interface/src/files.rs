@@ -1,4 +1,4 @@
-//! The files that are written from interfaces: a header for C and a page of documentation each.
+//! The files generated from interfaces: a C header and a documentation page each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use crate::source::Source;
 use crate::{header, page};
 
-/// Where interfaces lie: below these folders, in files of this name.
+/// Folders below which interfaces lie, in files of the following name.
 const FOLDERS: [&str; 2] = ["user/servers", "user/lib"];
 const FILE: &str = "protocol.rs";
-/// Where headers go.
+/// Folder of the headers.
 pub const HEADERS: &str = "user/lib/c/include/tench";
-/// Where pages go.
+/// Folder of the pages.
 pub const PAGES: &str = "docs/manual/interfaces";
 
-/// A file that is written.
+/// A generated file.
 pub struct File {
-    /// Its path from the root of the tree.
+    /// Path from the root of the tree.
     pub path: PathBuf,
-    /// What belongs into it.
+    /// Content of the file.
     pub text: String,
 }
 
-/// Why files could not be made.
+/// Reason why files could not be generated.
 #[derive(Debug)]
 pub struct Wrong {
-    /// Which file is wrong, from the root of the tree.
+    /// Path of the wrong file, from the root of the tree.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub problem: String,
 }
 
@@ -39,10 +39,10 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// All files that are written from the interfaces of a source tree, by path.
+/// Returns all files generated from the interfaces of a source tree, by path.
 ///
 /// # Errors
-/// A file cannot be read, or has something that an interface cannot have.
+/// Fails if a file cannot be read, or has something that is not allowed in an interface.
 pub fn all(root: &Path) -> Result<Vec<File>, Wrong> {
     let mut sources = Vec::new();
     for folder in FOLDERS {
@@ -61,7 +61,7 @@ pub fn all(root: &Path) -> Result<Vec<File>, Wrong> {
     Ok(files)
 }
 
-/// The interfaces below a folder.
+/// Collects the interfaces below a folder.
 fn collect(root: &Path, folder: &Path, found: &mut Vec<(PathBuf, Source)>) -> Result<(), Wrong> {
     let unreadable = |path: &Path, error: std::io::Error| Wrong { path: path.into(), problem: error.to_string() };
     for entry in std::fs::read_dir(root.join(folder)).map_err(|error| unreadable(folder, error))? {
@@ -78,7 +78,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<(PathBuf, Source)>) -> Re
     Ok(())
 }
 
-/// What the compiler of interfaces says about a place in a file.
+/// Returns the interface compiler's error about a place in a file.
 fn refused(path: &Path, error: &syn::Error) -> Wrong {
     Wrong { path: path.into(), problem: format!("line {}: {error}", error.span().start().line) }
 }

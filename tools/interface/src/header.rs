@@ -1,8 +1,8 @@
-//! A header for C.
+//! Generation of a C header.
 //!
-//! For each interface: its constants, enumerations and structures, a structure for what each method answers, and a
-//! function for each method, which builds the message, calls, and reads the answer as strictly as Rust's clients do.
-//! What they have in common is written by hand: `user/lib/c/include/tench/message.h`.
+//! A header has the interface's constants, enumerations and structures, a structure for each method's results, and a
+//! function for each method, which builds the message, calls, and reads the reply as strictly as Rust clients do. What
+//! all headers share is written by hand: `user/lib/c/include/tench/message.h`.
 
 use syn::Result;
 
@@ -13,13 +13,13 @@ use crate::source::{Codes, Record, Source};
 
 /// Names of several results.
 const ORDINALS: [&str; 4] = ["first", "second", "third", "fourth"];
-/// Columns of a line.
+/// Maximum length of a line.
 const WIDTH: usize = 120;
 
-/// The header.
+/// Returns the header.
 ///
 /// # Errors
-/// The interface has a type that C does not know.
+/// Fails if the interface has a type that C does not know.
 pub fn header(source: &Source) -> Result<String> {
     let interface = &source.interface;
     let mut lines = vec!["/*".to_string()];
@@ -47,7 +47,7 @@ pub fn header(source: &Source) -> Result<String> {
     for record in in_order(source) {
         lines.extend(structure(source, record)?);
     }
-    // The runtime for C has no shared buffers.
+    // The C runtime has no shared buffers.
     for method in interface.methods.iter().filter(|method| !method.shares()) {
         lines.extend(function(source, method)?);
     }
@@ -55,7 +55,7 @@ pub fn header(source: &Source) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Structures, those first that others are made of.
+/// Returns the structures so that each comes after those it contains.
 fn in_order(source: &Source) -> Vec<&Record> {
     let mut ordered: Vec<&Record> = Vec::new();
     let is_used = |record: &Record, by: &Record| by.fields.iter().any(|field| mentions(&field.of, &record.name));
@@ -67,14 +67,14 @@ fn in_order(source: &Source) -> Vec<&Record> {
         let ready: Vec<&Record> = ready.copied().collect();
         ordered.extend(ready);
         if ordered.len() == before {
-            // Structures that contain each other are no Rust either.
+            // Structures that contain each other are not valid Rust either.
             ordered.extend(open);
         }
     }
     ordered
 }
 
-/// Whether a type has this name in it.
+/// Returns whether a type mentions this name.
 fn mentions(of: &syn::Type, name: &syn::Ident) -> bool {
     fn is_in(tokens: proc_macro2::TokenStream, name: &syn::Ident) -> bool {
         tokens.into_iter().any(|token| match token {
@@ -86,12 +86,12 @@ fn mentions(of: &syn::Type, name: &syn::Ident) -> bool {
     is_in(quote::ToTokens::to_token_stream(of), name)
 }
 
-/// Text that does not end a comment.
+/// Returns text that does not end a comment.
 fn harmless(text: &str) -> String {
     text.replace("*/", "* /")
 }
 
-/// A comment.
+/// Returns lines as a comment.
 fn comment(lines: &[String]) -> Vec<String> {
     match lines {
         [] => Vec::new(),
@@ -105,7 +105,7 @@ fn comment(lines: &[String]) -> Vec<String> {
     }
 }
 
-/// A string of C.
+/// Returns a C string literal.
 fn string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -138,7 +138,7 @@ fn enumeration(source: &Source, codes: &Codes) -> Vec<String> {
     lines
 }
 
-/// What a function answers, checked and in words.
+/// Returns the functions that check a result and describe it.
 fn failures(source: &Source) -> Vec<String> {
     let name = &source.name;
     let known = source.errors().map(|errors| type_name(source, &errors.name.to_string()));
@@ -187,14 +187,15 @@ fn structure(source: &Source, record: &Record) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What a function takes for an argument, what it refuses, and how it puts that into the message.
+/// Parameters of a function for an argument, the checks that refuse them, and the statements that write them into the
+/// message.
 struct Argument {
     parameters: Vec<String>,
     refuse: Option<String>,
     put: Vec<String>,
 }
 
-/// A parameter that is a pointer.
+/// Returns a pointer parameter.
 fn pointer(of: &CType, name: &str) -> String {
     format!("const {} *{name}", of.name())
 }
@@ -250,7 +251,7 @@ fn argument(source: &Source, name: &str, shape: &Shape) -> Result<Argument> {
     })
 }
 
-/// Members of what a function answers, and how they are taken from the answer.
+/// Returns the members of a result, and the statements that read them from the reply.
 fn result(source: &Source, name: &str, shape: &Shape) -> Result<(Vec<String>, Vec<String>)> {
     let place = format!("answer->{name}");
     Ok(match shape {
@@ -280,35 +281,35 @@ fn result(source: &Source, name: &str, shape: &Shape) -> Result<(Vec<String>, Ve
     })
 }
 
-/// Whether a method answers nothing here.
+/// Returns whether a method has no result in C.
 fn is_nothing(shape: &Shape) -> bool {
     page::phrase(shape) == "nothing"
 }
 
-/// Names that the functions use themselves, and words of C that are none of Rust.
+/// Names that the functions use themselves, and C keywords that are not Rust's.
 const TAKEN: [&str; 22] = [
     "answer", "code", "message", "reader", "rest", "server", "slot", "space", "auto", "case", "char", "default",
     "double", "float", "goto", "int", "long", "register", "short", "signed", "switch", "volatile",
 ];
 
-/// Functions of each header that are no methods.
+/// Functions of each header that are not methods.
 const HELPERS: [&str; 2] = ["call", "failure"];
 
-/// What a parameter is called in C.
+/// Returns a parameter's name in C.
 fn safe(name: &str) -> String {
     if TAKEN.contains(&name) { format!("{name}_") } else { name.to_string() }
 }
 
-/// A method as a function of C.
+/// A method as a C function.
 struct Function {
     name: String,
     parameters: Vec<String>,
-    /// When it is too long to be sent.
+    /// Checks for arguments that are too long to be sent.
     refusals: Vec<String>,
     put: Vec<String>,
-    /// Where capabilities go.
+    /// Statements that say where capabilities arrive.
     slots: Vec<String>,
-    /// Members of the answer.
+    /// Members of the result.
     members: Vec<String>,
     take: Vec<String>,
 }
@@ -351,16 +352,16 @@ impl Function {
         Ok(Function { name, parameters, refusals, put, slots, members, take })
     }
 
-    /// Its declaration.
+    /// Returns its declaration.
     fn prototype(&self, before: &str) -> Vec<String> {
         wrapped(&format!("{before}int {}(", self.name), &self.parameters)
     }
 }
 
-/// How a method is called from C.
+/// Returns the declaration of a method's C function.
 ///
 /// # Errors
-/// It has a type that C does not know.
+/// Fails if the method has a type that C does not know.
 pub fn prototype(source: &Source, method: &Method) -> Result<String> {
     Ok(Function::new(source, method)?.prototype("").join("\n"))
 }
@@ -395,7 +396,7 @@ fn function(source: &Source, method: &Method) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// A list of parameters, on as few lines as it fits.
+/// Returns a list of parameters, on as few lines as possible.
 fn wrapped(start: &str, parameters: &[String]) -> Vec<String> {
     let mut lines = vec![start.to_string()];
     for (index, parameter) in parameters.iter().enumerate() {

@@ -1,18 +1,18 @@
 //! The interface compiler.
 //!
 //! An interface is a Rust trait with an attribute, `#[interface(client = Clock, version = 1)]`. [`Interface::parse`]
-//! reads it; from what it finds come
+//! reads it; these are generated from it:
 //!
 //! | | |
 //! |---|---|
 //! | [`rust`] | the client and the dispatch of the server, as the attribute macro writes them |
 //! | [`page`] | a page of documentation |
 //! | [`header`] | a header for C |
-//! | [`probe`] | a server that records and a client that asks for anything, for tests |
+//! | [`probe`] | a recording server and a client that makes random requests, for tests |
 //!
 //! The last three need more than the trait: [`Source::read`] reads the whole file, [`files`] finds all of them.
 //!
-//! What travels how is decided by the types' traits (`tench_protocol::wire`), so nothing here knows the layout of a
+//! How values are sent is decided by the types' traits (`tench_protocol::wire`), so nothing here knows the layout of a
 //! message.
 
 #![forbid(unsafe_code)]

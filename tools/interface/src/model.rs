@@ -1,4 +1,4 @@
-//! An interface as it is written.
+//! The model of an interface as its trait declares it.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -8,72 +8,72 @@ use syn::{
     ReturnType, Token, TraitItem, TraitItemFn, Type, TypePath,
 };
 
-/// The whole interface.
+/// An interface.
 pub struct Interface {
-    /// The trait, which the server implements. Attributes for this compiler are taken out.
+    /// Trait that the server implements, without this compiler's attributes.
     pub service: ItemTrait,
-    /// The client's type.
+    /// Name of the client's type.
     pub client: Ident,
-    /// Clients and servers of different versions refuse each other.
+    /// Version: clients and servers of different versions refuse each other.
     pub version: u16,
-    /// What it is for: the trait's documentation, a line each.
+    /// Lines of the trait's documentation.
     pub documentation: Vec<String>,
-    /// The error type of all methods.
+    /// Error type of all methods.
     pub error: Type,
-    /// In order of their numbers.
+    /// Methods, in order of their numbers.
     pub methods: Vec<Method>,
 }
 
 /// Number of the request for a buffer that client and server share.
 pub const ATTACH: u16 = u16::MAX;
 
-/// One method.
+/// A method.
 pub struct Method {
-    /// Its name.
+    /// Name of the method.
     pub name: Ident,
-    /// Its number in requests.
+    /// Number of the method in requests.
     pub number: u16,
-    /// What it does, a line each.
+    /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// Only for those with the capability without a badge.
+    /// Whether the method is restricted to the capability without a badge.
     pub needs_authority: bool,
-    /// Only for those with this power, by its constant's name.
+    /// Name of the power's constant that a caller needs.
     pub power: Option<Ident>,
     /// Parameters, in order.
     pub parameters: Vec<Parameter>,
-    /// What it answers, several things one after another.
+    /// Results, in order.
     pub results: Vec<Shape>,
-    /// The same as one type, as the server answers it.
+    /// Results as one type, as the server returns it.
     pub result: Type,
 }
 
-/// One parameter.
+/// A parameter.
 pub struct Parameter {
-    /// Its name.
+    /// Name of the parameter.
     pub name: Ident,
-    /// What the server gets.
+    /// Source of the parameter's value.
     pub of: Of,
 }
 
-/// What a server's method gets.
-#[allow(clippy::large_enum_variant)] // There are a few dozen.
+/// Source of the value of a server method's parameter.
+#[allow(clippy::large_enum_variant)] // There are only a few dozen.
 pub enum Of {
-    /// Something from the request.
+    /// Argument of the request.
     Argument(Shape),
-    /// Who asks.
+    /// Caller of the method.
     Caller,
-    /// What the badge permits besides.
+    /// Powers that the badge grants.
     Powers,
-    /// How to answer later.
+    /// Handle for a later reply.
     Later,
     /// The server's reply objects.
     Replies,
 }
 
-/// How a value is passed.
-#[allow(clippy::large_enum_variant)] // There are a few dozen.
+/// Way in which a value is passed.
+#[allow(clippy::large_enum_variant)] // There are only a few dozen.
 pub enum Shape {
-    /// As some words.
+    /// Passed as words.
     Plain(Type),
     /// `Text<'_, MAX>`.
     Text(GenericArgument),
@@ -81,36 +81,36 @@ pub enum Shape {
     Bytes(GenericArgument),
     /// `List<T, MAX>`.
     List(Type, GenericArgument),
-    /// A capability of this kind; whether it leaves its slot.
+    /// A capability of this kind, and whether it is moved.
     Cap(Type, bool),
     /// `Shared<'_>`, or `SharedMut<'_>`, into which the server writes.
     Shared(bool),
 }
 
 impl Shape {
-    /// Whether it is some words and no more.
+    /// Returns whether the value is passed as words only.
     pub const fn is_plain(&self) -> bool {
         matches!(self, Shape::Plain(_))
     }
 }
 
 impl Method {
-    /// Its number in requests, as a constant of the client is called.
+    /// Returns the name of the client's constant for the method's number.
     pub fn constant(&self) -> Ident {
         Ident::new(&self.name.to_string().to_uppercase(), self.name.span())
     }
 
-    /// Whether the server may answer it later.
+    /// Returns whether the server may reply later.
     pub fn may_answer_later(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter.of, Of::Later))
     }
 
-    /// Whether arguments lie in memory that is shared.
+    /// Returns whether arguments lie in shared memory.
     pub fn shares(&self) -> bool {
         self.arguments().any(|(_, shape)| matches!(shape, Shape::Shared(_)))
     }
 
-    /// What comes from the request.
+    /// Returns the parameters that are arguments of the request.
     pub fn arguments(&self) -> impl Iterator<Item = (&Ident, &Shape)> {
         self.parameters.iter().filter_map(|parameter| match &parameter.of {
             Of::Argument(shape) => Some((&parameter.name, shape)),
@@ -119,7 +119,7 @@ impl Method {
     }
 }
 
-/// What stands in the attribute.
+/// Options of the interface attribute.
 struct Options {
     client: Ident,
     version: u16,
@@ -157,7 +157,7 @@ impl Interface {
         Self::new(attribute, syn::parse2(item)?)
     }
 
-    /// The interface that a trait with the attribute is; `None` if it has none.
+    /// Returns the interface that a trait with the attribute declares; `None` if it has no attribute.
     pub fn marked(mut service: ItemTrait) -> Result<Option<Interface>> {
         let is_ours = |attribute: &Attribute| {
             attribute.path().segments.last().is_some_and(|segment| segment.ident == "interface")
@@ -197,18 +197,18 @@ impl Interface {
         Ok(Interface { service, client, version, documentation, error, methods })
     }
 
-    /// Whether arguments of a method lie in memory that is shared.
+    /// Returns whether arguments of a method lie in shared memory.
     pub fn shares(&self) -> bool {
         self.methods.iter().any(Method::shares)
     }
 
-    /// What people call it, and what its number is made of: the client's name.
+    /// Returns the interface's name, which is the client's and determines the number.
     pub fn name(&self) -> String {
         self.client.to_string()
     }
 
-    /// The number that tells a request to one server from a request to another (FNV-1a of the name, folded to 16 bits).
-    /// Stubs, headers and pages have it from here.
+    /// Returns the number that distinguishes requests to different interfaces (FNV-1a of the name, folded to 16 bits).
+    /// Stubs, headers and pages take it from here.
     pub fn number(&self) -> u16 {
         let add = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
         let hash = self.name().bytes().fold(0x811c_9dc5, add);
@@ -216,12 +216,12 @@ impl Interface {
     }
 }
 
-/// A type as it is written.
+/// Returns a type as it is written.
 fn text(of: &Type) -> String {
     of.to_token_stream().to_string()
 }
 
-/// The lines of a documentation comment.
+/// Returns the lines of a documentation comment.
 pub(crate) fn documentation(attributes: &[Attribute]) -> Vec<String> {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -236,7 +236,7 @@ pub(crate) fn documentation(attributes: &[Attribute]) -> Vec<String> {
     lines
 }
 
-/// What stands in `#[method(…)]`.
+/// Options of `#[method(…)]`.
 struct Marks {
     number: u16,
     needs_authority: bool,
@@ -264,7 +264,7 @@ impl Parse for Marks {
     }
 }
 
-/// Reads a method, and its error type. Takes out its mark.
+/// Reads a method, and its error type. Removes its attribute.
 fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
     let signature = &function.sig;
     let Some(place) = function.attrs.iter().position(|attribute| attribute.path().is_ident("method")) else {
@@ -300,7 +300,7 @@ fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
         result,
     };
     if method.may_answer_later() {
-        // The server says by `None` that it has kept the request.
+        // The server returns `None` if it has kept the request.
         let Type::Path(path) = &method.result else { return Err(later_answers(&method.result)) };
         let inner = argument(path, "Option").ok_or_else(|| later_answers(&method.result))?;
         let results = match &inner {
@@ -316,7 +316,7 @@ fn later_answers(place: &Type) -> syn::Error {
     syn::Error::new_spanned(place, "a method that may answer later has the result Result<Option<T>, E>")
 }
 
-/// Result and error type.
+/// Returns the result and error type.
 fn outcome(output: &ReturnType, place: &Ident) -> Result<(Type, Type)> {
     let wrong = || syn::Error::new_spanned(place, "a method of an interface answers Result<T, E>");
     let ReturnType::Type(_, kind) = output else { return Err(wrong()) };
@@ -333,7 +333,7 @@ fn outcome(output: &ReturnType, place: &Ident) -> Result<(Type, Type)> {
     }
 }
 
-/// The only type argument of a path that ends with `name`.
+/// Returns the only type argument of a path that ends with `name`.
 fn argument(path: &TypePath, name: &str) -> Option<Type> {
     let segment = path.path.segments.last().filter(|segment| segment.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
@@ -368,7 +368,7 @@ fn parameter(input: &FnArg) -> Result<Parameter> {
     Ok(Parameter { name, of: Of::Argument(shape(&typed.ty)?) })
 }
 
-/// How a type is passed. The types of `tench_protocol::wire` are known by their names.
+/// Returns how a type is passed. The types of `tench_protocol::wire` are recognised by their names.
 fn shape(of: &Type) -> Result<Shape> {
     let wrong = |what: &str| syn::Error::new_spanned(of, what.to_string());
     let Type::Path(path) = of else {

@@ -1,4 +1,4 @@
-//! A page of documentation.
+//! Generation of an interface's documentation page.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::header;
 use crate::model::{Interface, Method, Shape};
 use crate::source::{Codes, Record, Source};
 
-/// The page, as Markdown, of the interface in the file `path`.
+/// Returns the page, as Markdown, of the interface in the file `path`.
 ///
 /// # Errors
-/// The interface has a type that C does not know.
+/// Fails if the interface has a type that C does not know.
 pub fn page(source: &Source, path: &Path) -> Result<String> {
     let interface = &source.interface;
     let mut page = format!("# {}\n\n", interface.name());
@@ -53,12 +53,12 @@ fn or_nothing(text: &str) -> String {
     if text.is_empty() { "–".into() } else { text.into() }
 }
 
-/// A line without the links of Rust's documentation, which lead nowhere here.
+/// Returns a line without rustdoc's links, which lead nowhere in the page.
 fn unlinked(line: &str) -> String {
     line.replace("[`", "`").replace("`]", "`")
 }
 
-/// Lines as a cell of a table.
+/// Returns lines as a cell of a table.
 fn cell(lines: &[String]) -> String {
     unlinked(&lines.join(" ")).replace('|', "\\|")
 }
@@ -120,7 +120,7 @@ fn constants(page: &mut String, source: &Source) {
     }
 }
 
-/// What travels, in words.
+/// Describes a sent value in words.
 pub fn phrase(shape: &Shape) -> String {
     let code = |tokens: &dyn ToTokens| tokens.to_token_stream().to_string().replace(' ', "");
     match shape {
@@ -138,7 +138,7 @@ pub fn phrase(shape: &Shape) -> String {
     }
 }
 
-/// A method's label; the same as `tench_protocol::label`.
+/// Returns a method's label, equal to `tench_protocol::label`.
 pub fn label(interface: &Interface, method: &Method) -> u64 {
     u64::from(interface.number()) << 32 | u64::from(interface.version) << 16 | u64::from(method.number)
 }

@@ -1,6 +1,6 @@
-//! What tests of an interface's messages need: a server that records, a client that asks for random things.
+//! Generation of test code for an interface's messages: a recording server, and a client that makes random requests.
 //!
-//! The code is written for the crate `tench_hostile`, which has what does not depend on the interface.
+//! The code is written for the crate `tench_hostile`, which contains what does not depend on the interface.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -9,15 +9,15 @@ use syn::{Ident, ItemUse, Path, Result, TraitItem, TypePath};
 use crate::model::{Interface, Method, Of, Shape};
 use crate::source::Source;
 
-/// Writes tokens whose variables nobody's parameters can be mistaken for.
+/// Generates tokens whose variables cannot be confused with parameters.
 macro_rules! ours {
     ($($token:tt)*) => { quote_spanned!(Span::mixed_site()=> $($token)*) };
 }
 
-/// The module `name` for the interface in the file `text`, whose items are those of the module `of`.
+/// Returns the module `name` for the interface in the file `text`, whose items are those of the module `of`.
 ///
 /// # Errors
-/// There is no interface in the file, or it is wrong.
+/// Fails if there is no interface in the file, or if it is invalid.
 pub fn module(name: &Ident, of: &Path, text: &str) -> Result<TokenStream> {
     let wrong = || syn::Error::new(name.span(), "there is no interface in this file");
     let source = Source::read(text)?.ok_or_else(wrong)?;
@@ -45,7 +45,7 @@ pub fn module(name: &Ident, of: &Path, text: &str) -> Result<TokenStream> {
     })
 }
 
-/// Random values of the file's own types.
+/// Generates random values of the file's own types.
 fn randoms(source: &Source) -> Vec<TokenStream> {
     let records = source.records.iter().map(|record| {
         let name = &record.name;
@@ -71,7 +71,7 @@ fn randoms(source: &Source) -> Vec<TokenStream> {
     records.chain(codes).collect()
 }
 
-/// The server that records what reaches it, and answers anything.
+/// Generates the server that records what reaches it, and makes random replies.
 fn recorder(interface: &Interface) -> TokenStream {
     let service = &interface.service.ident;
     let methods = interface.methods.iter().map(|method| {
@@ -89,7 +89,7 @@ fn recorder(interface: &Interface) -> TokenStream {
     }
 }
 
-/// The body of a method that records.
+/// Generates the body of a recording method.
 fn recorded(interface: &Interface, method: &Method) -> TokenStream {
     let (client, constant) = (&interface.client, method.constant());
     let arguments = method.arguments().map(|(name, shape)| recorded_argument(name, shape));
@@ -134,7 +134,7 @@ fn recorded(interface: &Interface, method: &Method) -> TokenStream {
     }
 }
 
-/// How an argument that has reached the server is recorded.
+/// Generates the recording of an argument that has reached the server.
 fn recorded_argument(name: &Ident, shape: &Shape) -> TokenStream {
     match shape {
         Shape::Plain(_) => quote!(#name.encode(&mut recorded_seen);),
@@ -165,7 +165,7 @@ fn recorded_argument(name: &Ident, shape: &Shape) -> TokenStream {
     }
 }
 
-/// What prepares a result, and the result.
+/// Generates the preparation of a result, and the result.
 fn result((index, shape): (usize, &Shape)) -> (TokenStream, TokenStream) {
     let random = |of: &dyn quote::ToTokens| quote!(<#of as crate::Random>::random(&mut self.dice));
     match shape {
@@ -184,7 +184,7 @@ fn result((index, shape): (usize, &Shape)) -> (TokenStream, TokenStream) {
     }
 }
 
-/// The kind of capability that an argument is; `None` for any.
+/// Returns the kind of capability that an argument is; `None` for any.
 fn expected_kind(object: &syn::Type) -> Option<TokenStream> {
     let is_any = |path: &TypePath| path.path.segments.last().is_some_and(|last| last.ident == "Any");
     match object {
@@ -193,7 +193,7 @@ fn expected_kind(object: &syn::Type) -> Option<TokenStream> {
     }
 }
 
-/// The client's side.
+/// Generates the client's side.
 fn probe(source: &Source) -> TokenStream {
     let interface = &source.interface;
     let (client, error) = (&interface.client, &interface.error);
@@ -215,7 +215,7 @@ fn probe(source: &Source) -> TokenStream {
         })
     });
     ours! {
-        /// Its side of the tests.
+        /// The client's side of the tests.
         pub enum Probe {}
 
         impl crate::Probe for Probe {
@@ -251,7 +251,7 @@ fn probe(source: &Source) -> TokenStream {
     }
 }
 
-/// A random argument of a request, and what it adds to the message as the test writes it.
+/// Generates a random argument of a request, and what it adds to the message as the test writes it.
 fn random_argument(name: &Ident, shape: &Shape) -> TokenStream {
     let random = |of: &dyn quote::ToTokens| ours!(<#of as crate::Random>::random(dice));
     match shape {
@@ -287,7 +287,7 @@ fn random_argument(name: &Ident, shape: &Shape) -> TokenStream {
     }
 }
 
-/// Asks for one thing.
+/// Generates the request of one method.
 fn arm(interface: &Interface, method: &Method) -> TokenStream {
     let (client, constant, name) = (&interface.client, method.constant(), &method.name);
     let arguments = method.arguments().map(|(name, shape)| random_argument(name, shape));
@@ -308,7 +308,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
         Shape::Bytes(_) => ours!({ got.push_text(&#name); }),
         Shape::Cap(..) => ours!({ got.copy_cap(#name.address()); }),
     });
-    // Bytes of shared memory that are in use.
+    // Number of bytes of shared memory in use.
     let used = method.shares().then(|| ours!(let mut used = 0_u64;));
     ours! {
         #client::<()>::#constant => {

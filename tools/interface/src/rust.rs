@@ -1,4 +1,4 @@
-//! Client and dispatch.
+//! Generation of the client and of the server's dispatch.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -6,12 +6,12 @@ use syn::Ident;
 
 use crate::model::{ATTACH, Interface, Method, Of, Shape};
 
-/// Writes tokens whose variables nobody's parameters can be mistaken for.
+/// Generates tokens whose variables cannot be confused with parameters.
 macro_rules! ours {
     ($($token:tt)*) => { quote_spanned!(Span::mixed_site()=> $($token)*) };
 }
 
-/// What the attribute writes in the place of the trait: the trait, the client, and the dispatch of a server.
+/// Returns the attribute's expansion: the trait, the client, and the dispatch of a server.
 pub fn expand(interface: &Interface) -> TokenStream {
     let service = &interface.service;
     let (client, visibility, trait_name) = (&interface.client, &service.vis, &service.ident);
@@ -41,14 +41,14 @@ pub fn expand(interface: &Interface) -> TokenStream {
         }
 
         impl<Way> #client<Way> {
-            /// The server that is reached this way.
+            /// Makes a client of the server that is reached this way.
             pub const fn at(way: Way) -> Self {
                 #client { way }
             }
         }
 
         impl<Way: Copy> #client<Way> {
-            /// The way to the server.
+            /// Returns the way to the server.
             pub const fn way(self) -> Way {
                 self.way
             }
@@ -62,7 +62,7 @@ pub fn expand(interface: &Interface) -> TokenStream {
     }
 }
 
-/// The labels of the methods.
+/// Generates the labels of the methods.
 fn constants(interface: &Interface) -> TokenStream {
     let (client, trait_name, version) = (&interface.client, &interface.service.ident, interface.version);
     let constants = interface.methods.iter().map(|method| {
@@ -85,7 +85,7 @@ fn constants(interface: &Interface) -> TokenStream {
     }
 }
 
-/// What a client's method takes for an argument.
+/// Returns the type of a client method's parameter for an argument.
 fn given(shape: &Shape) -> TokenStream {
     match shape {
         Shape::Plain(of) => quote!(#of),
@@ -98,7 +98,7 @@ fn given(shape: &Shape) -> TokenStream {
     }
 }
 
-/// What a client's method answers.
+/// Returns the type of a client method's result.
 fn gotten(shape: &Shape) -> TokenStream {
     match shape {
         Shape::Plain(of) => quote!(#of),
@@ -110,7 +110,7 @@ fn gotten(shape: &Shape) -> TokenStream {
     }
 }
 
-/// The type in which a value travels.
+/// Returns the type in which a value is sent.
 fn travelling(shape: &Shape) -> TokenStream {
     match shape {
         Shape::Plain(of) => quote!(#of),
@@ -123,7 +123,7 @@ fn travelling(shape: &Shape) -> TokenStream {
     }
 }
 
-/// The same without borrowing, for constants.
+/// Returns that type without borrowing, for constants.
 fn measured(shape: &Shape) -> TokenStream {
     match shape {
         Shape::Text(max) => quote!(::tench_protocol::Text<'static, #max>),
@@ -132,7 +132,7 @@ fn measured(shape: &Shape) -> TokenStream {
     }
 }
 
-/// One value or several.
+/// Returns one value, or a tuple of several.
 fn together(values: &[TokenStream]) -> TokenStream {
     match values {
         [one] => one.clone(),
@@ -140,7 +140,7 @@ fn together(values: &[TokenStream]) -> TokenStream {
     }
 }
 
-/// The client's method.
+/// Generates the client's method.
 fn stub(interface: &Interface, method: &Method) -> TokenStream {
     let (client, error) = (&interface.client, &interface.error);
     let (name, constant) = (&method.name, method.constant());
@@ -186,12 +186,12 @@ fn stub(interface: &Interface, method: &Method) -> TokenStream {
     }
 }
 
-/// The variable that says where in the shared memory an argument is.
+/// Returns the variable for an argument's place in shared memory.
 fn region(argument: &Ident) -> Ident {
     format_ident!("region_of_{}", argument, span = Span::mixed_site())
 }
 
-/// A call whose arguments are put into shared memory before, and taken out of it afterwards.
+/// Generates a call whose arguments are copied into shared memory before, and out of it afterwards.
 fn sharing(arguments: &[(&Ident, &Shape)], result: &TokenStream, body: &TokenStream) -> TokenStream {
     let too_long = ours!(ok_or(::tench_protocol::Failure::TooLong)?);
     let put = arguments.iter().filter_map(|(name, shape)| {
@@ -219,12 +219,12 @@ fn sharing(arguments: &[(&Ident, &Shape)], result: &TokenStream, body: &TokenStr
     }
 }
 
-/// The request for a buffer: the client's side.
+/// Generates the client's side of the request for a buffer.
 fn attach_stub(interface: &Interface) -> TokenStream {
     let (client, error) = (&interface.client, &interface.error);
     ours! {
-        /// Asks for a buffer of at least so many bytes that is shared with the server; the capability to its frame goes
-        /// to the empty slot. Answers it and log2 of its size. It takes the place of the one that this client had.
+        /// Requests a buffer of at least this many bytes that is shared with the server; the capability to its frame
+        /// goes to the empty slot. Returns the buffer and log2 of its size. It replaces this client's previous one.
         pub fn attach_buffer(
             self,
             bytes: u64,
@@ -249,7 +249,7 @@ fn attach_stub(interface: &Interface) -> TokenStream {
     }
 }
 
-/// The request for a buffer: the server's side.
+/// Generates the server's side of the request for a buffer.
 fn attach_arm(interface: &Interface) -> TokenStream {
     let (error, number) = (&interface.error, ATTACH);
     ours! {
@@ -271,7 +271,7 @@ fn attach_arm(interface: &Interface) -> TokenStream {
     }
 }
 
-/// A call of plain values, in registers if they fit.
+/// Generates a call of plain values, in registers if they fit.
 fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], method: &Method) -> TokenStream {
     let names: Vec<_> = arguments.iter().map(|(name, _)| name).collect();
     let types: Vec<_> = arguments.iter().map(|(_, shape)| travelling(shape)).collect();
@@ -302,7 +302,7 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
     }
 }
 
-/// What puts an argument into the message.
+/// Generates the code that writes an argument into the message.
 fn put(name: &Ident, shape: &Shape) -> TokenStream {
     match shape {
         Shape::Plain(_) => ours!(Encode::encode(&#name, &mut request);),
@@ -327,7 +327,7 @@ fn put(name: &Ident, shape: &Shape) -> TokenStream {
     }
 }
 
-/// A call with text, lists or capabilities.
+/// Generates a call with text, lists or capabilities.
 fn long_call(
     client: &Ident,
     constant: &Ident,
@@ -380,7 +380,7 @@ fn long_call(
     }
 }
 
-/// The server's side: finds the method, checks and reads the arguments, writes the answer.
+/// Generates the server's side: finds the method, checks and reads the arguments, writes the reply.
 fn dispatch(interface: &Interface) -> TokenStream {
     let (client, service, version) = (&interface.client, &interface.service.ident, interface.version);
     let arms = interface.methods.iter().map(|method| arm(interface, method));
@@ -400,8 +400,8 @@ fn dispatch(interface: &Interface) -> TokenStream {
         }
     });
     ours! {
-        /// Carries out a request and writes its answer. What is no request of this interface and version, or has other
-        /// arguments than its method, is refused here; the server does not see it.
+        /// Carries out a request and writes its reply. A message that is not a request of this interface and version,
+        /// or has other arguments than its method, is refused here; the server does not see it.
         pub fn dispatch<S: #service + ?Sized>(
             server: &mut S,
             request: &::tench_protocol::sys::Received,
@@ -415,7 +415,7 @@ fn dispatch(interface: &Interface) -> TokenStream {
             }
             let mut source =
                 wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
-            // First what all labels have in common, so that few instructions find the method.
+            // First the part that all labels share, so that few instructions find the method.
             const COMMON: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, 0) >> 16;
             if request.label() >> 16 != COMMON {
                 return Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(answer);
@@ -429,7 +429,7 @@ fn dispatch(interface: &Interface) -> TokenStream {
     }
 }
 
-/// What is done for one method.
+/// Generates the dispatch of one method.
 fn arm(interface: &Interface, method: &Method) -> TokenStream {
     let (service, error) = (&interface.service.ident, &interface.error);
     let (name, number) = (&method.name, method.number);

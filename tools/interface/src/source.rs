@@ -1,4 +1,4 @@
-//! A source file with an interface: the trait, and what its methods are made of.
+//! A source file with an interface: the trait, and the types and constants that it uses.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -7,77 +7,77 @@ use syn::{Attribute, Fields, Ident, Item, ItemStruct, LitInt, LitStr, Result, To
 
 use crate::model::{Interface, documentation};
 
-/// The file.
+/// A source file.
 pub struct Source {
-    /// What the interface is called where names are short: in file names, and before the names of C. Lower case.
+    /// Short lower-case name of the interface, used in file names and as a prefix in C.
     pub name: String,
-    /// The interface.
+    /// Interface of the file.
     pub interface: Interface,
-    /// Structures that travel.
+    /// Structures that are sent.
     pub records: Vec<Record>,
-    /// Enumerations that travel.
+    /// Enumerations that are sent.
     pub codes: Vec<Codes>,
-    /// Numbers.
+    /// Constants of integer types.
     pub constants: Vec<Constant>,
 }
 
 /// A structure with `#[derive(Words)]`.
 pub struct Record {
-    /// Its name.
+    /// Name of the structure.
     pub name: Ident,
-    /// What it is, a line each.
+    /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// In the order in which they travel.
+    /// Fields, in the order in which they are sent.
     pub fields: Vec<Field>,
 }
 
 /// A field of a structure.
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// What it is, a line each.
+    /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// Its type.
+    /// Type of the field.
     pub of: Type,
 }
 
 /// An enumeration made by `codes!`.
 pub struct Codes {
-    /// Its name.
+    /// Name of the enumeration.
     pub name: Ident,
-    /// What it is, a line each.
+    /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// In the order in which they are written.
+    /// Values, in source order.
     pub values: Vec<Value>,
 }
 
 /// A value of an enumeration.
 pub struct Value {
-    /// Its name.
+    /// Name of the value.
     pub name: Ident,
-    /// Its number.
+    /// Number of the value.
     pub number: u64,
-    /// What it means, a line each.
+    /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// It in words, for people.
+    /// Text of the value for messages.
     pub text: Option<String>,
 }
 
 /// A `pub const` of an integer type.
 pub struct Constant {
-    /// Its name.
+    /// Name of the constant.
     pub name: Ident,
-    /// What it is, a line each.
+    /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// Its value, as it is written.
+    /// Value as it is written.
     pub value: TokenStream,
 }
 
 impl Source {
-    /// Reads a file; `None` if there is no interface in it.
+    /// Reads a file; returns `None` if there is no interface in it.
     ///
     /// # Errors
-    /// It is no Rust, the interface is none, or there are two.
+    /// Fails if the file is not Rust, if the interface is invalid, or if there are two.
     pub fn read(text: &str) -> Result<Option<Source>> {
         let (mut found, mut records, mut codes, mut constants) = (None, Vec::new(), Vec::new(), Vec::new());
         for item in syn::parse_file(text)?.items {
@@ -107,22 +107,22 @@ impl Source {
         }))
     }
 
-    /// The structure of this name.
+    /// Returns the structure of this name.
     pub fn record(&self, name: &Ident) -> Option<&Record> {
         self.records.iter().find(|record| record.name == *name)
     }
 
-    /// The enumeration of this name.
+    /// Returns the enumeration of this name.
     pub fn code(&self, name: &Ident) -> Option<&Codes> {
         self.codes.iter().find(|codes| codes.name == *name)
     }
 
-    /// The constant of this name.
+    /// Returns the constant of this name.
     pub fn constant(&self, name: &Ident) -> Option<&Constant> {
         self.constants.iter().find(|constant| constant.name == *name)
     }
 
-    /// The enumeration of the interface's errors, if it is in this file.
+    /// Returns the enumeration of the interface's errors, if it is in this file.
     pub fn errors(&self) -> Option<&Codes> {
         match &self.interface.error {
             Type::Path(path) => self.code(&path.path.segments.last()?.ident),
@@ -131,17 +131,17 @@ impl Source {
     }
 }
 
-/// `PagerClient` is `pager`.
+/// Converts `PagerClient` to `pager`.
 fn short(client: &str) -> String {
     client.strip_suffix("Client").filter(|rest| !rest.is_empty()).unwrap_or(client).to_lowercase()
 }
 
-/// Whether a structure has `#[derive(Words)]`.
+/// Returns whether a structure has `#[derive(Words)]`.
 fn travels(item: &ItemStruct) -> bool {
     let derives_words = |attribute: &Attribute| {
         let mut found = false;
         if attribute.path().is_ident("derive") {
-            // What cannot be read as a list of paths is no derivation of ours.
+            // An attribute that is not a list of paths is not our derive.
             let _ = attribute.parse_nested_meta(|meta| {
                 found |= meta.path.segments.last().is_some_and(|last| last.ident == "Words");
                 Ok(())
@@ -155,7 +155,7 @@ fn travels(item: &ItemStruct) -> bool {
 fn record(item: ItemStruct) -> Record {
     let fields = match item.fields {
         Fields::Named(named) => named.named.into_iter().collect(),
-        // The derivation refuses these.
+        // The derive macro refuses these.
         Fields::Unnamed(_) | Fields::Unit => Vec::new(),
     };
     let fields = fields.into_iter().map(|field| Field {
@@ -171,7 +171,7 @@ fn is_integer(of: &Type) -> bool {
     matches!(of, Type::Path(path) if path.path.get_ident().is_some_and(|name| INTEGERS.iter().any(|one| name == one)))
 }
 
-/// What stands in `codes!`.
+/// Contents of a `codes!`.
 struct AllCodes(Vec<Codes>);
 
 impl Parse for AllCodes {

@@ -1,10 +1,10 @@
-//! Structures that travel as the words of their fields.
+//! Structures that are sent as the words of their fields.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Fields, Result};
 
-/// What `#[derive(Words)]` writes.
+/// Expands `#[derive(Words)]`.
 pub fn derive(item: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(item)?;
     let Data::Struct(data) = &input.data else {

@@ -1,4 +1,4 @@
-//! Headers: what of an interface becomes what of C.
+//! Tests of generated headers.
 
 use tench_interface::{Source, header, page};
 
@@ -59,7 +59,7 @@ fn source() -> Source {
     Source::read(FILE).expect("it is right").expect("it is an interface")
 }
 
-/// Demands that these lines are in a text, one after another.
+/// Fails unless a text contains these lines, one after another.
 fn assert_lines(text: &str, lines: &str) {
     assert!(text.contains(lines), "{lines}\nis not in\n{text}");
 }
@@ -102,7 +102,7 @@ fn methods_become_functions() {
          return TENCH_TOO_LONG;\n",
     );
     assert_lines(&header, "struct tench_shelf_look_answer {\n    struct tench_shelf_item first;\n    int8_t second;\n");
-    // A parameter's name that the function uses itself is another one in C.
+    // A parameter whose name the function uses itself is renamed in C.
     assert_lines(
         &header,
         "static inline int tench_shelf_look(tench_cap server, const char *message_, size_t message__length, tench_cap \

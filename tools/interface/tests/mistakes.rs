@@ -1,8 +1,8 @@
-//! What the interface compiler says to interfaces that are none: one for each mistake.
+//! Tests of the interface compiler's errors: one invalid interface for each mistake.
 
 use tench_interface::{Interface, Source, words};
 
-/// What is said to a trait with these methods.
+/// Returns the errors for a trait with these methods.
 fn said(methods: &str) -> String {
     said_to("client = Clock, version = 1", methods)
 }
@@ -13,7 +13,7 @@ fn said_to(attribute: &str, methods: &str) -> String {
     parsed.err().expect("it is a mistake").to_string()
 }
 
-/// A method with these parameters and this result.
+/// Returns a method with these parameters and this result.
 fn with(parameters: &str, result: &str) -> String {
     said(&format!("#[method(1)] fn wait(&mut self, {parameters}) -> {result};"))
 }
@@ -121,7 +121,7 @@ fn structures_that_travel_have_named_fields_and_no_parameters() {
     assert_eq!(said("enum A { B }"), "only structures; enumerations are made by codes!");
 }
 
-/// What is said to a file when a header is to be made of it.
+/// Returns the errors for a file of which a header is made.
 fn said_to_file(rest: &str, method: &str) -> String {
     let text =
         format!("{rest} #[interface(client = Clock, version = 1)] pub trait ClockService {{ #[method(1)] {method} }}");

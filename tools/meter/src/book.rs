@@ -1,8 +1,8 @@
-//! What is counted.
+//! The counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A word. All cores' turns are taken by one thread of the emulator, so nobody else writes meanwhile.
+/// A word. All cores' turns run in one thread of the emulator, so there is no other writer.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Word(AtomicU64);
@@ -21,42 +21,42 @@ impl Word {
     }
 }
 
-/// Turns that are remembered.
+/// Number of turns that are remembered.
 const TURNS: usize = 240;
-/// In the place of a turn's beginning.
+/// Value in place of a turn's beginning.
 const NONE: u64 = u64::MAX;
 
-/// What a program reads, `tests/cases/src/hostile/attacks/meter.rs`. Everything is in instructions that any core has
-/// executed.
+/// Page that a program reads, `tests/cases/src/hostile/attacks/meter.rs`. All values are in instructions that any core
+/// has executed.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Page {
-    /// How often this was written.
+    /// Number of updates.
     written: Word,
-    /// All.
+    /// Total number of instructions.
     total: Word,
-    /// How many there were when the first core began to run after it had waited for an interrupt, the last time.
+    /// Total when the first core last began to run after it had waited for an interrupt.
     resumed: Word,
-    /// How many others executed while the first core could have run.
+    /// Instructions that other cores executed while the first core could have run.
     stolen: Word,
-    /// In how many turns that was.
+    /// Number of turns of these.
     turns: Word,
     spare: [Word; 3],
-    /// Beginning and end of the last of them; turn number n is at place n modulo the number of places.
+    /// Beginning and end of the last of these turns; turn number n is at index n modulo the number of entries.
     last: [[Word; 2]; TURNS],
 }
 
-/// The books of a machine.
+/// Counts of a machine.
 pub struct Book {
     page: Page,
     /// Whether the first core waits for an interrupt.
     waits: Word,
-    /// When the turn began that others have now.
+    /// Beginning of the turn that other cores now have.
     since: Word,
 }
 
 impl Book {
-    /// Of a machine that was just started.
+    /// Makes the counts of a machine that was just started.
     pub const fn new() -> Book {
         let page = Page {
             written: Word::new(0),
@@ -70,7 +70,7 @@ impl Book {
         Book { page, waits: Word::new(0), since: Word::new(NONE) }
     }
 
-    /// A core is about to execute some instructions.
+    /// Records that a core is about to execute some instructions.
     pub fn runs(&self, is_first: bool, instructions: u64) {
         let (page, total) = (&self.page, self.page.total.get());
         if is_first {
@@ -95,12 +95,12 @@ impl Book {
         page.total.set(total + instructions);
     }
 
-    /// The first core waits for an interrupt from now on: what others do meanwhile holds it up no more.
+    /// Records that the first core waits for an interrupt from now on: other cores' turns do not hold it up any more.
     pub fn first_waits(&self) {
         self.waits.set(1);
     }
 
-    /// Writes down what was counted.
+    /// Writes the counts to the page.
     pub fn write(&self, to: &Page) {
         let page = &self.page;
         for (to, from) in to.last.iter().zip(&page.last) {
@@ -118,7 +118,7 @@ impl Book {
 mod tests {
     use super::*;
 
-    /// Total, resumed, stolen, and the turns.
+    /// Returns total, resumed, stolen, and the turns.
     fn seen(book: &Book) -> (u64, u64, u64, Vec<(u64, u64)>) {
         let to = Book::new().page;
         book.write(&to);

@@ -1,25 +1,26 @@
-//! What the emulator calls, and what it is asked: version 1 of its interface for plug-ins, which QEMU 7.2 has
-//! (`qemu-plugin.h`). Another refuses to load this.
+//! The functions called by the emulator, and those of its that are called: version 1 of its plug-in interface, which
+//! QEMU 7.2 has (`qemu-plugin.h`). An emulator with another version refuses to load this.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::book::{Book, Page};
 
-/// A run of instructions that is translated as a whole.
+/// A block of instructions that is translated as a whole.
 type Block = c_void;
 type Instruction = c_void;
 type Translated = extern "C" fn(u64, *mut Block);
 type Executed = extern "C" fn(c_uint, *mut c_void);
 
-/// What a callback looks at of the core's registers: nothing.
+/// Register access of a callback: none.
 const NO_REGISTERS: c_int = 0;
-/// Waits for an interrupt.
+/// Instruction that waits for an interrupt.
 const WFI: [u8; 4] = 0xd503_207f_u32.to_le_bytes();
-/// `mov xzr, xzr`, which does nothing, and which no compiler writes: what was counted is to be written behind it.
+/// Instruction `mov xzr, xzr`, which does nothing, and which no compiler generates: it marks where the counts are
+/// written.
 const MARK: [u8; 4] = 0xaa1f_03ff_u32.to_le_bytes();
-/// So many bytes behind it, if it is the first instruction of a page.
+/// Offset of the counts from the marking instruction, if that is the first of a page.
 const BEHIND: usize = 64;
-/// Bytes of that.
+/// Bytes of a page.
 const PAGE: usize = 4096;
 const _: () = assert!(BEHIND + size_of::<Page>() <= PAGE);
 
@@ -40,7 +41,7 @@ unsafe extern "C" {
 
 static BOOK: Book = Book::new();
 
-/// By which the emulator sees that this was made for its interface.
+/// Version that tells the emulator for which interface this was made.
 // SAFETY: no other symbol of this name is in a plug-in.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the emulator looks for this name")]
@@ -64,10 +65,10 @@ extern "C" fn translated(_: u64, block: *mut Block) {
     // SAFETY: the block is there until this returns.
     let count = unsafe { qemu_plugin_tb_n_insns(block) };
     let number = core::ptr::without_provenance_mut(count);
-    // SAFETY: the same; what is passed along is a number, which `runs` takes as one.
+    // SAFETY: as above; the argument is a number, which `runs` takes as one.
     unsafe { qemu_plugin_register_vcpu_tb_exec_cb(block, runs, NO_REGISTERS, number) };
     for index in 0..count {
-        // SAFETY: there are so many instructions.
+        // SAFETY: the block has this many instructions.
         let instruction = unsafe { qemu_plugin_tb_get_insn(block, index) };
         // SAFETY: the instruction is there until this returns.
         let data = unsafe { qemu_plugin_insn_data(instruction) };
@@ -87,7 +88,7 @@ fn mark(instruction: *mut Instruction) {
     // SAFETY: the instruction is there until this returns.
     let place = unsafe { qemu_plugin_insn_haddr(instruction) };
     if !place.is_null() {
-        // SAFETY: the same; `writes` is given where the instruction lies in the memory of the machine.
+        // SAFETY: as above; `writes` is given the instruction's address in the machine's memory.
         unsafe { qemu_plugin_register_vcpu_insn_exec_cb(instruction, writes, NO_REGISTERS, place) };
     }
 }
@@ -105,9 +106,9 @@ extern "C" fn waits(core: c_uint, _: *mut c_void) {
 extern "C" fn writes(core: c_uint, place: *mut c_void) {
     let page = place.wrapping_byte_add(BEHIND).cast::<Page>();
     if core == 0 && place.addr().is_multiple_of(PAGE) {
-        // SAFETY: it is the first instruction of a page, and what is written is shorter than the rest of that. It is
-        // memory of the machine, which is there as long as the emulator, and which the emulator itself accesses while
-        // it holds no reference to it.
+        // SAFETY: the address is that of a page's first instruction, and the counts are shorter than the rest of the
+        // page. The page is memory of the machine, which exists as long as the emulator, and which the emulator itself
+        // accesses without holding a reference to it.
         BOOK.write(unsafe { &*page });
     }
 }

@@ -1,8 +1,8 @@
 //! The boot archive: an ordinary tar file with the programs, the system description and further files.
 //!
 //! It depends on nothing but the content: no times, no owners, entries in the order of their paths. Programs begin at
-//! pages of the archive, so that the process server can show their pages to processes: before each lies a comment that
-//! is as long as that needs.
+//! pages of the archive, so that the process server can map their pages for processes: before each is a comment of the
+//! necessary length.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::workspace;
 /// Bytes of a block of a tar file.
 const BLOCK: usize = 512;
 
-/// Files of an archive by path.
+/// Files of an archive, by path.
 #[derive(Clone, Debug, Default)]
 pub struct Archive {
     files: BTreeMap<String, Vec<u8>>,
@@ -58,7 +58,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds what `--with HOSTFILE[:PATH]` names; it takes the place of a file that is there already.
+    /// Adds the file that `--with HOSTFILE[:PATH]` names; it replaces an existing file.
     pub fn add_host_file(&mut self, argument: &str) -> Result<()> {
         let (host, path) = match argument.rsplit_once(':') {
             Some((host, path)) => (host, Some(path)),
@@ -78,7 +78,7 @@ impl Archive {
         self.add(path, content)
     }
 
-    /// The tar file.
+    /// Returns the tar file.
     pub fn to_tar(&self) -> Result<Vec<u8>> {
         let mut builder = tar::Builder::new(Vec::new());
         for (path, content) in &self.files {
@@ -98,11 +98,11 @@ impl Archive {
     }
 }
 
-/// Adds an extended header of POSIX with a comment, after which a file's contents begin at a page.
+/// Adds a POSIX extended header with a comment, after which a file's contents begin at a page.
 fn align(builder: &mut tar::Builder<Vec<u8>>) -> std::io::Result<()> {
     let contents = builder.get_ref().len() + BLOCK;
     let missing = contents.next_multiple_of(PAGE_SIZE) - contents;
-    // One block is the comment's own header. A comment of no bytes is one, too.
+    // One block is the comment's own header. A comment without bytes is possible.
     let Some(size) = missing.checked_sub(BLOCK) else { return Ok(()) };
     let mut comment = if size == 0 { String::new() } else { format!("{size} comment=") };
     comment.extend(std::iter::repeat_n(' ', size.saturating_sub(comment.len() + 1)));
@@ -117,7 +117,7 @@ fn align(builder: &mut tar::Builder<Vec<u8>>) -> std::io::Result<()> {
     builder.append(&header, comment.as_bytes())
 }
 
-/// Whether a file of the archive can have this path: relative, in plain components.
+/// Returns whether a file of the archive can have this path: relative, of plain components.
 pub fn is_valid_path(path: &str) -> bool {
     let plain = |c: char| c.is_ascii_graphic() && c != '\\';
     path.len() <= 100 && path.split('/').all(|part| !matches!(part, "" | "." | "..") && part.chars().all(plain))

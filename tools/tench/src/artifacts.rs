@@ -1,4 +1,4 @@
-//! What cargo made, from the messages that it prints for tools.
+//! Files made by cargo, from the messages that it prints for tools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ struct Target {
 /// The executables and static libraries of one cargo invocation.
 #[derive(Clone, Debug, Default)]
 pub struct Artifacts {
-    /// By package, then by name of the target.
+    /// Executables by package, then by name of the target.
     executables: BTreeMap<String, BTreeMap<String, PathBuf>>,
     libraries: BTreeMap<String, PathBuf>,
 }
@@ -58,7 +58,7 @@ impl Artifacts {
         Ok(artifacts)
     }
 
-    /// The executable of a package: its only one, or the one that has its name.
+    /// Returns the executable of a package: its only one, or the one with the package's name.
     pub fn executable(&self, package: &str) -> Result<&Path> {
         let Some(executables) = self.executables.get(package) else {
             return Err(miette!("cargo made no program from the package {package}"));
@@ -67,7 +67,7 @@ impl Artifacts {
         only.map(PathBuf::as_path).ok_or_else(|| miette!("{package} has several programs and none has its name"))
     }
 
-    /// The static library of a package.
+    /// Returns the static library of a package.
     pub fn library(&self, package: &str) -> Result<&Path> {
         let library = self.libraries.get(package).map(PathBuf::as_path);
         library.ok_or_else(|| miette!("cargo made no static library from the package {package}"))

@@ -1,4 +1,4 @@
-//! Builds what system descriptions name: everything in Rust with one cargo invocation, then the programs in C.
+//! Building of everything that system descriptions name: all Rust with one cargo invocation, then the programs in C.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,30 +13,30 @@ use crate::system::{Origin, Packages, System};
 use crate::toolchain::BareMetal;
 use crate::workspace::Workspace;
 
-/// What was built: executables with symbols.
+/// Built executables, with symbols.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// Which compiler made it, see [`BareMetal::identity`].
+    /// Compiler that made them, see [`BareMetal::identity`].
     pub compiler: String,
-    /// By package.
+    /// Executables and libraries by package.
     artifacts: Artifacts,
-    /// By C file.
+    /// Programs by C file.
     from_c: BTreeMap<PathBuf, PathBuf>,
-    /// The kernel to boot in the place of the usual one.
+    /// Kernel to boot instead of the usual one.
     other_kernel: Option<PathBuf>,
 }
 
-/// Kernels, equal but for what their names say.
+/// Kernels, which differ only as their names say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Kernel {
-    /// Long operations let interrupts in, at windows.
+    /// Long operations let interrupts in, at preemption points.
     #[default]
     Usual,
-    /// They never do.
+    /// Long operations never let interrupts in.
     WithoutWindows,
-    /// The usual one, which measures how long interrupts are off.
+    /// The usual kernel, measuring interrupts-off intervals.
     Watching,
-    /// Without windows, and measures.
+    /// The kernel without preemption points, measuring.
     WatchingWithoutWindows,
 }
 
@@ -45,17 +45,17 @@ impl Kernel {
     pub const ALL: [Kernel; 4] =
         [Kernel::Usual, Kernel::WithoutWindows, Kernel::Watching, Kernel::WatchingWithoutWindows];
 
-    /// As it is typed, and as its directory is called.
+    /// Returns the name as it is typed, and of its directory.
     pub fn name(self) -> &'static str {
         self.settings().0
     }
 
-    /// The kernel of this name.
+    /// Returns the kernel of this name.
     pub fn named(name: &str) -> Option<Kernel> {
         Kernel::ALL.into_iter().find(|kernel| kernel.name() == name)
     }
 
-    /// Cargo's profile and the kernel's features.
+    /// Returns cargo's profile and the kernel's features.
     fn settings(self) -> (&'static str, &'static str) {
         match self {
             Kernel::Usual => ("usual", "preemption"),
@@ -66,13 +66,13 @@ impl Kernel {
     }
 }
 
-/// What is optimised.
+/// Extent of optimisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optimisation {
     /// Everything, the usual build.
     All,
-    /// All but programs and their libraries, to show what optimising these does. Kernel and servers stay as they are:
-    /// they are not what is compared, and their stacks would not suffice.
+    /// All but programs and their libraries, to show the effect of optimising these. Kernel and servers stay optimised:
+    /// they are not compared, and their stacks would not suffice.
     AllButPrograms,
 }
 
@@ -93,7 +93,7 @@ const OPTIMISED: [&str; 12] = [
 ];
 
 impl Optimisation {
-    /// What cargo is told.
+    /// Returns the arguments for cargo.
     fn arguments(self) -> Vec<String> {
         match self {
             Optimisation::All => vec!["--release".to_owned()],
@@ -115,12 +115,12 @@ impl Optimisation {
 }
 
 impl Build {
-    /// Builds what these descriptions need.
+    /// Builds all that these descriptions need.
     pub fn new(workspace: &Workspace, packages: &Packages, systems: &[&System]) -> Result<Build> {
         Self::with(workspace, packages, systems, Optimisation::All)
     }
 
-    /// Builds what these descriptions need.
+    /// Builds all that these descriptions need, with this optimisation.
     pub fn with(
         workspace: &Workspace,
         packages: &Packages,
@@ -150,7 +150,8 @@ impl Build {
         Ok(Build { compiler: bare_metal.identity(), artifacts, from_c, other_kernel: None })
     }
 
-    /// The same with another kernel. Each has a profile of its own, so that none is built anew because another was.
+    /// Builds all that these descriptions need with another kernel. Each has a profile of its own, so that none is
+    /// rebuilt because another was built.
     pub fn with_kernel(
         self,
         workspace: &Workspace,
@@ -170,17 +171,17 @@ impl Build {
         Ok(Build { other_kernel: Some(artifacts.executable(&system.kernel)?.to_owned()), ..self })
     }
 
-    /// The kernel's executable.
+    /// Returns the kernel's executable.
     pub fn kernel(&self, system: &System) -> Result<&Path> {
         self.other_kernel.as_deref().map_or_else(|| self.artifacts.executable(&system.kernel), Ok)
     }
 
-    /// The first process's executable.
+    /// Returns the first process's executable.
     pub fn init(&self, system: &System) -> Result<&Path> {
         self.artifacts.executable(&system.init)
     }
 
-    /// A program's executable.
+    /// Returns a program's executable.
     pub fn program(&self, origin: &Origin) -> Result<&Path> {
         match origin {
             Origin::Package(package) => self.artifacts.executable(package),
@@ -188,7 +189,7 @@ impl Build {
         }
     }
 
-    /// Names for the addresses that this system's kernel and programs report.
+    /// Returns names for the addresses that this system's kernel and programs report.
     pub fn symbols(&self, workspace: &Workspace, system: &System) -> Result<Symbols> {
         let mut symbols = Symbols::new(&workspace.root, self.kernel(system)?);
         symbols.add("init", self.init(system)?);

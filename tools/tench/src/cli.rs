@@ -1,4 +1,4 @@
-//! What may be typed after `./tench`.
+//! The command line of `./tench`. Doc comments here are its help texts.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub enum Command {
     /// Replay allocation traces on this machine, under any policy.
     #[command(subcommand)]
     Memlab(MemlabCommand),
-    /// Write the headers for C and the pages of the manual that are made from interfaces.
+    /// Write the C headers and the pages of the manual that are generated from interfaces.
     Interfaces(InterfacesOptions),
     /// Say what is installed, what is missing, and what to do about it.
     Doctor,
@@ -54,10 +54,10 @@ pub struct RunOptions {
     #[arg(long)]
     pub icount: bool,
     /// Which kernel to boot. They are equal, but `without-windows` never lets interrupts in during long operations, and
-    /// the watching ones measure how long interrupts are off.
+    /// the watching ones measure interrupts-off intervals.
     #[arg(long, value_name = "NAME", default_value = "usual")]
     pub kernel: Kernel,
-    /// Where the random numbers begin from which the addresses in each process are chosen; a fresh one is shown.
+    /// Seed of the random numbers that choose the addresses in each process; a fresh one is shown.
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<u64>,
     /// Wait for a debugger before the first instruction.
@@ -74,7 +74,7 @@ pub struct RunOptions {
     pub timeout: u64,
 }
 
-/// Reads a seed.
+/// Parses a seed.
 fn seed(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -85,15 +85,15 @@ fn seed(text: &str) -> Result<u64, String> {
 
 #[derive(Args)]
 pub struct TestOptions {
-    /// Run what has this in its name: host, crash, cases, seed, scenario/NAME, lab/NAME, or a part of one.
+    /// Run the tests with this in their names: host, crash, cases, seed, scenario/NAME, lab/NAME, or a part of one.
     pub filter: Option<String>,
-    /// Run those that take long as well: host/long/NAME. They come last.
+    /// Run the long tests as well: host/long/NAME. They come last.
     #[arg(long)]
     pub long: bool,
     /// List the tests instead of running them.
     #[arg(long)]
     pub list: bool,
-    /// Write what the guest says into tests/scenarios/ instead of comparing.
+    /// Write the guest's output into tests/scenarios/ instead of comparing.
     #[arg(long)]
     pub bless: bool,
 }
@@ -115,17 +115,17 @@ pub struct LabOptions {
     /// Print result.json instead of the table.
     #[arg(long)]
     pub json: bool,
-    /// For `soak` and `spawn-kill`: go on for so many instructions, and say what happened meanwhile.
+    /// For `soak` and `spawn-kill`: go on for this many instructions, and report what happened meanwhile.
     #[arg(long, value_name = "N", conflicts_with_all = ["check", "record"])]
     pub instructions: Option<u64>,
-    /// With `--instructions`: where the random numbers begin.
+    /// With `--instructions`: seed of the random numbers.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "instructions")]
     pub seed: u64,
 }
 
 #[derive(Args)]
 pub struct InterfacesOptions {
-    /// Write nothing: status 1 if a file is not what its interface says.
+    /// Write nothing: status 1 if a file differs from what its interface generates.
     #[arg(long)]
     pub check: bool,
 }
@@ -149,7 +149,7 @@ pub struct ReplayOptions {
     /// Sizes of the slabs in bytes, one a line, instead of the reference's.
     #[arg(long, value_name = "FILE")]
     pub slabs: Option<PathBuf>,
-    /// Let objects go to any free place of a slab, not only above its watermark.
+    /// Let objects go to any free range of a slab, not only above its watermark.
     #[arg(long)]
     pub lifted: bool,
     /// Print one line of JSON.

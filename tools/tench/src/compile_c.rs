@@ -1,4 +1,4 @@
-//! Programs written in C: one file each, linked with the runtime library that the user library provides for C.
+//! Compilation of C programs: one file each, linked with the user library's C runtime.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,17 +11,16 @@ use crate::workspace::Workspace;
 
 /// Package of the runtime, a static library.
 pub const RUNTIME: &str = "tench-c";
-/// Where its header lies.
+/// Folder of its headers.
 const INCLUDE: &str = "user/lib/c/include";
-/// As in Rust programs: frame records, so that a backtrace can follow them, and no tables for unwinding.
+/// Flags as for Rust programs: frame records, so that a backtrace can follow them, and no unwinding tables.
 const FRAMES: [&str; 3] =
     ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-fno-asynchronous-unwind-tables"];
-/// As in Rust programs (`.cargo/config.toml`): the loader puts them where it likes, and carries compact relocations
-/// out.
+/// Flags as for Rust programs (`.cargo/config.toml`): the loader puts them anywhere, and applies compact relocations.
 const POSITION_INDEPENDENT: [&str; 5] =
     ["-pie", "--no-dynamic-linker", "--pack-dyn-relocs=relr", "-z", "max-page-size=4096"];
 
-/// Compiles `source` (relative to the root) and links it with `runtime`. Answers the program, symbols included.
+/// Compiles `source` (relative to the root) and links it with `runtime`. Returns the program, symbols included.
 pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<PathBuf> {
     let name = source.with_extension("").to_string_lossy().replace('/', "-");
     // Beside the runtime, of which there is one for each profile.
@@ -35,7 +34,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
             .current_dir(&workspace.root)
             .args(["--target=aarch64-none-elf", "-std=c17", "-ffreestanding", "-mgeneral-regs-only", "-O2", "-g"])
             .args(FRAMES)
-            // The thread pointer is not the C compiler's, so a thread's own variables are reached through a function.
+            // The thread pointer is not the C compiler's, so thread-local variables are reached through a function.
             .arg("-femulated-tls")
             .args(["-fpie", "-ffunction-sections", "-Wall", "-Wextra", "-I", INCLUDE, "-c", "-o"])
             .arg(&object)
@@ -44,7 +43,7 @@ pub fn compile(workspace: &Workspace, source: &Path, runtime: &Path) -> Result<P
     process::run(
         Command::new(linker)
             .current_dir(&workspace.root)
-            // Without a script: the linker's own layout is that of programs, in Rust as well as in C.
+            // No script: the linker's own layout is that of programs, in Rust as well as in C.
             .args(POSITION_INDEPENDENT)
             .args(["--gc-sections", "-o"])
             .arg(&program)

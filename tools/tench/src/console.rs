@@ -1,7 +1,7 @@
-//! The emulator's own console: stops a machine that runs, and reads its physical memory.
+//! The emulator's own console, which stops a running machine and reads its physical memory.
 //!
-//! It is QEMU's machine protocol (QMP): a line of JSON for each command, one for each answer, and others for events
-//! between them.
+//! It is QEMU's machine protocol (QMP): a line of JSON for each command and each reply, and others for events between
+//! them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -16,18 +16,18 @@ pub struct Console {
     answers: BufReader<UnixStream>,
 }
 
-/// Where the socket of a machine can lie: a short path, because sockets allow no long one.
+/// Returns a path for a machine's socket: a short one, because socket paths are limited.
 pub fn socket() -> PathBuf {
     std::env::temp_dir().join(format!("tench-{}.socket", std::process::id()))
 }
 
-/// Lets an emulator listen at a socket.
+/// Makes an emulator listen at a socket.
 pub fn listen(command: &mut Command, socket: &Path) {
     command.arg("-qmp").arg(format!("unix:{},server=on,wait=off", socket.display()));
 }
 
 impl Console {
-    /// Connects to an emulator that listens.
+    /// Connects to a listening emulator.
     pub fn connect(socket: &Path) -> Result<Console> {
         let stream =
             UnixStream::connect(socket).into_diagnostic().wrap_err("the emulator's console does not answer")?;
@@ -42,17 +42,17 @@ impl Console {
         self.execute("stop", Value::Null)
     }
 
-    /// Lets them go on.
+    /// Resumes all cores.
     pub fn go_on(&mut self) -> Result<()> {
         self.execute("cont", Value::Null)
     }
 
-    /// Writes physical memory to a file: from an address on, so many bytes.
+    /// Writes `size` bytes of physical memory from an address on to a file.
     pub fn save(&mut self, address: u64, size: u64, file: &Path) -> Result<()> {
         self.execute("pmemsave", json!({ "val": address, "size": size, "filename": file }))
     }
 
-    /// Makes a command, and waits for its answer.
+    /// Executes a command, and waits for its reply.
     fn execute(&mut self, command: &str, arguments: Value) -> Result<()> {
         let mut line = json!({ "execute": command });
         if !arguments.is_null() {

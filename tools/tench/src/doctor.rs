@@ -1,4 +1,4 @@
-//! `./tench doctor`: what is installed, what is missing, and what to do about it.
+//! The command `./tench doctor`: what is installed, what is missing, and what to do about it.
 
 use miette::Result;
 
@@ -13,7 +13,7 @@ struct Need {
     remedy: String,
 }
 
-/// Prints the findings; the status is 1 if something is missing.
+/// Prints the findings; returns status 1 if something is missing.
 pub fn run(workspace: &Workspace) -> Result<u8> {
     let bare_metal = BareMetal::find();
     let needs = [

@@ -1,4 +1,4 @@
-//! Reading ELF files: what has to be in memory, and nothing else of them.
+//! Reading of ELF files: only what must be in memory.
 
 use std::path::Path;
 
@@ -22,29 +22,29 @@ const SECTION_TABLE_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
 const PROGRAM_HEADER_OFFSET: usize = 8;
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// A part of the file that has to be in memory.
+/// A part of the file that must be in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Address in the program.
     pub virtual_address: u64,
     /// Address in the machine, which differs for the kernel.
     pub physical_address: u64,
-    /// What the file holds of it; the rest up to `memory_size` is zero.
+    /// Content in the file; the rest up to `memory_size` is zero.
     pub content: Vec<u8>,
     /// Bytes in memory.
     pub memory_size: u64,
-    /// Whether it may be written.
+    /// Whether the segment is writable.
     pub writable: bool,
-    /// Whether it may be executed.
+    /// Whether the segment is executable.
     pub executable: bool,
 }
 
-/// What has to be in memory of an executable, and where it begins.
+/// The parts of an executable that must be in memory, and its entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executable {
     /// Address of the first instruction.
     pub entry: u64,
-    /// Its parts.
+    /// Segments.
     pub segments: Vec<Segment>,
 }
 
@@ -54,13 +54,14 @@ impl Executable {
         Self::parse(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
 
-    /// Reads the kernel's executable at `path`, which corrects addresses in itself if it does not lie where it was
+    /// Reads the kernel's executable at `path`, which corrects addresses in itself if it is not loaded where it was
     /// linked.
     pub fn read_kernel(path: &Path) -> Result<Executable> {
         Self::as_linked(&workspace::read_file(path)?).wrap_err_with(|| format!("cannot use {}", path.display()))
     }
 
-    /// Reads an executable from its bytes. One that can be moved is moved to where programs can lie at the lowest.
+    /// Reads an executable from its bytes. A position-independent one is moved to the lowest address at which programs
+    /// can lie.
     pub fn parse(bytes: &[u8]) -> Result<Executable> {
         let (header, endian) = header(bytes)?;
         if header.e_type(endian) == elf::ET_DYN {
@@ -69,7 +70,7 @@ impl Executable {
         Self::as_linked(bytes)
     }
 
-    /// Reads an executable for where it was linked.
+    /// Reads an executable at its linked address.
     fn as_linked(bytes: &[u8]) -> Result<Executable> {
         let (header, endian) = header(bytes)?;
         let mut segments = Vec::new();
@@ -127,9 +128,9 @@ fn loadable<'a>(header: &Header, endian: Endianness, bytes: &'a [u8]) -> Result<
     Ok(all.iter().filter(|one| one.p_type(endian) == elf::PT_LOAD && one.p_memsz(endian) != 0).collect())
 }
 
-/// The executable as it lies in the boot archive: without symbols and debugging information, and laid out so that
-/// processes can be shown the file's own pages. What is not written begins at a page of the file and ends with one,
-/// filled up with zeros; what is written is copied anyway, and keeps its size.
+/// Returns the executable as it lies in the boot archive: without symbols and debugging information, and laid out so
+/// that processes can map the file's own pages. A read-only part begins at a page of the file and ends with one, filled
+/// up with zeros; a writable one is copied anyway, and keeps its size.
 pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     let (header, endian) = header(bytes)?;
     let can_move = header.e_type(endian) == elf::ET_DYN;
@@ -138,14 +139,13 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     let table_end = table + size_of_val(headers);
     let outside = || miette!("a segment lies outside the file");
     let mut file = bytes.get(..table_end).ok_or_else(outside)?.to_vec();
-    // Where each loadable part of the old file has gone: first byte, bytes, first byte in the new file.
+    // New place of each loadable part of the old file: first byte, bytes, first byte in the new file.
     let mut moved = Vec::new();
     for (index, one) in headers.iter().enumerate().filter(|(_, one)| one.p_type(endian) == elf::PT_LOAD) {
         let content = one.data(endian, bytes).map_err(|()| outside())?;
         let (address, physical) = (one.p_vaddr(endian), one.p_paddr(endian));
         let lead = address % PAGE;
-        // Where a program lies that can be moved agrees with what its parts ask for; one that cannot has what it asks
-        // for.
+        // A position-independent program's address is aligned as its parts require; a fixed one has its own.
         let alignment = if can_move { one.p_align(endian).max(PAGE) } else { PAGE };
         let start = (file.len() as u64).next_multiple_of(alignment) + (address - lead) % alignment;
         file.resize(start as usize, 0);
@@ -165,7 +165,7 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
             file[place + 8 * number..][..8].copy_from_slice(&field.to_le_bytes());
         }
     }
-    // What the other headers name lies in a loadable part, or before them.
+    // The other headers refer to bytes in a loadable part, or before them.
     for (index, one) in headers.iter().enumerate().filter(|(_, one)| one.p_type(endian) != elf::PT_LOAD) {
         let (offset, size) = (one.p_offset(endian), one.p_filesz(endian));
         let part = moved.iter().find(|(from, length, _)| offset >= *from && offset + size <= from + length);
@@ -186,7 +186,7 @@ pub fn lay_out(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Where a function of an executable lies.
+/// Returns the address of a function of an executable.
 pub fn function(path: &Path, name: &str) -> Result<u64> {
     let bytes = workspace::read_file(path)?;
     let file = object::File::parse(&*bytes).into_diagnostic()?;
@@ -194,7 +194,7 @@ pub fn function(path: &Path, name: &str) -> Result<u64> {
     Ok(symbol.address())
 }
 
-/// Bytes of machine code in the file, padding between functions included.
+/// Returns the bytes of machine code in the file, padding between functions included.
 pub fn text_size(path: &Path) -> Result<u64> {
     let bytes = workspace::read_file(path)?;
     let file = object::File::parse(&*bytes).into_diagnostic()?;
@@ -205,7 +205,7 @@ pub fn text_size(path: &Path) -> Result<u64> {
         .sum())
 }
 
-/// Names, without what they begin with, and sizes in bytes of the functions whose names begin with `prefix`.
+/// Returns names, without `prefix`, and sizes in bytes of the functions whose names begin with `prefix`.
 pub fn functions(path: &Path, prefix: &str) -> Result<Vec<(String, u64)>> {
     let bytes = workspace::read_file(path)?;
     let file = object::File::parse(&*bytes).into_diagnostic()?;
@@ -216,7 +216,7 @@ pub fn functions(path: &Path, prefix: &str) -> Result<Vec<(String, u64)>> {
     Ok(file.symbols().filter_map(named).collect())
 }
 
-/// Whether the bytes begin like an ELF file.
+/// Returns whether the bytes begin like an ELF file.
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&elf::ELFMAG)
 }
@@ -228,7 +228,7 @@ pub mod tests {
     /// A part of a made-up executable: address, flags, content, bytes in memory.
     pub type Part<'a> = (u64, u32, &'a [u8], u64);
 
-    /// An executable with these parts, and rubbish after them that stands for debugging information.
+    /// Returns an executable with these parts, and garbage after them in place of debugging information.
     pub fn executable(entry: u64, parts: &[Part]) -> Vec<u8> {
         let mut content: Vec<u8> = Vec::new();
         let mut headers = Vec::new();
@@ -319,7 +319,7 @@ pub mod tests {
         shared[16] = 3;
         let mut cut = executable(0, &[(0, elf::PF_R, b"x", 1)]);
         cut.truncate(100);
-        // Nothing says that it is a program.
+        // Nothing marks these as programs.
         for bytes in [&b"#!/bin/sh"[..], &[], &shared, &cut, &executable(0, &[])] {
             assert!(Executable::parse(bytes).is_err());
         }

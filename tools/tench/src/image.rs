@@ -1,6 +1,6 @@
-//! The two files that the machine is started with.
+//! The two files with which the machine is started.
 //!
-//! The **kernel image** is what Linux calls an arm64 `Image`: the kernel's segments laid out by physical address, the
+//! The **kernel image** is an arm64 `Image` in Linux's sense: the kernel's segments laid out by physical address, the
 //! header first. The kernel's ELF file contains that header as its first bytes; here it is only checked, and the size
 //! in it is the kernel's own business. The **RAM disk** is as `tench_abi::boot` says: a header page, `init` laid out
 //! page by page so that the kernel can map it where it lies, and the boot archive.
@@ -12,13 +12,13 @@ use tench_abi::memory::{MapFlags, PAGE_SIZE};
 
 use crate::elf::{Executable, Segment};
 
-/// Where an arm64 `Image` says what it is, and how.
+/// Offset and value of an arm64 `Image`'s magic number.
 const IMAGE_MAGIC: (usize, &[u8]) = (56, b"ARM\x64");
-/// Largest kernel image; more means that the linker script scattered it.
+/// Maximum size of a kernel image; more means that the linker script scattered it.
 const MAX_KERNEL: u64 = 64 << 20;
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// The kernel as the boot loader wants it.
+/// Returns the kernel as the boot loader wants it.
 pub fn kernel(kernel: &Executable) -> Result<Vec<u8>> {
     let with_content = || kernel.segments.iter().filter(|segment| !segment.content.is_empty());
     let start = with_content().map(|segment| segment.physical_address).min().unwrap_or(0);
@@ -38,8 +38,8 @@ pub fn kernel(kernel: &Executable) -> Result<Vec<u8>> {
     Ok(image)
 }
 
-/// The RAM disk with `init` and the boot archive. Without an archive, it is the file from which `init` is made on
-/// further cores.
+/// Returns the RAM disk with `init` and the boot archive. Without an archive, it is the file from which `init` is made
+/// on further cores.
 pub fn ram_disk(init: &Executable, archive: &[u8]) -> Result<Vec<u8>> {
     if init.segments.len() > MAX_SEGMENTS {
         return Err(miette!("init has {} segments; the kernel takes at most {MAX_SEGMENTS}", init.segments.len()));
@@ -92,7 +92,8 @@ fn place(segment: &Segment, last_end: u64, disk: &mut Vec<u8>) -> Result<boot::S
     Ok(boot::Segment { address: first, offset: offset as u64, size: end - first, flags: flags.bits() })
 }
 
-/// The header as it lies in memory: every field is a 64-bit little-endian word, in the order of its declaration.
+/// Returns the header as it lies in memory: every field is a 64-bit little-endian word, in the order of its
+/// declaration.
 fn encode(header: &Header) -> Vec<u8> {
     let segments = header.segments.iter().flat_map(|one| [one.address, one.offset, one.size, one.flags]);
     [header.magic, header.version, header.entry, header.segment_count]

@@ -1,4 +1,4 @@
-//! `./tench interfaces`: writes what is made from interfaces, a header for C and a page of the manual each.
+//! The command `./tench interfaces`, which generates a C header and a manual page from each interface.
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use tench_interface::files;
@@ -6,7 +6,7 @@ use tench_interface::files;
 use crate::cli::InterfacesOptions;
 use crate::workspace::Workspace;
 
-/// Writes the files, or says which differ; the status is 1 if one does.
+/// Writes the files, or says which differ; returns status 1 if one does.
 pub fn run(workspace: &Workspace, options: &InterfacesOptions) -> Result<u8> {
     let mut different = 0;
     for file in files::all(&workspace.root).map_err(|wrong| miette!("{wrong}"))? {

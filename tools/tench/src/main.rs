@@ -12,8 +12,8 @@
 //! a trace of allocations ── memlab                          what a policy loses, without a target
 //! traits of servers ─────── interfaces                      headers for C, pages of the manual
 //! ```
-//! `console` reads the memory of a machine that runs. `workspace` knows where things lie, `process` starts other
-//! programs, `cli` what may be typed.
+//! `console` reads the memory of a running machine. `workspace` knows where files are, `process` starts other programs,
+//! `cli` defines the command line.
 
 #![forbid(unsafe_code)]
 

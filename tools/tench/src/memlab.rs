@@ -1,4 +1,4 @@
-//! `./tench memlab`: replays allocation traces on this machine, with the code of the memory server.
+//! The command `./tench memlab`, which replays allocation traces on this machine, with the code of the memory server.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ pub fn run(command: &MemlabCommand) -> Result<u8> {
     Ok(0)
 }
 
-/// What a policy does, in a line.
+/// Describes a policy in a line.
 const fn summary(policy: Policy) -> &'static str {
     match policy {
         Policy::NextFitGuessing => "from the slab of the last success on, trying: each wrong guess is a failed retype",
@@ -59,7 +59,7 @@ fn replay_file(options: &ReplayOptions) -> Result<Outcome> {
     Ok(replay.map_err(|error| miette!("{path}: the trace cannot be replayed: {}", reason(error)))?.outcome)
 }
 
-/// Why a trace cannot be replayed.
+/// Returns the reason why a trace cannot be replayed.
 const fn reason(error: Error) -> &'static str {
     match error {
         Error::BadBundle => "it asks for what no object can be",
@@ -77,7 +77,7 @@ fn parse_policy(name: &str) -> Result<Policy> {
     Policy::from_str(name).map_err(|()| miette!(help = format!("allowed: {}", names()), "there is no policy {name}"))
 }
 
-/// Reads a file of slabs: a size in bytes a line; after `#` comes a comment.
+/// Reads a file of slabs: a size in bytes a line; comments begin with `#`.
 fn read_slabs(path: &Path) -> Result<Slabs> {
     let text = workspace::read_text(path)?;
     let mut sizes = parse_slabs(&text).map_err(|error| miette!("{}: {error}", path.display()))?;
@@ -88,7 +88,7 @@ fn read_slabs(path: &Path) -> Result<Slabs> {
 
 const LARGEST_SLAB: u64 = 1 << 40;
 
-/// The sizes, in the order of the file.
+/// Returns the sizes, in the order of the file.
 fn parse_slabs(text: &str) -> std::result::Result<Vec<u64>, String> {
     let mut sizes = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
@@ -108,14 +108,14 @@ fn parse_slabs(text: &str) -> std::result::Result<Vec<u64>, String> {
     if sizes.is_empty() { Err("there is no slab in it; write one size a line".to_owned()) } else { Ok(sizes) }
 }
 
-/// The figures as one line of JSON: bytes, and counts.
+/// Returns the figures as one line of JSON: bytes, and counts.
 fn json_line(outcome: &Outcome) -> String {
     let fields: serde_json::Map<_, _> =
         figures(outcome).into_iter().map(|(name, value)| (name.to_owned(), number(value))).collect();
     json!(fields).to_string()
 }
 
-/// The figures as a table.
+/// Returns the figures as a table.
 fn for_people(outcome: &Outcome) -> String {
     let mean = |hundredths: u64| hundredths as f64 / 100.0;
     let (peaks, means, counts) = (&outcome.peaks, &outcome.means, &outcome.figures);

@@ -1,4 +1,4 @@
-//! The emulator's plug-in that tells a core's own time from the turns of the others (`tools/meter`).
+//! The emulator's plug-in that separates a core's own time from the turns of the others (`tools/meter`).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,12 +8,12 @@ use miette::Result;
 use crate::process;
 use crate::workspace::Workspace;
 
-/// The package.
+/// Package of the plug-in.
 const PACKAGE: &str = "tench-meter";
-/// What cargo makes of it.
+/// File that cargo makes of it.
 const FILE: &str = "libtench_meter.so";
 
-/// Builds it, for this machine.
+/// Builds the plug-in for this machine.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(&workspace.root).env("CARGO_TARGET_DIR", &workspace.target);

@@ -1,4 +1,4 @@
-//! From what was built to the files that the machine is started with.
+//! Preparation of the files with which the machine is started.
 
 use std::path::PathBuf;
 
@@ -12,16 +12,16 @@ use crate::image;
 use crate::system::System;
 use crate::workspace::{self, Workspace};
 
-/// The files that the machine is started with.
+/// Files with which the machine is started.
 #[derive(Clone, Debug)]
 pub struct BootFiles {
-    /// The kernel, as the boot loader wants it.
+    /// Kernel image, as the boot loader wants it.
     pub image: PathBuf,
-    /// The RAM disk.
+    /// RAM disk.
     pub ram_disk: PathBuf,
 }
 
-/// Programs that must be refused, and good ones beside them, as arguments of `--with`.
+/// Writes programs that must be refused, and valid ones beside them; returns them as arguments of `--with`.
 pub fn corpus(workspace: &Workspace) -> Result<Vec<String>> {
     let mistakes = tench_corpus::mistakes().map(|mistake| (mistake.name, mistake.file()));
     let mut arguments = Vec::new();
@@ -34,7 +34,7 @@ pub fn corpus(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// Writes the boot files of a system into `target/tench/LABEL/`, with further files of this machine in the archive.
+/// Writes the boot files of a system into `target/tench/LABEL/`, with further host files in the archive.
 pub fn prepare(
     workspace: &Workspace,
     build: &Build,

@@ -1,4 +1,4 @@
-//! Starting other programs, and showing how (`-v`).
+//! Starting and showing (`-v`) other programs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
-/// Set once at the start, from the command line.
+/// Whether commands are shown; set once at the start, from the command line.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
-/// Whether commands are printed before they run.
+/// Sets whether commands are printed before they run.
 pub fn set_verbose(verbose: bool) {
     VERBOSE.store(verbose, Ordering::Relaxed);
 }
 
-/// The command as a shell would take it, environment included.
+/// Returns the command as a shell would take it, environment included.
 pub fn describe(command: &Command) -> String {
     let environment = command
         .get_envs()
@@ -41,14 +41,14 @@ pub fn show(command: &Command) {
     }
 }
 
-/// Runs the command on the terminal; failing is an error.
+/// Runs the command on the terminal; its failure is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     show(command);
     let status = command.status().into_diagnostic().wrap_err_with(|| cannot_start(command))?;
     if status.success() { Ok(()) } else { Err(miette!("this command failed ({status}): {}", describe(command))) }
 }
 
-/// Runs the command and answers its standard output; failing is an error.
+/// Runs the command and returns its standard output; its failure is an error.
 pub fn output(command: &mut Command) -> Result<String> {
     show(command);
     let output = command
@@ -63,19 +63,19 @@ pub fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).into_diagnostic()
 }
 
-/// Runs the command silently and answers the first line it printed, or nothing if it did not work.
+/// Runs the command silently and returns the first line it printed, or nothing if it failed.
 pub fn first_line(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     if output.status.success() { text.lines().next().map(str::to_owned) } else { None }
 }
 
-/// What to say when a program cannot be started at all.
+/// Returns the message for a program that cannot be started at all.
 pub fn cannot_start(command: &Command) -> String {
     format!("cannot start {}; ./tench doctor says what is missing", command.get_program().to_string_lossy())
 }
 
-/// Where the first of these programs lies that the `PATH` has.
+/// Returns the path of the first of these programs that is in the `PATH`.
 pub fn find_program(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     names

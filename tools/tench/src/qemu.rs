@@ -1,4 +1,4 @@
-//! How the emulator is started.
+//! Starting of the emulator.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,29 +6,29 @@ use std::process::Command;
 use crate::prepare::BootFiles;
 use crate::toolchain;
 
-/// The machine to emulate.
+/// Settings of the emulated machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Processor cores.
+    /// Number of processor cores.
     pub cores: u32,
-    /// Memory, as QEMU writes it.
+    /// Size of memory, as QEMU writes it.
     pub memory: String,
     /// Processor model.
     pub cpu: String,
     /// Whether time is the number of instructions.
     pub icount: bool,
-    /// Whether an idle machine that counts instructions waits, as long as it would in real time, for the next deadline.
-    /// Otherwise it goes there at once.
+    /// Whether an idle machine that counts instructions waits in real time for the next deadline. Otherwise it goes
+    /// there at once.
     pub idles: bool,
     /// Whether to wait for a debugger.
     pub gdb: bool,
-    /// What the random numbers follow from that the machine gives the system at its start, in its device tree.
+    /// Seed of the random numbers that the machine gives the system at its start, in its device tree.
     pub seed: u64,
-    /// A plug-in, if it is to have one.
+    /// Path of a plug-in, if it is to have one.
     pub plugin: Option<PathBuf>,
 }
 
-/// Where tests and experiments begin, so that each of their runs is the same.
+/// Seed of tests and experiments, so that each of their runs is the same.
 const SEED: u64 = 1;
 
 impl Default for Machine {
@@ -46,7 +46,7 @@ impl Default for Machine {
     }
 }
 
-/// Where the machine's serial port goes.
+/// Connection of the machine's serial port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serial {
     /// To a person at a terminal: Ctrl-C reaches the guest, Ctrl-A x quits, Ctrl-A c is the emulator's own console.
@@ -56,7 +56,8 @@ pub enum Serial {
 }
 
 impl Machine {
-    /// The command that boots these files. The guest ends it through semihosting, which makes its status the command's.
+    /// Returns the command that boots these files. The guest ends it through semihosting, which makes its status the
+    /// command's.
     pub fn command(&self, files: &BootFiles, serial: Serial) -> Command {
         let mut command = Command::new(toolchain::QEMU);
         command.args(["-machine", "virt,gic-version=3", "-cpu", &self.cpu, "-smp", &self.cores.to_string()]);

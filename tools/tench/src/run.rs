@@ -1,4 +1,4 @@
-//! `./tench run`: boot the system, for a person at the terminal or for a script.
+//! The command `./tench run`, which boots the system, for a person at the terminal or for a script.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
@@ -17,10 +17,10 @@ use crate::symbols::{Explainer, Symbols};
 use crate::system::{Packages, System};
 use crate::workspace::{self, Workspace};
 
-/// Status of a session whose guest crashed the emulator or hung, as `timeout` has it.
+/// Status of a session whose guest crashed the emulator or hung, as `timeout` returns it.
 const HUNG: u8 = 124;
 
-/// Builds, boots, and answers the guest's status.
+/// Builds, boots, and returns the guest's status.
 pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
     let packages = Packages::find(workspace)?;
     let system = System::load(workspace, &packages, &options.system)?;
@@ -55,7 +55,7 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
     }
 }
 
-/// A seed that nobody can know before. Short enough to be typed again.
+/// Returns an unpredictable seed, short enough to be typed again.
 fn fresh_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 16
 }
@@ -68,7 +68,7 @@ fn read_script(file: &Path) -> Result<String> {
     }
 }
 
-/// Gives the terminal to the guest. The emulator reads the keyboard itself; what it prints passes through here.
+/// Gives the terminal to the guest. The emulator reads the keyboard itself; its output passes through here.
 fn attach(command: &mut Command, symbols: Symbols) -> Result<u8> {
     process::show(command);
     let mut guest =
@@ -78,7 +78,7 @@ fn attach(command: &mut Command, symbols: Symbols) -> Result<u8> {
     let mut terminal = std::io::stdout().lock();
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = serial.read(&mut buffer) {
-        // If nobody reads any more, the guest still runs until its own end.
+        // If the reader has gone, the guest still runs until its own end.
         let _ = terminal.write_all(&explainer.pass(&buffer[..count])).and_then(|()| terminal.flush());
     }
     let status = guest.wait().into_diagnostic().wrap_err("cannot wait for the guest")?;

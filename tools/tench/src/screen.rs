@@ -1,7 +1,7 @@
-//! What a terminal would show, line by line.
+//! A terminal's output, line by line.
 //!
-//! A shell with line editing moves the cursor and rewrites what it wrote. A transcript wants the result: this is the
-//! small part of a terminal that line editing needs, and it forgets nothing of what scrolled away.
+//! A shell with line editing moves the cursor and rewrites what it wrote. A transcript needs the result: this is the
+//! small part of a terminal that line editing needs, and it keeps what has scrolled away.
 
 /// A terminal's current line.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Shows `bytes`, and answers the lines that they completed.
+    /// Shows `bytes`, and returns the lines that they completed.
     pub fn show(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut completed = Vec::new();
         for &byte in bytes {
@@ -45,7 +45,7 @@ impl Screen {
         completed
     }
 
-    /// The line that is not complete yet.
+    /// Returns the incomplete line.
     pub fn current(&self) -> String {
         self.line.iter().collect()
     }
@@ -67,7 +67,7 @@ impl Screen {
         }
     }
 
-    /// Moves the cursor, with blanks up to it.
+    /// Moves the cursor, writing blanks up to it.
     fn move_to(&mut self, column: usize) {
         self.cursor = column;
         if self.line.len() < column {
@@ -75,7 +75,7 @@ impl Screen {
         }
     }
 
-    /// Obeys the escape sequence in `pending` once it is complete.
+    /// Executes the escape sequence in `pending` once it is complete.
     fn escape(&mut self) {
         let sequence = self.pending.as_slice();
         let complete = match sequence {
@@ -84,7 +84,7 @@ impl Screen {
             [_, b'['] => false,
             _ => true,
         };
-        // No sequence is longer than this; what is longer is noise.
+        // No sequence is longer than this; anything longer is noise.
         if !complete && sequence.len() < 32 {
             return;
         }
@@ -124,7 +124,7 @@ mod tests {
 
     fn shown(bytes: &str) -> (Vec<String>, String) {
         let mut screen = Screen::default();
-        // One byte at a time, as a serial port gives them.
+        // One byte at a time, as a serial port delivers them.
         let lines = bytes.as_bytes().iter().flat_map(|byte| screen.show(&[*byte])).collect();
         (lines, screen.current())
     }

@@ -1,8 +1,8 @@
-//! Talks to a guest over its serial port: types lines when the shell prompts, and watches what comes back.
+//! Sessions with a guest over its serial port: types lines when the shell prompts, and reads the output.
 //!
-//! The same engine serves `run --script`, scenarios, the named cases and experiments; the latter two type nothing.
-//! A guest is any command whose standard input and output are the serial port, which is how the tests of this module
-//! fake one.
+//! The same engine serves `run --script`, scenarios, the named cases and experiments; the latter two type nothing. A
+//! guest is any command whose standard input and output are the serial port, which is how the tests of this module fake
+//! one.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -15,21 +15,21 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use crate::process;
 use crate::screen::Screen;
 
-/// What the shell says when it waits for a command.
+/// Prompt of the shell when it waits for a command.
 pub const PROMPT: &str = "tench> ";
-/// What ends a guest that a script leaves running.
+/// Command that ends a guest that a script leaves running.
 const POWER_OFF: &str = "poweroff 0";
-/// Lines that a report about a stuck guest shows.
+/// Number of lines that a report about a stuck guest shows.
 const LAST_LINES: usize = 24;
 
-/// Something that a script does.
+/// A step of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Wait for the prompt, type this and return.
+    /// Waits for the prompt, types this and return.
     Line(String),
-    /// Wait for a line that contains this, or for it in the unfinished line.
+    /// Waits for a line that contains this, or for it in the unfinished line.
     Expect(String),
-    /// Type this at once, without return.
+    /// Types this at once, without return.
     Type(Vec<u8>),
 }
 
@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The bytes that the keys written as `text` send.
+/// Returns the bytes that the keys written as `text` send.
 fn keys(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut characters = text.bytes();
@@ -70,23 +70,23 @@ fn keys(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// How long to wait for a guest.
+/// Limits on waiting for a guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Without any output.
+    /// Maximum time without any output.
     pub silence: Duration,
-    /// In all.
+    /// Maximum time in all.
     pub total: Duration,
 }
 
 impl Patience {
-    /// Waits as long as something is printed at least this often.
+    /// Makes limits that allow any duration as long as something is printed at least this often.
     pub fn silence(seconds: u64) -> Patience {
         Patience { silence: Duration::from_secs(seconds), total: Duration::MAX }
     }
 }
 
-/// How a session with a guest ended.
+/// End of a session with a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// The guest powered off with this status.
@@ -95,27 +95,27 @@ pub enum End {
     Stopped(String),
 }
 
-/// What a session leaves behind.
+/// Result of a session.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How it ended.
+    /// End of the session.
     pub end: End,
     /// Every line that the guest's terminal showed.
     pub lines: Vec<String>,
-    /// Which of them shows the power-off that the script lacked. It may have been typed ahead: only its echo says what
-    /// came before it.
+    /// Index of the line with the power-off that the script lacked. It may have been typed ahead: only its echo shows
+    /// what came before it.
     pub powered_off_at: Option<usize>,
 }
 
 impl Outcome {
-    /// What was last on the guest's terminal.
+    /// Returns the last lines on the guest's terminal.
     pub fn last_screen(&self) -> String {
         let first = self.lines.len().saturating_sub(LAST_LINES);
         self.lines[first..].iter().map(|line| format!("  | {line}\n")).collect()
     }
 }
 
-/// Runs a session. Each completed line is given to `on_line`, which answers lines to add after it.
+/// Runs a session. Each completed line is given to `on_line`, which returns lines to add after it.
 pub fn run(
     command: &mut Command,
     steps: &[Step],
@@ -159,17 +159,17 @@ pub fn run(
     Ok(Outcome { end, lines, powered_off_at })
 }
 
-/// A running guest and how far the script has come.
+/// A running guest, and the progress of the script.
 struct Session<'s> {
     guest: Child,
     output: Receiver<Vec<u8>>,
     screen: Screen,
     steps: &'s [Step],
-    /// Whether the prompt on the screen has not been answered yet.
+    /// Whether the prompt on the screen has not been used yet.
     prompt_is_new: bool,
-    /// Whether somebody else, a program in the background, wrote behind a prompt that had not been answered.
+    /// Whether a program in the background wrote behind an unused prompt.
     prompt_is_lost: bool,
-    /// Whether keys were typed since the last line, so that what stands behind a prompt may be theirs.
+    /// Whether keys were typed since the last line, so that text behind a prompt may be their echo.
     keys_typed: bool,
     powered_off: bool,
 }
@@ -207,7 +207,7 @@ impl<'s> Session<'s> {
         })
     }
 
-    /// Takes the steps that what is shown now allows. `completed` are the lines that have just been completed.
+    /// Takes the steps that the screen now allows. `completed` are the lines that have just been completed.
     fn progress(&mut self, completed: &[String]) {
         for line in completed {
             self.prompt_is_lost |= self.prompt_is_new && !self.keys_typed && line.starts_with(PROMPT);
@@ -250,7 +250,7 @@ impl<'s> Session<'s> {
         self.send(format!("{line}\r").as_bytes());
     }
 
-    /// A guest that has just ended does not listen any more; that is seen from its output.
+    /// Sends bytes. Errors are ignored: a guest that has just ended does not listen any more, which its output shows.
     fn send(&mut self, bytes: &[u8]) {
         if let Some(serial) = &mut self.guest.stdin {
             let _ = serial.write_all(bytes).and_then(|()| serial.flush());
@@ -259,7 +259,7 @@ impl<'s> Session<'s> {
 
     fn finish(&mut self, stopped: Option<String>) -> Result<End> {
         if stopped.is_some() {
-            // It may have ended in this moment, which is as good.
+            // It may have ended at this moment, which is as good.
             let _ = self.guest.kill();
         }
         let status = self.guest.wait().into_diagnostic().wrap_err("cannot wait for the guest")?;
@@ -272,7 +272,7 @@ impl<'s> Session<'s> {
 }
 
 impl Drop for Session<'_> {
-    /// No emulator outlives its session, whatever went wrong.
+    /// Ends the emulator with its session, whatever went wrong.
     fn drop(&mut self) {
         if !matches!(self.guest.try_wait(), Ok(Some(_))) {
             let _ = self.guest.kill();
@@ -285,8 +285,8 @@ impl Drop for Session<'_> {
 mod tests {
     use super::*;
 
-    /// A shell that echoes, in place of a guest: it knows `echo`, `poweroff`, `hang`, `die`, `read` and
-    /// `late`, which prints behind the next prompt, as a program in the background does.
+    /// A shell that echoes, in place of a guest: it knows `echo`, `poweroff`, `hang`, `die`, `read` and `late`, which
+    /// prints behind the next prompt, as a program in the background does.
     const FAKE: &str = r#"
         prompt() { printf 'tench> '; }
         next() { line=; while c=$(dd bs=1 count=1 2>/dev/null | od -An -tu1 | tr -d ' '); do

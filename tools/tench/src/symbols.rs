@@ -1,4 +1,4 @@
-//! Names for addresses: turns the addresses of a crash report into functions, files and lines.
+//! Symbols: names for the addresses of a crash report: functions, files and lines.
 //!
 //! Kernel and programs print addresses alone, one on a line:
 //!
@@ -6,7 +6,7 @@
 //!   at 0xffffff8000081234             in the kernel
 //!   at 0x201234 in shell              in a program
 //! ```
-//! The executables with their debugging information are here on the host, so the names are put in here.
+//! The executables with their debugging information are on the host, so the names are added here.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
 
-/// How a line with an address begins.
+/// Prefix of a line with an address.
 const PREFIX: &str = "  at 0x";
 /// Bytes of an instruction. All but the first address of a report are return addresses, one past the call.
 const INSTRUCTION: u64 = 4;
@@ -24,7 +24,7 @@ pub struct Symbols {
     root: PathBuf,
     kernel: Lazy,
     programs: BTreeMap<String, Lazy>,
-    /// Whether the line before this one was of the same report.
+    /// A program that the tool needs.
     in_report: bool,
 }
 
@@ -44,19 +44,19 @@ impl Lazy {
 }
 
 impl Symbols {
-    /// Names for the kernel's addresses; source files are shown relative to `root`.
+    /// Makes names for the kernel's addresses; source files are shown relative to `root`.
     pub fn new(root: &Path, kernel: &Path) -> Symbols {
         Symbols { root: root.to_owned(), kernel: Lazy::new(kernel), programs: BTreeMap::new(), in_report: false }
     }
 
-    /// Names for the addresses of a program.
+    /// Adds names for the addresses of a program.
     pub fn add(&mut self, name: &str, executable: &Path) {
         self.programs.insert(name.to_owned(), Lazy::new(executable));
     }
 
-    /// What to show after this line of the guest's output: the names for its address, a line each.
+    /// Returns the lines to show after this line of the guest's output: the names for its address.
     ///
-    /// Lines are given in the order in which they were printed.
+    /// Lines must be given in the order in which they were printed.
     pub fn explain(&mut self, line: &str) -> Vec<String> {
         let Some((address, program)) = parse(line) else {
             self.in_report = false;
@@ -71,7 +71,7 @@ impl Symbols {
         executable.and_then(Lazy::get).map(|loader| self.frames(loader, address)).unwrap_or_default()
     }
 
-    /// The function at the address, and those that it was inlined into.
+    /// Returns the function at the address, and those that it was inlined into.
     fn frames(&self, loader: &Loader, address: u64) -> Vec<String> {
         let mut shown = Vec::new();
         let Ok(mut frames) = loader.find_frames(address) else { return shown };
@@ -104,7 +104,7 @@ impl Symbols {
     }
 }
 
-/// A demangled name without the hash at its end.
+/// Returns a demangled name without the hash at its end.
 fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((front, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => front,
@@ -112,7 +112,7 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// The address of a line of a crash report, and the program's name unless it is the kernel's.
+/// Returns the address of a line of a crash report, and the program's name unless it is the kernel's.
 fn parse(line: &str) -> Option<(u64, Option<&str>)> {
     let rest = line.strip_prefix(PREFIX)?;
     let (digits, rest) = rest.split_at(rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len()));
@@ -121,9 +121,9 @@ fn parse(line: &str) -> Option<(u64, Option<&str>)> {
     Some((address, program))
 }
 
-/// Passes a guest's output on byte by byte, and explains addresses after the lines that have them.
+/// Filter that passes a guest's output on byte by byte, and explains addresses after the lines that have them.
 ///
-/// Only what could still become such a line is held back until its end.
+/// Only a line that could still become such a line is held back until its end.
 pub struct Explainer {
     symbols: Symbols,
     line: Vec<u8>,
@@ -136,7 +136,7 @@ impl Explainer {
         Explainer { symbols, line: Vec::new(), hopeful: true }
     }
 
-    /// What to show for these bytes.
+    /// Returns what to show for these bytes.
     pub fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::new();
         for &byte in bytes {

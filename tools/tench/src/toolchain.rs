@@ -1,8 +1,8 @@
-//! Finds what builds and runs the system: Rust for bare metal, a C compiler, QEMU.
+//! The tools that build and run the system: Rust for bare metal, a C compiler, QEMU.
 //!
-//! Rust for bare metal comes in two ways: a compiler that has the target's libraries, or one whose
-//! library sources are installed, from which cargo then builds `core` and `alloc`. Both give the same system; figures
-//! are compared only among builds of the same kind, because another compiler makes other instructions.
+//! Rust for bare metal comes in two ways: a compiler that has the target's libraries, or one whose library sources are
+//! installed, from which cargo then builds `core` and `alloc`. Both give the same system; figures are compared only
+//! among builds of the same kind, because another compiler generates other instructions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,10 +12,10 @@ use miette::{Result, miette};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// The target of kernel and programs: no vector registers unless a program asks for them.
+/// Target of kernel and programs: no vector registers unless a program asks for them.
 pub const TARGET: &str = "aarch64-unknown-none-softfloat";
 
-/// The emulator.
+/// Name of the emulator.
 pub const QEMU: &str = "qemu-system-aarch64";
 
 /// A Rust compiler that can build for the bare machine.
@@ -23,23 +23,23 @@ pub const QEMU: &str = "qemu-system-aarch64";
 pub struct BareMetal {
     cargo: PathBuf,
     rustc: PathBuf,
-    /// `rustc 1.96.0 …`.
+    /// Version as printed: `rustc 1.96.0 …`.
     pub version: String,
     /// Whether `core` and `alloc` are built from source.
     pub from_source: bool,
-    /// The linker to name, unless the compiler brings its own.
+    /// Linker to name, unless the compiler brings its own.
     linker: Option<PathBuf>,
 }
 
 impl BareMetal {
-    /// The first compiler that can: one with the target's libraries before one with the sources.
+    /// Finds the first suitable compiler: one with the target's libraries before one with the sources.
     pub fn find() -> Option<BareMetal> {
         let found: Vec<BareMetal> =
             rust_directories().iter().filter_map(|directory| Self::in_directory(directory)).collect();
         found.iter().find(|one| !one.from_source).or(found.first()).cloned()
     }
 
-    /// As [`find`](Self::find), with what to do if there is none.
+    /// Finds a compiler as [`find`](Self::find) does, or fails with advice.
     pub fn require() -> Result<BareMetal> {
         Self::find().ok_or_else(|| {
             miette!(
@@ -71,7 +71,7 @@ impl BareMetal {
         Some(BareMetal { cargo, rustc, version, from_source: true, linker })
     }
 
-    /// `cargo SUBCOMMAND` for the target.
+    /// Returns the command `cargo SUBCOMMAND` for the target.
     pub fn cargo(&self, workspace: &Workspace, subcommand: &str) -> Command {
         let mut command = Command::new(&self.cargo);
         command.current_dir(&workspace.root).arg(subcommand).args(["--target", TARGET]);
@@ -87,19 +87,19 @@ impl BareMetal {
         command
     }
 
-    /// Names what decides which instructions come out.
+    /// Returns an identifier of all that decides which instructions are generated.
     pub fn identity(&self) -> String {
         let number = self.version.split_whitespace().nth(1).unwrap_or("unknown");
         format!("rustc {number}, {}", self.kind())
     }
 
-    /// Where the target's libraries come from.
+    /// Returns where the target's libraries come from.
     pub fn kind(&self) -> &'static str {
         if self.from_source { "core from source" } else { "core as installed" }
     }
 }
 
-/// Where Rust may be installed: the `PATH`, then its own place, then the distribution's.
+/// Returns the directories where Rust may be installed: the `PATH`, then its own place, then the distribution's.
 fn rust_directories() -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> = Vec::new();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -112,7 +112,7 @@ fn rust_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Whether `rustc 1.96.0 …` is at least the version that the workspace asks for.
+/// Returns whether `rustc 1.96.0 …` is at least the version that the workspace requires.
 fn is_new_enough(version: &str) -> bool {
     let numbers = |text: &str| -> Option<(u32, u32)> {
         let mut parts = text.split('.').map(|part| part.parse().ok());
@@ -122,18 +122,18 @@ fn is_new_enough(version: &str) -> bool {
     have >= numbers(env!("CARGO_PKG_RUST_VERSION"))
 }
 
-/// Whether the compiler brings the linker that the target asks for (`rust-lld`).
+/// Returns whether the compiler brings the linker that the target requires (`rust-lld`).
 fn has_own_linker(sysroot: &Path) -> bool {
     let hosts = std::fs::read_dir(sysroot.join("lib/rustlib")).into_iter().flatten().flatten();
     hosts.map(|host| host.path().join("bin/rust-lld")).any(|linker| linker.exists())
 }
 
-/// LLVM's linker for ELF files.
+/// Finds LLVM's linker for ELF files.
 pub fn find_linker() -> Option<PathBuf> {
     process::find_program(&["ld.lld-19", "ld.lld", "ld.lld-20", "ld.lld-21", "ld.lld-18"])
 }
 
-/// LLVM's compiler for C.
+/// Finds LLVM's C compiler.
 pub fn find_clang() -> Option<PathBuf> {
     process::find_program(&["clang-19", "clang", "clang-20", "clang-21", "clang-18"])
 }

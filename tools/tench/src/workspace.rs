@@ -1,4 +1,4 @@
-//! Where things lie on this machine.
+//! Locations of files on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The tree that the current directory lies in, or else the one that this tool was built from.
+    /// Finds the tree that contains the current directory, or else the one from which this tool was built.
     pub fn find() -> Result<Workspace> {
         let here = std::env::current_dir().into_diagnostic()?;
         let built_from = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -32,12 +32,12 @@ impl Workspace {
         Ok(Workspace { root, target })
     }
 
-    /// `path` as seen from the root, for messages.
+    /// Returns `path` as seen from the root, for messages.
     pub fn relative<'p>(&self, path: &'p Path) -> std::path::Display<'p> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 
-    /// The system description called `name`.
+    /// Returns the path of the system description called `name`.
     pub fn system(&self, name: &str) -> PathBuf {
         self.root.join("systems").join(name).with_extension("toml")
     }

@@ -1,4 +1,5 @@
-//! Anything at any time: threads that go in the middle of operations, and system calls with arguments of every kind.
+//! Workloads that do anything at any time: threads deleted in the middle of operations, and system calls with arguments
+//! of every kind.
 
 use tench::abi::layout::slot;
 use tench::abi::memory::TABLE_ENTRIES;
@@ -11,10 +12,10 @@ use tench::sys::{
 use super::threads::{Home, Victim};
 use super::{Arena, HIGH, LOW, NODE_INDEX};
 
-/// Ticks that an operation gets before its thread goes: up to so many.
+/// Maximum number of ticks that an operation gets before its thread is deleted.
 const LIFE: u64 = 6_000;
 
-/// Long operations whose thread is deleted in one of their windows, or what they work on is.
+/// Deletes the thread of a long operation, or what it works on, at one of its preemption points.
 pub fn interrupted(arena: &mut Arena) -> Result<(), Error> {
     for round in 0..60 {
         let victim = arena.victim(LOW, Home::OWN)?;
@@ -51,16 +52,17 @@ pub fn interrupted(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// System calls that a thread makes at random. It must go on in this program's hands, so some are left out.
+/// Returns whether a thread may make this system call at random. It must not escape this program's control, so some are
+/// left out.
 fn is_harmless(operation: Operation) -> bool {
     !matches!(operation, Operation::KernelPowerOff | Operation::KernelPrint | Operation::UpcallReturn)
 }
 
-/// Rounds of a deed, and calls in each.
+/// Rounds of a workload, and calls in each.
 const ROUNDS: usize = 6;
 const CALLS: usize = 400;
 
-/// Every system call, with every kind of argument, by threads that see nothing but what is theirs.
+/// Makes every system call, with every kind of argument, in threads that have only capabilities of their own.
 pub fn random(arena: &mut Arena) -> Result<(), Error> {
     for _ in 0..ROUNDS {
         let victims = populate(arena)?;
@@ -74,7 +76,7 @@ pub fn random(arena: &mut Arena) -> Result<(), Error> {
                 *register = argument(arena, operation, index);
             }
             let victim = victims[call % victims.len()];
-            // It may be gone, or not be there where it can be told anything.
+            // The thread may be gone, or not be where it can be controlled.
             let _ = victim.thread.suspend();
             let _ = victim.call(operation, &x);
             if call % 16 == 0 {
@@ -87,12 +89,12 @@ pub fn random(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// First of the slots that threads see; what lies below is this program's.
+/// First of the slots that the threads see; those below are this program's.
 const FIRST: u32 = 1;
-/// How many.
+/// Number of these slots.
 const SLOTS: u64 = 120;
 
-/// Threads in a capability space of their own, with objects of every kind in it.
+/// Makes threads in a CSpace of their own, with objects of every kind in it.
 fn populate(arena: &mut Arena) -> Result<[Victim; 3], Error> {
     let root = arena.make::<CapNode>(u64::from(NODE_BITS))?;
     let node = arena.make::<CapNode>(u64::from(NODE_BITS))?;
@@ -136,7 +138,7 @@ fn populate(arena: &mut Arena) -> Result<[Victim; 3], Error> {
     Ok(victims)
 }
 
-/// A register of a random call: mostly something that means something.
+/// Returns a register of a random call: mostly a meaningful one.
 fn argument(arena: &mut Arena, operation: Operation, index: usize) -> u64 {
     let random = &mut arena.random;
     let cap = u64::from(NODE_INDEX) << NODE_BITS | (u64::from(FIRST) + random.below(SLOTS / 4));

@@ -1,4 +1,4 @@
-//! Many at once: deadlines, members of an account, waiters, interrupt lines.
+//! Workloads with large numbers: deadlines, members of an account, waiters, interrupt lines.
 
 use tench::abi::layout::slot;
 use tench::abi::{Operation, Tag};
@@ -13,12 +13,12 @@ use super::threads::{Code, Home};
 use super::{Arena, HIGH, LOW};
 use crate::KERNEL;
 
-/// Threads of a crowd.
+/// Number of threads of a crowd.
 const CROWD: usize = 1000;
-/// First interrupt line that programs can have, and one more than the last.
+/// Range of interrupt lines that programs can have.
 const LINES: core::ops::Range<u64> = 32..320;
 
-/// A thousand threads whose deadlines are the same instant, and another thousand that are cancelled in any order.
+/// Lets a thousand threads wait for the same instant, and cancels another thousand deadlines in random order.
 pub fn deadlines(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     let never = arena.make::<Notification>(0)?;
@@ -50,7 +50,7 @@ pub fn deadlines(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// A thousand threads of one account, suspended, let go on, counted; then the table goes.
+/// Suspends, resumes and counts a thousand threads of one account; then deletes the table.
 pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     let (root, endpoint) = (arena.make::<PageTable>(0)?, arena.make::<Endpoint>(0)?);
@@ -60,7 +60,7 @@ pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
         let mut next = || slots.next().ok_or(Error::NoSuchSlot);
         let (thread, scheduling) = (arena.pool.retype(0, next()?)?, arena.pool.retype(0, next()?)?);
         let victim = super::threads::Victim { thread, scheduling }.set_up(LOW - 100 + i as u64 % 80, home)?;
-        // They are ready, and come to nothing: their address space is empty.
+        // They are ready, but fault at once: their address space is empty.
         victim.call(Operation::Call, &[u64::from(endpoint.address().0), 0])?;
     }
     for _ in 0..3 {
@@ -72,7 +72,7 @@ pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Servers that wait for each other, and many who wait for the first: how far a priority travels.
+/// Lets servers wait for each other, and many threads wait for the first: how far a priority propagates.
 pub fn chains(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     let endpoints = arena.slots(12);
@@ -105,11 +105,11 @@ pub fn chains(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Servers in a chain of callers.
+/// Number of servers in a chain of callers.
 const RELAYS: usize = 6;
 
-/// Servers of any depth each of which calls the next, called by threads that wait for each other: who stops helping if
-/// there are too many.
+/// Lets servers call each other to any depth, called by threads that wait for each other: beyond a limit, threads stop
+/// helping.
 pub fn callers(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     for _ in 0..60 {
@@ -130,7 +130,7 @@ pub fn callers(arena: &mut Arena) -> Result<(), Error> {
             relays.add(relay);
         }
         arena.pause(2_000)?;
-        // One of them is busy when it is called; and somebody waits for another of them.
+        // One of them is busy when it is called, and another thread waits for one of them.
         let firsts = [RELAYS - 1 - arena.random.index(2), 0, arena.random.index(3)];
         let mut clients = Crowd::new(firsts.len());
         for first in firsts {
@@ -149,7 +149,7 @@ pub fn callers(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// A thousand receivers and as many waiters; half of them go, and then what they wait for.
+/// Deletes half of a thousand receivers and waiters, and then the objects that they wait for.
 pub fn receivers(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     let (endpoint, notification) = (arena.make::<Endpoint>(0)?, arena.make::<Notification>(0)?);
@@ -172,7 +172,7 @@ pub fn receivers(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// All interrupt lines on one notification, unbound in every order.
+/// Binds all interrupt lines to one notification, and unbinds them in every order.
 pub fn interrupts(arena: &mut Arena) -> Result<(), Error> {
     let control = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL);
     let mut slots = arena.crowd_slots()?.skip(1);
@@ -182,7 +182,7 @@ pub fn interrupts(arena: &mut Arena) -> Result<(), Error> {
         let place: CapAddress = slots.next().ok_or(Error::NoSuchSlot)?;
         match control.get(number, Trigger::Edge, place) {
             Ok(line) => lines.push(line),
-            // Another driver has it, or the machine does not.
+            // Another driver has the line, or the machine does not have it.
             Err(Error::Busy | Error::InvalidInterrupt) => {}
             Err(error) => return Err(error),
         }

@@ -1,11 +1,11 @@
-//! In which deed each path's longest stretch happened.
+//! Attribution of each path's longest interrupts-off interval to a workload.
 //!
-//! The kernel keeps a path's longest stretch, but not whose doing it was. So all paths are read after each deed: what
-//! has grown grew in it, or while what it left behind was revoked. Nothing is reset, so the kernel's figures are those
-//! of all deeds together.
+//! The kernel keeps a path's longest interval, but not its cause. So all paths are read after each workload: what has
+//! grown grew in it, or while the objects it left behind were revoked. Nothing is reset, so the kernel's figures are
+//! those of all workloads together.
 //!
-//! The readings are system calls, and the ticker runs beside them. Where one of those stretches is its path's longest,
-//! it counts for the deed before or behind that reading.
+//! The readings are system calls, and the ticker runs beside them. Where one of their intervals is its path's longest,
+//! it counts for the workload before or after that reading.
 
 use alloc::string::String;
 
@@ -14,29 +14,29 @@ use tench::abi::object::{Stretches, stretch};
 use super::problem;
 use crate::KERNEL;
 
-/// What is not a deed: starting the ticker, and the first reading.
+/// Attribution to the time before any workload: starting the ticker, and the first reading.
 pub const BEFORE: &str = "before the first deed";
-/// And ending it.
+/// Attribution to the time after all workloads.
 pub const AFTER: &str = "after the last deed";
 
-/// What is known of a path.
+/// Longest interval of a path.
 #[derive(Clone, Copy)]
 struct Longest {
-    /// In retired instructions.
+    /// Length in retired instructions.
     length: u64,
     deed: &'static str,
 }
 
-/// The deeds of all paths.
+/// Attributions of all paths.
 pub struct Culprits([Longest; stretch::LIMIT as usize]);
 
 impl Culprits {
-    /// Those of a kernel that has measured nothing yet.
+    /// Makes the attributions for a kernel that has measured nothing yet.
     pub const fn new() -> Culprits {
         Culprits([Longest { length: 0, deed: BEFORE }; stretch::LIMIT as usize])
     }
 
-    /// Reads every path; `deed` is what was done since they were last read.
+    /// Reads every path; `deed` is the workload that ran since the last reading.
     pub fn read(&mut self, deed: &'static str) -> Result<(), String> {
         (0..stretch::LIMIT).filter(|path| stretch::name(*path).is_some()).try_for_each(|path| {
             self.read_path(path, deed)?;
@@ -44,13 +44,13 @@ impl Culprits {
         })
     }
 
-    /// Reads one path. Answers what the kernel measured of it, and the deed in which its longest stretch happened.
+    /// Reads one path. Returns the kernel's measurement of it, and the workload in which its longest interval happened.
     pub fn read_path(&mut self, path: u64, deed: &'static str) -> Result<(Stretches, &'static str), String> {
         let measured = KERNEL.stretches(path).map_err(problem("the kernel's measuring"))?;
         Ok((measured, self.blame(path, measured.longest, deed)))
     }
 
-    /// The path's longest stretch has this length now. Answers the deed in which it happened.
+    /// Records that the path's longest interval has this length now. Returns the workload in which it happened.
     fn blame(&mut self, path: u64, length: u64, deed: &'static str) -> &'static str {
         let longest = &mut self.0[path as usize];
         if length > longest.length {

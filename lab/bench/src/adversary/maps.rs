@@ -1,4 +1,4 @@
-//! Memory by the gigabyte: zeroed, mapped, protected, moved, and tables that go with all that they show.
+//! Workloads of gigabytes of memory: zeroed, mapped, protected, moved, and tables deleted with all their mappings.
 
 use tench::abi::memory::TABLE_ENTRIES;
 use tench::sys::{
@@ -11,9 +11,9 @@ use super::Arena;
 pub const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 /// Readable and executable.
 const RX: MapFlags = MapFlags::READ.union(MapFlags::EXECUTE);
-/// Read and written around the caches.
+/// Readable and writable, not cached.
 const UNCACHED: MapFlags = RW.union(MapFlags::UNCACHED);
-/// All entries of a table.
+/// Number of entries of a table.
 const ALL: u64 = TABLE_ENTRIES as u64;
 
 /// An address space from the root down to a table of each level.
@@ -23,7 +23,7 @@ struct Space {
 }
 
 impl Arena {
-    /// An address space that shows nothing.
+    /// Makes an address space without mappings.
     fn address_space(&mut self) -> Result<Space, Error> {
         let root = self.make::<PageTable>(0)?;
         let tables = [self.make::<PageTable>(1)?, self.make::<PageTable>(2)?, self.make::<PageTable>(3)?];
@@ -34,7 +34,7 @@ impl Arena {
     }
 }
 
-/// A gigabyte, zeroed for one frame, and then for smaller ones.
+/// Zeroes a gigabyte for one frame, and then for smaller ones.
 pub fn gigabyte(arena: &mut Arena) -> Result<(), Error> {
     let frame = arena.make::<Frame>(30)?;
     frame.delete()?;
@@ -44,7 +44,7 @@ pub fn gigabyte(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// All pages of a table, by one mapping and by many, with every change of flags.
+/// Maps all pages of a table, by one mapping and by many, with every change of flags.
 pub fn pages(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(21)?;
@@ -63,14 +63,14 @@ pub fn pages(arena: &mut Arena) -> Result<(), Error> {
     }
     frame.revoke()?;
     let mapping = frame.map(tables[2], 0, ALL, 0, RW, place)?;
-    // The space goes from under it: invalidating takes another way.
+    // The address space is removed above it: invalidation takes another path.
     tables[1].unhang()?;
     mapping.protect(MapFlags::READ)?;
     frame.delete()?;
     Ok(())
 }
 
-/// A gigabyte in large pages, mapped and unmapped.
+/// Maps and unmaps a gigabyte in large pages.
 pub fn large_pages(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(30)?;
@@ -87,7 +87,7 @@ pub fn large_pages(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Memory whose caches are written back before it is mapped.
+/// Maps memory whose caches must be written back first.
 pub fn caches(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(27)?;
@@ -102,7 +102,7 @@ pub fn caches(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tables with a mapping for every entry, with one for all, with children, and empty, are deleted in place.
+/// Deletes installed tables: with a mapping for every entry, with one for all, with children, and empty.
 pub fn tables(arena: &mut Arena) -> Result<(), Error> {
     let space = arena.space(4)?;
     let frame = arena.make::<Frame>(21)?;
@@ -155,7 +155,7 @@ pub fn tables(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Mappings of a whole table whose capabilities move to and fro.
+/// Moves capabilities to mappings of a whole table to and fro.
 pub fn moves(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(21)?;
@@ -165,7 +165,7 @@ pub fn moves(arena: &mut Arena) -> Result<(), Error> {
         mapping.move_to(there)?;
         Cap::<Mapping>::new(there).move_to(here)?;
     }
-    // The capability to the node in which it lies goes.
+    // The capability to the node in which it lies is deleted.
     let node = arena.space(2)?;
     OWN_SPACE.identify_at(here)?;
     node.move_from(CapAddress::new(1, 3), OWN_SPACE, here)?;

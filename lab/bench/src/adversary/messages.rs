@@ -1,5 +1,5 @@
-//! Messages as long as they can be, and as many as can wait; faults, which are messages too; and the floating-point
-//! unit.
+//! Workloads of the longest messages, and of as many waiting senders as there can be; of faults, which are messages
+//! too; and of the floating-point unit.
 
 use tench::abi::fault::{Class, answer};
 use tench::abi::message::MAX_WORDS;
@@ -14,20 +14,20 @@ use super::{Arena, HIGH, LOW};
 
 /// The longest message: 64 words and four capabilities.
 const LONGEST: u64 = Tag::new(9, MAX_WORDS).with_caps(4).0;
-/// In a message area: the capability leaves its slot.
+/// Mark in an IPC buffer for a capability that is moved, not copied.
 const MOVE: u32 = tench::abi::message::MessageArea::MOVE;
-/// Threads that wait at once.
+/// Number of threads that wait at once.
 const CROWD: usize = 1000;
 
-/// Four capabilities of the dearest kinds to send, and four slots to receive them: those from which they can be moved
-/// back.
+/// Attachments: four capabilities of the most expensive kinds, and four slots to receive them, from which they can be
+/// moved back.
 struct Freight {
     send: [u32; 4],
     back: [u32; 4],
 }
 
 impl Arena {
-    /// Capabilities to mappings of whole tables, and where they go.
+    /// Makes capabilities to mappings of whole tables, and slots for them.
     fn freight(&mut self) -> Result<Freight, Error> {
         let mut freight = Freight { send: [0; 4], back: [0; 4] };
         let frame = self.make::<Frame>(21)?;
@@ -41,19 +41,19 @@ impl Arena {
     }
 }
 
-/// All four as they are moved.
+/// Returns the four slots, marked to be moved.
 fn moved(slots: [u32; 4]) -> [u32; 4] {
     slots.map(|slot| slot | MOVE)
 }
 
-/// A server and a caller with message areas, and their endpoint.
+/// Makes a server and a caller with IPC buffers, and their endpoint.
 fn pair(arena: &mut Arena) -> Result<(Victim, Victim, Cap<Endpoint>), Error> {
     let server = arena.correspondent(HIGH + 1, 0)?;
     let caller = arena.correspondent(HIGH, 1)?;
     Ok((server, caller, arena.make::<Endpoint>(0)?))
 }
 
-/// The server waits, and is called; it answers, and receives nothing.
+/// Lets a waiting server be called; it replies without receiving.
 pub fn waiting(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
     let Freight { send, back } = arena.freight()?;
@@ -76,7 +76,7 @@ pub fn waiting(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// The caller waits, and the server comes.
+/// Lets the server receive from a waiting caller.
 pub fn queued(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
     let Freight { send, back } = arena.freight()?;
@@ -96,7 +96,7 @@ pub fn queued(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// The server answers one caller, and takes the message of the next: both as long as they can be, in one call.
+/// Lets the server reply to one caller and receive the message of the next: both as long as can be, in one call.
 pub fn answered(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
     let (first, second) = (arena.freight()?, arena.freight()?);
@@ -113,7 +113,7 @@ pub fn answered(arena: &mut Arena) -> Result<(), Error> {
         asks.call(Operation::Call, &arguments)?;
         arena.write_area(area, [0; 4], first.back);
         arena.write_area(asks_area, moved(second.send), [0; 4]);
-        // The slots of what comes are those of what goes: they are empty by then.
+        // The slots for what arrives are those of what was sent: they are empty by then.
         arena.write_area(0, moved(first.send), second.back);
         server.call(Operation::ReplyReceive, &[at, LONGEST])?;
         let _ = answered.thread.query()?;
@@ -126,7 +126,7 @@ pub fn answered(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// A thousand senders, with deadlines and without, whose endpoint goes; another thousand who go themselves.
+/// Deletes the endpoint of a thousand senders, with deadlines and without; then deletes another thousand senders.
 pub fn senders(arena: &mut Arena) -> Result<(), Error> {
     for operation in [Operation::Call, Operation::Send] {
         let mut slots = arena.crowd_slots()?.skip(1);
@@ -138,7 +138,7 @@ pub fn senders(arena: &mut Arena) -> Result<(), Error> {
             let victim = arena.one_of_many(&mut slots, HIGH)?;
             let mut arguments = [0; 13];
             let flags = if i % 3 == 0 { 0 } else { Tag::DEADLINE };
-            // Deadlines in no order.
+            // Deadlines in random order.
             (arguments[0], arguments[1], arguments[12]) =
                 (at, Tag::new(1, 8).0 | flags, later + arena.random.below(1 << 30));
             victim.call(operation, &arguments)?;
@@ -159,29 +159,29 @@ pub fn senders(arena: &mut Arena) -> Result<(), Error> {
 pub struct Crowd(alloc::vec::Vec<Victim>);
 
 impl Crowd {
-    /// Room for so many.
+    /// Makes a crowd with room for `count` threads.
     pub fn new(count: usize) -> Crowd {
         Crowd(alloc::vec::Vec::with_capacity(count))
     }
 
-    /// One more.
+    /// Adds a thread.
     pub fn add(&mut self, victim: Victim) {
         self.0.push(victim);
     }
 
-    /// Takes one out.
+    /// Removes a thread.
     pub fn take(&mut self, index: usize) -> Victim {
         self.0.swap_remove(index)
     }
 
-    /// All that are left.
+    /// Returns the remaining threads.
     pub fn all(&self) -> &[Victim] {
         &self.0
     }
 }
 
 impl Arena {
-    /// A thread with its capabilities in the next slots of a crowd.
+    /// Makes a thread with its capabilities in the next slots of a crowd.
     pub fn one_of_many(
         &mut self,
         slots: &mut impl Iterator<Item = CapAddress>,
@@ -194,7 +194,7 @@ impl Arena {
     }
 }
 
-/// Faults and foreign calls, to a handler that waits, to one that comes, and to nobody.
+/// Raises faults and makes foreign system calls, with a waiting handler, with one that comes later, and with none.
 pub fn faults(arena: &mut Arena) -> Result<(), Error> {
     let endpoint = arena.make::<Endpoint>(0)?;
     let reply = arena.make::<Reply>(0)?;
@@ -225,7 +225,7 @@ pub fn faults(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Threads that take the floating-point unit from each other.
+/// Runs threads that take the floating-point unit from each other.
 pub fn float(arena: &mut Arena) -> Result<(), Error> {
     let victims = [arena.victim(LOW, Home::OWN)?, arena.victim(LOW, Home::OWN)?, arena.victim(LOW, Home::OWN)?];
     for victim in victims {

@@ -1,23 +1,23 @@
 //! A program that tries everything to keep interrupts off, on a kernel that measures for how long they are.
 //!
 //! ```text
-//!   bench adversary [INSTRUCTIONS [SEED]]     one deed after another; after each, everything must have come back
+//!   bench adversary [INSTRUCTIONS [SEED]]     one workload after another; after each, everything must have come back
 //! ```
-//! A deed makes what it needs of one piece of memory, does to it what takes the kernel long, and leaves it lying about.
-//! Then that memory is revoked, and the kernel's books must say that nothing is left in it. Meanwhile a thread of high
-//! priority is woken by the timer again and again, so operations are interrupted and switched away from at their
-//! windows.
+//! A workload makes what it needs of one untyped, performs operations that take the kernel long, and leaves the objects
+//! behind. Then that memory is revoked, and by the kernel's account nothing may be left in it. Meanwhile a thread of
+//! high priority is woken by the timer again and again, so operations are interrupted and preempted at their preemption
+//! points.
 //!
-//! | module | its deeds |
+//! | module | its workloads |
 //! |---|---|
-//! | [`trees`] | capabilities by the hundred thousand, nodes in nodes, memory in pieces |
+//! | [`trees`] | capabilities by the hundred thousand, nodes in nodes, divided memory |
 //! | [`maps`] | gigabytes zeroed, mapped, protected and unmapped, page tables that go with everything in them |
 //! | [`messages`] | the longest messages, queues of a thousand, faults, the floating-point unit |
 //! | [`crowds`] | a thousand deadlines at one instant, accounts of a thousand threads, all interrupt lines |
 //! | [`chaos`] | every system call with every kind of argument, threads that are deleted in the middle of operations |
 //!
-//! The figures are the longest stretch of each path; the notes say where it began, and in which deed ([`culprits`]). A
-//! kernel in which a stretch grows beyond what is allowed fails the tests.
+//! The figures are the longest interrupts-off interval of each path; the notes say where it began, and in which
+//! workload ([`culprits`]). A kernel in which an interval exceeds the bound fails the tests.
 
 mod chaos;
 mod crowds;
@@ -44,29 +44,29 @@ use culprits::Culprits;
 use crate::soak::{Random, executed};
 use crate::{KERNEL, figure};
 
-/// Log2 of the memory that is played with.
+/// Log2 of the memory for the workloads.
 const POOL_BITS: u32 = 31;
-/// Where a deed's slots hang in the root, which the user library fills from the front.
+/// Root index of a workload's node of slots; the user library fills the root from the front.
 const NODE_INDEX: u32 = 62;
-/// The first of the nodes for the slots of a crowd, and how many.
+/// First root index of the nodes for a crowd's slots, and their number.
 const CROWD_INDEX: u32 = 40;
 const CROWD_NODES: u32 = 20;
-/// Message areas that this program can write to.
+/// Number of IPC buffers that this program can write to.
 const AREAS: usize = 4;
 /// Priority of threads that run before this program.
 const HIGH: u64 = 130;
 /// Priority of threads that run while this program waits.
 const LOW: u64 = 110;
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("adversary: {what}: {error}")
 }
 
-/// What a deed does.
+/// Body of a workload.
 type Deed = fn(&mut Arena) -> Result<(), Error>;
 
-/// All deeds, by name.
+/// All workloads, by name.
 const DEEDS: [(&str, Deed); 29] = [
     ("notifications by the hundred thousand", trees::wide),
     ("pieces of memory by the hundred thousand", trees::pieces),
@@ -99,14 +99,14 @@ const DEEDS: [(&str, Deed); 29] = [
     ("system calls at random", chaos::random),
 ];
 
-/// What deeds work with.
+/// Resources of the workloads.
 pub struct Arena {
-    /// All memory of a deed.
+    /// All memory of a workload.
     pool: Cap<Untyped>,
     next_slot: u32,
-    /// Pages with a message area each.
+    /// Pages with an IPC buffer each.
     areas: [Pages; AREAS],
-    /// What comes next.
+    /// Source of random decisions.
     random: Random,
 }
 
@@ -121,12 +121,12 @@ impl Arena {
         Ok(Arena { pool, next_slot: 1, areas: [page()?, page()?, page()?, page()?], random: Random::new(seed) })
     }
 
-    /// An empty slot.
+    /// Returns an empty slot.
     fn slot(&mut self) -> CapAddress {
         self.slots(1)
     }
 
-    /// Empty slots side by side.
+    /// Returns the first of `count` adjacent empty slots.
     fn slots(&mut self, count: u32) -> CapAddress {
         let first = self.next_slot;
         self.next_slot += count;
@@ -134,13 +134,13 @@ impl Arena {
         CapAddress::new(NODE_INDEX, first)
     }
 
-    /// An object.
+    /// Makes an object.
     fn make<T: Object>(&mut self, size: u64) -> Result<Cap<T>, Error> {
         let place = self.slot();
         self.pool.retype(size, place)
     }
 
-    /// A capability space of the deed's own, with this many nodes.
+    /// Makes a CSpace of the workload's own, with this many nodes.
     fn space(&mut self, nodes: u32) -> Result<Cap<CapNode>, Error> {
         let root = self.make::<CapNode>(u64::from(NODE_BITS))?;
         let place = self.slot();
@@ -151,7 +151,7 @@ impl Arena {
         Ok(root)
     }
 
-    /// Slots in the own space for a crowd.
+    /// Returns slots in this program's CSpace for a crowd.
     fn crowd_slots(&mut self) -> Result<impl Iterator<Item = CapAddress> + use<>, Error> {
         let place = self.slot();
         for index in 0..CROWD_NODES {
@@ -162,7 +162,7 @@ impl Arena {
         Ok((0..CROWD_NODES * slots).map(move |i| CapAddress::new(CROWD_INDEX + i / slots, i % slots)))
     }
 
-    /// Takes everything back, and looks that it came back.
+    /// Takes everything back, and checks that all of it came back.
     fn clear(&mut self) -> Result<(), String> {
         self.pool.revoke().map_err(problem("revoking everything"))?;
         let (info, children) = (self.pool.query(), self.pool.children());
@@ -181,20 +181,20 @@ impl Arena {
     }
 }
 
-/// Does every deed once.
+/// Runs every workload once.
 fn round(arena: &mut Arena, culprits: &mut Culprits) -> Result<(), String> {
     for (name, deed) in DEEDS {
         println!("  {name}");
         let done = deed(arena).map_err(|error| format!("adversary: {name}: {error}"));
         let cleared = done.and_then(|()| arena.clear().map_err(|what| format!("adversary: {name}: {what}")));
-        // What it took may say why it failed.
+        // The lengths may say why it failed.
         culprits.read(name)?;
         cleared?;
     }
     Ok(())
 }
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let mut numbers = tench::args().skip(2).map(|text| text.parse::<u64>());
     let mut number = |otherwise: u64| numbers.next().unwrap_or(Ok(otherwise)).map_err(problem("a number"));
@@ -208,7 +208,7 @@ pub fn run() -> Result<(), String> {
     let (mut rounds, mut next_note) = (0_u64, 10);
     while rounds == 0 || executed()? - start < instructions {
         if let Err(what) = round(&mut arena, &mut culprits) {
-            // What was measured until then may say why.
+            // The measurements until then may say why.
             report(rounds + 1, &mut culprits)?;
             return Err(what);
         }
@@ -228,7 +228,7 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Prints what the kernel measured.
+/// Prints the kernel's measurements.
 fn report(rounds: u64, culprits: &mut Culprits) -> Result<(), String> {
     let mut worst = (0, "", "");
     for path in 0..stretch::LIMIT {

@@ -1,17 +1,17 @@
-//! Threads that make one system call, or do one thing again and again.
+//! Threads that make one system call, or repeat one operation.
 //!
-//! They live in this program's address space, own nothing and use no stack, so they can be deleted at any moment. What
-//! each runs is a few instructions in which all that it needs lies in registers:
+//! They live in this program's address space, own nothing and use no stack, so they can be deleted at any moment. Each
+//! runs a few instructions, with all their data in registers:
 //!
 //! ```text
-//!   once      x0..x12 and x10: the system call; x20: its own thread, which it suspends then
+//!   once      x0..x12 and x10: the system call; x20: its own thread, which it then suspends
 //!   ticker    x21: ticks between two deadlines; x22: the notification that it waits for
-//!   touch     x21: an address to read from, as long as somebody resumes it
-//!   foreign   a system call of another kind, likewise
+//!   touch     x21: an address to read from, as long as it is resumed
+//!   foreign   a foreign system call, as long as it is resumed
 //!   relay     x21: where it receives, with its bound reply object; x22: where it then calls
 //!   float     x21: how often it uses the floating-point unit and lets others run
 //! ```
-//! What cannot go on executes an undefined instruction, and stays stopped by that.
+//! A thread that cannot go on executes an undefined instruction, which stops it.
 
 use alloc::string::String;
 use core::mem::offset_of;
@@ -96,25 +96,25 @@ unsafe extern "C" {
     fn adversary_float();
 }
 
-/// What a thread runs.
+/// Code that a thread runs.
 #[derive(Clone, Copy)]
 pub enum Code {
-    /// One system call.
+    /// Makes one system call.
     Once,
     /// Waits for the timer for ever.
     Ticker,
-    /// Reads where it may not.
+    /// Reads an address that it may not.
     Touch,
     /// Makes foreign system calls.
     Foreign,
-    /// Receives, and calls somebody else.
+    /// Receives, and calls another thread.
     Relay,
     /// Uses the floating-point unit.
     Float,
 }
 
 impl Code {
-    /// Where it begins.
+    /// Returns the code's address.
     #[cfg(target_os = "none")]
     fn address(self) -> u64 {
         let code = match self {
@@ -128,40 +128,40 @@ impl Code {
         code as *const () as u64
     }
 
-    /// On the host nothing runs.
+    /// Returns nothing useful: on the host no thread runs.
     #[cfg(not(target_os = "none"))]
     fn address(self) -> u64 {
         self as u64
     }
 }
 
-/// A thread that does what it is told.
+/// A thread under this program's control.
 #[derive(Clone, Copy)]
 pub struct Victim {
     /// The thread.
     pub thread: Cap<Thread>,
-    /// What it runs on.
+    /// Scheduling context of the thread.
     pub scheduling: Cap<SchedulingContext>,
 }
 
-/// Where a thread lives.
+/// CSpace, address space and IPC buffer of a thread.
 #[derive(Clone, Copy)]
 pub struct Home {
-    /// Its capability space.
+    /// CSpace of the thread.
     pub space: Cap<CapNode>,
-    /// Its address space.
+    /// Address space of the thread.
     pub table: Cap<PageTable>,
-    /// Its message area.
+    /// IPC buffer of the thread: its frame and address.
     pub area: Option<(Cap<Frame>, u64)>,
 }
 
 impl Home {
-    /// This program's, without a message area.
+    /// This program's CSpace and address space, without an IPC buffer.
     pub const OWN: Home = Home { space: Cap::new(slot::CSPACE), table: Cap::new(slot::VSPACE), area: None };
 }
 
 impl Victim {
-    /// Makes a thread of capabilities to fresh objects. It does not run.
+    /// Configures a thread from capabilities to fresh objects. It does not run.
     pub fn set_up(self, priority: u64, home: Home) -> Result<Victim, Error> {
         self.scheduling.configure(priority, priority, 0, None)?;
         self.thread.configure(home.space, home.table, home.area)?;
@@ -169,17 +169,17 @@ impl Victim {
         Ok(self)
     }
 
-    /// Begins to run this, with these registers from `x0` on, and `x20` to `x22`.
+    /// Starts this code, with these registers from `x0` on, and `x20` to `x22`.
     pub fn start(self, code: Code, x: &[u64], saved: [u64; 3]) -> Result<(), Error> {
         let mut registers = Registers::ZERO;
         registers.pc = code.address();
         registers.x[..x.len()].copy_from_slice(x);
         registers.x[20..23].copy_from_slice(&saved);
-        // SAFETY: the code uses no memory but what its registers name, and no stack.
+        // SAFETY: the code uses only memory that its registers name, and no stack.
         unsafe { self.thread.write_registers(&registers, true) }
     }
 
-    /// Makes a system call and suspends itself.
+    /// Lets the thread make a system call and suspend itself.
     pub fn call(self, operation: Operation, arguments: &[u64]) -> Result<(), Error> {
         let mut x = [0; 13];
         x[..arguments.len()].copy_from_slice(arguments);
@@ -189,14 +189,14 @@ impl Victim {
 }
 
 impl Arena {
-    /// A thread of this priority.
+    /// Makes a thread of this priority.
     pub fn victim(&mut self, priority: u64, home: Home) -> Result<Victim, Error> {
         let victim = Victim { thread: self.make(0)?, scheduling: self.make(0)? };
         victim.set_up(priority, home)
     }
 
-    /// A thread with a message area that this program can write to, and a reply object. The area's number is below
-    /// `AREAS`.
+    /// Makes a thread with an IPC buffer that this program can write to, and a reply object. The buffer's number is
+    /// below `AREAS`.
     pub fn correspondent(&mut self, priority: u64, area: usize) -> Result<Victim, Error> {
         let home = Home { area: Some((self.areas[area].frame(), 0)), ..Home::OWN };
         let victim = self.victim(priority, home)?;
@@ -205,26 +205,26 @@ impl Arena {
         Ok(victim)
     }
 
-    /// Says what the thread with an area sends, and where it receives.
+    /// Writes which capabilities the thread with this IPC buffer sends, and where it receives.
     pub fn write_area(&self, area: usize, send: [u32; MAX_CAPS], receive: [u32; MAX_CAPS]) {
         let address = self.areas[area].address();
         let fields = [(offset_of!(MessageArea, send_caps), send), (offset_of!(MessageArea, receive_slots), receive)];
         for (offset, caps) in fields {
             for (index, cap) in caps.into_iter().enumerate() {
                 let place = core::ptr::with_exposed_provenance_mut::<u32>(address + offset + index * 4);
-                // SAFETY: the page is mapped as long as `self` lives, and nobody holds a reference into it.
+                // SAFETY: the page is mapped as long as `self` lives, and there are no references into it.
                 unsafe { place.write_volatile(cap) };
             }
         }
     }
 }
 
-/// Ticks between two of its deadlines; nothing else here takes a multiple of that.
+/// Ticks between two deadlines of the ticker; nothing else here takes a multiple of that.
 const TICKS: u64 = 617;
-/// Its priority: above all others.
+/// Priority of the ticker: above all others.
 const PRIORITY: u64 = 145;
 
-/// A thread that is woken by the timer, again and again, as long as this lives.
+/// A thread that is woken by the timer, again and again, as long as this value lives.
 pub struct Ticker {
     // Dropped in this order: the thread first.
     _thread: Made<Thread>,
@@ -233,7 +233,7 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Starts it.
+    /// Starts the ticker.
     pub fn start() -> Result<Ticker, String> {
         let thread = make::<Thread>(0).map_err(problem("a thread"))?;
         let scheduling = make::<SchedulingContext>(0).map_err(problem("a scheduling context"))?;

@@ -1,4 +1,4 @@
-//! Capabilities in every shape: many, equal, nested, in cycles.
+//! Workloads of capabilities in every shape: many, equal, nested, in cycles.
 
 use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::sys::{
@@ -8,12 +8,12 @@ use tench::sys::{
 use super::Arena;
 use super::maps::RW;
 
-/// Capabilities by the hundred thousand.
+/// Number of capabilities of the large workloads.
 const MANY: usize = 100_000;
-/// Nodes for half of them: a space has no more.
+/// Nodes for half of them: a CSpace has no more.
 const NODES: u32 = (MANY / 2).div_ceil(NODE_SLOTS) as u32 + 1;
 
-/// Where capability `i` of many lies. Slot 0 of a space has no address, so its first node is left out.
+/// Returns where capability `i` lies. Slot 0 of a CSpace has no address, so its first node is left out.
 fn place(spaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress) {
     let half = (NODES as usize - 1) * NODE_SLOTS;
     (spaces[i / half], CapAddress((i % half + NODE_SLOTS) as u32))
@@ -24,7 +24,7 @@ impl Arena {
         Ok([self.space(NODES)?, self.space(NODES)?])
     }
 
-    /// Makes many objects, and takes out each seventh, from a place that is anywhere.
+    /// Makes many objects, and deletes every seventh at random places.
     fn many(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
         let spaces = self.spaces()?;
         let memory = self.make::<Untyped>(24)?;
@@ -36,7 +36,7 @@ impl Arena {
         for i in (0..MANY).step_by(7) {
             let (space, address) = place(spaces, (first + i * 31) % MANY);
             match space.delete_at(address) {
-                // What was deleted before is not there.
+                // It may have been deleted before.
                 Ok(_) | Err(Error::InvalidCapability) => {}
                 Err(error) => return Err(error),
             }
@@ -47,17 +47,17 @@ impl Arena {
     }
 }
 
-/// Many objects made of one piece of memory.
+/// Makes many objects of one untyped.
 pub fn wide(arena: &mut Arena) -> Result<(), Error> {
     arena.many(Kind::Notification, 0)
 }
 
-/// Many pieces of memory: the dearest nodes of the tree.
+/// Makes many untypeds: the most expensive nodes of the tree.
 pub fn pieces(arena: &mut Arena) -> Result<(), Error> {
     arena.many(Kind::Untyped, 4)
 }
 
-/// Many copies of one capability.
+/// Makes many copies of one capability.
 pub fn copies(arena: &mut Arena) -> Result<(), Error> {
     let spaces = arena.spaces()?;
     let endpoint = arena.make::<Endpoint>(0)?;
@@ -69,7 +69,7 @@ pub fn copies(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Capabilities with a badge each, and copies of those; frames with mappings between their capabilities.
+/// Makes capabilities with a badge each, and copies of those; and frames with mappings between their capabilities.
 pub fn badges(arena: &mut Arena) -> Result<(), Error> {
     let spaces = arena.spaces()?;
     let endpoint = arena.make::<Endpoint>(0)?;
@@ -94,7 +94,7 @@ pub fn badges(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Memory in memory in memory, with something beside each.
+/// Makes deeply nested untypeds, with an object beside each.
 pub fn deep(arena: &mut Arena) -> Result<(), Error> {
     let mut inner = arena.make::<Untyped>(28)?;
     let outer = inner;
@@ -111,12 +111,12 @@ pub fn deep(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// A full node of full nodes, whose last capability goes.
+/// Deletes the last capability to a full node of full nodes.
 pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
     let root = arena.space(64)?;
     let endpoint = arena.make::<Endpoint>(0)?;
     for i in NODE_SLOTS as u32..64 * NODE_SLOTS as u32 {
-        // Every other is of an object of its own.
+        // Every other capability is to an object of its own.
         if i % 2 == 0 {
             root.copy_from(CapAddress(i), OWN_SPACE, endpoint.address())?;
         } else {
@@ -124,7 +124,7 @@ pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
         }
     }
     root.delete()?;
-    // A chain: each space's node holds the last capability to the space before.
+    // A chain: each CSpace's node holds the last capability to the CSpace before.
     let mut before: Option<Cap<CapNode>> = None;
     for _ in 0..100 {
         let place = arena.slots(2);
@@ -142,7 +142,7 @@ pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nodes that hold their own last capabilities, alone and in rings.
+/// Makes nodes that hold their own last capabilities, alone and in rings.
 pub fn cyclic_nodes(arena: &mut Arena) -> Result<(), Error> {
     for members in [1, 2, 3, 17] {
         let spaces: [Option<Cap<CapNode>>; 17] = {
@@ -160,7 +160,7 @@ pub fn cyclic_nodes(arena: &mut Arena) -> Result<(), Error> {
                 space.copy_from(CapAddress::new(1, 5), OWN_SPACE, next.address())?;
             }
         }
-        // The capabilities outside go; the last takes the ring along, or memory's revocation does.
+        // The capabilities outside are deleted; the last takes the ring along, or the revocation of the memory does.
         for space in spaces.into_iter().flatten() {
             space.delete()?;
         }
@@ -168,7 +168,7 @@ pub fn cyclic_nodes(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Memory that is divided while much was made of it.
+/// Splits memory of which many objects were made.
 pub fn divided(arena: &mut Arena) -> Result<(), Error> {
     let space = arena.space(40)?;
     let memory = arena.make::<Untyped>(24)?;
@@ -183,7 +183,7 @@ pub fn divided(arena: &mut Arena) -> Result<(), Error> {
     Ok(())
 }
 
-/// Every kind of object, as many as one call makes, and one by one at offsets.
+/// Makes every kind of object, as many as one call makes, and one by one at offsets.
 pub fn bundles(arena: &mut Arena) -> Result<(), Error> {
     let kinds = [
         (Kind::Untyped, 12),
@@ -203,7 +203,7 @@ pub fn bundles(arena: &mut Arena) -> Result<(), Error> {
         let memory = arena.make::<Untyped>(25)?;
         let address = |slot| CapAddress::new(index as u32 + 1, slot);
         memory.retype_many(kind, size, 256, Place::Watermark, space, address(0))?;
-        // What is taken is refused, wherever in the run it lies.
+        // Occupied slots are refused, wherever in the range they lie.
         space.delete_at(address(3))?;
         for count in [1, 2, 5, 253] {
             let refused = memory.retype_many(kind, size, count, Place::Watermark, space, address(3));

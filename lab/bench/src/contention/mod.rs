@@ -1,15 +1,15 @@
-//! Many threads of one process over one connection: what a call costs, and whether each gets its turn.
+//! Calls of many threads of one process over one connection: what a call costs, and whether each thread gets its turn.
 //!
 //! | key | what |
 //! |---|---|
-//! | `at_once_N` | N threads make 100 calls each; the server answers each at once |
+//! | `at_once_N` | N threads make 100 calls each; the server replies to each at once |
 //! | `below_N` | the server has a lower priority than its clients, who help it |
 //! | `turns_N` | it gives up its turn once in each call as well, so that the calls of all N wait for it |
-//! | `together_N` | the server keeps requests until it has one of each of the N threads, and answers the last first |
+//! | `together_N` | the server keeps requests until it has one of each of the N threads, and replies to the last first |
 //! | `spread_N` | of the threads of `turns_N`: calls by which the fastest is ahead of the slowest when it has made 100 |
 //!
-//! Instructions for each call, both sides and the kernel. Every answer is one more than the number that was sent, and
-//! no two threads send the same numbers: so an answer that reaches another thread is noticed, and ends the experiment.
+//! Instructions for each call, both sides and the kernel. Every reply is one more than the number sent, and no two
+//! threads send the same numbers: so a reply that reaches the wrong thread is detected, and ends the experiment.
 
 mod server;
 
@@ -33,26 +33,26 @@ pub use server::serve;
 const COUNTS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Calls of each thread.
 const CALLS: u64 = 100;
-/// Priorities of a server above its clients, and of one below them.
+/// Priority of a server above its clients, and of one below them.
 const ABOVE: u8 = 130;
 const BELOW: u8 = 60;
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("contention: {what}: {error}")
 }
 
-/// How a call is made: the connection, the number to send, how many threads there are.
+/// A way to call: takes the connection, the number to send, and the number of threads.
 type Call = fn(Meeting, u64, u64) -> Result<u64, String>;
 
-/// What the threads share.
+/// State that the threads share.
 struct Race {
-    /// Threads that are ready.
+    /// Number of threads that are ready.
     ready: AtomicU64,
     begun: AtomicBool,
-    /// A thread has made all its calls, and nobody begins another.
+    /// Whether a thread has made all its calls, after which no other begins one.
     over: AtomicBool,
-    /// Calls of all threads, and instructions, when that was.
+    /// Calls of all threads, and instructions, at that time.
     calls: AtomicU64,
     counted: AtomicU64,
     end: AtomicU64,
@@ -70,8 +70,7 @@ impl Race {
         }
     }
 
-    /// One thread's calls, as many as it makes until it has all of them or another has, if that counts. Answers how
-    /// many.
+    /// Makes one thread's calls: all of them, or in a race until another thread has made all. Returns their number.
     fn run(&self, client: Meeting, call: Call, thread: u64, threads: u64, is_race: bool) -> Result<u64, String> {
         self.ready.fetch_add(1, Ordering::Relaxed);
         while !self.begun.load(Ordering::Relaxed) {
@@ -86,7 +85,7 @@ impl Race {
                 return Err("contention: an answer has reached the wrong thread".into());
             }
             self.calls.fetch_add(1, Ordering::Relaxed);
-            // What is after the last call of the first, or of all.
+            // Taken after the last call of the first thread, or of all.
             if number + 1 == CALLS && (!is_race || !self.over.swap(true, Ordering::Relaxed)) {
                 self.counted.store(self.calls.load(Ordering::Relaxed), Ordering::Relaxed);
                 self.end.store(instructions(), Ordering::Relaxed);
@@ -96,7 +95,7 @@ impl Race {
     }
 }
 
-/// Runs so many threads. Answers the instructions of a call and the calls of each thread.
+/// Runs `threads` threads. Returns the instructions of a call and the calls of each thread.
 fn run_threads(client: Meeting, call: Call, threads: usize, is_race: bool) -> Result<(u64, Vec<u64>), String> {
     let race = Arc::new(Race::new());
     let handles = (0..threads as u64).map(|number| {
@@ -121,7 +120,7 @@ fn point(kind: &str, threads: usize, value: u64) {
     println!("sample: {kind} {threads} {value}");
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let at_once: Call = |client, number, _| client.at_once(number).map_err(problem("a call"));
     let in_turn: Call = |client, number, _| client.in_turn(number).map_err(problem("a call"));

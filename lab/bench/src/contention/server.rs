@@ -7,38 +7,37 @@ use tench::sys::Wait;
 use tench::thread;
 use tench_protocol::{Event, Later, Pending, interface};
 
-/// Threads that can wait together.
+/// Maximum number of threads that can wait together.
 const ROOM: usize = 64;
 
-/// Numbers come back one more.
+/// A service that replies each number plus one.
 #[interface(client = Meeting, version = 1)]
 pub trait MeetingService {
-    /// At once.
+    /// Replies at once.
     #[method(1)]
     fn at_once(&mut self, number: u64) -> Result<u64, Error>;
 
-    /// After everybody else of the same priority has had a turn, so that others come while one is served.
+    /// Replies after yielding to all threads of the same priority, so that others call while one is served.
     #[method(3)]
     fn in_turn(&mut self, number: u64) -> Result<u64, Error>;
 
-    /// When so many wait; the last is answered first.
-    /// Errors: `Full`.
+    /// Replies when `threads` callers wait, the last one first. Errors: `Full`.
     #[method(2)]
     fn together(&mut self, later: Later<'_, u64, Error>, number: u64, threads: u64) -> Result<Option<u64>, Error>;
 }
 
 tench_protocol::codes! {
-    /// Why a request was refused.
+    /// Reasons for which a request is refused.
     pub enum Error {
-        /// Too many wait.
+        /// Too many callers wait.
         Full = 1, "too many threads wait";
     }
 }
 
-/// Those who wait.
+/// The waiting callers.
 struct Table {
     waiting: Vec<(u64, Pending<u64, Error>)>,
-    /// How many of them are awaited.
+    /// Number of callers to wait for.
     threads: usize,
 }
 
@@ -62,7 +61,7 @@ impl MeetingService for Table {
     }
 }
 
-/// The server's process: serves until it is killed.
+/// Runs the server's process, which serves until it is killed.
 pub fn serve() -> Result<(), String> {
     let mut table = Table { waiting: Vec::with_capacity(ROOM), threads: 0 };
     let mut port = tench::server::port(0, 1);

@@ -1,9 +1,9 @@
-//! A channel between two threads of this core that sleep whenever there is nothing to do, and wake each other by
+//! A channel between two threads of this core that sleep whenever there is nothing to do, and wake each other with
 //! doorbells.
 //!
-//! A core hears its own doorbells as it hears those of others, so this is what a round trip between two cores takes
-//! that do nothing else: each side rings, is interrupted and is woken. What the monitors do besides is what `sleep_1`
-//! has more.
+//! A core receives its own doorbells as it receives those of others, so this is the cost of a round trip between two
+//! otherwise idle cores: each side notifies, is interrupted and is woken. The excess of `sleep_1` is the monitors'
+//! work.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -20,17 +20,17 @@ use super::channel::{LIMIT, LINES, ONE_LINE, WORDS, lines, mean, sent};
 use super::{TOGETHER, by_number, problem};
 use crate::figure;
 
-/// The lines of the two threads.
+/// Doorbell lines of the two threads.
 const OWN_LINES: [u64; 2] = [4, 5];
 /// This core.
 const CORE: u64 = 0;
-/// Words of messages.
+/// Words of the messages.
 const LENGTHS: [usize; 4] = [1, ONE_LINE, 64, 512];
-/// An operation that is answered, and one that ends the other thread.
+/// Operation that is replied to, and operation that ends the other thread.
 const ECHO: u16 = 1;
 const END: u16 = 2;
 
-/// Where a thread is rung.
+/// Listener of a thread's doorbell.
 #[derive(Clone, Copy)]
 struct Ear(Cap<Notification>);
 
@@ -44,7 +44,7 @@ impl Ear {
         Ok(Ear(notification))
     }
 
-    /// Waits until it is rung.
+    /// Waits until the doorbell is notified.
     fn listen(self) -> Result<(), String> {
         self.0.wait().map(drop).map_err(problem("waiting for a bell"))
     }
@@ -58,12 +58,12 @@ impl Idle for Ear {
     fn pause(&mut self) {}
 
     fn sleep(&mut self) {
-        // It is its own line; nobody takes that away.
+        // The line is this thread's own and is not taken away.
         let _ = self.listen();
     }
 }
 
-/// What rings the other.
+/// Notifies the other thread.
 #[derive(Clone, Copy)]
 struct Ringer(Cap<Doorbell>);
 
@@ -77,7 +77,7 @@ impl Ringer {
 
 impl Bell for Ringer {
     fn ring(&self) {
-        // A doorbell that was made can be rung.
+        // A doorbell that was made can be notified.
         let _ = self.0.ring();
     }
 }
@@ -91,7 +91,7 @@ struct End {
     other: Ringer,
 }
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let [own, others] = OWN_LINES;
     let mine = End { ear: Ear::new(own)?, other: Ringer::new(others)? };
@@ -100,7 +100,7 @@ pub fn run() -> Result<(), String> {
     messages(mine, its)
 }
 
-/// Two threads that ring each other in turn.
+/// Measures two threads that notify each other in turn.
 fn bare(mine: End, its: End) -> Result<(), String> {
     static ENOUGH: AtomicBool = AtomicBool::new(false);
     let echo = thread::spawn(move || {
@@ -120,7 +120,7 @@ fn bare(mine: End, its: End) -> Result<(), String> {
     echo.join()
 }
 
-/// Round trips over a channel.
+/// Measures round trips over a channel.
 fn messages(mine: End, its: End) -> Result<(), String> {
     let frame: &'static [tench_channel::Line; LINES] = Box::leak(lines());
     let open = |side, bell| {
@@ -139,7 +139,7 @@ fn messages(mine: End, its: End) -> Result<(), String> {
     serving.join()
 }
 
-/// Answers with what it was sent, until it is told to end.
+/// Replies what it was sent, until it is told to end.
 fn serve(mut channel: Channel, mut ear: Ear) -> Result<(), String> {
     loop {
         let (request, words) = match channel.receive().map_err(problem("the channel"))? {
@@ -157,7 +157,7 @@ fn serve(mut channel: Channel, mut ear: Ear) -> Result<(), String> {
     }
 }
 
-/// Requests of so many words, and their answers.
+/// Makes requests of this many words, and awaits their replies.
 fn trip(channel: &mut Channel, mut ear: Ear, words: usize, together: u64) -> Result<(), String> {
     let (mut asked, mut answered) = (0, 0);
     while answered < together {

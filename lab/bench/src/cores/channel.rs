@@ -1,4 +1,4 @@
-//! A channel, both of whose sides are played by one thread, so that nobody sleeps.
+//! A channel both of whose sides are played by one thread, which never sleeps.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -13,9 +13,9 @@ use crate::figure;
 
 /// Lines of the channel: 16 KiB, as between monitors.
 pub const LINES: usize = 256;
-/// Requests in flight at most.
+/// Maximum number of requests in flight.
 pub const LIMIT: u32 = 64;
-/// Round trips, of which the mean is taken.
+/// Number of round trips that a mean is taken of.
 pub const TIMES: u64 = 64;
 /// The longest message that is sent: 4 KiB.
 pub const WORDS: [u64; 512] = [7; 512];
@@ -23,12 +23,12 @@ pub const WORDS: [u64; 512] = [7; 512];
 pub const ONE_LINE: usize = 7;
 /// Words of messages that are sent one after another.
 const LENGTHS: [usize; 5] = [1, ONE_LINE, ONE_LINE + 1, 64, 512];
-/// How often both sides are looked at for one round trip, at most.
+/// Maximum number of polls of both sides for one round trip.
 const TURNS: u64 = 16;
-/// Round trips before those that count.
+/// Number of round trips before those that count.
 pub const WARM_UP: u64 = 8;
 
-/// Nobody sleeps.
+/// A waker that does nothing, since no side sleeps.
 #[derive(Clone, Copy)]
 struct Silent;
 
@@ -38,7 +38,7 @@ impl Bell for Silent {
 
 type Channel<'m> = Box<Calls<Frame<'m>, Silent>>;
 
-/// Both sides of a channel.
+/// Makes both sides of a channel.
 fn channel(lines: &[Line]) -> Result<[Channel<'_>; 2], String> {
     let open = |side| Calls::open(&Frame::of(lines), side, Silent, LIMIT).map(Box::new);
     match (open(Side::First), open(Side::Second)) {
@@ -47,7 +47,7 @@ fn channel(lines: &[Line]) -> Result<[Channel<'_>; 2], String> {
     }
 }
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let lines = lines();
     let [mut client, mut server] = channel(&lines[..])?;
@@ -65,25 +65,25 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The memory of a channel: zeros.
+/// Makes the memory of a channel: zeros.
 pub fn lines() -> Box<[Line; LINES]> {
     Box::new(core::array::from_fn(|_| Line::default()))
 }
 
-/// The work of one side for a round trip of so many words, with so many in flight together.
+/// Measures the work of one side for a round trip of this many words, with this many in flight together.
 fn trips(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<u64, String> {
     mean(|| trip(client, server, words, together)).map(|cost| cost / together / 2)
 }
 
-/// The same for messages that do not have room in the channel all together: each side goes on as far as it comes, and
-/// then the other.
+/// Measures messages that do not all fit into the channel together: each side goes on as far as it can, and then the
+/// other.
 fn flow(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<u64, String> {
     let message = WORDS.get(..words).ok_or("cores: the message is too long")?;
     let mut owed = VecDeque::with_capacity(LIMIT as usize);
     mean(|| stream(client, server, message, (together, &mut owed))).map(|cost| cost / together / 2)
 }
 
-/// What something costs on the average, when it has been done a few times.
+/// Returns the mean cost of an operation, after some warm-up.
 pub fn mean(mut once: impl FnMut() -> Result<(), String>) -> Result<u64, String> {
     (0..WARM_UP).try_for_each(|_| once())?;
     let start = instructions();
@@ -93,7 +93,7 @@ pub fn mean(mut once: impl FnMut() -> Result<(), String>) -> Result<u64, String>
     Ok((instructions() - start - overhead) / TIMES)
 }
 
-/// Requests, and their answers.
+/// Makes requests, and awaits their replies.
 fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, together: u64) -> Result<(), String> {
     let message = WORDS.get(..words).ok_or("cores: the message is too long")?;
     let failed = |what: &str| format!("cores: {what}");
@@ -106,7 +106,7 @@ fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, togeth
         if turns > TURNS * together {
             return Err(failed("no answer came"));
         }
-        // What is longer than the room there was goes on when the other side has taken some of it in.
+        // A message longer than the room goes on when the other side has received some of it.
         if asked < together
             && let Ok(Some(Incoming::Request(request, _))) = server.receive()
         {
@@ -125,8 +125,8 @@ fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, togeth
     Ok(())
 }
 
-/// Requests, and their answers, of which each side sends what there is room for. `owed` is for those that wait for
-/// their answers.
+/// Makes requests, and awaits their replies, of which each side sends what there is room for. `owed` holds requests
+/// that wait for their replies.
 fn stream(
     client: &mut Channel<'_>,
     server: &mut Channel<'_>,
@@ -156,7 +156,7 @@ fn stream(
     Ok(())
 }
 
-/// Answers those for whose answers there is room.
+/// Replies to the requests for whose replies there is room.
 fn answer(server: &mut Channel<'_>, owed: &mut VecDeque<Request>, message: &[u64]) -> Result<(), String> {
     while let Some(request) = owed.front()
         && sent(server.answer(*request, message))?
@@ -166,7 +166,7 @@ fn answer(server: &mut Channel<'_>, owed: &mut VecDeque<Request>, message: &[u64
     Ok(())
 }
 
-/// Whether there was room.
+/// Returns whether there was room.
 pub fn sent(result: Result<(), Refused>) -> Result<bool, String> {
     match result {
         Ok(()) => Ok(true),

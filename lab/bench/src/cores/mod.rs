@@ -1,29 +1,29 @@
-//! What the way to another core costs, and what cores cost each other.
+//! Costs of communication between cores, and of cores to each other.
 //!
 //! ```text
 //!   bench cores              the channel alone: both of its sides played by one thread, and by two that sleep
 //!   bench cores remote       on two cores: pings and programs by the monitors of both
-//!   bench cores work         on eight cores: work that has nothing to do with the other cores
+//!   bench cores work         on eight cores: work independent of the other cores
 //!   bench cores share        on eight cores: a frame that others have copies of
 //! ```
 //! | key | what |
 //! |---|---|
-//! | `poll_W` | a request of `W` words and its answer, of as many, over a channel whose sides poll: the work of one side, half of both |
-//! | `poll_W_of_N` | the same for each of `N` requests that are in flight together |
-//! | `bell_W`, `bell_W_of_N` | the same over a channel whose sides are two threads of one core that sleep: both sides and the kernel, with doorbells, interrupts and switches |
-//! | `bell` | two such threads that ring each other in turn, without a channel |
+//! | `poll_W` | a request of `W` words and its reply, of as many, over a channel whose sides poll: the work of one side, half of both |
+//! | `poll_W_of_N` | this for each of `N` requests in flight together |
+//! | `bell_W`, `bell_W_of_N` | these over a channel whose sides are two threads of one core that sleep: both sides and the kernel, with doorbells, interrupts and switches |
+//! | `bell` | two such threads that notify each other in turn, without a channel |
 //! | `sleep_1` | a ping from a program by the monitors of two cores, which sleep: both kernels, both interrupts and both monitors |
-//! | `sleep_1_of_N` | the same for each of `N` threads that ping at the same time |
-//! | `spawn_local`, `spawn_remote` | `hello`, started and awaited by the monitor on the own core, and on another |
-//! | `spawn_percent` | the second in percent of the first |
-//! | `server_local`, `server_remote` | a request to the process server of the own core and of another, by a capability to its endpoint |
+//! | `sleep_1_of_N` | this for each of `N` threads that ping at the same time |
+//! | `spawn_local`, `spawn_remote` | `hello`, started and awaited through the monitor on this core, and on another |
+//! | `spawn_percent` | `spawn_remote` in percent of `spawn_local` |
+//! | `server_local`, `server_remote` | a request to the process server of this core and of another, by a capability to its endpoint |
 //! | `work_N` | a unit of independent work on each of `N` cores of eight |
 //! | `work_percent` | `work_8` in percent of `work_1` |
 //! | `copy_N` | a frame is sent to a process of each of `N` other cores, one after another |
-//! | `revoke_N` | and is taken back from all of them |
+//! | `revoke_N` | the frame is taken back from all of them |
 //!
 //! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine
-//! executes. What reading the counter costs is taken off where it matters.
+//! executes. The cost of reading the counter is subtracted where it matters.
 
 mod bell;
 mod channel;
@@ -45,10 +45,10 @@ pub use work::child;
 
 /// Numbers of requests in flight.
 const TOGETHER: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Those that have figures; the others are in the curves.
+/// Numbers that have figures; the others are in the curves.
 const FIGURES: [u64; 2] = [8, 64];
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     match tench::args().nth(2) {
         Some("remote") => remote::run(),
@@ -61,12 +61,12 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("cores: {what}: {error}")
 }
 
-/// The monitor of this core, when so many others run.
+/// Returns the monitor of this core, when `others` other cores run.
 fn monitor(others: u64) -> Result<Monitor, String> {
     let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
     let monitor = Monitor::at(Names::STANDARD.look_up(Monitor::NAME, slot).map_err(|failure| failure.to_string())?);
@@ -84,7 +84,7 @@ fn percent(key: &str, part: u64, whole: u64) {
     crate::figure(key, format!("{}.{}", thousandths / 10, thousandths % 10));
 }
 
-/// A point of the curve over the number of requests in flight, and a figure at some of them.
+/// Prints a point of the curve over the number of requests in flight, and a figure at some of them.
 fn by_number(key: &str, together: u64, value: u64) {
     tench::println!("sample: {key} {together} {value}");
     if FIGURES.contains(&together) {

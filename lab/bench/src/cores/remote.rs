@@ -1,4 +1,4 @@
-//! By the monitors of two cores: pings, and programs that are started and awaited.
+//! Measurements through the monitors of two cores: pings, and programs that are started and awaited.
 
 use alloc::format;
 use alloc::string::String;
@@ -17,16 +17,16 @@ use super::channel::{TIMES, WARM_UP, mean};
 use super::{TOGETHER, by_number, monitor, percent, problem};
 use crate::figure;
 
-/// The program that is started, with its zero byte.
+/// Program that is started, with its zero byte.
 const HELLO: &[u8] = b"hello\0";
-/// How often, of which the mean is taken.
+/// Number of repetitions that the mean is taken of.
 const SPAWNS: u64 = 25;
-/// How often before.
+/// Number of repetitions before those that count.
 const FIRST_SPAWNS: u64 = 8;
 /// The other core.
 const OTHER: u64 = 1;
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let monitor = monitor(OTHER)?;
     figure("sleep_1", mean(|| ping(monitor))?);
@@ -42,7 +42,7 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// What a request to the process server of a core costs, by a capability to its endpoint.
+/// Returns the cost of a request to the process server of a core, by a capability to its endpoint.
 fn ask(monitor: Monitor, core: u64) -> Result<u64, String> {
     let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
     let procs = Procs::at(monitor.processes(core, slot).map_err(problem("the process server"))?);
@@ -53,7 +53,7 @@ fn ping(monitor: Monitor) -> Result<(), String> {
     monitor.ping(OTHER).map(drop).map_err(problem("ping"))
 }
 
-/// What each of the pings of so many threads costs, from when all are ready until all are done.
+/// Returns the cost of each ping of this many threads, from when all are ready until all are done.
 fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
     let meeting = Arc::new(Barrier::new(together as usize + 1));
     let each = || {
@@ -76,8 +76,8 @@ fn many(monitor: Monitor, together: u64) -> Result<u64, String> {
     Ok(cost / TIMES / together)
 }
 
-/// What it costs to start `hello` on a core and to learn of its end. What is still done when the answer is there counts
-/// with the next.
+/// Returns the cost of starting `hello` on a core and learning of its end. Work left when the reply arrives counts for
+/// the next.
 fn spawns(monitor: Monitor, core: u64) -> Result<u64, String> {
     (0..FIRST_SPAWNS).try_for_each(|_| spawn(monitor, core))?;
     let start = instructions();

@@ -1,5 +1,5 @@
-//! A frame that processes of other cores have copies of, and that is taken back from all of them: what that costs by
-//! the number of cores.
+//! A frame of which processes on other cores have copies, and which is taken back from all of them: the cost by the
+//! number of cores.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,19 +13,19 @@ use tench_monitor_client::Monitor;
 use super::{monitor, problem};
 use crate::figure;
 
-/// Cores of the machine.
+/// Number of cores of the machine.
 const CORES: u64 = 8;
-/// How many of the others have a copy.
+/// Numbers of other cores with a copy.
 const NUMBERS: [u64; 4] = [1, 2, 4, 7];
-/// How often it is sent and taken back, and how often before that counts.
+/// Number of measured repetitions, and of repetitions before them.
 const TIMES: u64 = 16;
 const WARM_UP: u64 = 2;
-/// This program and its arguments there, each with a zero byte.
+/// Program and arguments of the processes there, each with a zero byte.
 const HOLDER: &[u8] = b"bench\0cores-holder\0";
 /// Log2 of the frame's bytes.
 const FRAME_BITS: u64 = 12;
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let monitor = monitor(CORES - 1)?;
     let mut holders = Vec::new();
@@ -54,7 +54,7 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// What whoever revokes does: the kernel refuses it, the monitor sees to the other cores, and then the kernel does it.
+/// Revokes the frame: the kernel refuses, the monitor revokes on the other cores, and then the kernel does it.
 fn take_back(monitor: Monitor, frame: Cap<Frame>) -> Result<(), String> {
     if frame.revoke() != Err(Error::ForeignCopies) {
         return Err("cores: a frame with copies on other cores was revoked at once".into());
@@ -63,8 +63,8 @@ fn take_back(monitor: Monitor, frame: Cap<Frame>) -> Result<(), String> {
     frame.revoke().map(drop).map_err(problem("revoking a frame"))
 }
 
-/// What runs on each of the other cores: takes whatever it is sent, into a slot that is empty again when that was taken
-/// back.
+/// Runs the process on each of the other cores: it receives what it is sent into a slot that is empty again when that
+/// was taken back.
 pub fn holder() -> Result<(), String> {
     let (monitor, slot) = (monitor(0)?, memory::take_slot().map_err(|error| error.to_string())?);
     loop {

@@ -1,8 +1,8 @@
-//! Independent work on several cores: what cores that have nothing to do with each other cost each other.
+//! Independent work on several cores: the cost to each other of cores that do not interact.
 //!
-//! A unit of work takes memory page by page, computes in it, gives it back, asks its core's memory server and process
-//! server, and makes a thread and awaits it. So it uses the kernel, the servers and the memory of its core, and nothing
-//! of others.
+//! A unit of work takes memory page by page, computes in it, gives it back, makes requests of its core's memory server
+//! and process server, and makes a thread and awaits it. So it uses the kernel, the servers and the memory of its core,
+//! and nothing of others.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -19,23 +19,23 @@ use tench_monitor_client::protocol::Condition;
 use super::{monitor, percent, problem};
 use crate::figure;
 
-/// Cores of the machine.
+/// Number of cores of the machine.
 const CORES: u64 = 8;
-/// On how many of them is worked.
+/// Numbers of working cores.
 const NUMBERS: [u64; 4] = [1, 2, 4, 8];
-/// Units on each.
+/// Number of units on each core.
 const UNITS: u64 = 16;
-/// This program and its arguments there, each with a zero byte.
+/// Program and arguments of the processes there, each with a zero byte.
 const CHILD: &[u8] = b"bench\0cores-child\0";
-/// Bytes of memory that a unit takes, of which each says whether its number is a prime.
+/// Bytes of memory that a unit takes; each says whether its index is a prime.
 const SIZE: usize = 256 << 10;
-/// Primes below `SIZE`.
+/// Number of primes below `SIZE`, at most.
 const PRIMES: usize = 23_000;
 
-/// Measures.
+/// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let monitor = monitor(CORES - 1)?;
-    // The servers of each core become as large as they have to be.
+    // The servers of each core grow to their final size.
     cost(monitor, CORES)?;
     let mut costs = Vec::new();
     for number in NUMBERS {
@@ -49,7 +49,8 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Instructions of the machine for each unit of work on so many cores, with what it takes to start and await who works.
+/// Returns the machine's instructions for each unit of work on this many cores, including the start and the end of the
+/// processes.
 fn cost(monitor: Monitor, cores: u64) -> Result<u64, String> {
     let start = instructions();
     let mut workers = Vec::new();
@@ -65,12 +66,12 @@ fn cost(monitor: Monitor, cores: u64) -> Result<u64, String> {
     Ok((instructions() - start) / (cores * UNITS))
 }
 
-/// What runs on each core.
+/// Runs the process on each core.
 pub fn child() -> Result<(), String> {
     (0..UNITS).try_for_each(|_| unit())
 }
 
-/// A unit of work.
+/// Does a unit of work.
 fn unit() -> Result<(), String> {
     let primes = thread::spawn(sieve).join();
     let total = Mem::STANDARD.totals().map_err(|failure| failure.to_string())?.total;
@@ -81,7 +82,7 @@ fn unit() -> Result<(), String> {
     Ok(())
 }
 
-/// How many primes there are.
+/// Returns the number of primes.
 fn sieve() -> usize {
     let mut is_prime = vec![true; SIZE];
     is_prime[..2].fill(false);

@@ -17,16 +17,16 @@ use tench::sys::{Cap, Endpoint, MapFlags, Reply, SchedulingContext, Thread};
 use super::place::{Other, SPACE, Shown, Side, WRITABLE};
 use super::programs::{Arguments, Control, MAX_RECORDS, MAX_UNDO, Program, RawRecord, upcall};
 
-/// Priority of actors, unless one is to wake another. All servers have higher ones, and wait.
+/// Priority of actors, unless one is to wake another. All servers' are higher, but they wait.
 pub const PRIORITY: u64 = 140;
 /// Priority of an actor that is woken by one of [`PRIORITY`].
 pub const HIGHER: u64 = 141;
-/// Priority of this thread while it starts actors: they begin when it lets them.
+/// Priority of this thread while it starts actors, so that they begin when it lets them.
 const STARTING: u64 = 150;
 /// Priority of this thread while actors run.
 pub const WAITING: u64 = 120;
 
-/// A system call as an actor makes it.
+/// Returns the arguments of a system call as an actor makes it.
 pub fn call(operation: Operation, arguments: &[u64]) -> Arguments {
     let mut x = [0; 13];
     let (before, after) = arguments.split_at(arguments.len().min(10));
@@ -38,29 +38,29 @@ pub fn call(operation: Operation, arguments: &[u64]) -> Arguments {
     x
 }
 
-/// What an actor does.
+/// Role of an actor.
 #[derive(Clone)]
 pub struct Role {
-    /// Its loop.
+    /// Loop that the actor runs.
     pub program: Program,
-    /// In which address space.
+    /// Address space of the actor.
     pub side: Side,
-    /// Its priority.
+    /// Priority of the actor.
     pub priority: u64,
-    /// `x0`..`x12` of what is measured.
+    /// `x0`..`x12` of the measured system call.
     pub measured: Arguments,
-    /// What undoes a round.
+    /// System calls that undo a round.
     pub undo: Vec<Arguments>,
-    /// `x0` after each round.
+    /// Expected `x0` after each round.
     pub code: u64,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Whether it does all its rounds; otherwise it waits at the end for what does not come.
+    /// Whether the actor does all its rounds; otherwise it waits at the end for something that does not come.
     pub finishes: bool,
 }
 
 impl Role {
-    /// Makes a system call in each round, in this address space, successfully.
+    /// Makes a role that makes a successful system call in each round, in this address space.
     pub fn new(measured: Arguments) -> Role {
         Role {
             program: Program::Call,
@@ -74,36 +74,36 @@ impl Role {
         }
     }
 
-    /// The same, waiting at the end: it begins one more round than its partner makes.
+    /// Makes such a role that waits at the end: it begins one more round than its partner.
     pub fn waiting(measured: Arguments) -> Role {
         Role { rounds: ROUNDS + 1, finishes: false, ..Role::new(measured) }
     }
 
-    /// The same in the other address space.
+    /// Moves the role to the other address space.
     pub fn there(self) -> Role {
         Role { side: Side::There, ..self }
     }
 
-    /// The same with another loop.
+    /// Sets the loop.
     pub fn program(self, program: Program) -> Role {
         Role { program, ..self }
     }
 
-    /// The same with another priority.
+    /// Sets the priority.
     pub fn priority(self, priority: u64) -> Role {
         Role { priority, ..self }
     }
 
-    /// The same, with system calls after each round.
+    /// Adds system calls that undo each round.
     pub fn undo(self, undo: &[Arguments]) -> Role {
         Role { undo: undo.to_vec(), ..self }
     }
 }
 
-/// Rounds, warm-up included.
+/// Number of rounds, warm-up included.
 pub const ROUNDS: usize = 24;
 
-/// A thread that takes part. Dropping it ends it.
+/// A participating thread. Dropping it ends it.
 pub struct Actor {
     // Dropped in this order: the thread first.
     thread: Made<Thread>,
@@ -164,7 +164,7 @@ impl Actor {
     fn write(&self, offset: usize, value: u64) {
         assert!(offset.is_multiple_of(8) && offset + 8 <= size_of::<Control>(), "not in the control page");
         let place = core::ptr::with_exposed_provenance_mut::<u64>(self.control.address() + offset);
-        // SAFETY: the page is mapped as long as `self` lives, the offset is inside (above), and nobody holds
+        // SAFETY: the page is mapped as long as `self` lives, the offset is inside (above), and there are no
         // references.
         unsafe { place.write_volatile(value) };
     }
@@ -192,12 +192,12 @@ impl Actor {
     fn write_caps(&self, offset: usize, caps: [u32; MAX_CAPS]) {
         for (index, cap) in caps.into_iter().enumerate() {
             let place = core::ptr::with_exposed_provenance_mut::<u32>(self.area.address() + offset + index * 4);
-            // SAFETY: the page is mapped as long as `self` lives, and holds a message area; nobody holds references.
+            // SAFETY: the page is mapped as long as `self` lives, and holds an IPC buffer; there are no references.
             unsafe { place.write_volatile(cap) };
         }
     }
 
-    /// Sends this capability with each message.
+    /// Attaches this capability to each message.
     pub fn send_cap(&self, cap: CapAddress) {
         self.write_caps(offset_of!(MessageArea, send_caps), [cap.0, 0, 0, 0]);
     }
@@ -212,15 +212,15 @@ impl Actor {
         self.thread.cap().faults_to(class, Some(endpoint))
     }
 
-    /// Makes faults of a class upcalls, after which the program counter moves on by `skip` bytes. The actor must be
-    /// in this address space, where its message area is.
+    /// Makes faults of a class upcalls, after which the program counter advances by `skip` bytes. The actor must be in
+    /// this address space, where its IPC buffer is.
     pub fn faults_upcall(&self, class: Class, skip: u64) -> Result<(), KernelError> {
         self.write(offset_of!(Control, skip), skip);
         // SAFETY: the handler is made for the programs and uses no stack.
         unsafe { self.thread.cap().faults_upcall(class, None, upcall(), 0) }
     }
 
-    /// What happened, once it has run.
+    /// Returns the records, once the actor has run.
     pub fn records(&self) -> Result<Vec<RawRecord>, String> {
         let written = self.read(offset_of!(Control, written)) as usize;
         let errors = self.read(offset_of!(Control, undo_errors));
@@ -260,5 +260,5 @@ pub fn perform(actors: &[&Actor]) -> Result<(), KernelError> {
     started
 }
 
-/// Device registers are mapped so.
+/// Flags with which device registers are mapped.
 pub const DEVICE: MapFlags = WRITABLE.union(MapFlags::DEVICE);

@@ -1,4 +1,4 @@
-//! Faults, upcalls and device interrupts.
+//! Measurements of faults, upcalls and device interrupts.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use super::place::{Slot, WRITABLE};
 use super::programs::{Program, RawRecord};
 use super::{Bench, problem};
 
-/// Measures them.
+/// Measures these paths.
 pub fn run(bench: &Bench) -> Result<(), String> {
     endpoint(bench)?;
     upcall(bench, "fault_upcall", "upcall_return", Program::Load, Class::PageFault, 4)?;
@@ -24,9 +24,9 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     interrupt(bench)
 }
 
-/// `fault_endpoint`: from a load where nothing is mapped to the first instruction of the handler, which waits at the
-/// thread's fault endpoint. `fault_reply`: from the handler's `svc`, after it has mapped a page there, to the load that
-/// is tried again.
+/// Measures `fault_endpoint`, from a load from an unmapped address to the first instruction of the handler, which waits
+/// at the thread's fault endpoint, and `fault_reply`, from the handler's `svc`, after it has mapped a page there, to
+/// the retried load.
 fn endpoint(bench: &Bench) -> Result<(), String> {
     let what = "fault_endpoint";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
@@ -45,21 +45,21 @@ fn endpoint(bench: &Bench) -> Result<(), String> {
     faulter.faults_to(Class::PageFault, endpoint.cap()).map_err(problem(what))?;
     let [handler, faulter] = bench.act(what, [handler, faulter])?;
     bench.figure("fault_endpoint", &across(&faulter, &handler))?;
-    // The load that succeeds is the first instruction that the thread executes.
+    // The successful load is the first instruction that the thread executes.
     bench.figure_less("fault_reply", &across(&handler, &faulter), 1)?;
     Ok(())
 }
 
-/// From the instruction to the first one of the upcall, and from the `svc` that ends the upcall to the instruction
-/// where the thread goes on.
+/// Measures from the instruction to the upcall's first, and from the `svc` that ends the upcall to the instruction at
+/// which the thread goes on.
 fn upcall(bench: &Bench, there: &str, back: &str, program: Program, class: Class, skip: u64) -> Result<(), String> {
-    // Nothing is mapped in the first page of any address space.
+    // The first page of an address space is never mapped.
     let actor = bench.actor(there, Role::new([0; 13]).program(program))?;
     actor.faults_upcall(class, skip).map_err(problem(there))?;
     let [records] = bench.act(there, [actor])?;
     let every_other = |first| -> Vec<RawRecord> { records.iter().skip(first).step_by(2).copied().collect() };
     bench.figure(there, &own(&every_other(0)))?;
-    // The handler stores the reading where the kernel restores registers from, which is one instruction.
+    // The handler stores the reading where the kernel restores registers from, which takes one instruction.
     bench.figure_less(back, &own(&every_other(1)), 1)?;
     Ok(())
 }
@@ -79,12 +79,12 @@ mod register {
     pub const RAW_STATUS: usize = 0x14;
 }
 
-/// `irq_wake`: from the store that makes a device raise its line to the first instruction of the thread that waits for
-/// the interrupt, and has the higher priority. `irq_return`: from that thread's next wait to the interrupted
-/// instruction.
+/// Measures `irq_wake`, from the store that makes a device raise its line to the first instruction of the thread that
+/// waits for the interrupt and has the higher priority, and `irq_return`, from that thread's next wait to the
+/// interrupted instruction.
 ///
 /// The device is the real-time clock, whose alarm has gone off once and for all; the store lets the alarm reach the
-/// line. The thread that waits takes it back, acknowledges the interrupt (neither counts) and waits again.
+/// line. The waiting thread masks the alarm, acknowledges the interrupt (neither counts) and waits again.
 fn interrupt(bench: &Bench) -> Result<(), String> {
     let what = "irq_wake";
     let (frame, line) = CLOCK;

@@ -1,4 +1,4 @@
-//! Paths between two threads of different address spaces: messages, signals, yielding.
+//! Measurements of paths between two threads of different address spaces: messages, signals, yielding.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,7 +16,7 @@ use super::place::Slot;
 use super::programs::{Program, RawRecord};
 use super::{Bench, problem};
 
-/// Measures them.
+/// Measures these paths.
 pub fn run(bench: &Bench) -> Result<(), String> {
     for length in [0, 8, 10, MAX_WORDS] {
         let paths = round_trip(bench, length)?;
@@ -29,12 +29,12 @@ pub fn run(bench: &Bench) -> Result<(), String> {
     yields(bench)
 }
 
-/// The capability's number, as a system call takes it.
+/// Returns a capability's address as system calls take it.
 fn raw<T>(cap: Cap<T>) -> u64 {
     u64::from(cap.address().0)
 }
 
-/// The client's and the server's part of a conversation with `length` words each way.
+/// Returns the client's and the server's roles in an exchange with `length` words each way.
 fn conversation(endpoint: Cap<Endpoint>, length: usize) -> (Role, Role) {
     let tag = Tag::new(0, length).0;
     let client = Role::new(call(Operation::Call, &[raw(endpoint), tag]));
@@ -42,9 +42,9 @@ fn conversation(endpoint: Cap<Endpoint>, length: usize) -> (Role, Role) {
     (client, server)
 }
 
-/// `call_N`: from the client's `svc` to the server's first instruction. `reply_recv_N`: from the server's `svc` to the
-/// client's. The server waits when the client calls, and nobody else does; both have the same priority. Answers the
-/// sum.
+/// Measures `call_N`, from the client's `svc` to the server's first instruction, and `reply_recv_N`, from the server's
+/// `svc` to the client's first instruction. The server is the only thread that waits when the client calls; both have
+/// the same priority. Returns the sum.
 pub fn round_trip(bench: &Bench, length: usize) -> Result<u64, String> {
     let what = "a round trip";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
@@ -54,9 +54,9 @@ pub fn round_trip(bench: &Bench, length: usize) -> Result<u64, String> {
     Ok(there + bench.figure(&format!("reply_recv_{length}"), &across(&server, &client))?)
 }
 
-/// `stub_N`: what the user library adds to the kernel's two `paths` when this thread calls with a message of `length`
-/// words that it holds already: up to eight words as arguments, more in a [`Message`]. The server is an actor, so its
-/// side adds nothing.
+/// Measures `stub_N`, which the user library adds to the kernel's two `paths` when this thread calls with a message of
+/// `length` words that it already holds: up to eight words as arguments, more in a [`Message`]. The server is an actor,
+/// so its side adds nothing.
 fn stub(bench: &Bench, length: usize, paths: u64) -> Result<(), String> {
     let what = format!("stub_{length}");
     let endpoint = make::<Endpoint>(0).map_err(problem(&what))?;
@@ -91,13 +91,13 @@ fn stub(bench: &Bench, length: usize, paths: u64) -> Result<(), String> {
     let server = server.records().map_err(problem(&what))?;
     let sums: Vec<u64> =
         across(&calls, &server).iter().zip(across(&server, &calls)).map(|(there, back)| there + back).collect();
-    // This thread has no no-op beside its readings: there is one less on each way than the programs have.
+    // This thread has no no-op around its readings: there is one less on each path than in the programs.
     let all = bench.cost(&what, &sums, bench.readings)? + 2;
     crate::figure(&what, all - paths.min(all));
     Ok(())
 }
 
-/// `call_cap`: as `call_0`, with a copy of a capability, which the server deletes before it replies.
+/// Measures `call_cap`: as `call_0`, with a copy of a capability, which the server deletes before it replies.
 fn with_cap(bench: &Bench) -> Result<(), String> {
     let what = "call_cap";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
@@ -116,23 +116,23 @@ fn with_cap(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// `round_trip_float`: there and back without words, when client and server both use a floating-point register between
-/// any two system calls.
+/// Measures `round_trip_float`: there and back without words, when client and server both use a floating-point register
+/// between any two system calls.
 fn round_trip_float(bench: &Bench) -> Result<(), String> {
     let what = "round_trip_float";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
     let (client, server) = conversation(endpoint.cap(), 0);
     let (client, server) = (client.program(Program::CallFloat), server.program(Program::CallFloat));
     let [server, client] = bench.act(what, [bench.actor(what, server)?, bench.actor(what, client)?])?;
-    // The floating-point instruction itself is the program's.
+    // The floating-point instruction itself belongs to the program.
     let there = bench.cost(what, &across(&client, &server), 1)?;
     let back = bench.cost(what, &across(&server, &client), 1)?;
     crate::figure(what, there + back);
     Ok(())
 }
 
-/// `send_recv`: from the `svc` of a `Send` without words to the first instruction of the receiver, which waits and has
-/// the higher priority. `recv_again`: from the receiver's next `Receive` to the sender's first instruction.
+/// Measures `send_recv`, from the `svc` of a `Send` without words to the first instruction of the receiver, which waits
+/// and has the higher priority, and `recv_again`, from the receiver's next `Receive` to the sender's first instruction.
 fn send(bench: &Bench) -> Result<(), String> {
     let what = "send_recv";
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
@@ -144,8 +144,8 @@ fn send(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// `signal_wake`: from the `svc` of a `Signal` to the first instruction of the waiter, which has the higher priority.
-/// `wait_again`: from the waiter's next `Receive` to the signaller's first instruction.
+/// Measures `signal_wake`, from the `svc` of a `Signal` to the first instruction of the waiter, which has the higher
+/// priority, and `wait_again`, from the waiter's next `Receive` to the signaller's first instruction.
 fn signal(bench: &Bench) -> Result<(), String> {
     let what = "signal_wake";
     let notification = make::<Notification>(0).map_err(problem(what))?;
@@ -157,7 +157,7 @@ fn signal(bench: &Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// `yield`: from the `svc` of a `Yield` to the first instruction of the only other thread of equal priority.
+/// Measures `yield`, from the `svc` of a `Yield` to the first instruction of the only other thread of equal priority.
 fn yields(bench: &Bench) -> Result<(), String> {
     let what = "yield";
     let role = Role::new(call(Operation::Yield, &[]));

@@ -1,8 +1,8 @@
-//! What the kernel's paths cost.
+//! Costs of the kernel's paths.
 //!
 //! Every figure is a number of retired instructions: those of the kernel and the instruction that enters it, from its
-//! caller up to the first instruction of whoever runs next. [`programs`] says what exactly lies between two readings of
-//! the counter; what the readings cost is measured by the same loop around nothing, and taken off.
+//! caller up to the first instruction of the next thread. [`programs`] says what exactly lies between two readings of
+//! the counter; the cost of the readings is measured by the same loop around nothing, and subtracted.
 //!
 //! ```text
 //! programs   the loops, in assembly      place      the other address space
@@ -31,21 +31,21 @@ use place::Other;
 use programs::{Program, RawRecord};
 use tench::println;
 
-/// What all measurements need.
+/// State that all measurements need.
 pub struct Bench {
     /// The other address space.
     other: Other,
-    /// What two readings cost.
+    /// Cost of two readings.
     readings: u64,
 }
 
-/// Says what failed.
+/// Returns a function that says what failed.
 pub fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("ipc: {what}: {error}")
 }
 
 impl Bench {
-    /// Lets actors act, and answers what each recorded.
+    /// Lets actors run, and returns the records of each.
     fn act<const N: usize>(&self, what: &str, actors: [Actor; N]) -> Result<[Vec<RawRecord>; N], String> {
         perform(&actors.each_ref()).map_err(problem(what))?;
         let mut all = [const { Vec::new() }; N];
@@ -60,7 +60,7 @@ impl Bench {
         Actor::new(&self.other, role).map_err(problem(what))
     }
 
-    /// The cost of passages between whose readings there are `further` instructions of the programs.
+    /// Returns the cost of passages between whose readings there are `further` instructions of the programs.
     fn cost(&self, key: &str, passages: &[u64], further: u64) -> Result<u64, String> {
         let cost = passages::cost(passages, self.readings + further);
         let (cost, equal) = cost.ok_or_else(|| format!("ipc: {key}: nothing was recorded"))?;
@@ -70,12 +70,12 @@ impl Bench {
         Ok(cost)
     }
 
-    /// Prints and answers the cost of passages.
+    /// Prints and returns the cost of passages.
     fn figure(&self, key: &str, passages: &[u64]) -> Result<u64, String> {
         self.figure_less(key, passages, 0)
     }
 
-    /// Prints and answers the cost of passages between whose readings there are `further` instructions of the programs.
+    /// Prints and returns the cost of passages between whose readings there are `further` instructions of the programs.
     fn figure_less(&self, key: &str, passages: &[u64], further: u64) -> Result<u64, String> {
         let cost = self.cost(key, passages, further)?;
         crate::figure(key, cost);
@@ -83,7 +83,7 @@ impl Bench {
     }
 }
 
-/// What all measurements need, calibrated.
+/// Makes the calibrated state that all measurements need.
 fn bench() -> Result<Bench, String> {
     let other = Other::new().map_err(problem("making an address space"))?;
     let mut bench = Bench { other, readings: 0 };
@@ -93,12 +93,12 @@ fn bench() -> Result<Bench, String> {
     Ok(bench)
 }
 
-/// Measures the shortest message there and back alone.
+/// Measures the round trip of the shortest message alone.
 pub fn empty_message() -> Result<(), String> {
     messages::round_trip(&bench()?, 0).map(|_| ())
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let bench = bench()?;
     messages::run(&bench)?;

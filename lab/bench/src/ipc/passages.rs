@@ -1,27 +1,29 @@
-//! From readings of the counter to figures.
+//! Conversion of counter readings to figures.
 
 use alloc::vec::Vec;
 
 use super::programs::RawRecord;
 
-/// Rounds that come before those that count: caches of the kernel's own (owners of the floating-point unit, reply
-/// objects in place) are as they will stay after two.
+/// Number of rounds before those that count: the kernel's own caches (owners of the floating-point unit, reply objects
+/// in place) are as they will stay after two.
 pub const WARM_UP: usize = 4;
 
-/// Instructions between two readings. The counter has 32 bits on some processors.
+/// Returns the instructions between two readings. The counter has 32 bits on some processors.
 const fn difference(from: u64, to: u64) -> u64 {
     to.wrapping_sub(from) & u32::MAX as u64
 }
 
-/// From each actor's *before* to its own *after*: system calls that return to their caller, and round trips.
+/// Returns the passages from each *before* of an actor to its own *after*: system calls that return to their caller,
+/// and round trips.
 pub fn own(records: &[RawRecord]) -> Vec<u64> {
     records.iter().skip(WARM_UP).map(|record| difference(record.before, record.after)).collect()
 }
 
-/// From each *before* of `from` to the first *after* of `to` that follows it, if no other reading lies between the two.
+/// Returns the passages from each *before* of `from` to the first *after* of `to` that follows it, if no other reading
+/// lies between the two.
 pub fn across(from: &[RawRecord], to: &[RawRecord]) -> Vec<u64> {
     let Some(first) = from.first().or(to.first()) else { return Vec::new() };
-    // The order is that of differences from one reading, half of the range before it and half after.
+    // Readings are ordered by their differences from one reading, half of the range before it and half after.
     let order = |count: u64| difference(first.before.wrapping_sub(1 << 31), count);
     let mut readings: Vec<(u64, Option<bool>)> = Vec::new();
     for record in from {
@@ -38,8 +40,8 @@ pub fn across(from: &[RawRecord], to: &[RawRecord]) -> Vec<u64> {
     passages.skip(WARM_UP).collect()
 }
 
-/// What a path costs: the smallest of its passages, without what the readings cost. `None` if there are none.
-/// The flag says whether all were equal, as they are unless something interrupts.
+/// Returns the cost of a path: the smallest of its passages, without the cost of the readings; `None` if there are
+/// none. The flag says whether all were equal, as they are unless something interrupts.
 pub fn cost(passages: &[u64], readings: u64) -> Option<(u64, bool)> {
     let (least, most) = (passages.iter().min()?, passages.iter().max()?);
     Some((least.saturating_sub(readings), least == most))
@@ -49,7 +51,7 @@ pub fn cost(passages: &[u64], readings: u64) -> Option<(u64, bool)> {
 mod tests {
     use super::*;
 
-    /// An actor that reads the counter at these times.
+    /// Returns an actor's records with these readings.
     fn actor(times: &[(u64, u64)]) -> Vec<RawRecord> {
         times
             .iter()
@@ -57,7 +59,8 @@ mod tests {
             .collect()
     }
 
-    /// A client that calls every 100 instructions, and a server that answers; the ways take 30 and 40.
+    /// Returns the records of a client that calls every 100 instructions, and of a server that replies; the paths take
+    /// 30 and 40.
     fn conversation(start: u64) -> (Vec<RawRecord>, Vec<RawRecord>) {
         let rounds = (0..10).map(|round| start.wrapping_add(round * 100));
         let client: Vec<_> = rounds.clone().map(|at| (at, at.wrapping_add(75))).collect();

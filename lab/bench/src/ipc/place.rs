@@ -1,13 +1,13 @@
-//! The other address space, and who runs in which.
+//! The other address space, and where actors run.
 //!
 //! ```text
-//! this process                         the other address space
+//! this process                         other address space
 //!   the programs, where they are         BASE + 0x0000   a copy of the programs
 //!   control pages, anywhere              BASE + n·4 KiB  control pages, device registers
 //!   device registers, anywhere           FAULT           nothing, or a page for as long as a test needs
 //! ```
-//! Both use the same capability space, which no path looks at more than once. The other address space has tables of its
-//! own and shares no mapping.
+//! Both use the same CSpace, which no path looks up more than once. The other address space has tables of its own and
+//! shares no mapping.
 
 use core::cell::Cell;
 
@@ -19,29 +19,29 @@ use tench::sys::{Cap, CapNode, Frame, MapFlags, Mapping, PageTable};
 
 use super::programs::{Program, bytes};
 
-/// Where the other address space shows things: 2 MiB, one table of level 3.
+/// Start of the other address space's mappings: 2 MiB, one table of level 3.
 const BASE: u64 = 0x4000_0000;
-/// Where nothing is, unless a test maps it.
+/// Entry that is not mapped, unless a test maps it.
 const FAULT_ENTRY: u64 = TABLE_ENTRIES as u64 - 1;
 
 /// Readable and writable.
 pub const WRITABLE: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
-/// Which address space.
+/// One of the two address spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// This process's.
+    /// This process's address space.
     Here,
-    /// The other.
+    /// The other address space.
     There,
 }
 
-/// The other address space.
+/// The other address space: its tables and unused entries.
 pub struct Other {
     root: Made<PageTable>,
     _tables: [Made<PageTable>; 2],
     table: Made<PageTable>,
-    /// A table next to it in which nothing is mapped.
+    /// A table next to it without mappings.
     empty: Made<PageTable>,
     _programs: Pages,
     _copy: Shown,
@@ -49,7 +49,7 @@ pub struct Other {
     next: Cell<u64>,
 }
 
-/// A frame's page as the other address space shows it. Dropping it unmaps it.
+/// A frame's page mapped in the other address space. Dropping it unmaps it.
 pub struct Shown {
     mapping: Cap<Mapping>,
     entry: u64,
@@ -68,7 +68,7 @@ impl Shown {
         }
     }
 
-    /// Where it is.
+    /// Returns the address of the page.
     pub const fn address(&self) -> u64 {
         BASE + self.entry * PAGE_SIZE as u64
     }
@@ -76,14 +76,14 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        // If the frame went first, the slot is empty already.
+        // If the frame was deleted first, the slot is empty already.
         let _ = self.mapping.delete();
         free_slot(self.mapping.address());
     }
 }
 
 impl Other {
-    /// Makes it.
+    /// Makes the address space.
     pub fn new() -> Result<Other, Error> {
         let root = make::<PageTable>(0)?;
         let first = make::<PageTable>(1)?;
@@ -102,7 +102,7 @@ impl Other {
         Ok(Other { root, _tables: [first, second], table, empty, _programs: programs, _copy: copy, next: Cell::new(1) })
     }
 
-    /// Shows the first page of a frame at an entry that was not used before.
+    /// Maps the first page of a frame at an unused entry.
     pub fn show(&self, frame: Cap<Frame>, flags: MapFlags) -> Result<Shown, Error> {
         let entry = self.next.get();
         if entry >= FAULT_ENTRY {
@@ -112,22 +112,22 @@ impl Other {
         Shown::at(self.table.cap(), entry, frame, flags)
     }
 
-    /// The table of level 3 in use.
+    /// Returns the table of level 3 in use.
     pub const fn table(&self) -> Cap<PageTable> {
         self.table.cap()
     }
 
-    /// A table of level 3 in which nothing is mapped.
+    /// Returns a table of level 3 without mappings.
     pub const fn empty_table(&self) -> Cap<PageTable> {
         self.empty.cap()
     }
 
-    /// An entry of [`table`](Self::table) at which nothing is mapped, and the address that it shows.
+    /// Returns an unmapped entry of [`table`](Self::table), and its address.
     pub const fn fault_place(&self) -> (u64, u64) {
         (FAULT_ENTRY, BASE + FAULT_ENTRY * PAGE_SIZE as u64)
     }
 
-    /// The level-0 table of a side.
+    /// Returns the level-0 table of a side.
     pub const fn root(&self, side: Side) -> Cap<PageTable> {
         match side {
             Side::Here => Cap::new(slot::VSPACE),
@@ -135,7 +135,7 @@ impl Other {
         }
     }
 
-    /// Where a program begins on a side.
+    /// Returns the address at which a program begins on a side.
     pub fn program(&self, program: Program, side: Side) -> u64 {
         match side {
             Side::Here => program.address() as u64,
@@ -147,28 +147,28 @@ impl Other {
 /// Copies the programs to fresh memory of this process, which is at least as large.
 fn copy(programs: &[u8], to: usize) {
     let to = core::ptr::with_exposed_provenance_mut::<u8>(to);
-    // SAFETY: the pages were made for this, have room, and nobody holds a reference to them.
+    // SAFETY: the pages were made for this, are large enough, and there are no references to them.
     unsafe { core::ptr::copy_nonoverlapping(programs.as_ptr(), to, programs.len()) };
 }
 
-/// The capability space of all actors.
+/// CSpace of all actors.
 pub const SPACE: Cap<CapNode> = Cap::new(slot::CSPACE);
 
-/// An empty slot. Dropping it deletes what came to lie in it.
+/// A slot, empty at first. Dropping it deletes its content.
 pub struct Slot(CapAddress);
 
 impl Slot {
-    /// Takes one.
+    /// Takes an empty slot.
     pub fn take() -> Result<Slot, Error> {
         Ok(Slot(take_slot()?))
     }
 
-    /// Its address, as system calls take it.
+    /// Returns its address as system calls take it.
     pub const fn raw(&self) -> u64 {
         self.0.0 as u64
     }
 
-    /// Its address.
+    /// Returns its address.
     pub const fn address(&self) -> CapAddress {
         self.0
     }
@@ -178,7 +178,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         match Cap::<CapNode>::new(self.0).delete() {
             Ok(_) | Err(KernelError::InvalidCapability) => free_slot(self.0),
-            // What cannot be deleted keeps its slot.
+            // A capability that cannot be deleted keeps its slot.
             Err(_) => {}
         }
     }

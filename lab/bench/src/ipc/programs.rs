@@ -1,7 +1,7 @@
-//! The programs that are measured, in assembly, and the page that tells each what to do.
+//! The measured programs, in assembly, and the control page of each.
 //!
-//! Between the two readings of the counter there must be nothing but what is measured, and what a reading costs must be
-//! known; a compiler promises neither. So each actor (a thread that takes part in a measurement) runs one of these
+//! Between the two readings of the counter there must be nothing but the measured path, and the cost of a reading must
+//! be known; a compiler promises neither. So each actor (a thread that takes part in a measurement) runs one of these
 //! loops:
 //!
 //! ```text
@@ -14,47 +14,47 @@
 //!     x27 = counter                 ── "after"
 //!     store before, after, x0, x10 in the control page
 //!     write 0 to the device register that the control page names, if it names one
-//!     make the system calls that undo what was done, as many as the control page says
+//!     make the system calls that undo the operation, as many as the control page says
 //! suspend itself
 //! ```
 //! A path that ends in another thread is the difference between one actor's *before* and the other's *after*: both run
-//! the same few instructions around it. The loops use no stack and no address of their own, so a copy of them
-//! runs anywhere. `x19` is the address of the control page and all that a program needs to be given.
+//! the same few instructions around it. The loops use no stack and no address of their own, so a copy of them runs
+//! anywhere. `x19` is the address of the control page, the only argument of a program.
 
 use core::mem::offset_of;
 
-/// Most system calls that undo a round.
+/// Maximum number of system calls that undo a round.
 pub const MAX_UNDO: usize = 5;
-/// Most records of an actor.
+/// Maximum number of records of an actor.
 pub const MAX_RECORDS: usize = 96;
 
 /// `x0`..`x12` of a system call.
 pub type Arguments = [u64; 13];
 
-/// What the loops know and what they leave. One page.
+/// Control page of a loop: its arguments and its records.
 #[repr(C)]
 pub struct Control {
-    /// Rounds to go.
+    /// Rounds left.
     pub rounds: u64,
-    /// The actor's own thread, to be suspended at the end.
+    /// Capability of the actor's own thread, to be suspended at the end.
     pub thread: u64,
     /// Address of a device register that is set to 0 after each round, or 0.
     pub quiet: u64,
-    /// Address of the message area, for the programs that handle an upcall.
+    /// Address of the IPC buffer, for the programs that handle an upcall.
     pub area: u64,
     /// Bytes by which an upcall handler advances the program counter.
     pub skip: u64,
-    /// All error codes of system calls that undo, or-ed.
+    /// All error codes of the undoing system calls, or-ed.
     pub undo_errors: u64,
-    /// System calls that undo a round.
+    /// Number of system calls that undo a round.
     pub undo_count: u64,
-    /// What is measured.
+    /// Arguments of the measured system call.
     pub measured: Arguments,
-    /// What undoes a round.
+    /// Arguments of the system calls that undo a round.
     pub undo: [Arguments; MAX_UNDO],
-    /// Records written so far.
+    /// Number of records written so far.
     pub written: u64,
-    /// What happened.
+    /// Records of the rounds.
     pub records: [RawRecord; MAX_RECORDS],
 }
 
@@ -62,9 +62,9 @@ pub struct Control {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawRecord {
-    /// The counter before.
+    /// Counter before the instruction.
     pub before: u64,
-    /// The counter after.
+    /// Counter after it.
     pub after: u64,
     /// `x0`: an error code, after a system call.
     pub code: u64,
@@ -77,7 +77,7 @@ const _: () = assert!(size_of::<Control>() <= tench::abi::memory::PAGE_SIZE);
 const _: () = assert!(offset_of!(Control, measured) + size_of::<Arguments>() <= 504);
 
 #[cfg_attr(not(all(target_arch = "aarch64", target_os = "none")), allow(unused_macros))]
-/// A loop around one instruction, which may be followed by others on the same line.
+/// Defines a loop around one instruction, which may be followed by others on the same line.
 macro_rules! program {
     ($name:literal, $instruction:literal) => {
         concat!(
@@ -136,15 +136,15 @@ core::arch::global_asm!(
     ".balign 16",
     ".global bench_programs",
     "bench_programs:",
-    // Nothing between the readings: what reading costs.
+    // Nothing between the readings: the cost of reading.
     program!("bench_nothing", ""),
     // A system call.
     program!("bench_call", "svc #1"),
     // A system call, and a floating-point instruction (fadd d0, d0, d0) before the second reading.
     program!("bench_call_float", "svc #1\n .inst 0x1e602800"),
-    // A load, from where nothing is mapped.
+    // A load from an unmapped address.
     program!("bench_load", "ldr x0, [x0]"),
-    // A system call that is not Tench's.
+    // A foreign system call.
     program!("bench_foreign_call", "svc #0"),
     // A store to a device register.
     program!("bench_store", "str w1, [x0]"),
@@ -158,7 +158,7 @@ core::arch::global_asm!(
     "    mov x10, #{SUSPEND}",
     "    svc #1",
     "    b 4b",
-    // An upcall: the second record of a round is about the way back. `x21` and `x26` go back by the message area.
+    // An upcall: the second record of a round is about the return. `x21` and `x26` return through the IPC buffer.
     ".global bench_upcall",
     "bench_upcall:",
     "    movz xzr, #{END}",
@@ -177,7 +177,7 @@ core::arch::global_asm!(
     "    str x26, [x28, #{AREA_X} + 26 * 8]",
     "    movz xzr, #{BEGIN}",
     "    svc #1",
-    // The call was refused: no record of the way back is written, and the reader misses it.
+    // The call was refused: no record of the return is written, and the reader detects that.
     "    b bench_finish",
     ".global bench_programs_end",
     "bench_programs_end:",
@@ -202,10 +202,10 @@ core::arch::global_asm!(
     END = const 0xe1,
 );
 
-/// Which loop an actor runs.
+/// Loop that an actor runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// Nothing at all.
+    /// No instruction.
     Nothing,
     /// A system call.
     Call,
@@ -219,7 +219,7 @@ pub enum Program {
     Store,
 }
 
-/// All programs as bytes, and where in them something begins.
+/// The programs as bytes, and the offsets at which something begins.
 #[cfg(all(target_arch = "aarch64", target_os = "none"))]
 mod image {
     use super::Program;
@@ -239,7 +239,7 @@ mod image {
     pub fn bytes() -> &'static [u8] {
         let (start, end) = (&raw const bench_programs, &raw const bench_programs_end);
         let length = end.addr() - start.addr();
-        // SAFETY: the two symbols bound the programs, which nobody writes to.
+        // SAFETY: the two symbols bound the programs, which are never written.
         unsafe { core::slice::from_raw_parts(start.cast(), length) }
     }
 
@@ -260,7 +260,7 @@ mod image {
     }
 }
 
-/// On the host there are no programs.
+/// Substitute on the host, where there are no programs.
 #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
 mod image {
     pub fn bytes() -> &'static [u8] {
@@ -279,12 +279,12 @@ mod image {
 pub use image::{bytes, upcall};
 
 impl Program {
-    /// Where it begins in this process.
+    /// Returns the address in this process at which the program begins.
     pub fn address(self) -> usize {
         image::address(self)
     }
 
-    /// Where it begins in [`bytes`].
+    /// Returns the program's offset in [`bytes`].
     pub fn offset(self) -> usize {
         self.address().saturating_sub(bytes().as_ptr().addr())
     }

@@ -1,4 +1,4 @@
-//! Paths that return to their caller: each figure is from the `svc` to the instruction after it.
+//! Measurements of paths that return to their caller: each figure is from the `svc` to the instruction after it.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,7 +16,7 @@ use super::place::{Slot, WRITABLE};
 use super::programs::Arguments;
 use super::{Bench, problem};
 
-/// Measures them.
+/// Measures these paths.
 pub fn run(bench: &Bench) -> Result<(), String> {
     let empty = Slot::take().map_err(problem("null_syscall"))?;
     let refused = Role::new(call(Operation::Call, &[empty.raw()]));
@@ -37,12 +37,12 @@ fn measure(bench: &Bench, key: &str, role: Role) -> Result<(), String> {
     Ok(())
 }
 
-/// Deletes what is in a slot.
+/// Returns the system call that deletes what is in a slot.
 fn delete(slot: &Slot) -> Arguments {
     call(Operation::Delete, &[0, slot.raw()])
 }
 
-/// Mapping and unmapping, in the other address space.
+/// Measures mapping and unmapping, in the other address space.
 fn mappings(bench: &Bench) -> Result<(), String> {
     let what = "map_1";
     let mapping = Slot::take().map_err(problem(what))?;
@@ -65,7 +65,7 @@ fn mappings(bench: &Bench) -> Result<(), String> {
     let [records] = bench.act(what, [bench.actor(what, role)?])?;
     let all = bench.cost(what, &own(&records), 0)?;
     crate::figure("map_512", all);
-    // Two decimals: exact enough, and the same for everybody who divides.
+    // Two decimals: exact enough, and independent of rounding.
     crate::figure(what, format!("{}.{:02}", all / count, all % count * 100 / count));
     Ok(())
 }
@@ -75,7 +75,7 @@ const PAGES: u64 = 256;
 /// Retypes before a large revoke.
 const BLOCKS: u64 = 4;
 
-/// Making and destroying objects.
+/// Measures making and destroying objects.
 fn memory(bench: &Bench) -> Result<(), String> {
     let what = "retype_page";
     let bits = u64::from(PAGE_BITS) + PAGES.ilog2() as u64 + BLOCKS.ilog2() as u64;
@@ -90,7 +90,7 @@ fn memory(bench: &Bench) -> Result<(), String> {
     measure(bench, what, Role::new(make_page).undo(&[delete(&place)]))?;
     // The last round has left a page.
     measure(bench, "delete_page", Role::new(delete(&place)).undo(&[make_page]))?;
-    // The last round's page.
+    // Revokes the last round's page.
     untyped.cap().revoke().map_err(problem("delete_page"))?;
 
     let mut blocks = Vec::new();

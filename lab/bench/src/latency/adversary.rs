@@ -1,14 +1,14 @@
-//! The load that asks for the longest operations that there are.
+//! The load that makes the longest system calls there are.
 //!
-//! | operation | what it takes in one system call |
+//! | operation | size in one system call |
 //! |---|---|
 //! | zeroing | a frame of 8 MiB |
-//! | retype and revoke | an untyped with 1,024 pages, each with a mapping's worth of books: 256 at a time, and all at once |
-//! | full nodes | a capability space of four nodes whose 1,024 slots are all in use, deleted with its last capability |
+//! | retype and revoke | an untyped with 1,024 pages, each with the metadata of a mapping: 256 at a time, and all at once |
+//! | full nodes | a CSpace of four nodes whose 1,024 slots are all in use, deleted with its last capability |
 //! | large mappings | 512 pages: map, protect, and a frame that is deleted with eight such mappings |
 //! | long messages | 64 words and four capabilities |
 //!
-//! Each is there anew in each round.
+//! Everything is made anew in each round.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -28,27 +28,27 @@ use super::{PRIORITY, problem};
 
 /// Log2 of the memory that is made and unmade: 8 MiB.
 const MEMORY_BITS: u64 = 23;
-/// Nodes of the capability space that goes, and pages of the tree.
+/// Number of nodes of the deleted CSpace, and of pages of the tree.
 const NODES: usize = 4;
 const PAGES: usize = NODES * NODE_SLOTS;
-/// Mappings of one frame.
+/// Number of mappings of one frame.
 const MAPPINGS: usize = 8;
-/// Messages in a round.
+/// Number of messages in a round.
 const MESSAGES: usize = 16;
 
 const WRITABLE: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 type Answer = Result<(), tench::abi::Error>;
 
-/// What the load has.
+/// Resources of the load.
 struct Adversary {
-    /// What large objects are made of.
+    /// Memory for large objects.
     memory: Made<Untyped>,
-    /// What a capability space of its own is made of.
+    /// Memory for a CSpace of its own.
     nodes: Made<Untyped>,
     root: CapAddress,
-    /// Slots side by side.
+    /// First of adjacent slots.
     slots: CapAddress,
-    /// Tables in which the frame is mapped, and where they hang: nowhere, which is all that mapping needs.
+    /// Tables in which the frame is mapped. They are installed nowhere, which suffices for mapping.
     tables: [Made<PageTable>; MAPPINGS],
     endpoint: Made<Endpoint>,
 }
@@ -72,7 +72,7 @@ pub fn start() -> Result<Load, String> {
     Load::start(alloc::vec![(PRIORITY + 10, receiver), (PRIORITY, body)])
 }
 
-/// Takes messages with capabilities until one has none.
+/// Receives messages with capabilities until one has none.
 fn receive(endpoint: Cap<Endpoint>) -> Result<u64, String> {
     let first = take_slots(MAX_CAPS).map_err(problem("slots"))?;
     let slots: [CapAddress; MAX_CAPS] = core::array::from_fn(|index| CapAddress(first.0 + index as u32));
@@ -91,7 +91,7 @@ fn receive(endpoint: Cap<Endpoint>) -> Result<u64, String> {
 }
 
 impl Adversary {
-    /// Goes on until it is over.
+    /// Runs the load until it is stopped.
     fn run(self, signal: &Signal) -> Result<u64, String> {
         let mut rounds = 0;
         while !signal.is_over() {
@@ -106,13 +106,13 @@ impl Adversary {
         Ok(rounds)
     }
 
-    /// A large object of memory that is not zero.
+    /// Makes a large object of memory that is not zero.
     fn zero(&self) -> Answer {
         let frame = self.memory.cap().retype::<Frame>(MEMORY_BITS, self.slots)?;
         frame.delete().map(|_| ())
     }
 
-    /// Many objects of one untyped, and copies of some of their capabilities.
+    /// Makes many objects of one untyped, and copies of some of their capabilities, and revokes it.
     fn tree(&self) -> Answer {
         let space = self.space()?;
         for node in 0..NODES {
@@ -128,7 +128,7 @@ impl Adversary {
         self.discard()
     }
 
-    /// A capability space full of copies.
+    /// Deletes a CSpace full of copies.
     fn nodes(&self) -> Answer {
         let space = self.space()?;
         for node in 0..NODES {
@@ -136,12 +136,12 @@ impl Adversary {
                 space.copy_from(address(node, index), OWN_SPACE, self.endpoint.cap().address())?;
             }
         }
-        // The last capability to the root: everything goes with it.
+        // This is the last capability to the root: everything goes with it.
         OWN_SPACE.delete_at(self.root)?;
         self.discard()
     }
 
-    /// A new capability space with all its nodes. Slot 0 of a space has no address, so its first node is left out.
+    /// Makes a CSpace with all its nodes. Slot 0 of a CSpace has no address, so its first node is left out.
     fn space(&self) -> Result<Cap<CapNode>, tench::abi::Error> {
         let root = self.nodes.cap().retype::<CapNode>(u64::from(NODE_BITS), self.root)?;
         for node in 0..NODES {
@@ -151,12 +151,12 @@ impl Adversary {
         Ok(root)
     }
 
-    /// What is left of a space.
+    /// Deletes the rest of a CSpace.
     fn discard(&self) -> Answer {
         self.nodes.cap().revoke().map(|_| ())
     }
 
-    /// Many pages in one call, and many such calls undone in one.
+    /// Maps many pages in one call, and undoes many such calls in one.
     fn mappings(&self) -> Answer {
         let frame = self.memory.cap().retype::<Frame>(u64::from(PAGE_BITS + TABLE_ENTRIES.ilog2()), self.slots)?;
         for (number, table) in self.tables.iter().enumerate() {
@@ -168,7 +168,7 @@ impl Adversary {
         self.memory.cap().revoke().map(|_| ())
     }
 
-    /// Long messages with as many capabilities as there can be.
+    /// Sends long messages with as many capabilities as there can be.
     fn messages(&self) -> Answer {
         let mut message = Message::with_words(1, &[7; MAX_WORDS]);
         for _ in 0..MAX_CAPS {
@@ -178,7 +178,7 @@ impl Adversary {
     }
 }
 
-/// Address of a slot of the space that goes.
+/// Returns the address of a slot of the deleted CSpace.
 const fn address(node: usize, index: usize) -> CapAddress {
     CapAddress(((node + 1) * NODE_SLOTS + index) as u32)
 }

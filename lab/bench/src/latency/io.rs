@@ -1,4 +1,4 @@
-//! The load that is in the kernel most of the time, as whoever moves packets is.
+//! A load that is in the kernel most of the time, as packet processing is.
 //!
 //! ```text
 //!   sender (this process)                     driver (this process, above)        peer (process of its own, above)
@@ -7,14 +7,14 @@
 //!     for each of 8 packets:
 //!       write a device register ── interrupt ─► acknowledge it, quieten the device
 //!       read two device registers
-//!       three calls of 64 words ──────────────────────────────────────────────────► copy in, answer 64 words
-//!       copy what was answered to the buffer
+//!       three calls of 64 words ──────────────────────────────────────────────────► copy in, reply 64 words
+//!       copy the reply to the buffer
 //!       a few small system calls
 //!     send the buffer's capability ───────────────────────────────────────────────► map it, read each page, unmap it,
 //!     unmap the buffer, delete it                                                    delete the capability
 //! ```
-//! A buffer goes to another process, so it is made anew for each burst and the kernel zeroes it: nobody sees what was
-//! in it for somebody else. The device is the real-time clock, whose alarm has gone off once and for all: its mask
+//! A buffer goes to another process, so it is made anew for each burst and the kernel zeroes it: no process sees
+//! another's data in it. The device is the real-time clock, whose alarm has gone off once and for all: its mask
 //! register raises and lowers the interrupt line.
 
 use alloc::boxed::Box;
@@ -34,10 +34,10 @@ use super::load::{Body, Load, Signal};
 use super::{PRIORITY, problem};
 use crate::child::Child;
 
-/// Priority of the peer and of the driver: what arrives is taken at once.
+/// Priority of the peer and of the driver: arrivals are handled at once.
 const PEER_PRIORITY: u8 = PRIORITY + 10;
 const DRIVER_PRIORITY: u8 = PRIORITY + 20;
-/// The peer's argument.
+/// Argument that makes this program the peer.
 pub const PEER: &str = "latency-peer";
 
 /// Log2 of a buffer: 64 pages.
@@ -45,19 +45,19 @@ const BUFFER_BITS: u32 = PAGE_BITS + 6;
 /// Packets of a burst, and the calls of 504 bytes that carry each: 1,512 bytes.
 const PACKETS: usize = 8;
 const PARTS: usize = 3;
-/// Words of data in a message; the first says where they belong.
+/// Words of data in a message; the first word says where they belong.
 const WORDS: usize = MAX_WORDS - 1;
 const PART_BYTES: usize = WORDS * size_of::<u64>();
 
 const _: () = assert!(PACKETS * PARTS * PART_BYTES <= 1 << BUFFER_BITS);
 
-/// What messages are about.
+/// Labels of messages.
 mod label {
     /// Words of a packet.
     pub const PART: u64 = 1;
-    /// A buffer's capability.
+    /// Capability of a buffer.
     pub const BUFFER: u64 = 2;
-    /// Refused.
+    /// A refusal of the request.
     pub const REFUSED: u64 = 3;
 }
 
@@ -80,7 +80,7 @@ mod register {
 const WRITABLE: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 const DEVICE: MapFlags = WRITABLE.union(MapFlags::DEVICE);
 
-/// The device with its alarm gone off.
+/// Maps the device, with its alarm gone off.
 fn device() -> Result<Window, String> {
     let device = Window::new(REGISTERS, PAGE_BITS, DEVICE).map_err(problem("the device's registers"))?;
     device.write32(register::MASK, 0);
@@ -90,7 +90,7 @@ fn device() -> Result<Window, String> {
     Ok(device)
 }
 
-/// Both threads and the peer.
+/// Sender, driver and peer.
 pub struct Io {
     load: Load,
     peer: Child,
@@ -112,7 +112,7 @@ impl Io {
         Ok(Io { load, peer, interrupt })
     }
 
-    /// Ends them; answers the bursts.
+    /// Ends them; returns the number of bursts.
     pub fn stop(self) -> Result<u64, String> {
         let rounds = self.load.stop()?;
         LINE.bind(None).map_err(problem("the device's interrupt"))?;
@@ -126,7 +126,7 @@ impl Io {
     }
 }
 
-/// The driver: takes interrupts.
+/// Runs the driver, which handles interrupts.
 fn drive(signal: &Signal, device: &Window, interrupt: Cap<Notification>) -> Result<u64, String> {
     let mut count = 0;
     loop {
@@ -140,14 +140,14 @@ fn drive(signal: &Signal, device: &Window, interrupt: Cap<Notification>) -> Resu
     }
 }
 
-/// What the sender has.
+/// Resources of the sender.
 struct Sender {
     device: Window,
     peer: Cap<Endpoint>,
     interrupt: Cap<Notification>,
-    /// What buffers are made of.
+    /// Memory for buffers.
     memory: Made<Untyped>,
-    /// For a buffer, and for what small system calls make.
+    /// Slot for a buffer, and slot for what small system calls make.
     buffer: CapAddress,
     other: CapAddress,
     doorbell: Made<Notification>,
@@ -170,7 +170,7 @@ impl Sender {
         })
     }
 
-    /// Sends bursts until it is over, and wakes the driver for the last time.
+    /// Sends bursts until the load is stopped, and wakes the driver for the last time.
     fn run(mut self, signal: &Signal) -> Result<u64, String> {
         let mut bursts = 0;
         while !signal.is_over() {
@@ -183,7 +183,7 @@ impl Sender {
         Ok(bursts)
     }
 
-    /// A burst of packets.
+    /// Sends a burst of packets.
     fn burst(&mut self, number: u64) -> Result<(), String> {
         let what = "a buffer";
         let frame = self.memory.cap().retype::<Frame>(u64::from(BUFFER_BITS), self.buffer).map_err(problem(what))?;
@@ -204,7 +204,7 @@ impl Sender {
         if deleted.freed.is_some() { Ok(()) } else { Err("latency: a buffer is still in use".into()) }
     }
 
-    /// One part of a packet there and back, and into the buffer.
+    /// Sends one part of a packet, and copies the reply to the buffer.
     fn part(&mut self, burst: u64, part: usize, buffer: &Window) -> Result<(), String> {
         let data: [u64; WORDS] = core::array::from_fn(|word| burst << 32 | (part * WORDS + word) as u64);
         self.message.restart(label::PART);
@@ -227,7 +227,7 @@ impl Sender {
         if self.received.label() == label::REFUSED { Err("latency: the peer has failed".into()) } else { Ok(()) }
     }
 
-    /// One of each of the short system calls.
+    /// Makes each of the short system calls once.
     fn small_calls(&self) -> Result<(), tench::abi::Error> {
         let bell = self.doorbell.cap();
         bell.signal()?;
@@ -244,7 +244,7 @@ impl Sender {
     }
 }
 
-/// The peer: a process that takes what is sent and answers as much.
+/// Runs the peer, a process that receives what is sent and replies as much.
 pub fn peer() -> Result<(), String> {
     let endpoint = Cap::<Endpoint>::new(slot::SERVICE);
     let place = memory::take_slot().map_err(problem("a slot"))?;
@@ -267,7 +267,7 @@ pub fn peer() -> Result<(), String> {
     }
 }
 
-/// Copies a part of a packet into the ring, and makes the answer: the same words, last first.
+/// Copies a part of a packet into the ring, and makes the reply: the same words in reverse order.
 fn take_part(received: &Received, ring: &mut [u64], message: &mut Message) -> Option<()> {
     let (part, data) = received.words().split_first()?;
     let place = ring.chunks_exact_mut(WORDS).nth(*part as usize).filter(|place| place.len() == data.len())?;
@@ -280,12 +280,12 @@ fn take_part(received: &Received, ring: &mut [u64], message: &mut Message) -> Op
     Some(())
 }
 
-/// Looks at each page of a buffer, and lets go of it.
+/// Reads each page of a buffer, and deletes it.
 fn take_buffer(received: &Received, place: CapAddress) -> Option<()> {
     let [cap, ..] = received.caps() else { return None };
     let frame = Cap::<Frame>::new(*cap);
     let window = Window::new(frame, BUFFER_BITS, MapFlags::READ).ok()?;
-    // Where no packet lies there is nothing: not what somebody else left there.
+    // The rest must be zero, not another process's data.
     let used = PACKETS * PARTS * PART_BYTES;
     let clean =
         (used.next_multiple_of(PAGE_SIZE)..window.size()).step_by(PAGE_SIZE).all(|page| window.read64(page) == 0);

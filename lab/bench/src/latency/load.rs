@@ -1,4 +1,4 @@
-//! Threads that run beside the one that is measured.
+//! Threads that run beside the measured one.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -10,28 +10,28 @@ use tench::thread::{Builder, JoinHandle};
 
 use super::problem;
 
-/// Whether to go on.
+/// Signal that says whether to go on.
 #[derive(Clone)]
 pub struct Signal(Arc<AtomicBool>);
 
 impl Signal {
-    /// Whether the measuring is over.
+    /// Returns whether the measurement is over.
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Threads until somebody has enough. Each answers how many rounds of its work it did.
+/// Threads that run until they are stopped. Each returns its number of rounds of work.
 pub struct Load {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<u64, String>>>,
 }
 
-/// What a thread of a load does.
+/// Body of a load's thread.
 pub type Body = Box<dyn FnOnce(Signal) -> Result<u64, String> + Send>;
 
 impl Load {
-    /// Starts them, each with its priority.
+    /// Starts the threads, each with its priority.
     pub fn start(bodies: Vec<(u8, Body)>) -> Result<Load, String> {
         let over = Arc::new(AtomicBool::new(false));
         let mut load = Load { over: Arc::clone(&over), threads: Vec::new() };
@@ -43,14 +43,14 @@ impl Load {
         Ok(load)
     }
 
-    /// Ends them; answers the rounds of each.
+    /// Ends the threads; returns the rounds of each.
     pub fn stop(self) -> Result<Vec<u64>, String> {
         self.over.store(true, Ordering::Relaxed);
         self.threads.into_iter().map(JoinHandle::join).collect()
     }
 }
 
-/// Arithmetic and nothing else: `rounds` rounds, each of the same instructions.
+/// Computes `rounds` rounds of arithmetic, each of the same instructions.
 #[inline(never)]
 pub fn compute(mut state: u64, rounds: u32) -> u64 {
     for _ in 0..rounds {
@@ -61,7 +61,7 @@ pub fn compute(mut state: u64, rounds: u32) -> u64 {
     core::hint::black_box(state)
 }
 
-/// The load that never enters the kernel by itself.
+/// Starts the load that never enters the kernel by itself.
 pub fn cpu() -> Result<Load, String> {
     const ROUNDS: u32 = 1000;
     let body: Body = Box::new(|signal| {

@@ -1,23 +1,23 @@
-//! How long after its deadline the thread runs that waited for it, and what preemption costs (R3, section 5).
+//! Lateness of a thread that waits for a deadline, and costs of preemption (R3, section 5).
 //!
 //! A thread of the highest priority waits until a deadline, which is a number of instructions: while the machine never
-//! idles, its time is the count of retired instructions ([`phase`]). The latency is what was retired from the deadline
-//! to the thread's first instruction after it. Three loads run meanwhile:
+//! idles, its time is the count of retired instructions ([`phase`]). The latency is the number of instructions retired
+//! from the deadline to the thread's first instruction after it. Three loads run meanwhile:
 //!
-//! | load | module | what it does |
+//! | load | module | work |
 //! |---|---|---|
 //! | `cpu` | [`load`] | arithmetic in user mode |
 //! | `io` | [`io`] | bursts of packets: buffers, messages of 64 words to another process, device registers, interrupts, small calls |
 //! | `adversary` | [`adversary`] | the longest operations that a program can ask for |
 //!
-//! [`overhead`] measures what timer interrupts cost a computation. Series are printed when a load has ended:
+//! [`overhead`] measures the cost of timer interrupts to a computation. Series are printed when a load has ended:
 //!
 //! ```text
 //! values: SERIES FIRST V V V …      the values of a series from number FIRST on
 //! ```
 //! [`model`] sets R3's analytic model beside such latencies. The host tool makes means, percentiles and distribution
-//! functions of them. With the argument `watching` the loads run on a kernel that measures itself, and what is printed
-//! is the longest stretch with interrupts off.
+//! functions of them. With the argument `watching` the loads run on a measuring kernel, and the longest interrupts-off
+//! interval is printed.
 
 mod adversary;
 mod io;
@@ -38,19 +38,19 @@ use tench::sys::Cap;
 pub use io::{PEER, peer};
 use sampler::{Spacing, sample};
 
-/// Priority of what is interrupted.
+/// Priority of the interrupted threads.
 const PRIORITY: u8 = 80;
-/// Where the random numbers begin.
+/// Seed of the random numbers.
 const SEED: u64 = 1;
-/// Values in a line.
+/// Number of values in a line.
 const IN_A_LINE: usize = 32;
 
-/// Deadlines for loads whose operations are short beside 64,000 instructions.
+/// Deadlines for loads whose operations are short compared with 64,000 instructions.
 const SHORT: Spacing = Spacing { least: 256, more: 4096, samples: 10_000 };
 /// Deadlines for loads whose operations take some hundred thousand instructions.
 const LONG: Spacing = Spacing { least: 1024, more: 32_768, samples: 3_000 };
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("latency: {what}: {error}")
 }
@@ -60,17 +60,17 @@ fn values(series: &str, values: &[u32]) {
     for (line, some) in values.chunks(IN_A_LINE).enumerate() {
         let mut text = format!("values: {series} {}", line * IN_A_LINE);
         for value in some {
-            // Text has room for everything.
+            // Writing to text does not fail.
             let _ = write!(text, " {value}");
         }
         println!("{text}");
     }
 }
 
-/// What takes the samples of one load.
+/// Receiver of one load's samples.
 type Done<'d> = &'d mut dyn FnMut(&'static str, &[u32]);
 
-/// Takes samples beside each load, a share of the usual number; `done` is told the latencies.
+/// Takes samples beside each load, a share of the usual number; `done` receives the latencies.
 fn loads(share: usize, done: Done) -> Result<(), String> {
     let few = |spacing: Spacing| Spacing { samples: spacing.samples / share, ..spacing };
     let load = load::cpu()?;
@@ -89,7 +89,7 @@ fn loads(share: usize, done: Done) -> Result<(), String> {
     Ok(())
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     match tench::args().nth(2) {
         None => latencies(),
@@ -98,7 +98,7 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// Every sample, and the overhead.
+/// Takes all samples, and measures the overhead.
 fn latencies() -> Result<(), String> {
     loads(1, &mut values)?;
     let (work, overhead) = overhead::measure(SEED)?;
@@ -107,12 +107,12 @@ fn latencies() -> Result<(), String> {
     crate::ipc::empty_message()
 }
 
-/// The argument with which this kernel's own measurements are shown.
+/// Argument with which the measuring kernel's own measurements are printed.
 const WATCHING: &str = "watching";
-/// A kernel that watches itself sees everything, not only what a sample falls into: fewer of them do.
+/// Share of the usual samples on a measuring kernel, which sees everything and not only what a sample falls into.
 const WATCHED_SHARE: usize = 5;
 
-/// The longest stretch with interrupts off while the loads run.
+/// Measures the longest interrupts-off interval while the loads run.
 fn watching() -> Result<(), String> {
     crate::KERNEL.forget_stretches().map_err(problem("this kernel"))?;
     loads(WATCHED_SHARE, &mut |_, _| ())?;

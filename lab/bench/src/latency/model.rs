@@ -1,19 +1,19 @@
-//! R3's analytic model beside measurements: how late the kernel begins to handle an interrupt, from the lengths of the
-//! stretches in which it cannot.
+//! R3's analytic model beside measurements: how late the kernel begins to handle an interrupt, from the lengths of its
+//! interrupts-off intervals.
 //!
 //! For each load, on a kernel that measures itself:
 //!
-//! 1. The load runs alone. The kernel sums the lengths of all stretches with interrupts off and their squares, and how
-//!    many instructions passed is known. That is all that the model needs.
+//! 1. The load runs alone. The kernel sums the lengths of all interrupts-off intervals and their squares, and the
+//!    number of instructions is known. That is all that the model needs.
 //! 2. The load runs while the timer interrupts it at random moments, and the kernel says when it was entered for each.
 //!    That is what the model predicts.
 //!
-//! The first has nothing of the second: neither the stretches of the thread that waits for the timer, nor the
+//! The first contains nothing of the second: neither the intervals of the thread that waits for the timer, nor the
 //! latencies.
 //!
 //! ```text
 //! figure: LOAD_time T                  instructions of the first part
-//! sample: LOAD_WHAT PATH N             of the stretches on that path: count, sum, squares (sum of), longest
+//! sample: LOAD_WHAT PATH N             of the intervals on that path: count, sum, squares (sum of), longest
 //! values: LOAD_entry FIRST V V …       instructions from each deadline to the kernel's entry
 //! ```
 
@@ -31,11 +31,11 @@ use super::sampler::{Also, Pause, sample};
 use super::{SEED, SHORT, io, load, problem, values};
 use crate::KERNEL;
 
-/// How long the load runs alone, in ticks: 160 million instructions, which 32 bits hold.
+/// Ticks for which the load runs alone: 160 million instructions, which 32 bits hold.
 const ALONE: u64 = 10_000_000;
 
-/// When the kernel was entered. An entry for another interrupt may have come just before the deadline, and have found
-/// the timer's, too: then that waited for nothing.
+/// Times at which the kernel was entered. An entry for another interrupt may have come just before the deadline and
+/// have handled the timer's, too: then that did not wait.
 struct Entries(Vec<u32>);
 
 impl Also for Entries {
@@ -46,7 +46,7 @@ impl Also for Entries {
     }
 }
 
-/// What is measured of a load, kept until everything has been measured.
+/// Measurements of a load, kept until everything has been measured.
 struct Measured {
     load: &'static str,
     time: u64,
@@ -55,10 +55,10 @@ struct Measured {
 }
 
 impl Measured {
-    /// Measures beside a load that runs already.
+    /// Measures beside a running load.
     fn of(load: &'static str) -> Result<Measured, String> {
         let pause = Pause::new()?;
-        // It comes to its usual pace first.
+        // The load reaches its usual pace first.
         pause.pass(ALONE / 16)?;
         KERNEL.forget_stretches().map_err(problem("this kernel"))?;
         let before = instructions();
@@ -67,13 +67,13 @@ impl Measured {
         // The queries themselves come after that time.
         let mut stretches = paths()?;
         stretches.retain(|(path, _)| *path != Operation::KernelStretches as u64);
-        // Room for all of them, so that nothing is moved in between.
+        // Capacity for all entries, so that nothing is moved meanwhile.
         let mut entries = Entries(Vec::with_capacity(SHORT.samples));
         sample(SHORT, SEED, &mut entries)?;
         Ok(Measured { load, time, stretches, entries: entries.0 })
     }
 
-    /// Prints it.
+    /// Prints the measurements.
     fn print(&self) {
         let load = self.load;
         crate::figure(&format!("{load}_time"), self.time);
@@ -92,7 +92,7 @@ impl Measured {
     }
 }
 
-/// The stretches of every path that has some.
+/// Returns the intervals of every path that has some.
 pub fn paths() -> Result<Vec<(u64, Stretches)>, String> {
     let all = (0..stretch::TIMER).map(|path| Ok((path, KERNEL.stretches(path).map_err(problem("the stretches"))?)));
     let all: Vec<_> = all.collect::<Result<_, String>>()?;

@@ -1,9 +1,9 @@
-//! What timer interrupts cost a computation (R3, section 5.1 and figure 4).
+//! Cost of timer interrupts to a computation (R3, section 5.1 and figure 4).
 //!
 //! A piece of work is a million instructions of arithmetic. Its length without any interrupt is known exactly; then it
 //! is carried out many times while a thread of the highest priority waits for one deadline after another, a millisecond
-//! apart on average. Whatever a piece takes longer then is overhead: the interrupt, the switch to the thread that
-//! waited, what that does, and the switch back.
+//! apart on average. The excess is overhead: the interrupt, the switch to the waiting thread, its work, and the switch
+//! back.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -18,18 +18,19 @@ use super::load::{Body, Load, compute};
 use super::{Cap, problem};
 use crate::soak::random::Random;
 
-/// Rounds of a piece of work.
+/// Number of rounds of a piece of work.
 const ROUNDS: u32 = 200_000;
-/// Pieces whose overhead is measured, and pieces that are carried out without interrupts.
+/// Number of pieces whose overhead is measured, and of pieces without interrupts.
 const PIECES: usize = 500;
 const UNDISTURBED: usize = 4;
-/// The deadlines' distance in ticks: half a millisecond to one and a half.
+/// Distance of the deadlines in ticks: half a millisecond to one and a half.
 const LEAST: u64 = 31_250;
 const MORE: u64 = 62_500;
-/// Priority of whoever waits: the highest below the ceiling.
+/// Priority of the waiting thread: the highest below the ceiling.
 const HIGHEST: u8 = 254;
 
-/// A piece of work; answers what it took. It is one function in one place, so that each takes the same.
+/// Does a piece of work; returns the instructions it took. It is one function in one place, so that each takes the
+/// same.
 #[inline(never)]
 fn piece() -> u32 {
     let before = instructions();
@@ -37,12 +38,12 @@ fn piece() -> u32 {
     instructions().wrapping_sub(before) as u32
 }
 
-/// Measures. Answers the length of a piece, and what each took more.
+/// Measures. Returns the length of a piece, and the excess of each.
 pub fn measure(seed: u64) -> Result<(u32, Vec<u32>), String> {
     let own = Cap::<SchedulingContext>::new(tench::abi::layout::slot::SCHEDULING);
     let info = own.query().map_err(problem("the own scheduling context"))?;
-    // Nobody ends the time slice of somebody who has none; that is for priorities and ceilings below that of whoever
-    // authorises it.
+    // A thread without a time slice runs until it waits; a context may be given none only with priority and ceiling
+    // below those of the authorising context.
     let authority = make::<SchedulingContext>(0).map_err(problem("a scheduling context"))?;
     authority.cap().configure(0, info.ceiling, info.slice, None).map_err(problem("the authority"))?;
     own.configure(info.priority, HIGHEST.into(), 0, None).map_err(problem("the time slice"))?;
@@ -55,7 +56,7 @@ pub fn measure(seed: u64) -> Result<(u32, Vec<u32>), String> {
         let (mut deadline, mut count) = (Instant::now(), 0);
         while !signal.is_over() {
             deadline = deadline.after(LEAST + random.below(MORE));
-            // It ends at its deadline: nobody signals.
+            // It ends at its deadline: the notification is not signalled.
             let _ = place.wait_until(deadline);
             count += 1;
         }
@@ -73,7 +74,7 @@ pub fn measure(seed: u64) -> Result<(u32, Vec<u32>), String> {
     Ok((work, pieces.into_iter().map(|taken| taken.wrapping_sub(work)).collect()))
 }
 
-/// The length of a piece that nothing interrupts, which is always the same.
+/// Returns the length of an uninterrupted piece, which is always the same.
 fn undisturbed() -> Result<u32, String> {
     thread::yield_now();
     piece();

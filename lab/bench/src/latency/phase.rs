@@ -1,40 +1,41 @@
-//! How the system counter and the count of retired instructions are tied.
+//! Relation between the system counter and the count of retired instructions.
 //!
-//! On a machine that counts instructions, virtual time is the number of instructions (a nanosecond each) and what idle
-//! time was skipped. The system counter shows it in steps of 16 ns; the performance monitors show the instructions
+//! On a machine that counts instructions, virtual time is the number of instructions (a nanosecond each) plus the
+//! skipped idle time. The system counter shows it in steps of 16 ns; the performance monitors show the instructions
 //! alone. While the machine never idles, the two differ by a constant, the *offset*: `time = instructions + offset`.
 //! Each pair of readings says where the offset lies to within one step; readings at many places within a step leave one
-//! value. With it, a deadline in ticks of the counter is an exact number of instructions, and what passes until an
-//! instruction of a program can be counted exactly.
+//! value. With it, a deadline in ticks of the counter is an exact number of instructions, and the time until a
+//! program's instruction can be counted exactly.
 
 /// Nanoseconds, and so instructions, of one tick: the counter of the emulated machine has 62.5 MHz.
 pub const TICK: u64 = 16;
 
-/// Pairs of readings. They lie an odd number of instructions apart, or two do, so that sixteen see every place in a
-/// step.
+/// Number of pairs of readings. They lie an odd number of instructions apart, or two do, so that sixteen see every
+/// place in a step.
 const READINGS: u32 = 256;
 
-/// The offset. The count of instructions has 32 bits on some processors; so has everything here.
+/// Offset modulo 2³²: the count of instructions has 32 bits on some processors, and so has everything here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
     offset: u32,
 }
 
-/// The range in which the offset lies.
+/// A range in which the offset lies.
 struct Range {
     first: u32,
     length: u32,
 }
 
 impl Range {
-    /// What one pair of readings says: the counter showed `ticks` when so many instructions had been counted.
+    /// Returns the range given by one pair of readings: the counter showed `ticks` when `count` instructions had been
+    /// counted.
     const fn of(count: u32, ticks: u64) -> Range {
         Range { first: (ticks as u32).wrapping_mul(TICK as u32).wrapping_sub(count), length: TICK as u32 }
     }
 
-    /// What two ranges that are near each other have in common; `None` if that is nothing.
+    /// Returns the intersection of two nearby ranges; `None` if it is empty.
     const fn both(&self, other: &Range) -> Option<Range> {
-        // Differences of 32 bits: whichever begins later is ahead of the other.
+        // Differences of 32 bits: the range that begins later is ahead of the other.
         let ahead = other.first.wrapping_sub(self.first) as i32;
         let (first, start) = if ahead > 0 { (other.first, ahead) } else { (self.first, 0) };
         let (own_end, other_end) = (self.length as i32, ahead.wrapping_add(other.length as i32));
@@ -50,7 +51,7 @@ impl Phase {
         Self::from_readings((0..READINGS).map(readings))
     }
 
-    /// The offset that all readings allow.
+    /// Returns the offset that all readings allow.
     fn from_readings(readings: impl Iterator<Item = (u32, u64)>) -> Option<Phase> {
         let mut ranges = readings.map(|(count, ticks)| Range::of(count, ticks));
         let first = ranges.next()?;
@@ -58,20 +59,20 @@ impl Phase {
         (range.length == 1).then_some(Phase { offset: range.first })
     }
 
-    /// Instructions retired between a deadline and a reading of the count, which is itself one that does not count.
+    /// Returns the instructions retired between a deadline and a reading of the count, which itself does not count.
     /// Negative if the reading was before the deadline.
     pub const fn difference(&self, deadline: u64, count: u64) -> i32 {
         let at_deadline = (deadline as u32).wrapping_mul(TICK as u32).wrapping_sub(self.offset);
         (count as u32).wrapping_sub(at_deadline).wrapping_sub(1) as i32
     }
 
-    /// The same, at least 0.
+    /// Returns this difference, at least 0.
     pub fn latency(&self, deadline: u64, count: u64) -> u32 {
         self.difference(deadline, count).max(0) as u32
     }
 }
 
-/// The count and, one instruction later, the counter. The count is that of the second reading.
+/// Reads the count and, one instruction later, the counter. The count is that of the second reading.
 #[cfg(all(target_arch = "aarch64", target_os = "none"))]
 fn readings(number: u32) -> (u32, u64) {
     let (count, ticks): (u64, u64);
@@ -92,7 +93,7 @@ fn readings(number: u32) -> (u32, u64) {
     ((count as u32).wrapping_add(1), ticks)
 }
 
-/// There is nothing to read.
+/// Returns nothing useful: on the host there is nothing to read.
 #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
 fn readings(_: u32) -> (u32, u64) {
     (0, 0)
@@ -102,7 +103,7 @@ fn readings(_: u32) -> (u32, u64) {
 mod tests {
     use super::*;
 
-    /// Readings of a machine with this offset, from this count on.
+    /// Returns readings of a machine with this offset, from this count on.
     fn machine(offset: u32, from: u32) -> impl Iterator<Item = (u32, u64)> {
         (0..READINGS).map(move |number| {
             let count = from.wrapping_add(number * 20).wrapping_add(number.div_ceil(2));

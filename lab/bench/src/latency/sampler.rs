@@ -1,4 +1,4 @@
-//! The one-shot timer: a thread of the highest priority waits until a deadline, again and again.
+//! The one-shot timer: a thread of the highest priority waits for one deadline after another.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,23 +14,23 @@ use crate::soak::random::Random;
 
 /// The highest priority that there is.
 const HIGHEST: u64 = 255;
-/// Samples that do not count: the load comes to its usual pace.
+/// Samples that do not count: the load reaches its usual pace.
 const WARM_UP: usize = 16;
 
-/// How the deadlines lie.
+/// Distances of the deadlines.
 #[derive(Clone, Copy)]
 pub struct Spacing {
-    /// Least distance of a deadline from when it is set, in ticks of the counter. Until then the load has gone on.
+    /// Minimum distance of a deadline from when it is set, in ticks of the counter. By then the load has gone on.
     pub least: u64,
-    /// What a random distance adds at most.
+    /// Maximum of the random part of the distance.
     pub more: u64,
-    /// How many.
+    /// Number of samples.
     pub samples: usize,
 }
 
-/// What is read in a sample besides the latency.
+/// A reader of something besides the latency in each sample.
 pub trait Also {
-    /// Right after the thread has woken, with the deadline.
+    /// Called right after the thread has woken, with the deadline.
     fn woken(&mut self, phase: &Phase, deadline: u64) -> Result<(), String>;
 }
 
@@ -40,12 +40,12 @@ impl Also for () {
     }
 }
 
-/// The main thread, with the highest priority until this is dropped.
+/// Raises the main thread to the highest priority until dropped.
 struct Raised {
     before: (u64, u64, u64),
 }
 
-/// What the main thread runs on.
+/// Scheduling context of the main thread.
 const OWN: Cap<SchedulingContext> = Cap::new(slot::SCHEDULING);
 
 impl Raised {
@@ -59,15 +59,15 @@ impl Raised {
 impl Drop for Raised {
     fn drop(&mut self) {
         let (priority, ceiling, slice) = self.before;
-        // It is the priority that the thread had.
+        // This is the priority that the thread had.
         let _ = OWN.configure(priority, ceiling, slice, None);
     }
 }
 
-/// Takes samples in the main thread while something else runs at lower priorities. Answers the latencies in
-/// instructions, from the deadline to the thread's first instruction after it.
+/// Takes samples in the main thread while other threads run at lower priorities. Returns the latencies in instructions,
+/// from the deadline to the thread's first instruction after it.
 pub fn sample(spacing: Spacing, seed: u64, also: &mut impl Also) -> Result<Vec<u32>, String> {
-    // Everything is there before anything is measured.
+    // All memory is allocated before the measurement.
     let mut latencies = alloc::vec![0_u32; spacing.samples];
     let timer = make::<Notification>(0).map_err(problem("a notification"))?;
     let mut random = Random::new(seed);
@@ -85,7 +85,7 @@ pub fn sample(spacing: Spacing, seed: u64, also: &mut impl Also) -> Result<Vec<u
         *latency = phase.latency(deadline, count);
         also.woken(&phase, deadline)?;
     }
-    // If the machine had slept, time would be ahead of the instructions now.
+    // If the machine had idled, time would be ahead of the instructions now.
     if Phase::find() == Some(phase) {
         Ok(latencies)
     } else {
@@ -93,22 +93,22 @@ pub fn sample(spacing: Spacing, seed: u64, also: &mut impl Also) -> Result<Vec<u
     }
 }
 
-/// Lets other threads run for a time.
+/// A pause in which other threads run.
 pub struct Pause(Made<Notification>);
 
 impl Pause {
-    /// What it takes, so that the pause itself makes nothing.
+    /// Allocates all that is needed, so that the pause itself makes nothing.
     pub fn new() -> Result<Pause, String> {
         Ok(Pause(make::<Notification>(0).map_err(problem("a notification"))?))
     }
 
-    /// Lets them run for so many ticks.
+    /// Lets other threads run for `ticks`.
     pub fn pass(&self, ticks: u64) -> Result<(), String> {
         wait_until(&self.0, Instant::now().after(ticks).ticks()).map(|_| ())
     }
 }
 
-/// Waits until a deadline in ticks. Answers the count of retired instructions, read by the first instruction after the
+/// Waits until a deadline in ticks. Returns the count of retired instructions, read by the first instruction after the
 /// wait.
 fn wait_until(timer: &Made<Notification>, deadline: u64) -> Result<u64, String> {
     let (code, count) = wait_and_count(timer.cap(), deadline);
@@ -119,7 +119,7 @@ fn wait_until(timer: &Made<Notification>, deadline: u64) -> Result<u64, String> 
     }
 }
 
-/// Answers the error's code and the count.
+/// Waits, and returns the error's code and the count.
 #[cfg(all(target_arch = "aarch64", target_os = "none"))]
 fn wait_and_count(timer: Cap<Notification>, deadline: u64) -> (u64, u64) {
     use tench::abi::{Operation, Tag};
@@ -156,7 +156,7 @@ fn wait_and_count(timer: Cap<Notification>, deadline: u64) -> (u64, u64) {
     (code, count)
 }
 
-/// There is no kernel.
+/// Returns nothing useful: on the host there is no kernel.
 #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
 fn wait_and_count(_: Cap<Notification>, _: u64) -> (u64, u64) {
     (0, 0)

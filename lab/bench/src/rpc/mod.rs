@@ -2,13 +2,13 @@
 //!
 //! | key | what |
 //! |---|---|
-//! | `string_N` | a string of N bytes goes to a server in another address space, which keeps a copy of it and answers: the median of 1,000 |
-//! | `string_N_99`, `string_N_worst` | the 99th percentile and the dearest of them |
-//! | `echo_N` | the same string comes back with the answer |
+//! | `string_N` | a string of N bytes goes to a server in another address space, which keeps a copy and replies: the median of 1,000 |
+//! | `string_N_99`, `string_N_worst` | the 99th percentile and the most expensive of them |
+//! | `echo_N` | the string comes back with the reply |
 //! | `parts_N` | N bytes as parts of 448, a request each, where otherwise memory is shared |
-//! | `ram_local`, `ram_remote` | an untyped of 4 KiB: from books in this process, and from the memory server: see [`ram`] |
+//! | `ram_local`, `ram_remote` | an untyped of 4 KiB: from tables in this process, and from the memory server: see [`ram`] |
 //!
-//! Strings of 16 and 128 bytes travel in messages; 1,024 bytes and 64 KiB through memory that is shared with the
+//! Strings of 16 and 128 bytes are sent in messages; 1,024 bytes and 64 KiB through memory that is shared with the
 //! server. The client copies the string into that memory and the server out of it: both are part of the figure.
 
 mod ram;
@@ -30,17 +30,17 @@ use crate::figure;
 pub use server::serve;
 use server::{PART, Strings};
 
-/// Requests of each size.
+/// Number of requests of each size.
 const ROUNDS: usize = 1000;
-/// Priority of the server: higher than that of its client, as servers have it.
+/// Priority of the server: above its client's, as servers' are.
 const PRIORITY: u8 = 130;
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("rpc: {what}: {error}")
 }
 
-/// What two readings of the counter cost.
+/// Returns the cost of two readings of the counter.
 fn reading() -> u64 {
     let once = |_| {
         let before = instructions();
@@ -49,7 +49,7 @@ fn reading() -> u64 {
     (0..8).map(once).min().unwrap_or(0)
 }
 
-/// Costs in order.
+/// Costs in ascending order.
 struct Costs(Vec<u64>);
 
 impl Costs {
@@ -58,13 +58,13 @@ impl Costs {
         Costs(costs)
     }
 
-    /// The cost that so many of a thousand do not exceed.
+    /// Returns the cost that `thousandths` of a thousand do not exceed.
     fn within(&self, thousandths: usize) -> u64 {
         let index = (self.0.len() * thousandths).div_ceil(1000).saturating_sub(1);
         self.0.get(index).copied().unwrap_or(0)
     }
 
-    /// Prints median, 99th percentile and largest, and the distribution function: which percentage costs at most so
+    /// Prints median, 99th percentile and largest, and the distribution function: which percentage costs at most this
     /// much.
     fn print(&self, key: &str) {
         figure(key, self.within(500));
@@ -80,10 +80,10 @@ impl Costs {
     }
 }
 
-/// Measures so many requests, each of which answers whether it was right.
+/// Measures the requests, each of which returns whether it was right.
 fn measure(key: &str, reading: u64, mut request: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
     let mut costs = Vec::with_capacity(ROUNDS);
-    // The first makes present what is touched for the first time.
+    // The first round populates pages that are touched for the first time.
     for round in 0..=ROUNDS {
         let before = instructions();
         let outcome = request();
@@ -99,7 +99,7 @@ fn measure(key: &str, reading: u64, mut request: impl FnMut() -> Result<bool, St
     Ok(())
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let reading = reading();
     let child = Child::start("rpc-server", PRIORITY)?;

@@ -1,9 +1,9 @@
-//! Capabilities to memory, 7,000 of them: R0's figure 16.
+//! Measurement of 7,000 capabilities to memory: R0's figure 16.
 //!
 //! **Remote** is `give` of the memory server. **Local** is what that method does, done in this process with a stock of
-//! its own: the memory server's books (`tench_mem::books`) find a block, an untyped of it is made for the books, which
-//! revokes it one day, and another of that for whoever asked. Slots for the caller's capabilities are taken before, in
-//! both cases.
+//! its own: the memory server's tables (`tench_mem::books`) find a block, an untyped is made of it for the tables, to
+//! be revoked one day, and of that another one for the caller. Slots for the caller's capabilities are taken
+//! beforehand, in both cases.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,26 +23,26 @@ use tench_mem::books::{Books, Region, Request};
 use super::{Costs, problem};
 use crate::figure;
 
-/// Capabilities.
+/// Number of capabilities.
 const COUNT: usize = 7000;
 /// Log2 of the size of a block.
 const BLOCK_BITS: u64 = 12;
-/// Log2 of the size of the stock: it holds all of them.
+/// Log2 of the size of the stock, which holds all of them.
 const STOCK_BITS: u32 = 25;
-/// Capabilities for a point of the curve.
+/// Number of capabilities for a point of the curve.
 const RUN: usize = 50;
-/// Where the books say that the stock begins. Where it lies is not told to this program.
+/// Start address of the stock in the tables. Its physical address is not revealed to this program.
 const START: u64 = 1 << 40;
-/// This process, as the books have it.
+/// Number of this process in the tables.
 const HOLDER: u64 = 1;
 
-/// Books of memory that this process has.
+/// Tables of memory that this process has.
 struct Stock {
     books: Books<Vec<Node>, Vec<Entry>, Vec<Account>>,
     untyped: Cap<Untyped>,
-    /// What the memory server calls it.
+    /// Number of the stock's block at the memory server.
     number: u16,
-    /// The books know a block by its number, which is its place here.
+    /// Slots by block number.
     slots: Vec<CapAddress>,
 }
 
@@ -57,7 +57,7 @@ impl Stock {
         Ok(Stock { books, untyped: block.untyped, number: block.number, slots: slots(COUNT)? })
     }
 
-    /// A block; its untyped goes to the slot.
+    /// Allocates a block; its untyped goes to the slot.
     fn give(&mut self, number: usize, into: CapAddress) -> Result<(), String> {
         let kept = self.slots[number];
         let request = Request::anywhere(HOLDER, HOLDER, BLOCK_BITS);
@@ -74,7 +74,7 @@ impl Stock {
 
     /// Gives everything back.
     fn close(self) -> Result<(), String> {
-        // Whatever was made of the stock goes with it.
+        // Everything made of the stock is deleted with it.
         OWN_SPACE.revoke_at(self.untyped.address()).map_err(problem("revoking"))?;
         Mem::STANDARD.free(self.number).map_err(problem("freeing the stock"))?;
         self.slots.into_iter().for_each(memory::free_slot);
@@ -83,12 +83,12 @@ impl Stock {
     }
 }
 
-/// Empty slots.
+/// Returns empty slots.
 fn slots(count: usize) -> Result<Vec<CapAddress>, String> {
     (0..count).map(|_| memory::take_slot().map_err(problem("a slot"))).collect()
 }
 
-/// Measures each, and prints figures and the curve by number.
+/// Measures each request, and prints figures and the curve by number.
 fn measure(key: &str, reading: u64, mut give: impl FnMut(usize) -> Result<(), String>) -> Result<u64, String> {
     let mut costs = Vec::with_capacity(COUNT);
     for number in 0..COUNT {

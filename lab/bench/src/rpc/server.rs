@@ -1,4 +1,4 @@
-//! The server of strings.
+//! A server that receives strings.
 
 use alloc::string::String;
 use alloc::vec;
@@ -13,50 +13,49 @@ pub const PART: usize = 448;
 /// Bytes of the longest string.
 pub const LARGEST: u64 = 64 << 10;
 
-/// Strings there, and there and back.
+/// A service to which strings are sent, and which sends them back.
 #[interface(client = Strings, version = 1)]
 pub trait StringsService {
-    /// Keeps a short string. Answers its length.
+    /// Keeps a short string. Replies its length.
     #[method(1)]
     fn short(&mut self, text: Text<'_, 16>) -> Result<u64, Error>;
 
-    /// Keeps a longer one.
+    /// Keeps a longer string. Replies its length.
     #[method(2)]
     fn long(&mut self, text: Text<'_, 128>) -> Result<u64, Error>;
 
-    /// Keeps a part of a string.
+    /// Keeps a part of a string. Replies its length.
     #[method(3)]
     fn part(&mut self, part: Bytes<'_, PART>) -> Result<u64, Error>;
 
-    /// Keeps a string in shared memory.
+    /// Keeps a string in shared memory. Replies its length.
     #[method(4)]
     fn whole(&mut self, bytes: Shared<'_>) -> Result<u64, Error>;
 
-    /// The short string comes back.
+    /// Replies the short string.
     #[method(5)]
     fn echo_short(&mut self, text: Text<'_, 16>) -> Result<Text<'_, 16>, Error>;
 
-    /// The longer one comes back.
+    /// Replies the longer string.
     #[method(6)]
     fn echo_long(&mut self, text: Text<'_, 128>) -> Result<Text<'_, 128>, Error>;
 
-    /// A string in shared memory comes back there.
-    /// Errors: `TooLong`.
+    /// Copies a string from shared memory back into shared memory. Errors: `TooLong`.
     #[method(7)]
     fn echo(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error>;
 }
 
 tench_protocol::codes! {
-    /// Why a request was refused.
+    /// Reasons for which a request is refused.
     pub enum Error {
         /// The string is longer than there is room for.
         TooLong = 1, "the string is too long";
     }
 }
 
-/// What was kept last.
+/// The last string kept.
 struct Kept {
-    /// In words, as it came, and its length.
+    /// The string in words, as it arrived, and its length.
     packed: ([u64; 2], usize),
     short: ArrayString<16>,
     long: ArrayString<128>,
@@ -64,7 +63,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Copies out of shared memory.
+    /// Copies a string out of shared memory.
     fn take(&mut self, bytes: &Shared<'_>) -> Result<&[u8], Error> {
         let room = self.bytes.get_mut(..bytes.len()).ok_or(Error::TooLong)?;
         bytes.read(0, room);
@@ -113,7 +112,7 @@ impl StringsService for Kept {
     }
 }
 
-/// The server's process: serves until it is killed.
+/// Runs the server's process, which serves until it is killed.
 pub fn serve() -> Result<(), String> {
     let (short, long, bytes) = (ArrayString::new(), ArrayString::new(), vec![0; LARGEST as usize]);
     let mut kept = Kept { packed: ([0; 2], 0), short, long, bytes };

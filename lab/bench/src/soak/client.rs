@@ -1,4 +1,4 @@
-//! One client: which kinds there are, and what they have in common.
+//! The kinds of soak clients, and what they have in common.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,10 +12,10 @@ use tench::{memory, println};
 use super::random::Random;
 use super::{memory as space, requests};
 
-/// What went wrong that must not; memory that runs out is not that.
+/// Result of a client; the error is something that must not happen, which memory exhaustion is not.
 pub type Outcome<T = ()> = Result<T, &'static str>;
 
-/// What a client of a kind does: so many steps.
+/// Body of a client of a kind, which makes a number of steps.
 pub type Kind = fn(&mut Random, u64) -> Outcome;
 
 /// Every kind, by name.
@@ -30,16 +30,16 @@ pub const KINDS: &[(&str, Kind)] = &[
     ("heap", space::heap),
 ];
 
-/// Steps that a client makes, at most.
+/// Maximum number of a client's steps.
 const MAX_STEPS: u64 = 400;
-/// Exit code of one that found something wrong. A good one ends with its steps above these eight bits.
+/// Exit code of a client that found an error. A successful one ends with its number of steps above these eight bits.
 const WRONG: i32 = 3;
 
 /// Starts a client.
 pub fn start(kind: &str, seed: u64, quota: Option<u64>, priority: u8) -> Result<u64, Failure> {
     let spawn = Procs::STANDARD.prepare("bench")?;
     let mut digits = [0; 20];
-    // These choose addresses, and how memory is managed.
+    // These kinds choose addresses, and the memory policy.
     let powers = if matches!(kind, "blocks" | "bundles") { Powers::MEMORY } else { Powers::empty() };
     let prepared = ["soak-client", kind, decimal(seed, &mut digits)]
         .into_iter()
@@ -55,7 +55,7 @@ pub fn start(kind: &str, seed: u64, quota: Option<u64>, priority: u8) -> Result<
     }
 }
 
-/// A number as text, without the heap: a client may have no memory left.
+/// Formats a number without the heap: a client may have no memory left.
 fn decimal(number: u64, digits: &mut [u8; 20]) -> &str {
     let (mut rest, mut first) = (number, digits.len());
     loop {
@@ -69,7 +69,7 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &str {
     core::str::from_utf8(&digits[first..]).unwrap_or("0")
 }
 
-/// Is a client: does what its arguments say, and ends the process.
+/// Runs a client: does what its arguments say, and ends the process.
 pub fn run() -> Result<(), String> {
     let mut arguments = tench::args().skip(2);
     let name = arguments.next().unwrap_or("");
@@ -87,18 +87,18 @@ pub fn run() -> Result<(), String> {
     }
 }
 
-/// Whether the memory server refused for want of memory.
+/// Returns whether the memory server refused for lack of memory.
 pub const fn is_short(failure: &MemFailure) -> bool {
     matches!(failure, MemFailure::Refused(Refusal::OutOfMemory | Refusal::QuotaExceeded | Refusal::TooManyBlocks))
 }
 
-/// What was made, or nothing if memory was short.
+/// Returns what was made, or none if memory was short.
 pub fn made<T>(answer: Result<T, memory::Error>, wrong: &'static str) -> Outcome<Option<T>> {
     match answer {
         Ok(made) => Ok(Some(made)),
         Err(memory::Error::Memory(failure)) if is_short(&failure) => Ok(None),
         Err(memory::Error::NoSlots) => Ok(None),
-        // The books of the address space could not grow.
+        // The address space's metadata could not grow.
         Err(memory::Error::NoAddresses) => Ok(None),
         Err(_) => Err(wrong),
     }

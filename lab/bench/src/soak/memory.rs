@@ -1,4 +1,4 @@
-//! Clients that work on their own address space: memory on demand, frames at several places, the heap.
+//! Soak clients that work on their own address space: memory on demand, frames at several addresses, the heap.
 
 use alloc::vec::Vec;
 
@@ -10,12 +10,12 @@ use tench::sys::Frame;
 use super::client::{Outcome, made};
 use super::random::Random;
 
-/// Ranges that a client has, at most.
+/// Maximum number of a client's ranges.
 const RANGES: usize = 8;
-/// Frames that a client has, at most, and places for each.
+/// Maximum number of a client's frames, and of addresses for each.
 const FRAMES: usize = 4;
 const PLACES: usize = 5;
-/// Pieces of the heap that a client has, at most.
+/// Maximum number of a client's heap allocations.
 const PIECES: usize = 32;
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
@@ -34,13 +34,13 @@ fn write(address: usize, value: u64) {
 
 // ── Memory on demand ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Pages of a range whose contents are looked at.
+/// Number of pages of a range whose contents are checked.
 const WATCHED: usize = 16;
 
-/// A range, and which of its pages hold what.
+/// A range, and the expected contents of its checked pages.
 struct Range {
     memory: Anonymous,
-    /// Every so many pages one is watched.
+    /// Distance between checked pages.
     stride: usize,
     written: [bool; WATCHED],
 }
@@ -56,10 +56,10 @@ impl Range {
         self.memory.address() + page * self.stride * PAGE_SIZE
     }
 
-    /// Touches a page: it holds what was written, or nothing.
+    /// Touches a page, and checks that it holds what was written, or zeros.
     fn touch(&mut self, page: usize, random: &mut Random) -> Outcome {
         let place = self.place(page);
-        // Mostly one looks first whether there is memory; a fault without memory ends the process.
+        // Mostly the client checks first that there is memory; a fault without memory ends the process.
         if !random.once_in(16) && made(make_present(place, 8), "a page could not be made present")?.is_none() {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Range {
         if read(place) != place as u64 ^ 0x5555 {
             return Err("a protected page does not hold what was written");
         }
-        // What could be divided needs no memory to go back.
+        // A table that could be split needs no memory to be protected back.
         match shut {
             Some(()) => set(RW).map_err(|_| "a page could not be made writable again"),
             None => Ok(()),
@@ -92,7 +92,7 @@ impl Range {
     }
 }
 
-/// Reserves, touches, protects and gives back ranges.
+/// Reserves, touches, protects and frees ranges.
 pub fn regions(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Option<Range>; RANGES] = [const { None }; RANGES];
     for _ in 0..steps {
@@ -126,7 +126,7 @@ impl Shown {
         Ok(frame.map(|frame| Shown { frame, bits, places: [None; PLACES] }))
     }
 
-    /// Maps it once more, or at one place no more. What is written at one place is seen at all.
+    /// Maps the frame at one more address, or unmaps one. What is written at one address is seen at all.
     fn change(&mut self, random: &mut Random) -> Outcome {
         let index = random.index(PLACES);
         match self.places[index].take() {
@@ -148,7 +148,7 @@ impl Shown {
         Ok(())
     }
 
-    /// Takes it away everywhere.
+    /// Unmaps the frame everywhere, and deletes it.
     fn end(self) -> Outcome {
         self.places.iter().flatten().try_for_each(|place| unmap(*place, 1 << self.bits))
     }
@@ -159,7 +159,7 @@ fn unmap(start: u64, size: u64) -> Outcome {
     with_paging(|paging, carrier| paging.unmap(carrier, start, size)).map_err(|_| "a frame was not unmapped")
 }
 
-/// Makes frames, maps each at some places, unmaps and deletes them.
+/// Makes frames, maps each at several addresses, unmaps and deletes them.
 pub fn frames(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Option<Shown>; FRAMES] = [const { None }; FRAMES];
     for _ in 0..steps {
@@ -179,7 +179,7 @@ pub fn frames(random: &mut Random, steps: u64) -> Outcome {
 
 // ── Heap ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Allocates, fills, looks at and frees pieces of the heap.
+/// Allocates, fills, checks and frees heap allocations.
 pub fn heap(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Vec<u64>; PIECES] = [const { Vec::new() }; PIECES];
     for _ in 0..steps {

@@ -1,18 +1,18 @@
-//! Random clients that come, take, give back and are killed in the middle of anything, for as long as one likes; and
-//! whether the memory server's account is right after each round.
+//! A soak test of arbitrary length: random clients start, take and give back memory and are killed at any moment, and
+//! the memory server's account must be right after each round.
 //!
 //! ```text
-//!   bench soak [INSTRUCTIONS [SEED]]        rounds: starts clients, kills some, waits for all, looks at the books
+//!   bench soak [INSTRUCTIONS [SEED]]        rounds: starts clients, kills some, waits for all, checks the accounts
 //!     bench soak-client KIND SEED             random requests of one kind, until it has made enough of them
 //!       bench soak-client …                     what a client of kind `spawn` starts
 //! ```
 //! A round is good if
-//! - no client found anything wrong: an answer that cannot be, or memory that does not hold what was written;
-//! - the memory server's books say what the kernel's account of the same memory says (`Audit` of the protocol);
-//! - nobody has an account but those who had one before the first round: so what the clients had is free to the byte.
+//! - no client found an error: an impossible reply, or memory that does not hold what was written;
+//! - the memory server's metadata agree with the kernel's account of the same memory (`Audit` of the protocol);
+//! - only processes that had an account before the first round have one: so the clients' memory is free to the byte.
 //!
-//! A server keeps what it once needed at a time, and the process server remembers each process that has ended: that is
-//! counted, and has a bound. A round that is not good ends the experiment with what was wrong.
+//! A server keeps the most memory it ever needed at a time, and the process server remembers each ended process: both
+//! are counted and bounded. A round that is not good ends the experiment with the reason.
 
 mod client;
 mod memory;
@@ -40,31 +40,31 @@ pub use random::Random;
 
 use crate::{KERNEL, figure};
 
-/// Rounds of a run that is not told how long to go on.
+/// Default number of rounds.
 const ROUNDS: u64 = 24;
-/// Rounds that do not count: servers come to have what they need.
+/// Rounds that do not count: the servers allocate what they keep.
 const WARM_UP: u64 = 16;
-/// Clients of a round, at most.
+/// Maximum number of clients of a round.
 const MAX_CLIENTS: u64 = 6;
-/// Nanoseconds after which a client is killed, at most; one instruction is one nanosecond here.
+/// Maximum lifetime of a client that is killed, in nanoseconds; one instruction is one nanosecond here.
 const LONGEST_LIFE: u64 = 4_000_000;
-/// Priority of the clients; this program's own is higher.
+/// Priority of the clients, below this program's own.
 const PRIORITY: u8 = 100;
-/// Bytes that all servers together may have more than after the rounds that do not count, however long it goes on;
-/// without the process server.
+/// Maximum growth in bytes of all servers together, without the process server, after the rounds that do not count.
 const SERVERS_BOUND: i64 = 1 << 20;
-/// The same for the process server: for its records of processes that have ended, and some bytes for each process ever.
+/// Maximum growth in bytes of the process server: its records of ended processes, besides some bytes for each process
+/// ever.
 const RECORDS_BOUND: i64 = 4 << 20;
 const RECORD_BYTES: i64 = 16;
-/// Slabs for the clients that ask for bundles, by log2 of their sizes: for dynamic objects, and for static ones.
+/// Slabs for the clients that request bundles, by log2 of their sizes: for dynamic objects, and for static ones.
 const SLABS: (&[u8], &[u8]) = (&[18, 17, 17, 16, 15, 14, 13, 12, 12, 10], &[12]);
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("soak: {what}: {error}")
 }
 
-/// What has happened so far.
+/// Counts of what has happened so far.
 #[derive(Default)]
 struct Tally {
     rounds: u64,
@@ -78,7 +78,7 @@ struct Tally {
     refused: u64,
 }
 
-/// Measures: runs rounds, and prints what happened.
+/// Runs rounds, and prints the counts.
 pub fn run() -> Result<(), String> {
     let mut numbers = tench::args().skip(2).map(|text| text.parse::<u64>());
     let mut number = |otherwise: u64| numbers.next().unwrap_or(Ok(otherwise)).map_err(problem("a number"));
@@ -119,20 +119,20 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a process serves others: all that are older than this one, but for the process server.
+/// Returns whether a process is a server: all that are older than this one, except the process server.
 fn is_server(process: u64) -> bool {
     process < process::id() && process != pid::PROCS
 }
 
-/// Instructions executed so far, by the machine's clock: one is one nanosecond, and what was idle does not count. (The
-/// counter of instructions has 32 bits.)
+/// Returns the instructions executed so far, by the machine's clock: one is one nanosecond, and idle time does not
+/// count. (The instruction counter has 32 bits.)
 pub fn executed() -> Result<u64, String> {
     let idle = KERNEL.query(Statistic::IdleTicks).map_err(problem("the kernel's statistics"))?;
     let ticks = Instant::now().ticks() - idle;
     Ok((u128::from(ticks) * 1_000_000_000 / u128::from(tench::time::frequency().max(1))) as u64)
 }
 
-/// Starts clients, kills some of them at some time, waits for all, and looks at the books.
+/// Starts clients, kills some of them at some time, waits for all, and checks the accounts.
 fn round(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     let mut clients = Vec::new();
     for _ in 0..=random.below(MAX_CLIENTS) {
@@ -155,7 +155,7 @@ fn round(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     for client in clients {
         judge(Procs::STANDARD.wait(client).map_err(problem("waiting for a client"))?, tally)?;
     }
-    // What a client has started lives on when it is killed, and may be suspended then.
+    // Processes started by a killed client live on, and may be suspended.
     while let Some(process) = living()? {
         let _ = Procs::STANDARD.resume(process);
         judge(Procs::STANDARD.wait(process).map_err(problem("waiting for a client's child"))?, tally)?;
@@ -164,17 +164,17 @@ fn round(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     audit()
 }
 
-/// Starts a client of any kind, with a quota or without.
+/// Starts a client of a random kind, with a quota or without.
 fn start(random: &mut Random) -> Result<u64, Failure> {
     let kind = client::KINDS[random.index(client::KINDS.len())].0;
     let quota = if random.once_in(3) { None } else { Some((64 << 10) + random.below(8 << 20)) };
     client::start(kind, random.next() >> 8, quota, PRIORITY)
 }
 
-/// Kills a client, which may have come to its end by then.
+/// Kills a client, which may have ended by then.
 fn end_early(client: u64, random: &mut Random) -> Result<(), String> {
     if random.once_in(4) {
-        // Killing one that is suspended is something else again.
+        // Killing a suspended client is another case.
         match Procs::STANDARD.suspend(client) {
             Ok(()) | Err(Failure::Refused(ProcsError::WrongState)) => {}
             Err(failure) => return Err(problem("suspending a client")(failure)),
@@ -186,10 +186,10 @@ fn end_early(client: u64, random: &mut Random) -> Result<(), String> {
     }
 }
 
-/// For its main thread there was no stack.
+/// Exit code of a client without memory for its main thread's stack.
 const NO_STACK: u64 = tench::runtime::NO_STACK as u64;
 
-/// Whether a client came to an end that is allowed.
+/// Fails unless a client's end is allowed.
 fn judge(status: Status, tally: &mut Tally) -> Result<(), String> {
     match (status.state, status.exit_code(), status.fault()) {
         (State::Killed, ..) => tally.killed += 1,
@@ -201,7 +201,7 @@ fn judge(status: Status, tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// A process younger than this one that has not ended.
+/// Returns a process younger than this one that has not ended.
 fn living() -> Result<Option<u64>, String> {
     let mut last = process::id();
     loop {
@@ -214,7 +214,7 @@ fn living() -> Result<Option<u64>, String> {
     }
 }
 
-/// Compares the memory server's books with the kernel's account.
+/// Compares the memory server's metadata with the kernel's account.
 fn audit() -> Result<(), String> {
     let audit = Mem::STANDARD.audit().map_err(problem("an audit"))?;
     if audit.books != audit.kernel {
@@ -223,7 +223,7 @@ fn audit() -> Result<(), String> {
     Ok(())
 }
 
-/// Everybody's account.
+/// Returns all accounts.
 fn accounts() -> Result<Vec<Account>, String> {
     let mut accounts = Vec::with_capacity(16);
     let mut last = 0;
@@ -234,7 +234,7 @@ fn accounts() -> Result<Vec<Account>, String> {
     if accounts.is_empty() { Err("soak: nobody has an account".into()) } else { Ok(accounts) }
 }
 
-/// Whether there are the same accounts as before, and not too much in those of the servers.
+/// Fails unless there are the same accounts as before, and the servers' have not grown too much.
 fn compare(before: &[Account], after: &[Account], tally: &Tally) -> Result<(), String> {
     let numbers = |accounts: &[Account]| accounts.iter().map(|account| account.process).collect::<Vec<_>>();
     if numbers(before) != numbers(after) {
@@ -250,7 +250,7 @@ fn compare(before: &[Account], after: &[Account], tally: &Tally) -> Result<(), S
     Ok(())
 }
 
-/// How much more some processes have than they had.
+/// Returns the growth in bytes of some processes' accounts.
 fn growth(before: &[Account], after: &[Account], whose: impl Fn(u64) -> bool) -> i64 {
     let used = |accounts: &[Account]| -> i64 {
         accounts.iter().filter(|account| whose(account.process)).map(|account| account.used as i64).sum()

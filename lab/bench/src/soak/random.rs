@@ -1,16 +1,16 @@
-//! Numbers that look random and are the same each time.
+//! A deterministic random number generator.
 
 /// The generator (xorshift64*).
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// Makes a generator from a seed.
     pub const fn new(seed: u64) -> Random {
         // Neighbouring seeds begin far apart, and none is 0.
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub const fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -18,17 +18,17 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which is not 0.
     pub const fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 16) % end
     }
 
-    /// Whether something happens that happens once in so many times.
+    /// Returns true once in `times` calls, on average.
     pub const fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// A place in a list of so many.
+    /// Returns an index into a list of this length.
     pub const fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }

@@ -1,4 +1,4 @@
-//! Clients that ask servers: for blocks, bundles, names and processes.
+//! Clients of the soak test that make requests of servers: for blocks, bundles, names and processes.
 
 use tench::abi::layout::slot;
 use tench::mem::protocol::{Error as Refusal, Granted};
@@ -18,20 +18,20 @@ use super::random::Random;
 const MEM: Mem = Mem::STANDARD;
 const SLABS: Slabs = Slabs::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
-/// Blocks that a client has, at most.
+/// Maximum number of a client's blocks.
 const BLOCKS: usize = 48;
-/// Log2 of the largest block that is asked for: more than the machine has.
+/// Log2 of the largest requested block: more than the machine has.
 const MAX_BITS: u32 = 31;
-/// Bundles that a client has, at most.
+/// Maximum number of a client's bundles.
 const BUNDLES: usize = 24;
-/// Names that a client has, at most.
+/// Maximum number of a client's names.
 const NAMES: usize = 6;
-/// Processes that a client has, at most.
+/// Maximum number of a client's processes.
 const CHILDREN: usize = 4;
 
 // ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Allocates a block; nothing if memory is short.
+/// Allocates a block; returns none if memory is short.
 fn allocate(bits: u32, within: Within) -> Outcome<Option<Block>> {
     let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
     match MEM.allocate_within(bits, within, place) {
@@ -57,7 +57,7 @@ fn free(block: &Block) -> Outcome {
     Ok(())
 }
 
-/// Divides a block, and answers its upper half, which is nobody's if there was not enough memory.
+/// Divides a block, and returns its upper half, or none if there was not enough memory.
 fn divide(block: &mut Block) -> Outcome<Option<Block>> {
     let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
     if block.size_bits <= 12 || block.untyped.split(place).is_err() {
@@ -69,7 +69,7 @@ fn divide(block: &mut Block) -> Outcome<Option<Block>> {
             block.size_bits = size_bits;
             Ok(Some(Block { untyped: Cap::new(place), number, size_bits }))
         }
-        // The untyped memory is divided, and the block is still one: it goes as one.
+        // The untyped memory is divided, but the block is still one, and is freed as one.
         Err(failure) if is_short(&failure) => {
             let _ = OWN_SPACE.delete_at(place);
             memory::free_slot(place);
@@ -79,12 +79,12 @@ fn divide(block: &mut Block) -> Outcome<Option<Block>> {
     }
 }
 
-/// Makes something of a block, which goes with it.
+/// Makes an object of a block, which is deleted with it.
 fn use_block(block: &Block, random: &mut Random) -> Outcome {
     let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(()) };
     let bits = 12 + random.below(u64::from(block.size_bits) - 11);
     let offset = random.below(1 << (u64::from(block.size_bits) - bits)) << bits;
-    // What is there already, and what was divided, refuses.
+    // Fails if an object is there already, or the memory was divided.
     if block.untyped.retype_many(Kind::Frame, bits, 1, Place::At(offset), OWN_SPACE, place).is_ok() {
         Cap::<Frame>::new(place).delete().map_err(|_| "a frame was not deleted")?;
     }
@@ -123,7 +123,7 @@ pub fn blocks(random: &mut Random, steps: u64) -> Outcome {
     Ok(())
 }
 
-/// Takes all memory that there is, keeps it for a while, and gives some of it back.
+/// Takes all memory, keeps it for a while, and gives some of it back.
 pub fn hog(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Option<Block>; 4 * BLOCKS] = [None; 4 * BLOCKS];
     let mut count = 0;
@@ -136,7 +136,7 @@ pub fn hog(random: &mut Random, steps: u64) -> Outcome {
         }
     }
     for _ in 0..steps {
-        // Others run.
+        // Lets others run.
         tench::thread::yield_now();
         if random.once_in(8)
             && let Some(block) = held[random.index(count.max(1))].take()
@@ -149,14 +149,14 @@ pub fn hog(random: &mut Random, steps: u64) -> Outcome {
 
 // ── Bundles ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A bundle, and where its capabilities are.
+/// A bundle, and the slots of its capabilities.
 #[derive(Clone, Copy)]
 struct Held {
     number: u64,
     copies: Option<(CapAddress, u32)>,
 }
 
-/// What a bundle consists of: one or two kinds.
+/// Returns the descriptors of a bundle of one or two kinds.
 fn descriptors(random: &mut Random) -> ([Descriptor; 2], usize) {
     let one = |random: &mut Random| {
         let (kind, size) = match random.below(6) {
@@ -170,7 +170,7 @@ fn descriptors(random: &mut Random) -> ([Descriptor; 2], usize) {
     ([one(random), one(random)], 1 + random.index(2))
 }
 
-/// Asks for a bundle; nothing if there is no room.
+/// Requests a bundle; returns none if there is no room.
 fn grant(random: &mut Random) -> Outcome<Option<Held>> {
     let (wanted, count) = descriptors(random);
     let wanted = &wanted[..count];
@@ -197,7 +197,7 @@ fn give_slots(copies: Option<(CapAddress, u32)>) {
     }
 }
 
-/// Asks for bundles and frees them, under policies that change.
+/// Requests bundles and frees them, under changing policies.
 pub fn bundles(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Option<Held>; BUNDLES] = [None; BUNDLES];
     for _ in 0..steps {
@@ -219,7 +219,7 @@ pub fn bundles(random: &mut Random, steps: u64) -> Outcome {
 
 // ── Names and processes ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/// A name that nobody else has.
+/// Returns a unique name.
 fn name(number: usize, buffer: &mut [u8; 24]) -> &str {
     let mut rest = process::id() * NAMES as u64 + number as u64;
     for byte in buffer.iter_mut().rev() {
@@ -259,10 +259,10 @@ pub fn names(random: &mut Random, steps: u64) -> Outcome {
     Ok(())
 }
 
-/// Starts processes, suspends, resumes and kills them, or lets them come to their end.
+/// Starts processes, suspends, resumes and kills them, or lets them end.
 pub fn spawn(random: &mut Random, steps: u64) -> Outcome {
     let mut children: [Option<u64>; CHILDREN] = [None; CHILDREN];
-    // Starting a process is more than a request.
+    // Starting a process takes longer than a request.
     for _ in 0..steps / 16 + 1 {
         let index = random.index(CHILDREN);
         match children[index] {
@@ -285,13 +285,13 @@ pub fn spawn(random: &mut Random, steps: u64) -> Outcome {
         }
     }
     for child in children.into_iter().flatten() {
-        // One that is suspended would never end.
+        // A suspended process would never end.
         let _ = PROCS.resume(child);
     }
     Ok(())
 }
 
-/// Starts a process that starts none itself; or only prepares one.
+/// Starts a process that starts none itself, or only prepares one.
 fn child(random: &mut Random) -> Outcome<Option<u64>> {
     if random.once_in(4) {
         return match PROCS.prepare("bench") {
@@ -299,7 +299,7 @@ fn child(random: &mut Random) -> Outcome<Option<u64>> {
                 spawn.abandon();
                 Ok(None)
             }
-            // It goes when this process ends.
+            // The builder goes when this process ends.
             Ok(_) | Err(Failure::Refused(ProcsError::OutOfMemory)) => Ok(None),
             Err(_) => Err("a process could not be prepared"),
         };
@@ -312,7 +312,7 @@ fn child(random: &mut Random) -> Outcome<Option<u64>> {
     };
     match client::start(kind, random.next() >> 8, Some((64 << 10) + random.below(2 << 20)), 90) {
         Ok(child) => Ok(Some(child)),
-        // Not even a limit beyond one's own is an error of the system.
+        // Not even a limit beyond the process's own is an error of the system.
         Err(Failure::Refused(ProcsError::OutOfMemory | ProcsError::NotAllowed)) => Ok(None),
         Err(_) => Err("a process could not be started"),
     }

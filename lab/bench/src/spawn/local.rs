@@ -1,8 +1,9 @@
-//! Spawning without the process server: the loader's library runs in the caller, with its memory and its capabilities.
+//! Spawning without the process server: the loader library runs in the caller, with the caller's memory and
+//! capabilities.
 //!
-//! What it makes is no process of the process server's, which knows nothing of it: it has no number there, nobody can
-//! wait for it, its faults go to its maker, its memory is on its maker's account, and it ends when its maker takes that
-//! back. It finds the memory server, as its maker's own client, and nobody else.
+//! The process server does not know the process: it has no number there, nobody can wait for it, its faults go to its
+//! maker, its memory is on its maker's account, and it ends when its maker takes that back. Its only server is the
+//! memory server, as its maker's own client.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,19 +25,19 @@ use tench_loader::{
 
 use super::{MEAN, SETTLED, SIZES, Series, WAITING, cost, last, percent, problem};
 
-/// The archive's first frame: behind the clock's registers and its interrupt.
+/// Slot of the archive's first frame: behind the clock's registers and its interrupt.
 const ARCHIVE: CapAddress = CapAddress(slot::EXTRA.0 + 2);
-/// Priority of the processes: less than their maker's, as when the process server starts them.
+/// Priority of the processes: below their maker's, as when the process server starts them.
 const PRIORITY: u8 = 100;
-/// Time slices in a second.
+/// Number of time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
-/// Number of a process that has none.
+/// Process number of a process without one.
 const NO_PROCESS: u64 = 0;
 
 /// Memory of one process, on this program's account.
 #[derive(Default)]
 struct Blocks {
-    /// By address.
+    /// Block numbers by address.
     blocks: Vec<u16>,
 }
 
@@ -62,14 +63,14 @@ impl Source for Blocks {
 
     fn take_back(&mut self) -> bool {
         for block in self.blocks.drain(..) {
-            // It was given a moment ago; if it were not taken back, the totals at the end would show it.
+            // The block was just given; if it were not taken back, the totals at the end would show it.
             let _ = Mem::STANDARD.free(block);
         }
         true
     }
 }
 
-/// What all processes have in common.
+/// State that all processes share.
 struct Maker {
     shown: Shown,
     archive: Archive<'static>,
@@ -79,7 +80,7 @@ struct Maker {
     faults: Made<Endpoint>,
 }
 
-/// A process of one's own.
+/// A process made by this program itself.
 struct Child {
     process: Process,
     objects: Objects<Blocks>,
@@ -100,7 +101,7 @@ impl Maker {
         })
     }
 
-    /// The program of this name.
+    /// Returns the program file of this name.
     fn file(&self, name: &str) -> Result<&'static [u8], String> {
         let file = self.archive.find_program(name);
         file.map(|file| file.contents).ok_or_else(|| String::from("spawn: the archive lacks a program"))
@@ -124,7 +125,7 @@ impl Maker {
         let mut machine = Machine::showing(&mut objects, self.window, &self.shown);
         let started = Process::new(&mut machine, &program, &description).and_then(|process| {
             process.give(slot::MEM, slot::MEM)?;
-            // What it says to its process server comes to its maker.
+            // Its messages to its process server go to its maker.
             process.give_client(slot::PROCS, self.faults.cap(), NO_PROCESS)?;
             let schedule = Schedule { priority: PRIORITY, ceiling: PRIORITY, slice: frequency() / SLICES_PER_SECOND };
             process.make_ready(schedule, self.faults.cap())?;
@@ -143,7 +144,7 @@ impl Maker {
 }
 
 impl Child {
-    /// Ends it.
+    /// Ends the process.
     fn end(self) -> Result<(), Error> {
         let stopped = self.process.thread.suspend();
         self.objects.close();
@@ -151,7 +152,7 @@ impl Child {
     }
 }
 
-/// Whether all processes wait, and none has faulted, or would end.
+/// Fails unless all processes wait, and none has faulted or is about to end.
 fn check(maker: &Maker, children: &[Child]) -> Result<(), String> {
     for child in children {
         let state = child.process.thread.query().map_err(problem("looking"))?.state;
@@ -181,7 +182,7 @@ fn end_all(mut children: Vec<Child>) -> Result<[u64; SIZES.len()], String> {
     Ok(means)
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let mut maker = Maker::new()?;
     let program = Program::parse(maker.file(WAITING)?).map_err(problem("reading the program"))?;

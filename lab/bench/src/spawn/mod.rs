@@ -1,21 +1,21 @@
-//! What a process costs: R0's figures 13 and 17, its latency of spawning by the number of processes that there are, and
-//! on from 25 to 1,000.
+//! Costs of a process: R0's figures 13 and 17, its latency of spawning by the number of existing processes, and on from
+//! 25 to 1,000.
 //!
 //! | key | what |
 //! |---|---|
-//! | `rpc_N` | `create` and `start` by the process server, with N processes; the caller has its answer then |
-//! | `local_N` | the same by the loader's library in the caller, with memory and capabilities of its own |
+//! | `rpc_N` | `create` and `start` by the process server, with N processes, until the caller has its reply |
+//! | `local_N` | creation and start by the loader library in the caller, with memory and capabilities of its own |
 //! | `hello_N` | `rpc_N` of the program `hello` |
-//! | `hello_end_N` | from then on until `wait` answers that it has ended: its run and its end |
+//! | `hello_end_N` | from then on until `wait` replies that it has ended: its run and its end |
 //! | `main_N` | from `create` to the first instruction of `main` |
-//! | `kill_N` | `kill` of one that waits, until its memory is free and the answer is there |
-//! | `local_end_N` | the same by the caller itself, of one that it has loaded itself |
-//! | `local_kept_kib` | what all of those have asked the memory server for themselves, which stays their maker's |
+//! | `kill_N` | `kill` of one that waits, until its memory is free and the reply is there |
+//! | `local_end_N` | the end by the caller itself, of one that it has loaded itself |
+//! | `local_kept_kib` | memory that those have requested themselves of the memory server, which stays their maker's |
 //! | `…_percent` | what 1,000 costs in per cent of 25 |
 //!
 //! Samples `rpc`, `local`, `kill`, `local_end` over the number of processes. `rpc_N` and so on are means of the last 25
 //! up to the N-th, because now and then an array or a node grows. All of them are alive: each has run until it waits
-//! before the next one is made. Instructions of all who take part.
+//! before the next one is made. All figures are instructions of all participants together.
 
 mod local;
 
@@ -33,21 +33,21 @@ use tench::time::{instructions, sleep};
 
 /// Numbers of processes at which there are figures.
 const SIZES: [usize; 2] = [25, 1000];
-/// Spawns that a figure is the mean of.
+/// Number of spawns that a figure is the mean of.
 const MEAN: usize = 25;
-/// A program that waits; with an argument, one that says when it came to `main`.
+/// A program that waits; with an argument, it also reports when it came to `main`.
 const WAITING: &str = "wait";
-/// The bits of a number of instructions that fit into an exit code.
+/// Bits of an instruction count that fit into an exit code.
 const CODE: u64 = 0x3fff_ffff;
-/// Time for a new process to come to where it waits. Nobody else does anything meanwhile, so it costs nothing.
+/// Time for a new process to reach its wait. No other process runs meanwhile, so this costs nothing.
 const SETTLED: Duration = Duration::from_millis(2);
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("spawn: {what}: {error}")
 }
 
-/// Instructions of an operation that must succeed.
+/// Returns the instructions of an operation that must succeed.
 fn cost<T, E: Display>(what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<(T, u64), String> {
     let before = instructions();
     let readings = instructions() - before;
@@ -57,13 +57,13 @@ fn cost<T, E: Display>(what: &str, operation: impl FnOnce() -> Result<T, E>) -> 
     Ok((answer.map_err(problem(what))?, cost))
 }
 
-/// The mean of the last few costs.
+/// Returns the mean of the last few costs.
 fn last(costs: &[u64]) -> u64 {
     let last = &costs[costs.len().saturating_sub(MEAN)..];
     last.iter().sum::<u64>() / last.len() as u64
 }
 
-/// What processes cost, one after another.
+/// Costs of successive processes.
 struct Series {
     name: &'static str,
     costs: Vec<u64>,
@@ -74,7 +74,7 @@ impl Series {
         Series { name, costs: Vec::with_capacity(SIZES[SIZES.len() - 1]) }
     }
 
-    /// Adds one; `number` processes are there.
+    /// Adds the cost of one; `number` processes exist.
     fn add(&mut self, number: usize, cost: u64) {
         self.costs.push(cost);
         println!("sample: {} {number} {cost}", self.name);
@@ -86,13 +86,13 @@ impl Series {
     }
 }
 
-/// Prints what a figure with many processes is in per cent of the one with few.
+/// Prints a figure with many processes in per cent of the one with few.
 fn percent(name: &str, few: u64, many: u64) {
     let thousandths = many * 1000 / few;
     crate::figure(&format!("{name}_percent"), format!("{}.{}", thousandths / 10, thousandths % 10));
 }
 
-/// Programs that run and end, among `number` that wait.
+/// Measures programs that run and end, beside `number` waiting ones.
 fn passing(number: usize) -> Result<[u64; 3], String> {
     let procs = Procs::STANDARD;
     let mut costs = [const { Vec::new() }; 3];
@@ -136,7 +136,7 @@ fn kill_all(mut processes: Vec<u64>) -> Result<[u64; SIZES.len()], String> {
     Ok(means)
 }
 
-/// Spawning by the process server.
+/// Measures spawning by the process server.
 fn rpc() -> Result<(), String> {
     let procs = Procs::STANDARD;
     let mut series = Series::new("rpc");
@@ -167,13 +167,14 @@ fn rpc() -> Result<(), String> {
     Ok(())
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let free = || Mem::STANDARD.totals().map(|totals| totals.free).map_err(problem("the memory server's totals"));
     rpc()?;
     let before = free()?;
     local::run()?;
-    // What they were made of has come back; what they have asked the memory server for is on this program's account.
+    // The memory they were made of has come back; what they have requested of the memory server is on this program's
+    // account.
     let kept = before.saturating_sub(free()?);
     crate::figure("local_kept_kib", kept / 1024);
     Ok(())

@@ -1,15 +1,15 @@
-//! The client's functions. Each takes what it sends from memory, calls, and puts the answer into memory, so that they
-//! differ in the call alone. They are compiled once each and have names of their own, by which the host tool finds
-//! their sizes.
+//! The client's measured functions. Each takes what it sends from memory, calls, and stores the reply in memory, so
+//! that they differ in the call alone. They are compiled once each and have names of their own, by which the host tool
+//! finds their sizes.
 
 use tench::sys::{Cap, CapAddress, Carried, Endpoint, Message, Notification};
 use tench_protocol::{DONE, call};
 
 use super::interface::{Error, Measured, TASK, TaskInfo};
 
-/// What is sent.
+/// Data that is sent.
 pub struct Given {
-    /// To whom.
+    /// Endpoint of the server.
     pub endpoint: Cap<Endpoint>,
     /// Words.
     pub words: [u64; 8],
@@ -19,19 +19,19 @@ pub struct Given {
     pub cap: Cap<Notification>,
 }
 
-/// What came back.
+/// Data that came back.
 #[derive(Default)]
 pub struct Got {
     /// Words.
     pub words: [u64; 8],
     /// Text.
     pub text: [u8; 16],
-    /// What is known about the task.
+    /// Result of `task_info`.
     pub info: TaskInfo,
 }
 
 impl Got {
-    /// Whether it is what was sent, as far as `what` sends it.
+    /// Returns whether the data that `what` sends came back unchanged.
     pub fn is_right(&self, given: &Given, what: &str) -> bool {
         let (_, case) = what.rsplit_once('_').unwrap_or(("", what));
         let count = match case {
@@ -43,7 +43,7 @@ impl Got {
     }
 }
 
-/// A function that is measured. Answers whether all went well.
+/// A measured function. Returns whether all went well.
 pub type Function = fn(&Given, &mut Got) -> bool;
 
 /// Defines functions that are compiled once each, under names of their own.
@@ -56,15 +56,15 @@ macro_rules! functions {
     )* };
 }
 
-/// What is taken off.
+/// Function whose cost is subtracted.
 pub const NOTHING: Function = lab_stubs_nothing;
-/// By hand.
+/// Calls written by hand.
 pub const BARE: [Function; 6] =
     [lab_stubs_bare_0, lab_stubs_bare_1, lab_stubs_bare_4, lab_stubs_bare_8, lab_stubs_bare_text, lab_stubs_bare_cap];
-/// By generated stubs.
+/// Calls by generated stubs.
 pub const STUB: [Function; 6] =
     [lab_stubs_stub_0, lab_stubs_stub_1, lab_stubs_stub_4, lab_stubs_stub_8, lab_stubs_stub_text, lab_stubs_stub_cap];
-/// By the generic builder.
+/// Calls by the generic builder.
 pub const MESSAGE: [Function; 6] = [
     lab_stubs_message_0,
     lab_stubs_message_1,
@@ -76,7 +76,7 @@ pub const MESSAGE: [Function; 6] = [
 /// `task_info` by the generated stub.
 pub const TASK_INFO: Function = lab_stubs_task_info_stub;
 
-/// A word of text.
+/// Returns a word of text.
 fn word(text: &str, start: usize) -> u64 {
     text.as_bytes().get(start..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
@@ -198,7 +198,7 @@ functions! {
     }
 }
 
-/// So many words by the builder.
+/// Calls with `count` words by the builder.
 #[inline(always)]
 fn words(given: &Given, got: &mut Got, label: u64, count: usize) -> bool {
     let mut message = Message::new(label);

@@ -1,21 +1,21 @@
-//! What a request costs by a bare call, by a generated stub, and by the generic message builder; and `task_info` by a
+//! Costs of a request by a bare call, by a generated stub, and by the generic message builder; and of `task_info` by a
 //! generated stub and by a layer of ports.
 //!
 //! | key | what |
 //! |---|---|
-//! | `bare_N` | a call with `N` words whose answer has as many, written by hand: `call0` to `call8` |
-//! | `stub_N` | the same by the client that the interface compiler writes |
-//! | `message_N` | the same with [`Message`](tench::sys::Message) and [`Received`](tench::sys::Received) |
+//! | `bare_N` | a call with `N` words whose reply has as many, written by hand: `call0` to `call8` |
+//! | `stub_N` | the call by the client that the interface compiler generates |
+//! | `message_N` | the call with [`Message`](tench::sys::Message) and [`Received`](tench::sys::Received) |
 //! | `…_text`, `…_cap` | with text of 16 bytes there and back; with the copy of a capability |
-//! | `stub_N_over`, `message_N_over` | what that is more than the bare call |
+//! | `stub_N_over`, `message_N_over` | the excess over the bare call |
 //! | `served_…` | both sides: the server is written in the same way |
 //! | `task_info_stub`, `task_info_port` | a structure of 10 words, both sides, see [`ports`] |
 //! | `…_bytes` | the size of the client's function, taken from the program by the host tool |
 //!
 //! But for `served_…` and `task_info_…`, the server is the same: it echoes words, without looking at them. Each figure
 //! is the whole round trip to a thread of the same process and back; it includes taking the words from memory and
-//! putting the answer there, which is the same everywhere. What two readings of the counter and the call of an empty
-//! function cost is taken off.
+//! storing the reply there, which is the same everywhere. The cost of two readings of the counter and of the call of an
+//! empty function is subtracted.
 
 mod calls;
 mod interface;
@@ -37,17 +37,17 @@ use tench::time::instructions;
 use calls::{Function, Given, Got};
 use servers::STOP;
 
-/// Each call is made so often; the cheapest counts.
+/// Number of repetitions of each call; the cheapest counts.
 const ROUNDS: usize = 24;
-/// What is sent.
+/// Kinds of data that are sent.
 const CASES: [&str; 6] = ["0", "1", "4", "8", "text", "cap"];
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
     move |error| format!("stubs: {what}: {error}")
 }
 
-/// Instructions of one call; the first ones warm up what is made once.
+/// Returns the instructions of one call; the first calls warm up what is allocated once.
 fn cost(function: Function, given: &Given, what: &str) -> Result<u64, String> {
     let mut least = u64::MAX;
     for _ in 0..ROUNDS {
@@ -64,7 +64,7 @@ fn cost(function: Function, given: &Given, what: &str) -> Result<u64, String> {
     Ok(least)
 }
 
-/// A server in a thread of its own, and what its clients are given.
+/// Starts a server in a thread of its own, and returns what its clients send to it.
 fn serve(server: fn(tench::sys::Cap<Endpoint>) -> Result<(), KernelError>) -> Result<(Given, Serving), String> {
     let endpoint = make::<Endpoint>(0).map_err(problem("an endpoint"))?;
     let cap = make::<Notification>(0).map_err(problem("a notification"))?;
@@ -75,14 +75,14 @@ fn serve(server: fn(tench::sys::Cap<Endpoint>) -> Result<(), KernelError>) -> Re
     Ok((given, Serving { handle, _kept: (endpoint, cap) }))
 }
 
-/// A server that runs.
+/// A running server.
 struct Serving {
     handle: JoinHandle<Result<(), KernelError>>,
     _kept: (tench::memory::Made<Endpoint>, tench::memory::Made<Notification>),
 }
 
 impl Serving {
-    /// Tells it to stop, and waits until it has.
+    /// Tells the server to stop, and waits until it has.
     fn stop(self, given: &Given) -> Result<(), String> {
         given.endpoint.call0(STOP).map_err(problem("stopping"))?;
         self.handle.join().map_err(problem("a server"))
@@ -101,7 +101,7 @@ pub fn run() -> Result<(), String> {
             crate::figure(&format!("{kind}_{case}"), cost);
             println!("sample: {kind} {index} {cost}");
         }
-        // Signed: by a stub, what is common to both can turn out shorter.
+        // Signed: with a stub, the common part can turn out shorter.
         crate::figure(&format!("stub_{case}_over"), stub as i64 - bare as i64);
         crate::figure(&format!("message_{case}_over"), message as i64 - bare as i64);
     }

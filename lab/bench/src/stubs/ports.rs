@@ -1,12 +1,12 @@
 //! `task_info` by a layer of ports, as R2 found it in its system: the client names a port, not a capability; every item
-//! of a message has a descriptor of its type; the message is copied on each of its four ways between caller, layer and
-//! server; and the server finds object and routine by look-up.
+//! of a message has a type descriptor; the message is copied on each of its four ways between caller, layer and server;
+//! and the server looks up object and routine.
 //!
 //! ```text
 //! client stub ─▶ buffer ─ copy ▶ layer: names ▶ rights ─ our call ─▶ layer ─ copy ▶ buffer ─▶ server stub ─▶ routine
 //! ```
-//! It is written for this experiment, to be as dear as it has to be and no dearer: nothing is allocated on the way,
-//! names are looked up in a tree of some hundred, and its messages are sent by this system's own calls.
+//! It is written for this experiment, to be no more expensive than necessary: nothing is allocated on the way, names
+//! are looked up in a tree of some hundred, and its messages are sent by this system's own calls.
 
 use alloc::collections::BTreeMap;
 use core::hint::black_box;
@@ -25,19 +25,19 @@ pub const TASK_INFO: Function = lab_stubs_task_info_port;
 const BUFFER: usize = 24;
 /// Words before the first item: size and bits, names, identifier.
 const HEADER: usize = 3;
-/// The name of the server's port.
+/// Name of the server's port.
 const SERVER: u32 = 0x1103;
-/// The name of the port to which the answer goes.
+/// Name of the port to which the reply goes.
 const ANSWER: u32 = 0x1207;
 /// Number of the first routine, and of `task_info`.
 const ROUTINES: u64 = 3400;
 const TASK_INFO_ROUTINE: u64 = ROUTINES + 5;
-/// An answer has the identifier of its request and this.
+/// Difference between a reply's identifier and its request's.
 const ANSWER_OFFSET: u64 = 100;
-/// Names that a process has.
+/// Number of names of a process.
 const NAMES: u32 = 256;
 
-/// What an item is: its type, the bits of an element, and how many.
+/// Descriptor of an item: its type, the bits of an element, and the number of elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Descriptor {
     kind: u8,
@@ -47,7 +47,7 @@ struct Descriptor {
 
 /// A number of 64 bits.
 const NUMBER: u8 = 11;
-/// A name of a port, which becomes a right.
+/// A name of a port, which is translated into a right.
 const PORT: u8 = 17;
 
 impl Descriptor {
@@ -63,9 +63,9 @@ impl Descriptor {
 /// A right to a port.
 #[derive(Clone, Copy)]
 struct Right {
-    /// How often the process has it.
+    /// Number of references that the process has.
     references: u32,
-    /// Whether it may send.
+    /// Whether the process may send to the port.
     send: bool,
     /// The port behind it.
     object: u64,
@@ -74,7 +74,7 @@ struct Right {
 /// The names of a process.
 static RIGHTS: Mutex<BTreeMap<u32, Right>> = Mutex::new(BTreeMap::new());
 
-/// Gives the process its names, those of the server's and the answer's port among them.
+/// Gives the process its names, those of the server's and the reply's port among them.
 pub fn prepare(server: Cap<Endpoint>) {
     let mut rights = RIGHTS.lock();
     for index in 0..NAMES {
@@ -107,7 +107,7 @@ impl Buffer {
         self.words[0] = self.length as u64;
     }
 
-    /// The next item, if it is what is expected.
+    /// Returns the next item, if it is what is expected.
     fn take<const N: usize>(&self, at: &mut usize, kind: u8) -> Option<[u64; N]> {
         let start = *at + 1;
         let expected = Descriptor::new(kind, N as u16).pack();
@@ -119,7 +119,7 @@ impl Buffer {
     }
 }
 
-/// The layer's entry: sends the message in `buffer`, and puts the answer there.
+/// Entry of the layer: sends the message in `buffer`, and puts the reply there.
 #[inline(never)]
 fn message(buffer: &mut Buffer) -> Option<()> {
     if !(HEADER..=BUFFER).contains(&buffer.length) || buffer.words[0] != buffer.length as u64 {
@@ -132,20 +132,20 @@ fn message(buffer: &mut Buffer) -> Option<()> {
         rights.get(&local).filter(|right| right.references > 0)?;
         server
     };
-    // Into the layer, names of ports becoming rights.
+    // Copied into the layer, names of ports becoming rights.
     let mut copy = Buffer { words: [0; BUFFER], length: buffer.length };
     copy.words[..buffer.length].copy_from_slice(&buffer.words[..buffer.length]);
     translate(&mut copy)?;
     let request = Message::with_words(copy.words[2], &copy.words[..copy.length]);
     let endpoint = Cap::<Endpoint>::new(tench::sys::CapAddress(server.object as u32));
     let answer = endpoint.call(&request).ok()?;
-    // And out of it.
+    // Copied out of the layer.
     buffer.length = answer.words().len().min(BUFFER);
     buffer.words[..buffer.length].copy_from_slice(&answer.words()[..buffer.length]);
     (buffer.length >= HEADER && buffer.words[0] == buffer.length as u64).then_some(())
 }
 
-/// Looks at every item, and turns names of ports into what is behind them.
+/// Translates the names of ports among the items into the ports' objects.
 fn translate(buffer: &mut Buffer) -> Option<()> {
     let mut at = HEADER;
     while at < buffer.length {
@@ -162,13 +162,13 @@ fn translate(buffer: &mut Buffer) -> Option<()> {
     (at == buffer.length).then_some(())
 }
 
-/// The client's stub.
+/// Client's stub of `task_info`.
 #[inline(never)]
 #[unsafe(no_mangle)]
 fn lab_stubs_task_info_port(_given: &Given, got: &mut Got) -> bool {
     let mut buffer = Buffer::new(TASK_INFO_ROUTINE);
     buffer.put(Descriptor::new(PORT, 1), &[TASK]);
-    // Which kind of information, and how many words there is room for.
+    // The kind of information, and the number of words there is room for.
     buffer.put(Descriptor::new(NUMBER, 1), &[5]);
     buffer.put(Descriptor::new(NUMBER, 1), &[10]);
     if message(&mut buffer).is_none() || buffer.words[2] != TASK_INFO_ROUTINE + ANSWER_OFFSET {
@@ -202,7 +202,7 @@ fn task_info(request: &Buffer) -> Option<Buffer> {
     Some(answer)
 }
 
-/// The server: receives into a buffer, finds the routine, and sends what it answers.
+/// Runs the server: receives into a buffer, finds the routine, and sends its reply.
 pub fn server(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     let mut received = endpoint.receive(Wait::FOREVER)?;
     while received.label() != STOP {
@@ -212,7 +212,7 @@ pub fn server(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
         let answer = routine.and_then(|routine| black_box(routine)(&buffer));
         let mut message = Message::new(0);
         if let Some(answer) = answer {
-            // Out of the server's buffer into the layer's, and on its way.
+            // Copied out of the server's buffer into the layer's, and sent.
             let mut copy = Buffer { words: [0; BUFFER], length: answer.length };
             copy.words[..answer.length].copy_from_slice(&answer.words[..answer.length]);
             if translate(&mut copy).is_some() {

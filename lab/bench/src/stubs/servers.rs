@@ -1,4 +1,4 @@
-//! The servers: one that echoes, one behind the generated dispatch, one with the generic message builder.
+//! The servers: an echoing one, one with generated dispatch, one with the generic message builder.
 
 use tench::abi::layout::slot;
 use tench::memory;
@@ -8,10 +8,10 @@ use tench_protocol::{ArrayString, Arrived, Event, Factory, Port, Replies, Text};
 
 use super::interface::{Error, Measured, MeasuredService, TASK, TaskInfo};
 
-/// Label of the request that ends a server. It is none of an interface.
+/// Label of the request that ends a server. No interface uses it.
 pub const STOP: u64 = 0xffff_ffff_ffff;
 
-/// Echoes as many words as come; capabilities do not arrive, since no slots are on offer.
+/// Runs a server that echoes all words; capabilities do not arrive, since no slots are on offer.
 pub fn echo(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     let mut request = endpoint.receive_words()?;
     while request.label() != STOP {
@@ -27,14 +27,14 @@ pub fn echo(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     bow_out(endpoint)
 }
 
-/// Answers the request to stop.
+/// Replies to the request to stop.
 fn bow_out(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
-    // The answer is sent even if nothing waits; then there is nothing to receive.
+    // The reply is sent even if no sender waits; then there is nothing to receive.
     let _ = endpoint.reply_receive(&Message::new(0), Wait::until(tench::sys::Instant::from_ticks(0)));
     Ok(())
 }
 
-/// What echoes behind the generated dispatch.
+/// State of the echoing server with generated dispatch.
 struct Echo {
     text: ArrayString<16>,
 }
@@ -58,7 +58,7 @@ impl MeasuredService for Echo {
 
     fn text(&mut self, text: Text<'_, 16>) -> Result<Text<'_, 16>, Error> {
         self.text = text.to_owned();
-        // What came as such a text can go as one.
+        // Text that arrived as such can be sent as such.
         Ok(Text::new(&self.text).unwrap_or_default())
     }
 
@@ -71,9 +71,9 @@ impl MeasuredService for Echo {
     }
 }
 
-/// As servers are: [`Port`] and the generated dispatch.
+/// Runs a server built as usual: [`Port`] and the generated dispatch.
 pub fn generated(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
-    // Nothing is answered later, so the bound reply object is never named.
+    // Nothing is replied to later, so the bound reply object is never named.
     let replies = Replies::new(Cap::new(slot::REPLY), Factory::NONE);
     let mut port = Port::new(endpoint, replies, slots(1));
     let mut server = Echo { text: ArrayString::new() };
@@ -86,7 +86,7 @@ pub fn generated(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     }
 }
 
-/// As servers are that are written with the message builder: a table of labels, a reader, a message.
+/// Runs a server written with the message builder: a table of labels, a reader, a message.
 pub fn generic(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     let slot = memory::take_slot().map_err(|_| KernelError::OutOfMemory)?;
     offer_slots(&[slot]);

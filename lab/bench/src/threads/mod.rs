@@ -1,18 +1,18 @@
-//! A shared counter with turn-taking: R2's table 8.2.
+//! Measurements of a shared counter with turn-taking: R2's table 8.2.
 //!
-//! Each of N threads takes a lock of its own (its turn), takes the lock of the counter, increments it, gives that lock
-//! up, and gives up the next thread's turn. So each increment is two locks taken and given up, of which one had to be
-//! waited for.
+//! Each of N threads takes a lock of its own (its turn), takes the counter's lock, increments the counter, releases
+//! that lock, and releases the next thread's turn. So each increment takes two locks acquired and released, one of them
+//! after a wait.
 //!
 //! | key | the locks |
 //! |---|---|
 //! | `local_N` | of this library, between threads of one process |
-//! | `server_N` | of a server in another address space, reached by call: a lock taken and a lock given up is a call each |
-//! | `shared_N` | of this library, in memory that two processes share, which have half of the threads each |
-//! | `…_uncontended` | taking and giving up a lock that nobody else wants |
+//! | `server_N` | of a server in another address space: a call to acquire a lock, and one to release it |
+//! | `shared_N` | of this library, in memory shared by two processes with half of the threads each |
+//! | `…_uncontended` | acquiring and releasing an uncontended lock |
 //! | `local_9_percent` | `local_9` in percent of `server_9` |
 //! | `local_64_percent` | `local_64` in percent of `local_2` |
-//! | `calls_64` | 64 threads of one process that are all blocked in a call to the server at the same time: instructions from the first answer until all have gone on, for each |
+//! | `calls_64` | 64 threads of one process, all blocked in a call to the server: instructions from the first reply until all have gone on, for each |
 //!
 //! Instructions for each increment, the kernel's included, from one turn of the first thread to a later one.
 
@@ -38,21 +38,21 @@ const COUNTS: [usize; 11] = [2, 3, 4, 5, 6, 7, 8, 9, 16, 32, 64];
 /// Turns of each thread before those that count, and until the last that counts.
 const WARM_UP: u64 = 4;
 const TURNS: u64 = 36;
-/// Pairs of the uncontended measure.
+/// Number of pairs of the uncontended measurement.
 const PAIRS: u64 = 256;
 
-/// Says what failed.
+/// Returns a function that says what failed.
 fn problem<E: Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("threads: {what}: {error}")
 }
 
-/// Locks that can be given up by another thread than took them.
+/// Locks that may be released by another thread than acquired them.
 trait Locks {
     fn lock(&self, index: usize);
     fn unlock(&self, index: usize);
 }
 
-/// What the threads share besides the locks: all but the first turn are taken at the beginning. The counter's lock
+/// State that the threads share besides the locks: all but the first turn are held at the beginning. The counter's lock
 /// comes last.
 struct Counter {
     value: AtomicU64,
@@ -65,7 +65,7 @@ impl Counter {
         Counter { value: AtomicU64::new(0), before: AtomicU64::new(0), after: AtomicU64::new(0) }
     }
 
-    /// Instructions for each increment, with one decimal.
+    /// Returns the instructions for each increment, with one decimal.
     fn result(&self, threads: usize) -> Result<String, String> {
         let increments = (TURNS - WARM_UP) * threads as u64;
         if self.value.load(Ordering::Relaxed) != (TURNS + 1) * threads as u64 {
@@ -76,12 +76,12 @@ impl Counter {
     }
 }
 
-/// A mean with one decimal, rounded down.
+/// Returns a mean with one decimal, rounded down.
 fn decimal(sum: u64, count: u64) -> String {
     format!("{}.{}", sum / count, sum % count * 10 / count)
 }
 
-/// The turns of thread `number` of `threads`.
+/// Takes the turns of thread `number` of `threads`.
 fn take_turns(locks: &impl Locks, counter: &Counter, number: usize, threads: usize) {
     let next = (number + 1) % threads;
     for turn in 0..=TURNS {
@@ -93,14 +93,14 @@ fn take_turns(locks: &impl Locks, counter: &Counter, number: usize, threads: usi
             counter.after.store(instructions(), Ordering::Relaxed);
         }
         locks.lock(threads);
-        // Only whoever has the lock changes it.
+        // Only the holder of the lock changes the counter.
         counter.value.store(counter.value.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         locks.unlock(threads);
         locks.unlock(next);
     }
 }
 
-/// Runs the threads of one process, the caller being the first.
+/// Runs the threads of one process; the caller is the first.
 fn in_one_process<L: Locks + Send + Sync + 'static>(locks: L, threads: usize) -> Result<String, String> {
     let shared = Arc::new((locks, Counter::new()));
     for number in 1..threads {
@@ -126,7 +126,7 @@ impl Locks for Local {
     }
 
     fn unlock(&self, index: usize) {
-        // SAFETY: every lock is taken by its user or, at the beginning, for it, and protects nothing else.
+        // SAFETY: every lock is held by its user or, at the beginning, on its behalf, and protects nothing else.
         unsafe { self.0[index].unlock() };
     }
 }
@@ -137,12 +137,12 @@ fn point(kind: &str, threads: usize, value: &str) {
     tench::println!("sample: {kind} {threads} {value}");
 }
 
-/// A value as a number of tenths.
+/// Returns a value as a number of tenths.
 fn tenths(value: &str) -> u64 {
     value.bytes().filter(u8::is_ascii_digit).fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))
 }
 
-/// Measures taking and giving up a lock that nobody else wants.
+/// Measures acquiring and releasing an uncontended lock.
 fn uncontended(kind: &str, mut pair: impl FnMut()) {
     pair();
     let before = instructions();
@@ -152,7 +152,7 @@ fn uncontended(kind: &str, mut pair: impl FnMut()) {
     crate::figure(&format!("{kind}_uncontended"), decimal(instructions() - before, PAIRS));
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let locks = Local((0..2).map(|_| raw_lock()).collect());
     uncontended("local", || {
@@ -189,7 +189,7 @@ pub fn run() -> Result<(), String> {
     shared::run()
 }
 
-/// Threads that wait in a call at the same time.
+/// Measures threads that wait in a call at the same time.
 fn blocked_calls(server: &server::Server) -> Result<(), String> {
     const THREADS: usize = 64;
     let (arrived, passed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -1,4 +1,4 @@
-//! A server of locks, and its client.
+//! A lock server, and its client.
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -9,12 +9,12 @@ use tench_protocol::{Context, Event, Flow, Later, Pending, Port, interface};
 use super::{Locks, problem};
 use crate::child::Child;
 
-/// Locks of the server.
+/// Number of locks.
 const LOCKS: usize = 65;
-/// Its priority: that of servers is higher than that of their clients.
+/// Priority of the server: servers' priorities are above their clients'.
 const PRIORITY: u8 = 130;
 
-/// Locks that whoever asks first gets first.
+/// A service of fair locks: requests are granted in order.
 #[interface(client = LockClient, version = 1)]
 pub trait LockService {
     /// Takes a lock, and waits for it if need be.
@@ -22,40 +22,38 @@ pub trait LockService {
     #[method(1)]
     fn lock(&mut self, later: Later<'_, (), Error>, index: u64) -> Result<Option<()>, Error>;
 
-    /// Gives a lock up.
-    /// Errors: `NoSuchLock`, `NotHeld`.
+    /// Releases a lock. Errors: `NoSuchLock`, `NotHeld`.
     #[method(2)]
     fn unlock(&mut self, index: u64) -> Result<(), Error>;
 
-    /// How many wait for a lock.
-    /// Errors: `NoSuchLock`.
+    /// Replies the number of waiters for a lock. Errors: `NoSuchLock`.
     #[method(3)]
     fn waiting(&mut self, index: u64) -> Result<u64, Error>;
 }
 
 tench_protocol::codes! {
-    /// Why a request was refused.
+    /// Reasons for which a request is refused.
     pub enum Error {
         /// There is no such lock.
         NoSuchLock = 1, "no such lock";
-        /// Nobody holds the lock.
+        /// No client holds the lock.
         NotHeld = 2, "nobody holds the lock";
-        /// Too many wait.
+        /// Too many clients wait.
         OutOfMemory = 3, "too many wait";
     }
 }
 
-/// One lock.
+/// A lock.
 #[derive(Default)]
 struct Lock {
     held: bool,
     waiting: VecDeque<Pending<(), Error>>,
 }
 
-/// The server's state.
+/// State of the server.
 struct Table {
     locks: [Lock; LOCKS],
-    /// Whoever has been handed a lock, and is to be answered.
+    /// Client that has been handed a lock, and must get a reply.
     granted: Option<Pending<(), Error>>,
 }
 
@@ -92,7 +90,7 @@ impl LockService for Table {
     }
 }
 
-/// The server's process: serves until it is killed.
+/// Runs the server's process, which serves until it is killed.
 pub fn serve() -> Result<(), String> {
     let mut table = Table { locks: core::array::from_fn(|_| Lock::default()), granted: None };
     let mut port: Port = tench::server::port(0, 1);
@@ -108,49 +106,49 @@ pub fn serve() -> Result<(), String> {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub struct Server {
     process: Child,
     client: LockClient,
 }
 
 impl Server {
-    /// Starts it.
+    /// Starts the server.
     pub fn start() -> Result<Server, String> {
         let process = Child::start("threads-server", PRIORITY)?;
         let client = LockClient::at(process.endpoint());
         Ok(Server { process, client })
     }
 
-    /// Its locks.
+    /// Returns the server's locks.
     pub const fn locks(&self) -> Remote {
         Remote(self.client)
     }
 
-    /// How many wait for the first lock.
+    /// Returns the number of waiters for the first lock.
     pub fn waiting(&self) -> Result<u64, String> {
         self.client.waiting(0).map_err(problem("the server"))
     }
 
-    /// Checks that nobody waits any more, and gives up the one lock that is still held: the turn after the last.
+    /// Checks that no thread waits any more, and releases the one lock that is still held: the turn after the last.
     pub fn check(&self, threads: usize) -> Result<(), String> {
         for index in 0..=threads as u64 {
             if self.client.waiting(index).map_err(problem("the server"))? != 0 {
                 return Err("threads: somebody still waits".into());
             }
-            // Between two runs all are free.
+            // Between two runs all locks are free.
             let _ = self.client.unlock(index);
         }
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the server.
     pub fn stop(self) -> Result<(), String> {
         self.process.stop()
     }
 }
 
-/// Locks at the server.
+/// The server's locks, as a client uses them.
 #[derive(Clone, Copy)]
 pub struct Remote(LockClient);
 

@@ -1,7 +1,7 @@
-//! The threads in two processes.
+//! The measurement with threads in two processes.
 //!
-//! Cells of the frame: the turns (semaphores, because a turn is given up by another than takes it), the counter's lock,
-//! the counter, and how many threads of the child are ready.
+//! Cells of the frame: the turns (semaphores, because a turn is released by another thread than acquires it), the
+//! counter's lock, the counter, and the number of the child's ready threads.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -18,19 +18,19 @@ use tench::time::instructions;
 
 use super::{COUNTS, TURNS, WARM_UP, decimal, point, problem, uncontended};
 
-/// What the child is given.
+/// Slot of the frame that the child is given.
 const FRAME: Cap<Frame> = Cap::new(slot::EXTRA);
 const GROUP: Cap<Endpoint> = Cap::new(CapAddress(slot::EXTRA.0 + 1));
 
-/// Where things lie; turns come first.
+/// Cells of the frame; turns come first.
 const LOCK: usize = 64;
 const COUNT: usize = 65;
 const READY: usize = 66;
 const CELLS: usize = 67;
-/// That of this process, whose threads take turns with the child's.
+/// Priority of this process, whose threads take turns with the child's.
 const PRIORITY: u8 = 120;
 
-/// The turns of thread `number` of `threads`. Answers the readings of the first thread.
+/// Takes the turns of thread `number` of `threads`. Returns the readings of the first thread.
 fn take_turns(group: &Group, member: &Member<'_>, number: usize, threads: usize) -> Result<(u64, u64), String> {
     let (mut before, mut after) = (0, 0);
     let next = (number + 1) % threads;
@@ -43,7 +43,7 @@ fn take_turns(group: &Group, member: &Member<'_>, number: usize, threads: usize)
             after = instructions();
         }
         let _ = group.lock(LOCK).lock(member, None).map_err(problem("the lock"))?;
-        // Only whoever has the lock changes it.
+        // Only the holder of the lock changes the counter.
         group.word(COUNT).store(group.word(COUNT).load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         group.lock(LOCK).unlock(member).map_err(problem("the lock"))?;
         group.permits(next).release(member).map_err(|_| "threads: too many turns")?;
@@ -51,8 +51,8 @@ fn take_turns(group: &Group, member: &Member<'_>, number: usize, threads: usize)
     Ok((before, after))
 }
 
-/// Starts this process's threads but the first, and runs that. Thread `first`, and every second from there on, is this
-/// process's; the turn of the very first is given when all are ready.
+/// Starts this process's threads except the first, and runs that in the caller. Thread `first`, and every second from
+/// there on, is this process's; the very first turn is released when all are ready.
 fn take_part(group: &Arc<Group>, first: usize, threads: usize, begin: impl FnOnce()) -> Result<(u64, u64), String> {
     let others = (first + 2..threads).step_by(2).map(|number| {
         let group = Arc::clone(group);
@@ -72,7 +72,7 @@ fn take_part(group: &Arc<Group>, first: usize, threads: usize, begin: impl FnOnc
     Ok(result)
 }
 
-/// Measures one number of threads.
+/// Measures with `threads` threads.
 fn measure(threads: usize) -> Result<String, String> {
     let group = Arc::new(Group::new(CELLS).map_err(problem("a group"))?);
     let (frame, endpoint) = group.capabilities();
@@ -91,7 +91,7 @@ fn measure(threads: usize) -> Result<String, String> {
         while ready.word(READY).load(Ordering::Relaxed) < threads {
             thread::yield_now();
         }
-        // Nobody else has had a turn, so there is room for this one.
+        // No other thread has had a turn, so there is room for this one.
         ready.permits(0).reset(1);
     };
     let (before, after) = take_part(&group, 0, threads, begin)?;
@@ -103,20 +103,20 @@ fn measure(threads: usize) -> Result<String, String> {
     Ok(decimal(after - before, (TURNS - WARM_UP) * threads as u64))
 }
 
-/// The other process: `bench threads-child THREADS`.
+/// Runs the other process: `bench threads-child THREADS`.
 pub fn child() -> Result<(), String> {
     let threads = tench::args().nth(2).and_then(|count| count.parse().ok()).ok_or("threads: how many?")?;
     let group = Arc::new(Group::join(FRAME, GROUP).map_err(problem("joining"))?);
     take_part(&group, 1, threads, || {}).map(drop)
 }
 
-/// Measures everything.
+/// Runs all measurements.
 pub fn run() -> Result<(), String> {
     let group = Group::new(CELLS).map_err(problem("a group"))?;
     let member = group.member().map_err(problem("a member"))?;
     uncontended("shared", || {
         if group.lock(LOCK).lock(&member, None).is_ok() {
-            // It was just taken.
+            // The lock was just acquired.
             let _ = group.lock(LOCK).unlock(&member);
         }
     });

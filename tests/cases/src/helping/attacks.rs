@@ -1,5 +1,5 @@
-//! What whoever asks or answers cannot gain by it: priority, time, a deadline that does not end, memory, other
-//! messages' words.
+//! Tests of what callers and servers cannot gain by helping: priority, time, a deadline that does not expire, memory,
+//! other messages' words.
 
 use tench::abi::fault::Registers;
 use tench::abi::layout::slot;
@@ -15,7 +15,6 @@ use crate::space::{self, RW};
 use crate::stage::{HIGH, LOW, Stage, identify};
 use crate::worker::{Equipment, MOMENT, Worker, patience, pause, soon};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("HLP0020", "nobody gives a priority that his own context cannot, whoever calls him", authority),
     Case::new("HLP0021", "a caller's deadline holds, whether or not the server has time of its own", deadline),
@@ -33,7 +32,7 @@ pub const CASES: &[Case] = &[
     Case::new("HLP0029", "who brings a chain of threads keeps no server from helping the next for others", chained),
 ];
 
-/// A server, with time of its own or not, that waits for its first message. It does what `body` does.
+/// Spawns a server, with a scheduling context of its own or not, that waits for its first message and then runs `body`.
 fn server<F, T>(stage: &mut Stage, priority: Option<u64>, body: F) -> Outcome<Worker<T>>
 where
     F: FnOnce() -> T + Copy + 'static,
@@ -64,7 +63,7 @@ fn authority(stage: &mut Stage) -> Outcome {
         let client = stage.spawn(move || endpoint.call(&Message::new(1)).map(drop))?;
         equal!(client.join()?, Ok(()));
         if priority.is_none() {
-            // It has answered, and cannot go on without time.
+            // The server has replied, and cannot go on without time.
             let own = stage.make::<SchedulingContext>(0)?;
             own.configure(HIGH, 0, 0, None)?;
             server.thread.bind(Bindings { scheduling: Binding::To(own), ..Bindings::KEEP })?;
@@ -114,7 +113,7 @@ fn endless(stage: &mut Stage) -> Outcome {
         endpoint.call(&Message::new(1)).map(drop)
     })?;
     client.scheduling.reserve(BUDGET, MOMENT, None)?;
-    // One more of the same kind waits, which helps as much as it may, too.
+    // A second client of this kind waits too, and helps as far as it may.
     let other = stage.spawn_with(Equipment { start: false, ..Equipment::at(CLIENT + 1) }, move || {
         endpoint.call(&Message::new(1)).map(drop)
     })?;
@@ -147,7 +146,7 @@ fn given_up(stage: &mut Stage) -> Outcome {
             let until = Instant::now().after(10 * BUDGET);
             while Instant::now() < until {}
             answers.fetch_add();
-            // Whoever gave up hears nothing.
+            // A client that gave up gets no reply.
             let _ = tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1));
         }
     })?;
@@ -174,7 +173,7 @@ fn given_up(stage: &mut Stage) -> Outcome {
     let paid = client.scheduling.query()?.consumed;
     check!(paid > BUDGET && paid <= (passed / MOMENT + 2) * BUDGET);
     check!(hog.scheduling.query()?.consumed > passed * 9 / 10);
-    // When the hog has gone, what was left behind is finished.
+    // When the hog is suspended, the abandoned work is finished.
     hog.thread.suspend()?;
     client.thread.suspend()?;
     let before = answers.get();
@@ -189,7 +188,7 @@ const CHAIN: usize = 4;
 
 fn chained(stage: &mut Stage) -> Outcome {
     let (first, second) = (stage.endpoint()?, stage.endpoint()?);
-    // Both serve for ever; the second takes its time.
+    // Both serve for ever; the second takes longer.
     let serving: Serving = server(stage, Some(SERVER), move || {
         loop {
             second.receive(Wait::FOREVER)?;
@@ -231,8 +230,9 @@ fn chained(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A client on a context that lies in memory of its own calls the first of so many servers without time, each of which
-/// calls the next. In the middle of that the context goes, and its memory becomes a frame, into which nobody may write.
+/// Lets a client whose scheduling context lies in memory of its own call the first of `length` servers without time,
+/// each of which calls the next. During the call the context is deleted, and its memory becomes a frame, into which the
+/// kernel may not write any more.
 fn lose_context(stage: &mut Stage, length: usize, unbind: bool) -> Outcome {
     let endpoints = [stage.endpoint()?, stage.endpoint()?, stage.endpoint()?];
     let mut servers = [None; 3];
@@ -290,10 +290,10 @@ fn context_gone_from_chain(stage: &mut Stage) -> Outcome {
     lose_context(stage, 3, true)
 }
 
-/// What the first message says, which is not for whoever sends the second.
+/// Content of the first message, which the sender of the second must not see.
 const SECRET: u64 = 0x5ec2_e700;
 
-/// A sender of twenty words.
+/// Spawns a sender of twenty words.
 fn sender(stage: &mut Stage, endpoint: Cap<Endpoint>, word: u64) -> Outcome<Worker<Result<(), Error>>> {
     stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
         endpoint.send(&Message::with_words(1, &[word; 20]), Wait::FOREVER)
@@ -317,7 +317,8 @@ fn buffer_gone(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A thread that does what `registers` say. Nobody has a capability to its context, whose slot is `spare` again.
+/// Spawns a thread that executes what `registers` say. No capability to its context is left; the context's slot `spare`
+/// is empty again.
 fn sleeper(stage: &mut Stage, registers: &mut Registers, spare: CapAddress) -> Outcome<Cap<Thread>> {
     let thread = stage.make::<Thread>(0)?;
     let context = stage.pool.retype::<SchedulingContext>(0, spare)?;
@@ -332,9 +333,9 @@ fn sleeper(stage: &mut Stage, registers: &mut Registers, spare: CapAddress) -> O
 }
 
 fn many_deadlines(stage: &mut Stage) -> Outcome {
-    /// As many as there are slots for.
+    /// Number of sleepers: as many as there are slots for.
     const SLEEPERS: usize = 220;
-    /// Ticks for which the one of high priority may be kept from running: three microseconds and a half.
+    /// Ticks for which the high-priority thread may be kept from running: three and a half microseconds.
     const LONGEST: u64 = 220;
     let (never, spare) = (stage.notification()?, stage.slot());
     let deadline = Instant::now().after(150 * MOMENT);
@@ -374,7 +375,7 @@ fn many_deadlines(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// A server refuses what is sent to it, while it waits and while it works for a caller.
+/// Tests that a server refuses sends without a call, both while it waits and while it works for a caller.
 fn sent(stage: &mut Stage) -> Outcome {
     let (endpoint, rounds) = (stage.endpoint()?, stage.word(0)?);
     let server: Serving = server(stage, Some(CLIENT), move || {
@@ -392,7 +393,7 @@ fn sent(stage: &mut Stage) -> Outcome {
     pause(stage)?;
     equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Ready, SERVER));
     check!(rounds.get() > 0);
-    // Nor does anything wait behind what it does.
+    // No send waits behind the server's work either.
     refused!(endpoint.send(&Message::new(1), Wait::until(patience())), CallsOnly);
     equal!(client.state()?, ThreadState::AwaitingReply);
     Ok(())

@@ -1,6 +1,6 @@
-//! What a program can do to others, or get through what it starts, that was given nothing but its standard
-//! capabilities: nothing. Each case starts such a program, a child of this one, which tries everything and says by its
-//! exit code which attempt had success.
+//! Tests that a program with nothing but its standard capabilities can neither harm other processes nor gain anything
+//! through what it starts. Each case starts such a program, a child of this one, which tries everything and reports by
+//! its exit code which attempt succeeded.
 
 use alloc::format;
 
@@ -19,7 +19,6 @@ use tench_protocol::{Failure, Rejection};
 use crate::case::{Case, Failure as Wrong, Outcome};
 use crate::programs::handed_over;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("HOS0101", "who has no powers manages its descendants and nobody else", |_| play("manage")),
     Case::new("HOS0102", "no power and no priority is passed on that one does not have", |_| play("pass")),
@@ -34,14 +33,14 @@ pub const CASES: &[Case] = &[
 const PROCS: Procs = Procs::STANDARD;
 /// Exit code of a child that was refused everything.
 const REFUSED: u64 = 100;
-/// Programs of this image to which the system description gives something.
+/// Programs of this image to which the system description grants something.
 const FAVOURED: [&str; 9] = ["mem", "procs", "names", "clock", "console", "files", "monitor", "reserve", "cases"];
-/// Below the child.
+/// Priority below the child's.
 const BELOW: u8 = 50;
-/// The usual priority.
+/// Usual priority of programs.
 const USUAL: u64 = 100;
 
-/// Starts a child without powers that tries what is there to try.
+/// Starts a child without powers that tries everything of one kind.
 fn play(what: &str) -> Outcome {
     let child = PROCS.prepare("cases")?;
     for argument in ["authority", what, &format!("{}", process::id())] {
@@ -55,7 +54,7 @@ fn play(what: &str) -> Outcome {
     }
 }
 
-/// The child: tries everything. Returns the exit code.
+/// Runs the child that tries everything. Returns its exit code.
 pub fn child(what: &str, parent: u64) -> Option<i32> {
     let attempts: &[fn(u64) -> Option<bool>] = match what {
         "manage" => MANAGE,
@@ -75,22 +74,22 @@ pub fn child(what: &str, parent: u64) -> Option<i32> {
     Some(REFUSED as i32)
 }
 
-/// Whether the process server has refused a request for want of a power.
+/// Returns whether the process server has refused a request for lack of a power.
 fn not_allowed<T>(answer: Result<T, ProcsFailure>) -> Option<bool> {
     Some(matches!(answer, Err(ProcsFailure::Refused(ProcsError::NotAllowed))))
 }
 
-/// Whether a request was refused before the server's own code saw it.
+/// Returns whether a request was refused before the server's own code saw it.
 fn not_permitted<T>(answer: Result<T, ProcsFailure>) -> Option<bool> {
     Some(matches!(answer, Err(Failure::Rejected(Rejection::NotAllowed))))
 }
 
-/// A process that the child prepares.
+/// Returns a process builder of the child's.
 fn prepared() -> Option<Spawn> {
     PROCS.prepare("hello").ok()
 }
 
-/// Attempts at processes that are not the child's.
+/// Attempts to manage processes that are not the child's.
 const MANAGE: &[fn(u64) -> Option<bool>] = &[
     |parent| not_allowed(PROCS.kill(parent)),
     |parent| not_allowed(PROCS.suspend(parent)),
@@ -107,7 +106,7 @@ const MANAGE: &[fn(u64) -> Option<bool>] = &[
     |_| not_permitted(PROCS.stop_without(process::id())),
     |_| not_permitted(PROCS.supervise(prepared()?.process(), "mine", 5, 0, 0, 0)),
     |_| {
-        // What it starts itself it does manage.
+        // The child may manage what it starts itself.
         let own = prepared()?;
         own.configure(BELOW, BELOW, 0, Powers::empty()).ok()?;
         let own = own.start().ok()?;
@@ -115,13 +114,13 @@ const MANAGE: &[fn(u64) -> Option<bool>] = &[
     },
 ];
 
-/// Attempts to pass on what the child does not have.
+/// Attempts to pass on authority that the child does not have.
 const PASS: &[fn(u64) -> Option<bool>] = &[
     |_| {
         let child = prepared()?;
         let refused = |powers| not_allowed(child.configure(BELOW, BELOW, 0, powers)) == Some(true);
         let all = Powers::all().iter().chain([Powers::all(), Powers::POWER | Powers::COUNTERS]).all(refused);
-        // Bits that stand for nothing.
+        // Bits that have no meaning.
         let unknown = [1 << 9, 1 << 15, 1 << 16, 1 << 48, u64::MAX];
         let unknown = unknown
             .into_iter()
@@ -149,7 +148,7 @@ const KERNEL: &[fn(u64) -> Option<bool>] = &[
     |_| is_empty(slot::INTERRUPT_CONTROL),
     |_| Some(Cap::<Kernel>::new(slot::KERNEL).query(Statistic::Windows).is_err()),
     |_| Some(Cap::<Kernel>::new(slot::KERNEL).machine().is_err()),
-    // Comes back, as the first of all attempts: otherwise the machine was off.
+    // The first attempt returns; otherwise the machine would be off.
     |_| Some(Cap::<Kernel>::new(slot::KERNEL).power_off(3) != tench::sys::Error::Aborted),
 ];
 
@@ -157,19 +156,19 @@ fn is_empty(slot: CapAddress) -> Option<bool> {
     Some(tench::sys::OWN_SPACE.identify_at(slot).ok()?.kind == Kind::Null)
 }
 
-/// An endpoint of the child's, given to what it starts as the place to serve at.
+/// Makes an endpoint of the child's, given to the process that it starts as the one to serve at.
 fn serve_at_own(child: &Spawn) -> Option<Made<Endpoint>> {
     let endpoint = memory::make::<Endpoint>(0).ok()?;
     child.give_in(endpoint.cap(), slot::SERVICE).ok()?;
     Some(endpoint)
 }
 
-/// Whether a program that is started under such a name has what every program has, and no more.
+/// Returns whether a program started under this name has the standard capabilities and no more.
 fn is_given_nothing(name: &str) -> Option<bool> {
     is_plain(|| PROCS.prepare(name).ok())
 }
 
-/// The same of a program from a file under such a name.
+/// Returns whether a program from a file under such a name has the standard capabilities and no more.
 fn is_given_nothing_for_a_file() -> Option<bool> {
     let hello = fs::read("/bin/hello").ok()?;
     let is_plain = |name| is_plain(|| handed_over(name, &hello).ok());
@@ -179,16 +178,16 @@ fn is_given_nothing_for_a_file() -> Option<bool> {
         .try_fold(true, |so_far, name| Some(so_far && is_plain(name)?))
 }
 
-/// Whether what is prepared has what every program has, and no more.
+/// Returns whether the prepared process has the standard capabilities and no more.
 fn is_plain(prepare: impl Fn() -> Option<Spawn>) -> Option<bool> {
     let usual = prepare()?;
     let status = PROCS.status(usual.process()).ok()?;
-    // By itself; the other is told.
+    // One of them runs at once; the other one is inspected first.
     let has_no_powers = PROCS.powers(usual.process()).ok()? == 0;
     usual.abandon();
     let child = prepare()?;
     let _endpoint = serve_at_own(&child)?;
-    // It does not run before it has been looked at.
+    // The child does not run before it has been inspected.
     child.configure(BELOW, BELOW, 0, Powers::empty()).ok()?;
     let child = child.start().ok()?;
     let is_usual = has_no_powers && status.priority == USUAL;
@@ -197,7 +196,7 @@ fn is_plain(prepare: impl Fn() -> Option<Spawn>) -> Option<bool> {
     Some(is_plain)
 }
 
-/// Whether a process holds nothing that is not everybody's, and its clients' badges no powers.
+/// Returns whether a process holds only standard capabilities, whose badges grant no powers.
 fn has_standard_capabilities(process: u64) -> Option<bool> {
     let mut from = CapAddress::NULL;
     let extra = slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT;
@@ -220,8 +219,8 @@ fn has_standard_capabilities(process: u64) -> Option<bool> {
     }
 }
 
-/// Starts the clock five times at endpoints of its own, and ends them: nothing of it concerns anybody else. Five such
-/// requests once kept the process server busy for ever.
+/// Starts the clock server five times at endpoints of its own, and ends these instances: that must not affect others.
+/// Five such requests once kept the process server busy for ever.
 fn duplicate() -> Option<bool> {
     let clock = PROCS.find("clock", 0).ok()?;
     for _ in 0..5 {
@@ -235,11 +234,11 @@ fn duplicate() -> Option<bool> {
     let place = memory::take_slot().ok()?;
     let real = Names::STANDARD.look_up(Clock::NAME, place).ok()?;
     let _ = real.delete();
-    // Nothing was started again, and the real one serves.
+    // Nothing was started again, and the real clock server serves.
     Some(PROCS.find("clock", 0).ok()? == clock && PROCS.find("clock", clock).is_err())
 }
 
-/// A child with two powers passes one of them on, and not the other.
+/// Starts a child with two powers, which passes on one of them, but not the other.
 fn descend() -> Outcome {
     let powers = Powers::COUNTERS | Powers::PROCESSES;
     let child = PROCS.prepare("cases")?;
@@ -252,7 +251,7 @@ fn descend() -> Outcome {
     Ok(())
 }
 
-/// The child or grandchild: has these powers, and gives the last of them to a child of its own.
+/// Runs the child or grandchild that has these powers, and gives the last of them to a child of its own.
 fn descendant(powers: u64) -> Option<i32> {
     let powers = Powers::from_bits_truncate(powers as u16);
     let kernel = Cap::<Kernel>::new(slot::KERNEL);
@@ -270,15 +269,15 @@ fn descendant(powers: u64) -> Option<i32> {
     for argument in ["authority", "descend", &format!("{}", powers.difference(last).bits())] {
         child.argument(argument).ok()?;
     }
-    // What this one does not have it cannot pass on.
+    // It cannot pass on powers that it does not have.
     let more = not_allowed(child.configure(USUAL as u8, USUAL as u8, 0, powers | Powers::POWER))?;
     child.configure(USUAL as u8, USUAL as u8, 0, powers.difference(last)).ok()?;
     let status = PROCS.wait(child.start().ok()?).ok()?;
     if more { status.exit_code().map(|code| code as i32) } else { Some(2) }
 }
 
-/// A server without an endpoint once asked the kernel for requests for ever, at the priority that the description gave
-/// it.
+/// Runs a server without an endpoint. Such a server once kept asking the kernel for requests for ever, at the priority
+/// that the description gave it.
 pub fn alone() -> Outcome {
     for server in ["names", "console", "files"] {
         let child = PROCS.prepare(server)?.start()?;

@@ -1,4 +1,4 @@
-//! A client that wishes its server ill. It goes on until somebody kills it.
+//! A hostile client of one server. It goes on until it is killed.
 
 use tench::abi::layout::slot;
 use tench::clock::Clock;
@@ -16,28 +16,29 @@ use tench_protocol::label;
 use super::{pager, shares, streams};
 use crate::child::{self, Random};
 
-/// Threads that do the same at the same time.
+/// Threads that attack at the same time.
 const THREADS: u64 = 3;
-/// Methods that a server may have, one of which is meant.
+/// Number of method numbers from which one is chosen.
 const METHODS: u64 = 28;
-/// Where a capability may arrive that nobody wants.
+/// Slot in which an unwanted capability may arrive.
 const REFUSE: CapAddress = CapAddress(child::OBJECTS + 60);
-/// Ticks after which it gives a request up, at most: 20 µs, in which most are answered and some are not.
+/// Maximum number of ticks after which the client gives a request up: 20 µs, in which most are replied to and some are
+/// not.
 const PATIENCE: u64 = 1250;
 
-/// The server that is attacked.
+/// Server that is attacked.
 #[derive(Clone, Copy)]
 struct Victim {
     name: &'static str,
     server: Cap<Endpoint>,
     interface: u16,
     version: u16,
-    /// What there is only so much of: asks for one more of it.
+    /// Request for one more of the server's limited resource.
     greed: fn(&Victim, &mut Random, u64) -> Message,
 }
 
 impl Victim {
-    /// The server of this name.
+    /// Finds the server of this name.
     fn find(name: &str) -> Option<Victim> {
         let standing =
             |name, slot, interface, version, greed| Victim { name, server: Cap::new(slot), interface, version, greed };
@@ -66,15 +67,15 @@ impl Victim {
         })
     }
 
-    /// A message to a method of it.
+    /// Returns a message to one of the server's methods.
     fn message(&self, method: u16) -> Message {
         Message::new(label(self.interface, self.version, method))
     }
 
-    /// A message that nobody has thought about, mostly to a method that there is.
+    /// Returns a random message, mostly to an existing method.
     fn nonsense(&self, random: &mut Random) -> Message {
         let mut label = label(self.interface, self.version, 1 + random.below(METHODS) as u16);
-        // What ends this process, or fills the screen, is somebody else's part.
+        // Requests that end this process or fill the screen are left to other attacks.
         let is_end = self.name == "procs" && matches!(label & 0xffff, 7 | 20) && random.below(2000) != 0;
         if is_end || self.name == "console" && label & 0xffff == 1 {
             label += 1;
@@ -93,7 +94,7 @@ impl Victim {
             }
         }
         for _ in 0..random.below(8).saturating_sub(3).min(4) {
-            // Of any kind, one's own server's, or none at all.
+            // A capability of any kind, the server's own, or none at all.
             message.copy_cap(CapAddress(if random.below(8) == 0 {
                 1 + random.below(15) as u32
             } else {
@@ -103,7 +104,7 @@ impl Victim {
         message
     }
 
-    /// Does something.
+    /// Makes a random attack.
     fn attack(&self, random: &mut Random, step: u64) {
         let is_nonsense = random.below(3) == 0;
         let (server, message) = if is_nonsense || self.name != "files" {
@@ -115,9 +116,9 @@ impl Victim {
             (server, message)
         };
         let end = Wait::until(Instant::now().after(random.below(PATIENCE)));
-        // Whatever comes of it is right.
+        // Any result is acceptable.
         let _ = match random.below(12) {
-            // Nobody waits for the answer.
+            // No thread waits for the reply.
             0 => server.try_send(&message),
             1 => server.send(&message, end),
             _ => server.call_with(&message, end).map(drop),
@@ -134,15 +135,15 @@ impl Victim {
     }
 }
 
-/// Blocks, mostly of the smallest kind. Nowhere do their capabilities arrive; the memory is this process's all the
-/// same.
+/// Requests blocks, mostly of the smallest size. Their capabilities arrive nowhere; the memory belongs to this process
+/// nevertheless.
 fn blocks(victim: &Victim, random: &mut Random, _: u64) -> Message {
     let mut message = victim.message(1);
     message.extend(&[if random.below(16) == 0 { random.below(50) } else { 12 }, 0, 0, 0]);
     message
 }
 
-/// Processes that are prepared and never started, words for them, and waits for those who do not end.
+/// Prepares processes that are never started, gives them arguments, and waits for processes that do not end.
 fn processes(victim: &Victim, random: &mut Random, _: u64) -> Message {
     let own = process::id();
     match random.below(4) {
@@ -164,7 +165,7 @@ fn processes(victim: &Victim, random: &mut Random, _: u64) -> Message {
     }
 }
 
-/// Names, and waits for names that never come.
+/// Registers names, and waits for names that never come.
 fn names(victim: &Victim, random: &mut Random, step: u64) -> Message {
     let waits = random.below(2) == 0;
     let mut name = [b'/'; 24];
@@ -182,14 +183,14 @@ fn names(victim: &Victim, random: &mut Random, step: u64) -> Message {
 /// An endpoint of its own.
 const ENDPOINT: CapAddress = CapAddress(child::OBJECTS + 61);
 
-/// Waits that last for ever.
+/// Makes waits that last for ever.
 fn waits(victim: &Victim, random: &mut Random, _: u64) -> Message {
     let mut message = victim.message(2 + random.below(2) as u16);
     message.push(u64::MAX - random.below(1 << 40));
     message
 }
 
-/// Reads without end, waits for the line, now and then a little text.
+/// Reads without end, waits for the line, and sometimes writes a little text.
 fn texts(victim: &Victim, random: &mut Random, _: u64) -> Message {
     let mut message = victim.message(match random.below(400) {
         0 => 1,
@@ -204,19 +205,19 @@ fn texts(victim: &Victim, random: &mut Random, _: u64) -> Message {
     message
 }
 
-/// Pipes, whose ends nobody has; what else it asks of the file server: [`streams`].
+/// Makes pipes whose ends no process holds; the other requests to the file server are in [`streams`].
 fn pipes(victim: &Victim, _: &mut Random, _: u64) -> Message {
     victim.message(1)
 }
 
-/// Is such a client, of the server of this name.
+/// Runs such a client of the server of this name.
 pub fn run(name: &str, seed: u64) -> Option<i32> {
-    // These are not the library's any more.
+    // Takes these slots away from the library.
     while memory::take_slot().ok()?.0 < streams::LAST_SLOT.0 {}
     let victim = Victim::find(name)?;
     child::furnish();
     memory::make::<Endpoint>(0).ok()?.leak().copy_to(ENDPOINT).ok()?;
-    // One that is not there any more.
+    // The slot of an endpoint that does not exist any more.
     let _ = Cap::<Endpoint>::new(ENDPOINT).copy_to(CapAddress(child::OBJECTS + 62)).and_then(Cap::delete);
     let others: [_; THREADS as usize] = core::array::from_fn(|number| {
         let seed = seed ^ (number as u64 + 1) << 20;
@@ -227,8 +228,7 @@ pub fn run(name: &str, seed: u64) -> Option<i32> {
     });
     let mut random = Random::new(seed);
     for step in 0.. {
-        // A thread that is suspended does not read what it is answered; one that goes on has been answered, or never
-        // is.
+        // A thread that is suspended does not read its reply; one that goes on has its reply, or never gets it.
         if let Some(other) = others[random.below(THREADS) as usize].thread() {
             let _ = if random.below(3) == 0 { other.suspend() } else { other.resume() };
         }

@@ -1,10 +1,10 @@
-//! Hostile clients of each server, while somebody else is served.
+//! Tests with hostile clients of each server, while another client is served.
 //!
-//! Two processes with several threads each ask a server for nonsense and for everything, give up before they are
-//! answered, do not read what they are answered, and are killed in the middle of it ([`client`]). Meanwhile this
-//! program asks the server for a fixed piece of work and looks at every answer ([`work`]): it is right, and costs what
-//! it costs alone, as far as nobody of the same priority takes a time slice. When the hostile ones have been killed,
-//! the books say what they said before.
+//! Two processes with several threads each make random requests of a server and request all that they can, give up
+//! before they get a reply, do not read replies, and are killed meanwhile ([`client`]). At the same time this program
+//! has the server do a fixed workload and checks every reply ([`work`]): each is right, and the workload costs what it
+//! costs alone, except for time slices of threads of equal priority. When the hostile processes have been killed, all
+//! accounts are as before.
 
 pub mod attacks;
 pub mod authority;
@@ -34,7 +34,6 @@ use crate::case::{Case, Failure, Outcome};
 use crate::child::Random;
 use crate::stage::PRIORITY;
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("HOS0001", "a hostile client of the memory server harms nobody else", |_| attack("mem", &work::blocks)),
     Case::new("HOS0002", "a hostile client of the process server harms nobody else", |_| {
@@ -49,30 +48,30 @@ pub const CASES: &[Case] = &[
 
 const MEM: Mem = Mem::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
-/// Hostile processes at a time.
+/// Number of hostile processes at a time.
 const ENEMIES: u64 = 2;
-/// Threads of each that attack.
+/// Number of attacking threads of each.
 const ENEMY_THREADS: u64 = 4;
-/// Bytes that each may have: more than the memory server has slots for, in blocks of a page.
+/// Bytes that each hostile process may have: more blocks of a page than the memory server has slots for.
 const QUOTA: u64 = 64 << 20;
-/// Rounds until the servers have what they ever need, at most. A round in which nothing grows ends the case.
+/// Maximum number of rounds until the servers have all they ever need. A round in which nothing grows ends the case.
 const ROUNDS: u64 = 12;
-/// Pieces of work in a round, alone, beside enemies of lower priority, and beside those of the same.
+/// Workloads in a round: alone, beside enemies of lower priority, and beside enemies of the same.
 const PIECES: u64 = 12;
-/// Time for the enemies before each piece, in nanoseconds: at most.
+/// Maximum time for the enemies before each workload, in nanoseconds.
 const HEAD_START: u64 = 300_000;
-/// Instructions until a thread whose request has run out of time is ready to run, with all that the server does for it.
+/// Instructions until a thread whose request has timed out is ready to run, including all that the server does for it.
 const INTERRUPTION: u64 = 3_000;
-/// In a hundred parts, what work may cost beside enemies of lower priority, of what it costs alone.
+/// Bound on the workload's cost beside enemies of lower priority, in percent of its cost alone.
 const BOUND: u64 = 200;
 
-/// What must be as it was.
+/// What must be the same before and after.
 #[derive(Debug, PartialEq, Eq)]
 struct Books {
     totals: Totals,
-    /// Bytes and blocks of everybody who has an account.
+    /// Bytes and blocks of each account.
     accounts: Vec<(u64, u64, u64)>,
-    /// Capabilities of the servers that a manager can look into.
+    /// Number of capabilities of each server that a manager can inspect.
     capabilities: [usize; 4],
     names: usize,
     files: Usage,
@@ -87,7 +86,7 @@ impl Books {
         let mut last = 0;
         while let Ok(account) = MEM.next_account(last) {
             last = account.process;
-            // This program's heap is not of interest.
+            // This program's heap is left out.
             if last != tench::process::id() {
                 accounts.push((last, account.used, account.blocks));
             }
@@ -101,7 +100,7 @@ impl Books {
     }
 }
 
-/// How many capabilities a process has.
+/// Returns the number of capabilities that a process has.
 pub fn capabilities_of(process: u64) -> Outcome<usize> {
     let (mut count, mut from) = (0, CapAddress::new(0, 1));
     loop {
@@ -114,15 +113,15 @@ pub fn capabilities_of(process: u64) -> Outcome<usize> {
     }
 }
 
-/// Whom enemies attack, and what is done meanwhile.
+/// The server that the enemies attack, and the workload run meanwhile.
 struct Scene<'a> {
     server: &'a str,
     work: &'a dyn Fn(u64) -> Outcome<u64>,
-    /// Of a pager of this program.
+    /// Endpoint of a pager of this program.
     endpoint: Option<Cap<Endpoint>>,
 }
 
-/// A capability for a client of this program's pager.
+/// Makes a capability for a client of this program's pager.
 fn badged(endpoint: Cap<Endpoint>, client: u64) -> Outcome<Cap<Endpoint>> {
     Ok(endpoint.mint_to(memory::take_slot()?, Rights::WRITE | Rights::CALL | Rights::GRANT, client)?)
 }
@@ -144,7 +143,7 @@ fn enemy(scene: &Scene<'_>, seed: u64, priority: u64) -> Outcome<u64> {
     Ok(spawn.start()?)
 }
 
-/// Kills a hostile client, wherever it is; that it was an end of its own is possible.
+/// Kills a hostile client, wherever it is; it may have ended by itself.
 fn kill(scene: &Scene<'_>, enemy: u64, random: &mut Random) -> Outcome {
     if random.below(3) == 0 {
         match PROCS.suspend(enemy) {
@@ -157,7 +156,7 @@ fn kill(scene: &Scene<'_>, enemy: u64, random: &mut Random) -> Outcome {
         Err(failure) => return Err(failure.into()),
     }
     let status = PROCS.wait(enemy)?;
-    // It may have said that it has ended, or that it has faulted; what it does not is run out of its library.
+    // It may have reported its end or a fault; it never runs past its library.
     check!(matches!(
         (status.state, status.exit_code()),
         (State::Killed | State::Faulted, _) | (State::Exited, Some(0 | 2..))
@@ -165,7 +164,7 @@ fn kill(scene: &Scene<'_>, enemy: u64, random: &mut Random) -> Outcome {
     scene.endpoint.map_or(Ok(()), |endpoint| pager::forget(endpoint, enemy))
 }
 
-/// Instructions that pieces of work cost together, with enemies there or not.
+/// Returns the instructions that the workloads take together, with or without enemies.
 fn measure(scene: &Scene<'_>, random: &mut Random, head_start: u64) -> Outcome<u64> {
     let mut cost = 0;
     for piece in 0..PIECES {
@@ -177,7 +176,7 @@ fn measure(scene: &Scene<'_>, random: &mut Random, head_start: u64) -> Outcome<u
     Ok(cost)
 }
 
-/// Work beside enemies of a priority. One of them is killed and another one comes before the second half.
+/// Runs the workload beside enemies of a priority. One of them is killed and replaced before the second half.
 fn beside(scene: &Scene<'_>, random: &mut Random, priority: u64) -> Outcome<u64> {
     let mut enemies: Vec<u64> = Vec::new();
     let mut outcome = Ok(0);
@@ -207,7 +206,7 @@ fn attack(server: &str, work: &dyn Fn(u64) -> Outcome<u64>) -> Outcome {
 fn play(scene: &Scene<'_>) -> Outcome {
     let server = scene.server;
     let mut random = Random::new(server.bytes().map(u64::from).sum());
-    // What this program and the servers need for the work itself, they have then.
+    // Then this program and the servers have all that the workload itself needs.
     let _ = measure(scene, &mut random, 0)?;
     let mut before = Books::read()?;
     for round in 0..ROUNDS {
@@ -219,11 +218,10 @@ fn play(scene: &Scene<'_>) -> Outcome {
             lower * 100 / alone,
             same * 100 / alone
         );
-        // Requests of theirs that run out of time interrupt it, at most one of each thread while a piece of work is
-        // done.
+        // Their requests that time out interrupt the workload, at most one of each thread while a workload is done.
         let interruptions = 2 * PIECES * ENEMIES * ENEMY_THREADS * INTERRUPTION;
         check!(lower <= alone * BOUND / 100 + interruptions);
-        // Each thread that attacks may have its time slice whenever this one has used up its own, or has waited.
+        // Each attacking thread may have its time slice whenever this one has used up its own, or has waited.
         let slice = frequency() / 100 * 1_000_000_000 / frequency();
         check!(same <= alone * BOUND / 100 + 2 * PIECES * ENEMIES * ENEMY_THREADS * slice);
         let after = Books::read()?;
@@ -236,7 +234,7 @@ fn play(scene: &Scene<'_>) -> Outcome {
     Err(Failure::new("something grows in every round"))
 }
 
-/// The time in ticks.
+/// Returns the time in ticks.
 fn now() -> u64 {
     Instant::now().ticks()
 }

@@ -1,4 +1,4 @@
-//! An external pager of this program, with hostile clients beside a good one.
+//! A case with an external pager of this program that serves a good client beside hostile ones.
 
 use tench::abi::fault::Report;
 use tench::abi::memory::PAGE_SIZE;
@@ -16,17 +16,16 @@ use super::{Scene, badged, play};
 use crate::case::{Failure, Outcome};
 use crate::child::Random;
 
-/// Log2 of the pages that the pager has.
+/// Log2 of the number of pages that the pager has.
 const POOL_BITS: u32 = 8;
-/// The good client's number. Those of the hostile ones are their processes', of which none that they know of is the
-/// first.
+/// Number of the good client. Hostile clients' numbers are their process numbers; they know none that is 1.
 const GOOD: u64 = 1;
 /// Pages that the good client touches.
 const PAGES: u64 = 12;
 /// Regions of a hostile client, which it attaches one after another and at the same time.
 const REGIONS: u64 = 40;
 
-/// Lets nobody see what others have. Who touches what it may not stands still.
+/// A policy under which no client sees another's regions. A client that touches what it may not stays faulted.
 struct Private;
 
 impl Policy for Private {
@@ -37,7 +36,7 @@ impl Policy for Private {
     fn refused(&mut self, _: u64, _: &Report, _: Error) {}
 }
 
-/// The case.
+/// Runs the case.
 pub fn serve_beside_enemies() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let at = endpoint.cap();
@@ -58,12 +57,13 @@ pub fn serve_beside_enemies() -> Outcome {
     Ok(())
 }
 
-/// A hostile client is no more.
+/// Removes a hostile client that has ended.
 pub fn forget(pager: Cap<Endpoint>, client: u64) -> Outcome {
     PagerClient::at(pager).forget(client).map_err(|_| Failure::new("the pager does not forget a client"))
 }
 
-/// Pages that are zeros, and then what was written, and zeros again when they have been given back.
+/// Touches pages that must be zero, writes and reads them, and checks that they are zero again after they were given
+/// back.
 fn work(regions: &Regions, pager: Cap<Endpoint>, number: u64) -> Outcome<u64> {
     let mut meter = Meter(0);
     let refused = |_| Failure::new("the pager refused a region");
@@ -83,7 +83,7 @@ fn work(regions: &Regions, pager: Cap<Endpoint>, number: u64) -> Outcome<u64> {
     Ok(meter.0)
 }
 
-/// A request that could mean something: regions of one's own, with tables or not, and those of others.
+/// Returns a request that may be valid: for the client's own regions, with tables or not, or for others'.
 pub fn request(random: &mut Random) -> Message {
     let method = 1 + random.below(6) as u16;
     let mut message = Message::new(label(PagerClient::<()>::INTERFACE, PagerClient::<()>::VERSION, method));
@@ -96,7 +96,7 @@ pub fn request(random: &mut Random) -> Message {
     message
 }
 
-/// Touches pages for ever: all that it can get, now and then of a region that it has given back.
+/// Touches pages for ever: all that it can get, sometimes of a region that it has given back.
 pub fn touch(pager: Cap<Endpoint>, seed: u64) -> Option<()> {
     let mut random = Random::new(seed);
     let regions = Regions::new().ok()?;
@@ -107,7 +107,7 @@ pub fn touch(pager: Cap<Endpoint>, seed: u64) -> Option<()> {
         match place {
             Some(region) if random.below(8) == 0 => {
                 let _ = region.detach();
-                // Only now and then: this is the end of the thread.
+                // Rarely, because this ends the thread.
                 if round < 1000 || random.below(200) > 0 {
                     *place = None;
                 }

@@ -1,5 +1,6 @@
-//! What a program that was given nothing but its standard capabilities is refused. Each case starts such a program, a
-//! child of this one, which tries everything and says by its exit code which attempt was not refused as it should be.
+//! Tests of what servers refuse to a program with nothing but its standard capabilities. Each case starts such a
+//! program, a child of this one, which tries everything and reports by its exit code which attempt was not refused as
+//! it should be.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -29,7 +30,6 @@ use tench_protocol::{Failure, Rejection};
 
 use crate::case::{Case, Outcome};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("HOS0301", "memory of others is hidden from a program without the power", |_| play("mem")),
     Case::new("HOS0302", "the system's names are not registered without the power", |_| play("names")),
@@ -40,7 +40,7 @@ pub const CASES: &[Case] = &[
     Case::new("HOS0307", "sleepers with one deadline hold nobody up who runs below the clock", |_| sleepers()),
 ];
 
-/// The file that the child is not to change.
+/// File that the child must not be able to change.
 const VICTIM: &str = "/tmp/not-yours";
 
 fn files() -> Outcome {
@@ -54,7 +54,7 @@ fn files() -> Outcome {
     outcome
 }
 
-/// Bytes for a program and all that it starts.
+/// Bytes of memory for a program and all that it starts.
 const LIMIT: u64 = 8 << 20;
 
 fn family() -> Outcome {
@@ -67,7 +67,8 @@ fn family() -> Outcome {
     Ok(())
 }
 
-/// The parent: has a child that takes all, is refused a second one, and has everything again when the first has ended.
+/// Runs the parent: its child takes all memory, a second child is refused, and everything is available again when the
+/// first has ended.
 fn parent() -> Option<bool> {
     let left = || {
         let account = Mem::STANDARD.next_account(tench::process::id() - 1).ok()?;
@@ -75,7 +76,7 @@ fn parent() -> Option<bool> {
     };
     let before = left()?;
     let hoarder = Procs::STANDARD.spawn("cases", &["powerless", "hoard"]).ok()?;
-    // It takes a block at a time, of pages at the end.
+    // It takes a block at a time, single pages at the end.
     let end = time::deadline(Duration::from_secs(20));
     while left()? >= 4096 {
         if Instant::now() > end {
@@ -92,7 +93,7 @@ fn parent() -> Option<bool> {
     Some(before < LIMIT && refused && nothing_left && left()? == before)
 }
 
-/// The child: takes blocks, smaller and smaller, and stays.
+/// Runs the child that takes smaller and smaller blocks, and stays.
 fn hoard() -> Option<i32> {
     for bits in [16, 12] {
         while Mem::STANDARD.allocate(bits, memory::take_slot().ok()?).is_ok() {}
@@ -102,12 +103,12 @@ fn hoard() -> Option<i32> {
     }
 }
 
-/// Threads of a process that sleep until the same time, and processes that have so many.
+/// Threads of a process that sleep until the same time, and the number of such processes.
 const SLEEPERS: usize = 250;
 const SLEEPING: usize = 2;
-/// Priority of whoever is not to be held up.
+/// Priority of the thread that must not be held up.
 const IMPORTANT: u8 = 180;
-/// Nanoseconds for which it may be: eight answers, and an interrupt.
+/// Nanoseconds for which it may be held up: eight replies, and an interrupt.
 const HELD_UP: u64 = 60_000;
 
 fn sleepers() -> Outcome {
@@ -119,7 +120,7 @@ fn sleepers() -> Outcome {
     }
     let measured = Builder::new().priority(IMPORTANT).spawn(move || {
         let (mut before, mut longest) = (deadline, 0);
-        // A moment before, so that it runs when their time comes.
+        // A moment earlier, so that this thread runs when their time comes.
         time::sleep_until(Instant::from_ticks(deadline.ticks() - 1000));
         while before.since(deadline) < SPAN {
             let now = Instant::now();
@@ -138,10 +139,10 @@ fn sleepers() -> Outcome {
     Ok(())
 }
 
-/// Ticks in which all of them are answered.
+/// Ticks in which all of them get their replies.
 const SPAN: u64 = 400_000;
 
-/// A child: all its threads sleep until the same time. Returns its exit code.
+/// Runs the child whose threads all sleep until the same time. Returns its exit code.
 fn sleep(until: &str) -> Option<i32> {
     let until = Instant::from_ticks(until.parse().ok()?);
     let clock = Names::STANDARD.look_up(Clock::NAME, memory::take_slot().ok()?).ok().map(Clock::at)?;
@@ -150,7 +151,7 @@ fn sleep(until: &str) -> Option<i32> {
         let sleeper = move || clock.delay_until(until).is_ok_and(|end| end >= until);
         threads.push(Builder::new().stack_size(16 << 10).spawn(sleeper).ok()?);
     }
-    // That they all wait by then is what this is about.
+    // The case depends on all of them waiting by then.
     let is_early = Instant::now() < until;
     let all = threads.into_iter().all(|thread| thread.join());
     (is_early && all).then_some(REFUSED as i32)
@@ -159,7 +160,7 @@ fn sleep(until: &str) -> Option<i32> {
 /// Exit code of a child that was refused everything.
 const REFUSED: u64 = 100;
 
-/// Starts a child without powers that tries what is there to try at a server.
+/// Starts a child without powers that tries everything at a server.
 fn play(server: &str) -> Outcome {
     let child = Procs::STANDARD.prepare("cases")?;
     child.argument("powerless")?;
@@ -173,7 +174,7 @@ fn play(server: &str) -> Outcome {
     Err(crate::case::Failure::new(format!("of the attempts at {server}, number {code:?} had success")))
 }
 
-/// The child: tries everything at a server. Returns the exit code.
+/// Runs the child that tries everything at a server. Returns its exit code.
 pub fn child(server: &str) -> Option<i32> {
     match server {
         "hoard" => return hoard(),
@@ -197,7 +198,7 @@ pub fn child(server: &str) -> Option<i32> {
     Some(REFUSED as i32)
 }
 
-/// Returns whether a request was refused for want of a power, before the server's own code saw it.
+/// Returns whether a request was refused for lack of a power, before the server's own code saw it.
 fn not_allowed<T, E>(answer: Result<T, Failure<E>>) -> Option<bool> {
     Some(matches!(answer, Err(Failure::Rejected(Rejection::NotAllowed))))
 }
@@ -215,7 +216,7 @@ const MEM: &[fn() -> Option<bool>] = &[
     || not_allowed(Mem::STANDARD.allocate_for(Client::alone(tench::process::id()), 12, memory::take_slot().ok()?)),
     || not_allowed(Mem::STANDARD.add(Cap::new(slot::VSPACE))),
     || {
-        // Of accounts it sees its own, whatever it asks for.
+        // It sees only its own account, whichever it asks for.
         let first = Mem::STANDARD.next_account(0).ok()?;
         let further = Mem::STANDARD.next_account(first.process);
         Some(first.process == tench::process::id() && further.is_err())
@@ -237,7 +238,7 @@ const MEM: &[fn() -> Option<bool>] = &[
     || not_allowed(Slabs::STANDARD.figures()),
 ];
 
-/// Returns whether a choice of the address was refused, and no memory came.
+/// Returns whether a chosen address was refused and no memory was given.
 fn chosen(within: Within) -> Option<bool> {
     let place = memory::take_slot().ok()?;
     let refused =
@@ -245,7 +246,7 @@ fn chosen(within: Within) -> Option<bool> {
     Some(refused && OWN_SPACE.identify_at(place).ok()?.kind == tench::sys::Kind::Null)
 }
 
-/// Attempts at the name server: a name that a server has, one that a server might have, and one that is anybody's.
+/// Attempts at the name server: a server's name, a name that a server might have, and an unreserved name.
 const NAMES: &[fn() -> Option<bool>] = &[
     || registered(Clock::NAME),
     || registered(Reserve::NAME),
@@ -254,7 +255,7 @@ const NAMES: &[fn() -> Option<bool>] = &[
     || {
         let endpoint = memory::make::<Endpoint>(0).ok()?;
         Names::STANDARD.register("powerless/name", endpoint.cap()).ok()?;
-        // Whoever finds it there has this process's number and family, and no word of its powers.
+        // The badge found there has this process's number and family, and no bits of its powers.
         let own = OWN_SPACE.identify_at(slot::PROCS).ok()?.badge;
         let found = Names::STANDARD.look_up("powerless/name", memory::take_slot().ok()?).ok()?;
         Names::STANDARD.unregister("powerless/name").ok()?;
@@ -270,7 +271,7 @@ fn registered(name: &str) -> Option<bool> {
     Some(matches!(answer, Err(Failure::Refused(NamesError::NotAllowed))))
 }
 
-/// Attempts at the terminal, which is nobody's while the cases run.
+/// Attempts at the terminal, which no process owns while the cases run.
 const CONSOLE: &[fn() -> Option<bool>] = &[
     || not_yours(Console::STANDARD.set_mode(Mode::Raw)),
     || not_yours(Console::STANDARD.set_reader(tench::process::id())),
@@ -279,7 +280,7 @@ const CONSOLE: &[fn() -> Option<bool>] = &[
     || Some(Console::STANDARD.state().ok()?.0 == Mode::Canonical),
 ];
 
-/// Returns whether the console refused somebody who does not own the terminal.
+/// Returns whether the console refused a client that does not own the terminal.
 fn not_yours<T>(answer: Result<T, Failure<ConsoleError>>) -> Option<bool> {
     Some(matches!(answer, Err(Failure::Refused(ConsoleError::NotYours))))
 }
@@ -293,7 +294,7 @@ const RESERVE: &[fn() -> Option<bool>] = &[
     || Some(Cap::<SchedulingContext>::new(slot::SCHEDULING).query().ok()?.budget == 0),
 ];
 
-/// The reservation server.
+/// Returns the reservation server.
 fn reserve() -> Option<Reserve<Cap<Endpoint>>> {
     Names::STANDARD.wait_for(Reserve::NAME, memory::take_slot().ok()?).ok().map(Reserve::at)
 }
@@ -309,7 +310,7 @@ const FILES: &[fn() -> Option<bool>] = &[
     || not_changed(Files::STANDARD.remove(VICTIM)),
     || not_changed(Files::STANDARD.rename(VICTIM, "/tmp/mine")),
     || {
-        // What it makes itself it may change, but not put in the place of what it did not.
+        // The child may change what it makes itself, but not replace another's files with it.
         Files::STANDARD.make_directory("/tmp/mine").ok()?;
         drop(fs::create("/tmp/mine/a").ok()?);
         let refused = not_changed(Files::STANDARD.rename("/tmp/mine/a", VICTIM));
@@ -326,7 +327,7 @@ fn not_open(path: &str, how: How) -> Option<bool> {
     not_changed(Files::STANDARD.open(path, how, memory::take_slot().ok()?))
 }
 
-/// Returns whether the file server refused to change what another made.
+/// Returns whether the file server refused to change another process's file.
 fn not_changed<T>(answer: Result<T, Failure<FilesError>>) -> Option<bool> {
     Some(matches!(answer, Err(Failure::Refused(FilesError::NotAllowed))))
 }

@@ -1,4 +1,4 @@
-//! What a hostile client asks the reservation server for.
+//! The requests of a hostile client to the reservation server.
 
 use tench::abi::layout::slot;
 use tench::reserve::Reserve;
@@ -7,8 +7,8 @@ use tench_protocol::label;
 
 use crate::child::Random;
 
-/// Shares of every size, mostly for the main thread's scheduling context, now and then for another capability; releases
-/// of whatever number; questions.
+/// Returns requests for shares of every size, mostly for the main thread's scheduling context, sometimes for another
+/// capability; releases of any number; queries.
 pub fn request(random: &mut Random) -> Message {
     let message = |method| Message::new(label(Reserve::<()>::INTERFACE, Reserve::<()>::VERSION, method));
     let most = 1 << (20 + random.below(14));

@@ -1,4 +1,4 @@
-//! What is done to the file server, at ends of streams and with files.
+//! Hostile requests to the file server, at ends of streams and with files.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,15 +11,15 @@ use tench_protocol::label;
 
 use crate::child::{self, Random};
 
-/// Where ends arrive.
+/// Slots in which ends arrive.
 const ENDS: u32 = child::OBJECTS + 64;
-/// How many slots there are for them. Of others that it has it does not know any more.
+/// Number of these slots. Ends beyond them are no longer known to the client.
 const END_SLOTS: u32 = 60;
-/// Slots that the library must not use.
+/// Last slot that the library must not use.
 pub const LAST_SLOT: CapAddress = CapAddress(ENDS + END_SLOTS - 1);
-/// Files and directories, at any depth, of this many names.
+/// Number of different names of files and directories, at any depth.
 const NAMES: u64 = 300;
-/// Blocks that can be written one behind another, and more than there are.
+/// Range of blocks written: more than there are.
 const BLOCKS: u64 = 5000;
 
 /// Methods of an end.
@@ -32,12 +32,12 @@ const PIPE: u16 = 1;
 const OPEN: u16 = 2;
 const RENAME: u16 = 7;
 
-/// A slot for an end, with one in it or not.
+/// Returns a slot for an end, which may hold one.
 fn slot(random: &mut Random) -> CapAddress {
     CapAddress(ENDS + random.below(u64::from(END_SLOTS)) as u32)
 }
 
-/// A path that this client has made, or will make.
+/// Returns a path that this client has made, or will make.
 fn path(random: &mut Random) -> String {
     let mut path = String::from("/tmp");
     for _ in 0..=random.below(3) {
@@ -46,9 +46,9 @@ fn path(random: &mut Random) -> String {
     path
 }
 
-/// A request to an end: mostly what waits or takes room.
+/// Returns a request to an end: mostly one that waits or takes memory.
 fn to_an_end(random: &mut Random) -> Message {
-    // Whatever number it is, of a method or not.
+    // Any number, of a method or not.
     let method = match random.below(20) {
         0..=4 => READ,
         5..=9 => WRITE,
@@ -60,7 +60,8 @@ fn to_an_end(random: &mut Random) -> Message {
     match method {
         READ => message.push(random.below(600)),
         WRITE => message.push_text(&[b'h'; 500][..random.below(500) as usize]),
-        // With itself, those started at the same time, and processes that are not there yet, or never will be.
+        // Shares with itself, with processes started at the same time, and with processes that do not exist yet, or
+        // never will.
         SHARE => message.push(process::id() + random.below(8) * random.below(90)),
         SEEK => message.push(random.below(BLOCKS) << 12),
         _ => message.push(random.argument() % (1 << 32)),
@@ -68,7 +69,7 @@ fn to_an_end(random: &mut Random) -> Message {
     message
 }
 
-/// A request to the file server: mostly for an end or a name.
+/// Returns a request to the file server: mostly for an end or a name.
 fn to_the_server(random: &mut Random) -> Message {
     let method = [PIPE, PIPE, OPEN, OPEN, OPEN, 3, 4, 5, 6, RENAME][random.below(10) as usize];
     let mut message = Message::new(label(Files::<()>::INTERFACE, Files::<()>::VERSION, method));
@@ -85,12 +86,12 @@ fn to_the_server(random: &mut Random) -> Message {
     message
 }
 
-/// A request and to whom it goes, with slots that are empty for what comes.
+/// Returns a request and its target, with empty slots for the capabilities that arrive.
 pub fn request(server: Cap<Endpoint>, random: &mut Random) -> (Cap<Endpoint>, Message, [CapAddress; 2]) {
     let offered = [slot(random), slot(random)];
     let at_an_end = random.below(3) > 0;
     if !at_an_end || random.below(4) == 0 {
-        // What was there stays open, and nobody has it.
+        // The end that was there stays open, without a capability.
         for slot in offered {
             let _ = OWN_SPACE.delete_at(slot);
         }

@@ -1,4 +1,4 @@
-//! A piece of work of each server, with a look at every answer. Each answers the instructions that it has cost.
+//! Workloads for each server that check every reply. Each returns the instructions that it took.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -26,11 +26,11 @@ use crate::case::{Failure, Outcome};
 use crate::child::OBEDIENT;
 use crate::stage::PRIORITY;
 
-/// Adds up instructions; the counter has 32 bits.
+/// A sum of instructions; the counter has 32 bits.
 pub struct Meter(pub u64);
 
 impl Meter {
-    /// Adds what a request costs.
+    /// Adds the instructions of a request.
     pub fn of<T>(&mut self, request: impl FnOnce() -> T) -> T {
         let start = instructions();
         let answer = request();
@@ -39,12 +39,12 @@ impl Meter {
     }
 }
 
-/// Says which request failed.
+/// Returns a function that turns an error into a failure naming the request.
 fn because<E: core::fmt::Debug>(what: &'static str) -> impl Fn(E) -> Failure {
     move |failure| Failure::new(format!("{what}: {failure:?}"))
 }
 
-/// Blocks of several sizes, an object in one, and back.
+/// Allocates blocks of several sizes, makes an object in one, and frees them.
 pub fn blocks(number: u64) -> Outcome<u64> {
     let (mem, mut meter) = (Mem::STANDARD, Meter(0));
     let mut held = [None; 6];
@@ -66,13 +66,13 @@ pub fn blocks(number: u64) -> Outcome<u64> {
     Ok(meter.0)
 }
 
-/// A process that ends by itself, and one that is given up before it starts.
+/// Starts a process that ends by itself, and abandons one before it starts.
 pub fn processes(_: u64) -> Outcome<u64> {
     let (procs, mut meter) = (Procs::STANDARD, Meter(0));
     let process = meter.of(|| {
         let child = procs.prepare("cases")?;
         child.argument("obey")?;
-        // As urgent as this program: it is part of the work.
+        // With this program's priority: the child is part of the workload.
         child.configure(PRIORITY as u8, PRIORITY as u8, 0, Powers::empty())?;
         child.start()
     })?;
@@ -88,7 +88,7 @@ pub fn processes(_: u64) -> Outcome<u64> {
     Ok(meter.0)
 }
 
-/// Names that are registered, found, awaited and given up.
+/// Registers, finds, awaits and gives up names.
 pub fn names(number: u64) -> Outcome<u64> {
     let (names, mut meter) = (Names::STANDARD, Meter(0));
     let (endpoint, place) = (memory::make::<Endpoint>(0)?, memory::take_slot()?);
@@ -98,7 +98,8 @@ pub fn names(number: u64) -> Outcome<u64> {
         for waits in [false, true] {
             let found = meter.of(|| if waits { names.wait_for(&name, place) } else { names.look_up(&name, place) });
             let found = found.map_err(because("a name is not found"))?.identify()?;
-            // It was registered without a badge, so the badge says which process this is, and of which family.
+            // The name was registered through a capability without a badge, so the badge found says which process this
+            // is, and of which family.
             let own = Client::of_badge(OWN_SPACE.identify_at(slot::PROCS)?.badge);
             equal!(
                 (found.kind, found.badge, own.process),
@@ -114,7 +115,7 @@ pub fn names(number: u64) -> Outcome<u64> {
     Ok(meter.0)
 }
 
-/// How many names there are.
+/// Returns the number of names.
 pub fn count_names() -> usize {
     let mut count = 0;
     let mut last = tench_protocol::ArrayString::<255>::new();
@@ -125,7 +126,7 @@ pub fn count_names() -> usize {
     count
 }
 
-/// Delays of several lengths; none is too short.
+/// Waits for delays of several lengths, none of which may be too short.
 pub fn delays(number: u64) -> Outcome<u64> {
     let mut meter = Meter(0);
     let place = memory::take_slot()?;
@@ -134,7 +135,7 @@ pub fn delays(number: u64) -> Outcome<u64> {
     for index in 0..4 {
         let ticks = 50 + 100 * ((number + index) % 4);
         let start = now();
-        // Others run meanwhile.
+        // Other threads run meanwhile.
         let end = clock.delay(ticks).map_err(because("a delay"))?;
         check!(end.ticks() >= start + ticks && end <= Instant::now());
         let passed = meter.of(|| clock.delay_until(Instant::from_ticks(start))).map_err(because("what is past"))?;
@@ -147,12 +148,12 @@ pub fn delays(number: u64) -> Outcome<u64> {
     Ok(meter.0)
 }
 
-/// A little text, and questions.
+/// Writes a little text, and queries the console.
 pub fn texts(_: u64) -> Outcome<u64> {
     let (console, mut meter) = (Console::at(Cap::<Endpoint>::new(slot::CONSOLE)), Meter(0));
     for _ in 0..3 {
         meter.of(|| console.put(b".")).map_err(because::<tench_protocol::Failure<ConsoleError>>("a text"))?;
-        // Others run meanwhile.
+        // Other threads run meanwhile.
         console.drain().map_err(because("the line"))?;
         let nothing = meter.of(|| console.get(0)).map_err(because("a read of nothing"))?;
         equal!(nothing.len(), 0);
@@ -166,7 +167,7 @@ pub fn texts(_: u64) -> Outcome<u64> {
 /// Bytes of a file: more than two blocks.
 const FILE: usize = 9_000;
 
-/// Something through a pipe, and a file that is written, read, changed and removed.
+/// Sends bytes through a pipe, and writes, reads, changes and removes a file.
 pub fn streams(number: u64) -> Outcome<u64> {
     let mut meter = Meter(0);
     let (mut reader, mut writer) = meter.of(io::pipe)?;
@@ -195,13 +196,13 @@ pub fn streams(number: u64) -> Outcome<u64> {
     Ok(meter.0)
 }
 
-/// How much the file server uses.
+/// Returns the file server's usage.
 pub fn file_usage() -> Outcome<Usage> {
     tench::again(|| Files::STANDARD.usage()).map_err(because("the file server's usage"))
 }
 
-/// Removes what there is in the root and in `/tmp` and is not of the boot archive. What lies in a directory is moved to
-/// `/tmp` first, because paths to it can be too long.
+/// Removes everything in the root and in `/tmp` that does not belong to the boot archive. Contents of a directory are
+/// moved to `/tmp` first, because their paths can be too long.
 pub fn remove_files() -> Outcome {
     let (mut moved, mut before) = (0, 0);
     loop {
@@ -214,7 +215,7 @@ pub fn remove_files() -> Outcome {
                     FileKind::ArchiveFile => {}
                     FileKind::File => fs::remove(&path)?,
                     FileKind::Directory => match fs::remove(&path) {
-                        // One that is on the way to a file of the archive stays.
+                        // A directory on the path of a file of the archive stays.
                         Ok(()) | Err(io::Error::Files(Refused::Refused(FilesError::ReadOnly))) => {}
                         Err(io::Error::Files(Refused::Refused(FilesError::NotEmpty))) => {
                             for (name, _) in fs::entries(&path).collect::<Result<Vec<_>, _>>()? {

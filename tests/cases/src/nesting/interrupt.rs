@@ -1,8 +1,8 @@
-//! Columns 5 and 6: interrupts in the handler of another, and while nobody runs.
+//! Tests of columns 5 and 6: interrupts in the handler of another interrupt, and on an idle kernel.
 //!
-//! Two interrupts are pending at once when a line that is high is acknowledged while a deadline passes: both wait for
-//! the end of that system call. The timer comes first; it wakes more threads than one batch, so it lets the line in
-//! between.
+//! Two interrupts are pending at once when a level-triggered line is acknowledged while a deadline passes: both wait
+//! for the end of that system call. The timer is handled first; it wakes more threads than one batch, so it lets the
+//! line's interrupt in between.
 
 use tench::abi::Operation;
 use tench::abi::object::{Statistic, ThreadState};
@@ -18,15 +18,16 @@ use crate::space::RW;
 use crate::stage::{HIGH, KERNEL, LOW, RTC_LINE, Stage};
 use crate::worker::{Equipment, Shared, Worker};
 
-/// Threads with the same deadline: one batch of the timer's handler, and some.
+/// Threads with the same deadline: more than one batch of the timer's handler.
 const SLEEPERS: usize = 6;
 /// Ticks over which the deadline is moved, one by one. The line is acknowledged somewhere in the middle.
 const AROUND: u64 = 110;
-/// Up to which it is moved further, by so many at a time: until it passes when the driver has looked at all sleepers.
+/// Ticks up to which the deadline is moved further, in larger steps: until it passes after the driver has looked at all
+/// sleepers.
 const FAR: u64 = 2500;
 const STEP: usize = 100;
-/// Words: when the sleepers' deadline is; whether the driver looks; what it saw; what went wrong in the drill, the
-/// driver; how often something came between while the driver looked.
+/// Words: the sleepers' deadline; whether the driver looks; what it saw; errors in the drill, in the driver; how often
+/// an interrupt came while the driver looked.
 const DEADLINE: usize = 0;
 const LOOKING: usize = 1;
 const SEEN: usize = 2;
@@ -34,12 +35,12 @@ const WRONG: usize = 3;
 const WRONG_REGISTERS: usize = 4;
 const AGAIN: usize = 5;
 
-/// A drill that acknowledges a line which is high, a driver that waits for the line, and sleepers.
+/// A drill that acknowledges an asserted line, a driver that waits for the line, and sleepers.
 struct Nest {
     drill: Drill,
     driver: Worker<()>,
     sleepers: [Worker<()>; SLEEPERS],
-    /// Sends the sleepers to sleep, one by one.
+    /// Notification that sends the sleepers to sleep, one by one.
     bed: Cap<Notification>,
     line: Cap<Interrupt>,
     clock: Window,
@@ -48,15 +49,15 @@ struct Nest {
 /// What happened when the drill acknowledged the line.
 #[derive(Clone, Copy)]
 struct Round {
-    /// Interrupts that came while another was being handled.
+    /// Interrupts taken while another was being handled.
     nested: u64,
-    /// Sleepers that had not been woken yet when the driver ran.
+    /// Sleepers not yet woken when the driver ran.
     asleep: u64,
-    /// How much deeper the stack of the drill was used than ever before.
+    /// Increase of the greatest stack depth of the drill.
     deeper: u64,
 }
 
-/// The registers with which the drill acknowledges the line.
+/// Returns the registers with which the drill acknowledges the line.
 fn given(line: Cap<Interrupt>) -> Given {
     let mut given = pattern(41);
     given[0] = u64::from(line.address().0);
@@ -64,7 +65,7 @@ fn given(line: Cap<Interrupt>) -> Given {
     given
 }
 
-/// Sleeps until the common deadline whenever it is told to.
+/// Spawns a thread that sleeps until the common deadline whenever it is told to.
 fn sleeper(stage: &mut Stage, bed: Cap<Notification>) -> Outcome<Worker<()>> {
     let (never, deadline) = (stage.notification()?, Shared::existing(DEADLINE));
     stage.spawn(move || {
@@ -74,7 +75,7 @@ fn sleeper(stage: &mut Stage, bed: Cap<Notification>) -> Outcome<Worker<()>> {
     })
 }
 
-/// How many of these threads sleep, at one moment: if an interrupt comes while they are looked at, that is done again.
+/// Returns how many of these threads sleep, at one moment: the count is repeated if an interrupt comes meanwhile.
 fn look(threads: &[Cap<Thread>]) -> u64 {
     loop {
         let interrupts = KERNEL.query(Statistic::Interrupts);
@@ -115,7 +116,7 @@ impl Nest {
                     continue;
                 }
                 Shared::existing(SEEN).set(look(&threads));
-                // The drill is behind its system call, whose answer is in its registers.
+                // The drill is behind its system call, whose result is in its registers.
                 let given = given(line);
                 let right = drilled.read_registers(true).is_ok_and(|found| {
                     found.x[..19] == [0; 19] && found.x[19..] == given[19..31] && found.thread_pointer == given[31]
@@ -132,7 +133,7 @@ impl Nest {
         Ok(Nest { drill, driver, sleepers, bed, line, clock })
     }
 
-    /// Lets the drill acknowledge the line, about when the sleepers' deadline passes: `ticks` after the drill is told
+    /// Lets the drill acknowledge the line at about the time of the sleepers' deadline: `ticks` after the drill is told
     /// to, which then begins `late` instructions later.
     fn round(&self, late: u64, ticks: u64) -> Outcome<Round> {
         let before = (KERNEL.query(Statistic::NestedInterrupts)?, depth(self.drill.worker.thread)?);
@@ -167,8 +168,8 @@ impl Nest {
         })
     }
 
-    /// Rounds at all ticks, from the deadline that passes long before the line is acknowledged to that which passes
-    /// long after it. Does `what` after each, and looks at last that both interrupts were pending at once in some.
+    /// Runs rounds at all ticks, from a deadline long before the acknowledgement to one long after it. Calls `what`
+    /// after each, and checks at last that both interrupts were pending at once in some.
     fn sweep(self, mut what: impl FnMut(&Nest, Round) -> Outcome) -> Outcome {
         let (mut nested, mut before, mut after) = (0, 0, 0);
         for tick in 0..AROUND {
@@ -189,7 +190,7 @@ impl Nest {
 
 pub fn stack(stage: &mut Stage) -> Outcome {
     let nest = Nest::new(stage)?;
-    // What the others need, and the drill if the interrupts come one at a time.
+    // The stack depths that the others need, and the drill if the interrupts come one at a time.
     nest.round(0, AROUND)?;
     nest.round(0, 0)?;
     let others = nest.sleepers.map(|sleeper| depth(sleeper.thread));
@@ -205,7 +206,7 @@ pub fn stack(stage: &mut Stage) -> Outcome {
         check!(used < STACK_BOUND);
         Ok(())
     })?;
-    // The second interrupt's handler stood below the first one's.
+    // The second interrupt's handler ran below the first one's on the stack.
     equal!(deeper > 0, preemptible()?);
     let deepest = KERNEL.query(Statistic::DeepestNesting)?;
     println!(
@@ -217,7 +218,7 @@ pub fn stack(stage: &mut Stage) -> Outcome {
 }
 
 pub fn saved(stage: &mut Stage) -> Outcome {
-    // The driver has looked at the drill's registers in each round.
+    // The driver has checked the drill's registers in each round.
     Nest::new(stage)?.sweep(|_, round| {
         check!(round.asleep <= SLEEPERS as u64);
         equal!(Shared::existing(WRONG_REGISTERS).get(), 0);
@@ -231,7 +232,7 @@ pub fn switched(stage: &mut Stage) -> Outcome {
     for ticks in (AROUND..FAR).step_by(STEP) {
         let again = Shared::existing(AGAIN).get();
         let asleep = nest.round(0, ticks)?.asleep;
-        // What passes while the driver looks wakes all of them, too.
+        // A deadline that passes while the driver looks wakes all of them, too.
         check!(asleep == 0 || asleep == SLEEPERS as u64);
         let is_disturbed = Shared::existing(AGAIN).get() > again;
         meanwhile += u64::from(is_disturbed && asleep == 0);
@@ -239,9 +240,10 @@ pub fn switched(stage: &mut Stage) -> Outcome {
     }
     check!(meanwhile > 0 && later > 0);
     nest.sweep(|_, round| {
-        // The line came before some sleepers were woken, but its driver, although first in priority, ran after that.
+        // The line's interrupt came before some sleepers were woken, but its driver ran after that, although it has the
+        // highest priority.
         check!(round.nested == 0 || round.asleep == 0);
-        // One by one: all of them were woken, or nobody.
+        // One at a time: all of them were woken, or none.
         check!(round.asleep == 0 || round.asleep == SLEEPERS as u64);
         Ok(())
     })
@@ -260,7 +262,7 @@ pub fn restored(stage: &mut Stage) -> Outcome {
 
 // ── Nobody runs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Sleeps, and so does everybody else. Answers by how many ticks it woke late, and for how many the kernel idled.
+/// Sleeps while all other threads sleep. Returns by how many ticks it woke late, and for how many the kernel idled.
 fn idle(never: Cap<Notification>, ticks: u64) -> Outcome<(u64, u64)> {
     let before = KERNEL.query(Statistic::IdleTicks)?;
     let deadline = Instant::now().after(ticks);
@@ -269,7 +271,7 @@ fn idle(never: Cap<Notification>, ticks: u64) -> Outcome<(u64, u64)> {
     Ok((late, KERNEL.query(Statistic::IdleTicks)? - before))
 }
 
-/// Ticks within which a thread runs that was woken while nobody ran.
+/// Ticks within which a thread runs that was woken on an idle kernel.
 const PROMPT: u64 = 150;
 
 pub fn idle_stack(stage: &mut Stage) -> Outcome {
@@ -289,7 +291,7 @@ pub fn idle_stack(stage: &mut Stage) -> Outcome {
 
 pub fn idle_saved(stage: &mut Stage) -> Outcome {
     let (never, bell) = (stage.notification()?, stage.notification()?);
-    // A system call that waits; what it preserves lies in the thread all the while.
+    // A waiting system call; the registers that it preserves lie in the thread meanwhile.
     let other = stage.spawn(move || {
         let mut given = pattern(43);
         (given[0], given[1]) = (u64::from(bell.address().0), 0);
@@ -343,7 +345,7 @@ pub fn idle_goes_on(stage: &mut Stage) -> Outcome {
         }
     }
     check!(latest < PROMPT);
-    // Some deadlines passed before anybody could idle, and were met at once; others after it.
+    // Some deadlines passed before the kernel could idle, and were met at once; others after it.
     println!("  woken while nobody ran: after {latest} ticks at most; idle for {shortest} to {longest} ticks");
     check!(longest > shortest + 40);
     Ok(())

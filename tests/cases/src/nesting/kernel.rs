@@ -1,4 +1,4 @@
-//! Columns 3 and 4: interrupts in windows, of system calls and of exceptions.
+//! Tests of columns 3 and 4: interrupts at preemption points of system calls and of exceptions.
 
 use tench::abi::Operation;
 use tench::abi::fault::{Class, Registers, answer};
@@ -17,18 +17,18 @@ use crate::space::{BASE, RW, read};
 use crate::stage::{HIGH, KERNEL, LOW, Stage, identify, system_call};
 use crate::worker::{Equipment, Shared, patience};
 
-/// The instruction of a system call, and that of the load which fails.
+/// Instruction words of a system call, and of the load that faults.
 const SVC: u64 = 0xd400_0021;
 const LOAD_INSTRUCTION: u64 = 0xf940_001f;
 
-/// The instruction at an address.
+/// Returns the instruction at an address.
 fn instruction(address: u64) -> u64 {
     read(address & !7) >> (8 * (address & 4)) & 0xffff_ffff
 }
 
 // ── System calls ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Memory of which endpoints are made, to be revoked by a drill: an operation with a window after each few.
+/// Memory of which endpoints are made for a drill to revoke: an operation with a preemption point after each few.
 #[derive(Clone, Copy)]
 struct Revocation {
     untyped: Cap<Untyped>,
@@ -48,7 +48,7 @@ impl Revocation {
         Ok(())
     }
 
-    /// The registers with which a drill revokes.
+    /// Returns the registers with which a drill revokes.
     fn given(&self) -> Given {
         let mut given = pattern(19);
         given[0] = 0;
@@ -57,7 +57,7 @@ impl Revocation {
         given
     }
 
-    /// Revokes. Answers whether everything is as it should be: result, registers, vector registers.
+    /// Revokes. Returns whether everything is as it should be: result, registers, vector registers.
     fn carry_out(&self) -> bool {
         let given = self.given();
         fill(&vectors(3));
@@ -65,13 +65,13 @@ impl Revocation {
         found[..2] == [0, u64::from(self.count)] && preserved(&given, &found) && dump() == vectors(3)
     }
 
-    /// Whether it has begun and is not done.
+    /// Returns whether the revocation has begun and is not done.
     fn is_half_done(&self) -> Outcome<bool> {
         let last = CapAddress(self.first.0 + self.count - 1);
         Ok(identify(self.first)?.kind == Kind::Null && identify(last)?.kind != Kind::Null)
     }
 
-    /// A drill that does it, and counts in word 0 how often it went wrong.
+    /// Makes a drill that revokes, and counts failures in word 0.
     fn drill(self, stage: &mut Stage) -> Outcome<Drill> {
         let wrong = stage.word(0)?;
         self.prepare()?;
@@ -112,14 +112,14 @@ pub fn stacks(stage: &mut Stage) -> Outcome {
     }
     for permutation in ORDERS {
         order.set(0);
-        // One after the other is left in the middle of its operation.
+        // Leave one drill after the other in the middle of its operation.
         for (priority, (drill, revocation)) in (LOW - 8..).zip(drills) {
             revocation.prepare()?;
             drill.worker.scheduling.configure(priority, priority, 0, None)?;
             let met = drill.interrupt(0, 450)?;
             equal!((met.preempted, revocation.is_half_done()?), (preemptible, preemptible));
         }
-        // The interrupts that came used the stacks on which the operations are under way, and no other.
+        // The interrupts used the stacks of the operations under way, and no others.
         for ((drill, _), alone) in drills.into_iter().zip(alone) {
             let used = depth(drill.worker.thread)?;
             check!(used > alone || !preemptible);
@@ -127,7 +127,7 @@ pub fn stacks(stage: &mut Stage) -> Outcome {
             deepest = deepest.max(used);
         }
         equal!(depth(other.thread)?, others);
-        // They go on in another order, each where it was.
+        // The drills go on in another order, each where it was.
         for (priority, which) in [LOW - 6, LOW - 7, LOW - 8].into_iter().zip(permutation) {
             drills[which].0.worker.scheduling.configure(priority, priority, 0, None)?;
         }
@@ -202,7 +202,7 @@ pub fn restored(stage: &mut Stage) -> Outcome {
     }
     equal!(Shared::existing(0).get(), 0);
     if preemptible {
-        // Interrupts that came between windows were let in at the next.
+        // Interrupts that arrived between preemption points were taken at the next.
         check!(preempted > 100);
     } else {
         equal!(preempted, 0);
@@ -212,10 +212,10 @@ pub fn restored(stage: &mut Stage) -> Outcome {
 
 // ── Exceptions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Ticks over which an interrupt is moved. The load fails somewhere in the middle.
+/// Ticks over which the interrupt is moved. The load faults somewhere in the middle.
 const AROUND: u64 = 110;
 
-/// A drill that loads from a page that is not there, until the main thread maps it.
+/// A drill that loads from a page that is absent until the main thread maps it.
 struct Faulting {
     drill: Drill,
     endpoint: Cap<Endpoint>,
@@ -224,7 +224,7 @@ struct Faulting {
     mapping: CapAddress,
 }
 
-/// What the drill has in its registers.
+/// Returns the drill's registers.
 fn given() -> Given {
     let mut given = pattern(37);
     given[0] = BASE;
@@ -251,7 +251,7 @@ impl Faulting {
         Ok(faulting)
     }
 
-    /// Receives the fault, and lets the load be tried again, with the page.
+    /// Receives the fault, maps the page, and lets the load be retried.
     fn handle(&self) -> Outcome {
         let received = self.endpoint.receive(Wait::until(patience()))?;
         check!(received.is_fault());
@@ -264,14 +264,15 @@ impl Faulting {
         Ok(())
     }
 
-    /// Interrupts the drill, which begins so many instructions late, at a tick. Answers whether that was in the window
-    /// before the fault is sent.
+    /// Interrupts the drill, which begins `late` instructions late, at a tick. Returns whether that was at the
+    /// preemption point before the fault is sent.
     fn interrupt(&self, late: u64, tick: u64) -> Outcome<bool> {
         let met = self.drill.interrupt(late, tick)?;
         Ok(met.preempted && met.state == ThreadState::Ready)
     }
 
-    /// Interrupts it at all ticks around the fault, does `what` in the window, and then lets the fault be handled.
+    /// Interrupts the drill at all ticks around the fault, runs `what` at the preemption point, and then lets the fault
+    /// be handled.
     fn sweep(&self, mut what: impl FnMut(&Faulting) -> Outcome) -> Outcome {
         let mut met = 0;
         for tick in 0..AROUND {
@@ -293,7 +294,7 @@ pub fn fault_stack(stage: &mut Stage) -> Outcome {
     let faulting = Faulting::new(stage)?;
     let (alone, others) = (depth(faulting.drill.worker.thread)?, depth(other.thread)?);
     faulting.sweep(|faulting| {
-        // The fault is under way on this stack, and the interrupt that came was below it.
+        // The fault is under way on this stack, and the interrupt was taken below it.
         let used = depth(faulting.drill.worker.thread)?;
         check!(used > alone && used < STACK_BOUND);
         equal!(depth(other.thread)?, others);
@@ -301,7 +302,7 @@ pub fn fault_stack(stage: &mut Stage) -> Outcome {
     })
 }
 
-/// The registers of a drill that is in the window before its fault is sent; it is stopped.
+/// Returns the registers of a drill at the preemption point before its fault is sent; the drill is stopped.
 fn registers_in_window(faulting: &Faulting) -> Outcome<Registers> {
     let (registers, given) = (faulting.drill.worker.thread.read_registers(true)?, given());
     equal!(instruction(registers.pc), LOAD_INSTRUCTION);
@@ -321,7 +322,7 @@ pub fn fault_saved(stage: &mut Stage) -> Outcome {
 
 pub fn fault_switched(stage: &mut Stage) -> Outcome {
     Faulting::new(stage)?.sweep(|faulting| {
-        // Nothing is in the queue yet, and the main thread runs.
+        // The endpoint's queue is still empty, and the main thread runs.
         let address = u64::from(faulting.endpoint.address().0);
         refused!(system_call(Operation::TryReceive as u64, &[address]), WouldBlock);
         Ok(())

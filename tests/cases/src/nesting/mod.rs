@@ -1,4 +1,4 @@
-//! Interrupts at every place: what R3's table of stacks, saving areas, switches and restoring areas says, cell by cell.
+//! Tests of interrupts at every place: R3's table of stacks, saving areas, switches and restoring areas, cell by cell.
 //!
 //! | column | where the interrupt arrives | here |
 //! |---|---|---|
@@ -27,7 +27,6 @@ use crate::registers::{Found, Given};
 use crate::stage::{KERNEL, LOW, Stage};
 use crate::worker::{Equipment, Shared, Worker, patience};
 
-/// The cases.
 pub const CASES: &[Case] = &[
     Case::new("TAB0101", "user mode: an interrupt runs on the kernel stack of the thread it meets", user::stack),
     Case::new("TAB0102", "user mode: all registers go to the thread", user::saved),
@@ -68,17 +67,17 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// Whether windows let interrupts in.
+/// Returns whether preemption points let interrupts in.
 fn preemptible() -> Result<bool, Error> {
     Ok(KERNEL.query(Statistic::Preemptible)? == 1)
 }
 
-/// What a system call that clears its answer's registers leaves, from `x11` on, if it preserves what it should.
+/// Returns whether a system call that clears its result registers preserved the others, from `x11` on.
 fn preserved(given: &Given, found: &Found) -> bool {
     found[11..19] == [0; 8] && found[19..32] == given[19..32] && found[33] == 0
 }
 
-/// How deep a thread's kernel stack was used so far.
+/// Returns how deep a thread's kernel stack was used so far.
 fn depth(thread: Cap<Thread>) -> Result<u64, Error> {
     Ok(thread.query()?.kernel_stack)
 }
@@ -86,7 +85,7 @@ fn depth(thread: Cap<Thread>) -> Result<u64, Error> {
 /// The main thread.
 const MAIN: Cap<Thread> = Cap::new(slot::THREAD);
 
-/// A worker that does the same each time it is told to.
+/// A worker that runs the same body each time it is told to.
 #[derive(Clone, Copy)]
 struct Drill {
     worker: Worker<()>,
@@ -97,7 +96,7 @@ struct Drill {
 }
 
 impl Drill {
-    /// A drill of low priority that has begun to wait, with the body once done. Uses word 7.
+    /// Makes a drill of low priority that has begun to wait, with the body run once. Uses word 7.
     fn new<F: Fn() + Copy + 'static>(stage: &mut Stage, body: F) -> Outcome<Drill> {
         let drill = Drill::stopped(stage, Equipment::at(LOW), body)?;
         drill.worker.thread.resume()?;
@@ -105,7 +104,7 @@ impl Drill {
         Ok(drill)
     }
 
-    /// A drill that does not run yet.
+    /// Makes a drill that does not run yet.
     fn stopped<F: Fn() + Copy + 'static>(stage: &mut Stage, equipment: Equipment, body: F) -> Outcome<Drill> {
         let (go, done, never) = (stage.notification()?, stage.notification()?, stage.notification()?);
         let late = stage.word(7)?;
@@ -120,13 +119,13 @@ impl Drill {
         Ok(Drill { worker, go, done, never, late })
     }
 
-    /// Does it once, undisturbed.
+    /// Runs the body once, undisturbed.
     fn warm_up(&self) -> Outcome {
         self.go.signal()?;
         self.end()
     }
 
-    /// Begins, `late` instructions later than otherwise; the main thread sleeps meanwhile, for as many ticks.
+    /// Starts the body `late` instructions later than otherwise; the main thread sleeps for `ticks` meanwhile.
     fn interrupt(&self, late: u64, ticks: u64) -> Outcome<Met> {
         self.late.set(late);
         let before = KERNEL.query(Statistic::Preemptions)?;
@@ -138,20 +137,20 @@ impl Drill {
         Ok(Met { latency, preempted, state: self.worker.state()? })
     }
 
-    /// Waits until it is done.
+    /// Waits until the body is done.
     fn end(&self) -> Outcome {
         self.done.wait_until(patience())?;
         Ok(())
     }
 }
 
-/// How the main thread, when its deadline passed, met the drill.
+/// What the main thread found when its deadline interrupted the drill.
 #[derive(Clone, Copy)]
 struct Met {
     /// Ticks from the deadline to the main thread's next instructions.
     latency: u64,
-    /// Whether the drill was in a window.
+    /// Whether the drill was at a preemption point.
     preempted: bool,
-    /// What the drill was doing.
+    /// Thread state of the drill.
     state: ThreadState,
 }

@@ -1,4 +1,4 @@
-//! Columns 1 and 2: interrupts in user mode.
+//! Tests of columns 1 and 2: interrupts in user mode.
 
 use core::mem::offset_of;
 
@@ -16,31 +16,31 @@ use crate::space::read;
 use crate::stage::{KERNEL, LOW, Stage};
 use crate::worker::{Equipment, Shared, Worker};
 
-/// Ticks until a worker that was just let run is in the middle of its 4,096 instructions.
+/// Ticks until a worker that was just released is in the middle of its 4,096 instructions.
 const MIDDLE: u64 = 140;
-/// Ticks that a drill takes, from its beginning to its end.
+/// Ticks that a drill takes from beginning to end.
 const WHOLE: u64 = 330;
-/// Two instructions that do nothing.
+/// Two `nop` instructions.
 const NOPS: u64 = 0xd503_201f_d503_201f;
 
-/// What is found after 4,096 instructions that do nothing.
+/// Returns the expected registers after 4,096 `nop` instructions.
 fn slid(given: &Given) -> Found {
     let mut found = extended(given);
     found[32] = 0x6000_0000;
     found
 }
 
-/// A field of a worker's message area, which it shares with its kernel.
+/// Reads a field of a worker's IPC buffer, which the worker shares with its kernel.
 fn field(worker: &Worker<u64>, offset: usize) -> u64 {
     (worker.page + offset) as u64
 }
 
-/// The registers in a worker's message area.
+/// Returns the registers saved in a worker's IPC buffer.
 fn area_registers(worker: &Worker<u64>) -> [u64; size_of::<Registers>() / 8] {
     core::array::from_fn(|i| read(field(worker, offset_of!(MessageArea, registers) + 8 * i)))
 }
 
-/// Sleeps for as many ticks; a worker of lower priority runs meanwhile. Answers how late it woke.
+/// Sleeps for `ticks`; a worker of lower priority runs meanwhile. Returns the lateness of the wake-up.
 fn sleep(stage: &mut Stage, ticks: u64) -> Outcome<u64> {
     let never = stage.notification()?;
     let deadline = Instant::now().after(ticks);
@@ -50,7 +50,8 @@ fn sleep(stage: &mut Stage, ticks: u64) -> Outcome<u64> {
     Ok(late)
 }
 
-/// A worker that fills its registers and then does nothing 4,096 times. Answers whether it found them again.
+/// Spawns a worker that fills its registers and then executes 4,096 `nop` instructions. The worker returns whether its
+/// registers were preserved.
 fn slider(stage: &mut Stage) -> Outcome<Worker<u64>> {
     stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
         let given = pattern(17);
@@ -58,14 +59,14 @@ fn slider(stage: &mut Stage) -> Outcome<Worker<u64>> {
     })
 }
 
-/// Whether a stopped worker is in the middle of the 4,096 instructions. Single ones like them are everywhere: the
-/// linker shortens code and fills what is left.
+/// Returns whether a stopped worker is in the middle of the 4,096 `nop` instructions. Single `nop` instructions are
+/// everywhere: the linker shortens code and fills the rest.
 fn slides(registers: &Registers) -> bool {
     let four = registers.pc & !15;
     [read(four), read(four + 8)] == [NOPS; 2]
 }
 
-/// A worker that has never been in the kernel is interrupted.
+/// Interrupts a worker that has never been in the kernel.
 fn stack_of(stage: &mut Stage, disabled: bool) -> Outcome {
     let never = stage.notification()?;
     let other = stage.spawn(move || never.wait().is_ok())?;
@@ -93,7 +94,7 @@ pub fn stack_disabled(stage: &mut Stage) -> Outcome {
     stack_of(stage, true)
 }
 
-/// Where a thread's registers are while it does not run, and is in the middle of the 4,096 instructions.
+/// Checks where a thread's registers are while it does not run and is in the middle of the 4,096 instructions.
 fn has_its_registers(worker: &Worker<u64>, given: &Given) -> Outcome {
     let registers = worker.thread.read_registers(true)?;
     check!(slides(&registers));
@@ -147,7 +148,7 @@ pub fn restored(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// Interrupts a drill at each tick that it takes, while the main thread's vector registers are others.
+/// Interrupts a drill at each tick that it takes, while the main thread's vector registers hold other values.
 fn sweep(drill: &Drill) -> Outcome {
     let mut in_the_middle = 0;
     for tick in 0..WHOLE {
@@ -157,18 +158,17 @@ fn sweep(drill: &Drill) -> Outcome {
         check!(dump() == vectors(tick | 1));
         drill.end()?;
     }
-    // Most of the ticks were in it.
+    // Most of the ticks were inside the drill.
     check!(in_the_middle > WHOLE / 2);
     Ok(())
 }
 
-/// Words that an upcall and the main thread share: rounds of 4,096 instructions to do, and done, and how many went
-/// wrong.
+/// Words that an upcall and the main thread share: rounds of 4,096 instructions to do and done, and number of failures.
 const TO_DO: usize = 0;
 const DONE: usize = 1;
 const WRONG: usize = 2;
 
-/// An upcall that goes on where it came from after having done nothing for a while.
+/// An upcall that goes on where it came from after some rounds of `nop` instructions.
 unsafe extern "C" fn slide(_: u64, _: u64, _: u64, _: u64) -> ! {
     let [to_do, done, wrong] = [TO_DO, DONE, WRONG].map(Shared::existing);
     let given = pattern(29);
@@ -179,7 +179,7 @@ unsafe extern "C" fn slide(_: u64, _: u64, _: u64, _: u64) -> ! {
         }
         done.fetch_add();
     }
-    // SAFETY: a foreign system call needs nothing to be mended, and nobody changed the registers in the message area.
+    // SAFETY: a foreign system call needs no repair, and the registers in the IPC buffer are unchanged.
     unsafe { upcall_resume() };
     loop {
         core::hint::spin_loop();
@@ -192,7 +192,8 @@ fn with_upcall(worker: tench::sys::Cap<tench::sys::Thread>) -> Result<(), Error>
     unsafe { worker.faults_upcall(Class::ForeignCall, None, slide as *const () as usize, 0) }
 }
 
-/// A worker whose foreign system call is an upcall of so many rounds. Answers whether it found its registers again.
+/// Spawns a worker whose foreign system call is an upcall of `rounds` rounds. The worker returns whether its registers
+/// were preserved.
 fn caller(stage: &mut Stage, rounds: u64) -> Outcome<Worker<u64>> {
     for (word, value) in [(TO_DO, rounds), (DONE, 0), (WRONG, 0)] {
         stage.word(word)?.set(value);
@@ -205,8 +206,8 @@ fn caller(stage: &mut Stage, rounds: u64) -> Outcome<Worker<u64>> {
     Ok(worker)
 }
 
-/// Lets a worker go on for a while. Answers whether it then is in the middle of doing nothing in its upcall, after so
-/// many rounds.
+/// Lets a worker go on for a while. Returns whether the worker is then inside its upcall's `nop` instructions, in this
+/// round.
 fn slides_in_round(stage: &mut Stage, worker: &Worker<u64>, round: u64) -> Outcome<bool> {
     sleep(stage, 60)?;
     check!(!worker.has_ended());
@@ -244,7 +245,7 @@ pub fn switched_disabled(stage: &mut Stage) -> Outcome {
         equal!(worker.state()?, ThreadState::Ready);
         *seen = done.get();
     }
-    // It got on between the switches.
+    // The upcall made progress between the switches.
     check!(seen.is_sorted() && seen[7] > seen[0] + 2 && seen[7] < 12);
     equal!(worker.join()?, 1);
     equal!(Shared::existing(WRONG).get(), 0);

@@ -1,4 +1,4 @@
-//! Pipes: bytes and messages from process to process, and what is told when an end goes.
+//! Tests of pipes: bytes and messages from process to process, and what is reported when an end is closed.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -55,7 +55,7 @@ pub fn mebibyte(_: &mut Stage) -> Outcome {
     ends_well(from)
 }
 
-/// Writes until it is killed: messages of 100 equal bytes.
+/// Writes messages of 100 equal bytes until it is killed.
 pub fn flood() -> Result<(), Error> {
     for number in (0..=255u8).cycle() {
         Stdout.write(&[number; 100])?;
@@ -69,7 +69,7 @@ pub fn writer_killed(_: &mut Stage) -> Outcome {
     writer.give(&child, slot::STDOUT)?;
     drop(writer);
     let child = child.start()?;
-    // When it waits, no more than what fits will ever come.
+    // When the writer waits, no more arrives than fits.
     while usage()?.waiting == 0 {
         time::sleep(Duration::from_millis(1));
     }
@@ -116,19 +116,19 @@ pub fn reader_killed(_: &mut Stage) -> Outcome {
     };
     check!(killer.join());
     equal!(error, Error::Stream(Refused::Refused(StreamError::Broken)));
-    // As many as fit, and the ten that were read; the reader may have come first and read from the first message.
+    // As many as fit, plus the ten that were read; the reader may have come first and read from the first message.
     check!((4000..=4200).contains(&written));
     Ok(())
 }
 
-/// Writes messages with this process's number in them.
+/// Writes messages that contain this process's number.
 pub fn letters() -> Result<(), Error> {
     (0..200).try_for_each(|_| Stdout.write(&[process::id() as u8; 64]))
 }
 
 pub fn many_writers(_: &mut Stage) -> Outcome {
     const WRITERS: usize = 4;
-    /// Turns that fill a pipe, and those that are looked at.
+    /// Turns that fill a pipe, and those that are checked.
     const FULL: usize = 64;
     const FAIR: usize = 80 * WRITERS;
     let (mut reader, writer) = io::pipe()?;
@@ -144,7 +144,7 @@ pub fn many_writers(_: &mut Stage) -> Outcome {
     let mut message = Vec::new();
     let mut turns = Vec::new();
     loop {
-        // As long as none of them can have written its last, all wait before the next byte is read.
+        // As long as no writer can have written its last message, all wait before the next byte is read.
         while message.is_empty() && turns.len() < FULL + FAIR && usage()?.waiting < WRITERS as u64 {
             time::sleep(Duration::from_millis(1));
         }
@@ -164,7 +164,7 @@ pub fn many_writers(_: &mut Stage) -> Outcome {
         }
     }
     equal!(left, vec![0; WRITERS]);
-    // What was in the pipe before all waited was written as it came; from then on each gets its turn.
+    // What was in the pipe before all waited was written in any order; from then on each writer gets its turn.
     for round in turns[FULL..FULL + FAIR].chunks(WRITERS) {
         check!((0..WRITERS).all(|writer| round.contains(&writer)));
     }

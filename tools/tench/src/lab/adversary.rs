@@ -1,5 +1,5 @@
-//! For how long interrupts are off: the table of a kernel's longest stretches, path by path, and what was done
-//! meanwhile.
+//! The experiment on interrupts-off intervals: the table of a kernel's longest intervals, path by path, and the
+//! workload of each.
 
 use tench_abi::object::stretch;
 
@@ -21,8 +21,8 @@ pub const ADVERSARY: Experiment = Experiment {
     ..USUAL
 };
 
-/// The longest time with interrupts off on each path, how often it was taken, how long they were off on the average,
-/// and in which deed the longest was.
+/// Returns the table of each path's longest interrupts-off interval, number of intervals, their mean length, and the
+/// workload of the longest.
 fn tables(measured: &Measured) -> Vec<Table> {
     let of = |series: &str, path: f64| {
         let sample = measured.samples.iter().find(|sample| sample.series == series && sample.x == path);

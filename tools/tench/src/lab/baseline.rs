@@ -1,6 +1,6 @@
-//! Recorded figures, and what differs from them. The comparison is exact: the machine is deterministic, so one
-//! instruction more is one instruction more. Another compiler makes other instructions, so its figures are not
-//! compared; what this tool computes without a target is the same with every compiler.
+//! Recorded figures, and differences from them. The comparison is exact: the machine is deterministic, so one
+//! instruction more is one instruction more. Another compiler generates other instructions, so its figures are not
+//! compared; figures that this tool computes without a target are the same with every compiler.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::measure::Figures;
 use super::write::{format_number, number};
 use crate::workspace::{self, Workspace};
 
-/// Stands for the compiler of what this tool computes, which no compiler changes.
+/// Name in place of the compiler for figures that this tool computes, which no compiler changes.
 pub const NO_COMPILER: &str = "any";
 
 #[derive(Deserialize)]
@@ -22,17 +22,17 @@ struct Baseline {
     figures: Figures,
 }
 
-/// What comparing says.
+/// Result of a comparison.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every figure is as recorded.
     Equal,
     /// The figures were recorded with another compiler.
     OtherCompiler {
-        /// Which one.
+        /// Recorded compiler.
         recorded: String,
     },
-    /// What differs, a line each.
+    /// Differences, a line each.
     Different(Vec<String>),
 }
 

@@ -15,53 +15,54 @@ use crate::elf;
 use crate::system::System;
 use crate::workspace::{self, Workspace};
 
-/// An experiment: what is booted, what it is set beside.
+/// An experiment: what it boots, and what it is compared with.
 pub struct Experiment {
-    /// What people call it, and the argument of the measuring program.
+    /// Name of the experiment, and the argument of the measuring program.
     pub name: &'static str,
-    /// One sentence.
+    /// Title: one sentence.
     pub title: &'static str,
-    /// Unit of its figures.
+    /// Unit of the figures.
     pub unit: &'static str,
-    /// The system description that is booted, if there are runs.
+    /// System description that is booted, if there are runs.
     pub system: &'static str,
     /// Runs on the target, each with figures of its own; none if this tool computes everything.
     pub runs: &'static [Run],
-    /// What this tool computes without a target.
+    /// Function that computes results without a target.
     pub on_host: fn(&Workspace) -> Result<Measured>,
-    /// Figures that this tool takes from what was built.
+    /// Function that computes figures from what was built.
     pub from_build: fn(&System, &Build) -> Result<Figures>,
-    /// Figures and curves that follow from what was measured, computed when all runs are over.
+    /// Function that derives figures and curves from the measurements, when all runs are over.
     pub derive: fn(&mut Measured),
-    /// What others reached.
+    /// Figures of other systems.
     pub columns: &'static [Column],
-    /// What is to be reached: the figure's key and the largest good value.
+    /// Targets: the figure's key and the largest acceptable value.
     pub targets: &'static [(&'static str, f64)],
-    /// Whether its targets are promises: one that is missed fails the tests, whatever is recorded.
+    /// Whether the targets are promises: a missed one fails the tests, whatever is recorded.
     pub promises: bool,
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
-    /// Whether it goes on for as long as it is told.
+    /// Whether the experiment can go on for ever, and is told for how long.
     pub endless: bool,
-    /// Its pictures. If there are none, there is `plot.svg`: a curve for each series, or a bar for each figure.
+    /// Function that makes the pictures. By default there is `plot.svg`: a curve for each series, or a bar for each
+    /// figure.
     pub plots: fn(&Measured) -> Vec<Plot>,
-    /// Its tables, besides that of all figures.
+    /// Function that makes the tables, besides that of all figures.
     pub tables: fn(&Measured) -> Vec<Table>,
 }
 
 /// One boot of an experiment.
 pub struct Run {
-    /// Goes before the keys of its figures.
+    /// Prefix of the keys of its figures.
     pub prefix: &'static str,
     /// Further arguments for the measuring program.
     pub arguments: &'static [&'static str],
-    /// How the programs are compiled.
+    /// Optimisation of the programs.
     pub optimised: bool,
-    /// Which kernel is booted.
+    /// Kernel that is booted.
     pub kernel: Kernel,
-    /// How much memory the machine has.
+    /// Memory of the machine.
     pub memory: &'static str,
-    /// How many cores.
+    /// Number of cores.
     pub cores: u32,
 }
 
@@ -69,7 +70,7 @@ pub struct Run {
 pub const PLAIN: Run =
     Run { prefix: "", arguments: &[], optimised: true, kernel: Kernel::Usual, memory: "1G", cores: 1 };
 
-/// What an experiment has unless it says otherwise: one boot of the lab's system, and nothing to compare with.
+/// Defaults of an experiment: one boot of the lab's system, and nothing to compare with.
 pub const USUAL: Experiment = Experiment {
     name: "",
     title: "",
@@ -268,23 +269,23 @@ pub const EXPERIMENTS: &[Experiment] = &[
 ];
 
 impl Experiment {
-    /// The system description that it boots.
+    /// Returns the system description that it boots.
     pub fn boots(&self) -> Option<&'static str> {
         (!self.runs.is_empty()).then_some(self.system)
     }
 
-    /// Where its recorded figures are.
+    /// Returns the path of its recorded figures.
     pub fn baseline(&self, workspace: &Workspace) -> PathBuf {
         workspace.root.join("lab/baseline").join(self.name).with_extension("json")
     }
 
-    /// Whether figures have been recorded.
+    /// Returns whether figures have been recorded.
     pub fn has_baseline(&self, workspace: &Workspace) -> bool {
         self.baseline(workspace).is_file()
     }
 }
 
-/// The mean and the dearest deletion over the number of siblings.
+/// Draws the mean and the most expensive deletion over the number of siblings.
 fn siblings(_: &Measured) -> Vec<Plot> {
     let panel = |title: &str, prefix: &str| {
         let kinds = [
@@ -304,7 +305,7 @@ fn siblings(_: &Measured) -> Vec<Plot> {
     vec![plot.with(panel("instructions, mean", "")).with(panel("instructions, dearest", "worst_"))]
 }
 
-/// The manager's cost by the number of free extents, and R0's two sequences.
+/// Draws the manager's cost by the number of free extents, and R0's two sequences.
 fn mm(_: &Measured) -> Vec<Plot> {
     let kinds = [("alloc", "allocate", BLUE), ("free", "free", ORANGE), ("alloc_range", "allocate in a range", GREEN)];
     let by_extents = |title: &str, suffix: &str| {
@@ -328,7 +329,7 @@ fn mm(_: &Measured) -> Vec<Plot> {
     ]
 }
 
-/// Instructions for each increment by the number of threads.
+/// Draws instructions for each increment by the number of threads.
 fn threads(_: &Measured) -> Vec<Plot> {
     let kinds = [
         ("local", "in the address space", BLUE),
@@ -342,7 +343,7 @@ fn threads(_: &Measured) -> Vec<Plot> {
     vec![Plot::new("plot", "A shared counter with turn-taking").with(panel)]
 }
 
-/// R0's figures 15 and 16.
+/// Draws R0's figures 15 and 16.
 fn rpc(_: &Measured) -> Vec<Plot> {
     let kinds =
         [("16", "16 B", BLUE), ("128", "128 B", GREEN), ("1024", "1,024 B", ORANGE), ("65536", "64 KiB", PURPLE)];
@@ -362,7 +363,7 @@ fn rpc(_: &Measured) -> Vec<Plot> {
     ]
 }
 
-/// Round trips between cores by the number of requests in flight.
+/// Draws round trips between cores by the number of requests in flight.
 fn cores(_: &Measured) -> Vec<Plot> {
     let panel = |title: &str, kinds: Vec<(&str, &str, _)>| {
         let empty = Panel::new("requests in flight", title).log_x().log_y();
@@ -379,7 +380,7 @@ fn cores(_: &Measured) -> Vec<Plot> {
     ]
 }
 
-/// Instructions of a call, and how far threads are apart, by the number of threads.
+/// Draws instructions of a call, and the threads' difference, by the number of threads.
 fn contention(_: &Measured) -> Vec<Plot> {
     let kinds =
         [("at_once", "answered at once", BLUE), ("turns", "in turn", GREEN), ("together", "last first", ORANGE)];
@@ -392,7 +393,7 @@ fn contention(_: &Measured) -> Vec<Plot> {
     vec![Plot::new("plot", "Many threads over one connection").with(calls).with(spread)]
 }
 
-/// R0's figures 13 and 17, on to 1,000 processes; and the other end.
+/// Draws R0's figures 13 and 17, on to 1,000 processes, and the ends of processes.
 fn spawn(_: &Measured) -> Vec<Plot> {
     let panel = |title: &str, kinds: [(&str, &str); 2]| {
         let colours = [BLUE, ORANGE];
@@ -407,7 +408,7 @@ fn spawn(_: &Measured) -> Vec<Plot> {
     ]
 }
 
-/// R0's figures 7 to 10, and the costs by the number of regions.
+/// Draws R0's figures 7 to 10, and the costs by the number of regions.
 fn paging(_: &Measured) -> Vec<Plot> {
     let sequence = |file: &str, title: &str, size: &str, first: (&str, &str), second: (&str, &str)| {
         let panel = |empty: Panel, suffix: &str| {
@@ -438,7 +439,7 @@ fn paging(_: &Measured) -> Vec<Plot> {
     ]
 }
 
-/// What pieces of the heap cost, and how often the system is asked meanwhile.
+/// Draws the costs of heap allocations, and the number of requests to the system meanwhile.
 fn heap(_: &Measured) -> Vec<Plot> {
     let costs = Panel::new("piece of 64 bytes", "instructions, mean of 256")
         .line("many", "allocate and touch", BLUE)
@@ -453,7 +454,8 @@ fn heap(_: &Measured) -> Vec<Plot> {
     vec![Plot::new("plot", "32,768 pieces of the heap").with(costs).with(dearest).with(asked)]
 }
 
-/// Machine code of the kernel, and whole sizes of init and the programs as they lie in the boot archive.
+/// Returns the size of the kernel's machine code, and whole sizes of init and the programs as they lie in the boot
+/// archive.
 fn sizes(system: &System, build: &Build) -> Result<Figures> {
     let laid_out = |path| -> Result<f64> { Ok(elf::lay_out(&workspace::read_file(path)?)?.len() as f64) };
     let mut figures = BTreeMap::new();

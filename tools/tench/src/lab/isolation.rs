@@ -1,16 +1,16 @@
-//! The pictures and the table of `isolation`: response times beside somebody who overruns.
+//! The pictures and the table of `isolation`: response times beside a thread that overruns.
 
 use super::measure::Measured;
 use super::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, Shape};
 use super::table::Table;
 use super::write::format_number;
 
-/// Sets of periods, and how a reader calls them.
+/// Sets of periods, and their names for readers.
 const SETS: [(&str, &str); 2] = [("harmonic", "harmonic periods"), ("mixed", "other periods")];
-/// Threads with deadlines.
+/// Number of threads with deadlines.
 const THREADS: usize = 4;
 
-/// The response times of a set over the time: with budgets above, without below.
+/// Draws the response times of a set over the time: with budgets above, without below.
 pub fn plots(_: &Measured) -> Vec<Plot> {
     let panel = |key: String, title: String| {
         let colours = [BLUE, GREEN, ORANGE, PURPLE];
@@ -28,7 +28,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
         .collect()
 }
 
-/// Deadlines and response times of each thread.
+/// Returns the table of deadlines and response times of each thread.
 pub fn tables(measured: &Measured) -> Vec<Table> {
     let cell = |key: String| measured.figures.get(&key).map_or("–".to_owned(), |value| format_number(*value));
     let heading = ["set", "thread", "missed", "worst, %", "missed without budgets", "worst without budgets, %"];

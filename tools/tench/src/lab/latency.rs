@@ -1,25 +1,24 @@
-//! How late a thread runs that waits for the timer, beside R3's section 5: figures, samples, distribution functions.
+//! Lateness of a thread that waits for the timer, beside R3's section 5: figures, samples, distribution functions.
 //!
-//! The target prints the latencies alone, one series for each load and kernel; what is said about them is computed
-//! here.
+//! The target prints the latencies alone, one series for each load and kernel; everything else is computed here.
 
 use super::experiments::{Experiment, PLAIN, Run, USUAL};
 use super::measure::{Measured, Sample};
 use super::plot::{BLUE, ORANGE, Panel, Plot, Shape};
 use crate::build::Kernel;
 
-/// The kernels as the keys and series call them, and in words.
+/// Kernels' names in keys and series, and in words.
 const KERNELS: [(&str, &str); 2] = [("preempt", "preemptible"), ("nopreempt", "not preemptible")];
-/// The loads.
+/// Names of the loads.
 const LOADS: [&str; 3] = ["cpu", "io", "adversary"];
-/// R3's pictures: which load, what it is called, and the letters of its panels: samples without and with preemption,
-/// then the distribution functions.
+/// R3's pictures: load, title, and the letters of the panels: samples without and with preemption, then the
+/// distribution functions.
 const R3_LOADS: [(&str, &str, [char; 4]); 2] =
     [("io", "I/O-bound", ['a', 'b', 'e', 'f']), ("cpu", "CPU-bound", ['c', 'd', 'g', 'h'])];
 
-/// At most 2,500 instructions with preemption where R3 reaches 2,500 cycles; a tenth of the worst without it where a
-/// program asks for the longest operations; four fifths of the mean; and nothing for it on the shortest message and on
-/// computations.
+/// Targets: at most 2,500 instructions with preemption where R3 reaches 2,500 cycles; a tenth of the worst case without
+/// it where a program makes the longest system calls; four fifths of the mean; and no cost on the shortest message and
+/// on computations.
 const TARGETS: &[(&str, f64)] = &[
     ("io_worst_preempt", 2500.0),
     ("io_mean_percent", 80.0),
@@ -28,7 +27,7 @@ const TARGETS: &[(&str, f64)] = &[
     ("overhead_percent", 0.1),
 ];
 
-/// One boot for each kernel, and one with the kernel that measures itself.
+/// One boot for each kernel, and one with a measuring kernel.
 const RUNS: &[Run] = &[
     Run { prefix: "preempt_", kernel: Kernel::Usual, ..PLAIN },
     Run { prefix: "nopreempt_", kernel: Kernel::WithoutWindows, ..PLAIN },
@@ -46,26 +45,26 @@ pub const LATENCY: Experiment = Experiment {
     ..USUAL
 };
 
-/// The values of a series in ascending order.
+/// Returns the values of a series in ascending order.
 fn sorted(samples: &[Sample], series: &str) -> Vec<f64> {
     let mut values: Vec<f64> = samples.iter().filter(|sample| sample.series == series).map(|sample| sample.y).collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-/// The mean to a tenth.
+/// Returns the mean to a tenth.
 fn mean(values: &[f64]) -> f64 {
     (values.iter().sum::<f64>() / values.len() as f64 * 10.0).round() / 10.0
 }
 
-/// The smallest of ascending values that at most one in a hundred exceeds.
+/// Returns the smallest of ascending values that at most one in a hundred exceeds.
 fn percentile_99(values: &[f64]) -> f64 {
     let place = (values.len() * 99).div_ceil(100).saturating_sub(1);
     values.get(place).copied().unwrap_or_default()
 }
 
-/// A distribution function: how many percent of ascending values are at most so much. It begins with none at the least
-/// value, and has a point for each different value.
+/// Returns a distribution function: which percentage of ascending values is at most so large. It begins with none at
+/// the least value, and has a point for each different value.
 fn distribution(values: &[f64]) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = values.first().map(|least| (*least, 0.0)).into_iter().collect();
     for (index, value) in values.iter().enumerate() {
@@ -78,7 +77,7 @@ fn distribution(values: &[f64]) -> Vec<(f64, f64)> {
     points
 }
 
-/// Figures and distribution functions from the series.
+/// Computes figures and distribution functions from the series.
 fn derive(measured: &mut Measured) {
     for (kernel, _) in KERNELS {
         for name in LOADS.into_iter().chain(["overhead"]) {
@@ -104,7 +103,7 @@ fn derive(measured: &mut Measured) {
     relations(measured);
 }
 
-/// What preemption changes.
+/// Computes the effects of preemption.
 fn relations(measured: &mut Measured) {
     let figures = &measured.figures;
     let of = |key: String| figures.get(&key).copied();
@@ -113,7 +112,7 @@ fn relations(measured: &mut Measured) {
         Some((1000.0 * with / without).round() / 10.0)
     };
     let more = |key: &str| Some(of(format!("preempt_{key}"))? - of(format!("nopreempt_{key}"))?);
-    // What preemption adds to the overhead of timer interrupts, in ten-thousandths of a percent of the work.
+    // Additional overhead of timer interrupts with preemption, in ten-thousandths of a percent of the work.
     let added = || Some(of("overhead_preempt".into())? - of("overhead_nopreempt".into())?);
     let overhead = || Some((1e6 * added()? / of("preempt_work".into())?).round() / 1e4);
     let relations = [
@@ -132,7 +131,7 @@ fn relations(measured: &mut Measured) {
     }
 }
 
-/// R3's figures 3 (a) to (h) and 4 (a) to (d), and the same for the adversary.
+/// Draws R3's figures 3 (a) to (h) and 4 (a) to (d), and the same for the adversary.
 fn plots(_: &Measured) -> Vec<Plot> {
     let colours = [ORANGE, BLUE];
     // R3 shows the kernel without preemption first.

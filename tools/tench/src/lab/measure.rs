@@ -1,4 +1,4 @@
-//! Gets an experiment's numbers: from this tool, from the target's serial port, and from what was built.
+//! Measurement: gets an experiment's numbers from this tool, from the target's serial port, and from what was built.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,32 +13,32 @@ use crate::script::{self, End, Patience};
 use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 
-/// The program that measures.
+/// Name of the measuring program.
 const PROGRAM: &str = "bench";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(120), total: Duration::from_secs(1200) };
-/// For a run that is told how long to go on: it prints something now and then, and takes as long as it takes.
+/// Patience with a run of given length: it prints something now and then, and takes as long as it takes.
 const ENDURANCE: Patience = Patience { silence: Duration::from_secs(1200), total: Duration::from_secs(86_400) };
 
-/// Numbers by key.
+/// Figures by key.
 pub type Figures = BTreeMap<String, f64>;
 
 /// A point of a curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Which curve.
+    /// Name of the curve.
     pub series: String,
     pub x: f64,
     pub y: f64,
 }
 
-/// What an experiment measured.
+/// Results of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Its figures.
+    /// Figures of the experiment.
     pub figures: Figures,
-    /// Its curves, in the order in which they were printed.
+    /// Points of the curves, in the order in which they were printed.
     pub samples: Vec<Sample>,
-    /// Words by their series and place in it, for tables: nothing compares them.
+    /// Words by series and position, for tables: they are not compared.
     pub texts: BTreeMap<(String, u64), String>,
 }
 
@@ -54,22 +54,22 @@ impl Measured {
     }
 }
 
-/// What an experiment with runs on the target boots.
+/// Files that an experiment with runs on the target boots.
 pub struct Booted<'b> {
     /// The workspace's packages.
     pub packages: &'b Packages,
     /// The experiment's system.
     pub system: &'b System,
-    /// It and what it consists of, built.
+    /// The built system.
     pub build: &'b Build,
 }
 
-/// How long a run goes on, for an experiment that can go on for ever.
+/// Length of a run, for an experiment that can go on for ever.
 #[derive(Clone, Copy, Debug)]
 pub struct Length {
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
-    /// Where the random numbers begin.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
@@ -95,7 +95,7 @@ pub fn measure(
     Ok(measured)
 }
 
-/// Boots once and adds what is printed.
+/// Boots once and adds the printed results.
 fn boot(
     workspace: &Workspace,
     system: &System,
@@ -126,7 +126,7 @@ fn boot(
     Err(miette!("experiment {}: {problem}; what was last on the terminal:\n{}", experiment.name, outcome.last_screen()))
 }
 
-/// Shows the notes, and the addresses behind them with what this tool knows of those.
+/// Shows the notes, and addresses in them with their symbols.
 fn show_notes(name: &str, lines: &[String]) {
     let mut behind_note = false;
     for line in lines {
@@ -139,7 +139,7 @@ fn show_notes(name: &str, lines: &[String]) {
     }
 }
 
-/// Takes the number of a line, or the words, if it has some.
+/// Takes the number or the words of a line, if it has some.
 fn take(line: &str, prefix: &str, measured: &mut Measured) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |word: &str| word.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -173,7 +173,7 @@ fn take(line: &str, prefix: &str, measured: &mut Measured) -> bool {
     }
 }
 
-/// Takes neighbouring points of a series.
+/// Takes adjacent points of a series.
 fn take_values(series: &str, first: f64, values: &[&str], measured: &mut Measured) -> bool {
     let Ok(values) = values.iter().map(|value| value.parse::<u32>()).collect::<Result<Vec<_>, _>>() else {
         return false;

@@ -7,12 +7,12 @@
 //! sample: SERIES X Y           a point of a curve
 //! values: SERIES X Y Y Y …     points of a curve at X, X + 1, X + 2, …
 //! text: SERIES X TEXT          words at X, for a table
-//! note: TEXT                   shown to whoever runs the experiment
+//! note: TEXT                   shown to the user
 //! ```
-//! An experiment may also, or only, be computed by this tool, where what it measures is a matter of counting and not of
-//! instructions. [`experiments`] is the register; experiments that compute more than a few pictures have a module each.
-//! [`reference`] holds what others reached and what is to be reached, [`measure`] gets the numbers, [`plot`], [`table`]
-//! and [`write`](mod@write) turn them into files, [`baseline`] compares them with the recorded ones.
+//! An experiment may also, or only, be computed by this tool, if it counts something other than instructions.
+//! [`experiments`] is the register; experiments that compute more than a few pictures have a module each. [`reference`]
+//! holds other systems' figures and the targets, [`measure`] gets the numbers, [`plot`], [`table`] and
+//! [`write`](mod@write) turn them into files, [`baseline`] compares them with the recorded ones.
 
 mod adversary;
 pub mod baseline;
@@ -81,12 +81,12 @@ fn build(workspace: &Workspace, names: &[&str]) -> Result<(Packages, Vec<System>
     Ok((packages, systems, build))
 }
 
-/// What compiled that which is measured.
+/// Returns the compiler of the measured code.
 pub fn compiler(booted: &Option<Booted>) -> String {
     booted.as_ref().map_or_else(|| baseline::NO_COMPILER.to_owned(), |booted| booted.build.compiler.clone())
 }
 
-/// The experiments that were asked for.
+/// Returns the requested experiments.
 fn choose(options: &LabOptions) -> Result<Vec<&'static Experiment>> {
     if options.all {
         return Ok(EXPERIMENTS.iter().collect());
@@ -99,7 +99,7 @@ fn choose(options: &LabOptions) -> Result<Vec<&'static Experiment>> {
     options.names.iter().map(find).collect()
 }
 
-/// Writes, shows, and compares or records one experiment. Answers whether the comparison was good.
+/// Writes, shows, and compares or records one experiment. Returns whether the comparison was good.
 fn conclude(
     workspace: &Workspace,
     options: &LabOptions,

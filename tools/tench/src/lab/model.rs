@@ -1,10 +1,10 @@
-//! R3's analytic model (its equations (20) and (23)) beside what was measured.
+//! R3's analytic model (its equations (20) and (23)) beside measurements.
 //!
-//! An interrupt that comes at a random moment within a time `T` finds interrupts off in a stretch of length `c` with
+//! An interrupt that comes at a random moment within a time `T` finds interrupts off in an interval of length `c` with
 //! probability `c / T`, and then waits `c / 2` on average. So it waits `Σ c² / 2T` on average: equation (20), summed
-//! over all sections with equation (8), if a stretch is everything from an entry to user mode; equation (23), if an
-//! operation consists of several stretches with moments in between at which interrupts are let in. The kernel sums the
-//! `c²` of what happens, whichever it is. docs/manual/latency.md derives it.
+//! over all sections with equation (8), if an interval is everything from an entry to user mode; equation (23), if an
+//! operation consists of several intervals with preemption points between them. The kernel sums the `c²` of its
+//! intervals in either case. docs/manual/latency.md derives it.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub const LATENCY_MODEL: Experiment = Experiment {
     ..USUAL
 };
 
-/// Stretches of a path.
+/// Interrupts-off intervals of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Stretches {
     count: f64,
@@ -46,7 +46,7 @@ struct Stretches {
     longest: f64,
 }
 
-/// What was measured of a load with a kernel, by path.
+/// Returns the measured intervals of a load with a kernel, by path.
 fn stretches(measured: &Measured, kernel: &str, load: &str) -> BTreeMap<u64, Stretches> {
     let mut paths: BTreeMap<u64, Stretches> = BTreeMap::new();
     let prefix = format!("{kernel}_{load}_");
@@ -64,13 +64,13 @@ fn stretches(measured: &Measured, kernel: &str, load: &str) -> BTreeMap<u64, Str
     paths
 }
 
-/// When the kernel was entered, after each deadline.
+/// Returns the time from each deadline to the kernel's entry.
 fn entries(measured: &Measured, kernel: &str, load: &str) -> Vec<f64> {
     let series = format!("{kernel}_{load}_entry");
     measured.samples.iter().filter(|sample| sample.series == series).map(|sample| sample.y).collect()
 }
 
-/// The mean, and its standard error: how far it may be from that of infinitely many samples.
+/// Returns the mean, and its standard error: how far it may be from that of infinitely many samples.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let count = values.len().max(1) as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -78,15 +78,15 @@ fn mean_and_error(values: &[f64]) -> (f64, f64) {
     (mean, (variance / count).sqrt())
 }
 
-/// To a thousandth.
+/// Rounds to a thousandth.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// The model's figures beside the measured ones.
+/// Computes the model's figures beside the measured ones.
 fn derive(measured: &mut Measured) {
     for (kernel, _) in KERNELS {
-        // What lies between an interrupt and the reading of the counter when nothing keeps the interrupt out.
+        // Instructions between an interrupt and the reading of the counter when nothing keeps the interrupt out.
         let least = entries(measured, kernel, "cpu").into_iter().fold(f64::INFINITY, f64::min);
         for (load, _) in LOADS {
             let paths = stretches(measured, kernel, load);
@@ -110,7 +110,7 @@ fn derive(measured: &mut Measured) {
     }
 }
 
-/// How late the kernel was entered, sample by sample.
+/// Draws the lateness of the kernel's entry, sample by sample.
 fn plots(_: &Measured) -> Vec<Plot> {
     let plot = Plot::new("plot", "From the deadline to the kernel's entry");
     vec![LOADS.into_iter().fold(plot, |plot, (load, words)| {
@@ -122,7 +122,7 @@ fn plots(_: &Measured) -> Vec<Plot> {
     })]
 }
 
-/// The stretches of each path, and its share of the predicted mean.
+/// Returns the intervals of each path, and its share of the predicted mean.
 fn tables(measured: &Measured) -> Vec<Table> {
     let row = |cells: [&str; 8]| cells.map(str::to_owned).to_vec();
     let mut rows = vec![row(["path", "load", "kernel", "stretches", "mean", "longest", "of the prediction, %", ""])];
@@ -152,20 +152,20 @@ fn tables(measured: &Measured) -> Vec<Table> {
 mod tests {
     use super::*;
 
-    /// A load whose kernel is off for 100 of every 1,000 instructions in one piece.
+    /// Returns a load with interrupts off for 100 of every 1,000 instructions in one interval.
     fn example() -> Measured {
         let mut measured = Measured::default();
         measured.figure("preempt_io_time", 1_000_000.0);
         for (what, value) in [("count", 1000.0), ("sum", 100_000.0), ("squares", 10_000_000.0), ("longest", 100.0)] {
             measured.sample(format!("preempt_io_{what}"), 8.0, value);
         }
-        // Ten of eleven interrupts come at once, one waits for half of a stretch.
+        // Ten of eleven interrupts are taken at once, one waits for half of an interval.
         for number in 0..10 {
             let late = if number == 3 { 50.0 } else { 0.0 };
             measured.sample("preempt_cpu_entry", f64::from(number), 12.0);
             measured.sample("preempt_io_entry", f64::from(number), 12.0 + late);
         }
-        // One that an entry took which had come before.
+        // An interrupt taken by an entry that had begun before.
         measured.sample("preempt_io_entry", 10.0, 0.0);
         measured
     }

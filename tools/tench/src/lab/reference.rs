@@ -1,34 +1,34 @@
-//! What others reached, and what Tench is to reach: the figures of the design, by the keys of ours.
+//! Figures of other systems, and Tench's targets: the figures of the design, by the keys of ours.
 
 /// A column of a table.
 pub struct Column {
-    /// Its heading.
+    /// Heading of the column.
     pub title: &'static str,
     /// Values by key.
     pub values: &'static [(&'static str, f64)],
 }
 
 impl Column {
-    /// The value for a key.
+    /// Returns the value for a key.
     pub fn get(&self, key: &str) -> Option<f64> {
         find(self.values, key)
     }
 }
 
-/// The value that a list has for a key.
+/// Returns the value that a list has for a key.
 pub fn find(values: &[(&str, f64)], key: &str) -> Option<f64> {
     values.iter().find(|(candidate, _)| *candidate == key).map(|(_, value)| *value)
 }
 
 /// A row that adds figures up.
 pub struct Sum {
-    /// What it is.
+    /// Title of the row.
     pub title: &'static str,
-    /// The figures that it adds.
+    /// Keys of the figures that it adds.
     pub keys: &'static [&'static str],
-    /// What seL4 needs for the same.
+    /// seL4's sum.
     pub reference: Option<f64>,
-    /// The largest good value.
+    /// Largest acceptable value.
     pub target: f64,
 }
 
@@ -60,7 +60,7 @@ pub const SEL4: &[(&str, f64)] = &[
 /// copies.
 pub const BARRELFISH_SIBLINGS: &[(&str, f64)] = &[("delete_copy_200", 141_000.0)];
 
-/// The largest good value of each path.
+/// Largest acceptable value of each path.
 pub const IPC_TARGETS: &[(&str, f64)] = &[
     ("call_0", 95.0),
     ("reply_recv_0", 105.0),
@@ -86,7 +86,7 @@ pub const IPC_TARGETS: &[(&str, f64)] = &[
     ("round_trip_float", 320.0),
 ];
 
-/// Round trips: the way there and the way back.
+/// Round trips: the sums of both directions.
 pub const IPC_SUMS: &[Sum] = &[
     Sum { title: "round trip, 0 words", keys: &["call_0", "reply_recv_0"], reference: Some(407.0), target: 200.0 },
     Sum { title: "round trip, 8 words", keys: &["call_8", "reply_recv_8"], reference: None, target: 210.0 },
@@ -98,7 +98,7 @@ pub const IPC_SUMS: &[Sum] = &[
 pub const CHOOCHOOS: &[(&str, f64)] =
     &[("r_4", 767.0), ("s_4", 775.0), ("r_64", 857.0), ("s_64", 865.0), ("r_256", 1121.0), ("s_256", 1129.0)];
 
-/// Its own report with caches on, corrected by the factor of 16 in its program, at 200 MHz.
+/// Choochoos's own report with caches on, corrected by the factor of 16 in its program, at 200 MHz.
 pub const CHOOCHOOS_MICROSECONDS: &[(&str, f64)] = &[
     ("r_4", 14.25),
     ("r_64", 15.75),
@@ -114,28 +114,28 @@ pub const CHOOCHOOS_MICROSECONDS: &[(&str, f64)] = &[
     ("unoptimised_s_256", 52.75),
 ];
 
-/// seL4's boot.
+/// Figures of seL4's boot.
 pub const SEL4_BOOT: &[(&str, f64)] = &[("kernel_to_user", 2_370_832.0), ("kernel_text_bytes", 31_664.0)];
 
-/// The largest good values of the boot.
+/// Largest acceptable values of the boot.
 pub const BOOT_TARGETS: &[(&str, f64)] = &[("kernel_to_user", 400_000.0), ("kernel_text_bytes", 49_152.0)];
 
-/// Large pages: 4 MiB in at most a twentieth of what its pages take one by one.
+/// Target for large pages: mapping 4 MiB takes at most a twentieth of mapping its pages one by one.
 pub const PAGING_TARGETS: &[(&str, f64)] = &[("map_4m_percent", 5.0)];
 
-/// A page on demand without neighbours, the kernel's part and everything that is needed now and then included.
+/// Target for a page on demand without neighbours, including the kernel's part and everything needed occasionally.
 pub const FAULT_TARGETS: &[(&str, f64)] = &[("lazy_upcall", 2500.0)];
 
 /// A student system of R0's course: `malloc(4)` 1,024 times.
 pub const HEAP_R0: &[(&str, f64)] = &[("c_1024_requests", 8.0)];
 
-/// At most as many.
+/// Targets for the heap: at most as many.
 pub const HEAP_TARGETS: &[(&str, f64)] = &[("rust_1024_requests", 8.0), ("c_1024_requests", 8.0)];
 
-/// The largest good cost of an operation of the memory manager among a million free extents.
+/// Largest acceptable cost of an operation of the memory manager among a million free extents.
 pub const MM_TARGETS: &[(&str, f64)] = &[("alloc_1000000", 1500.0), ("free_1000000", 1500.0)];
 
-/// A generated stub costs at most so much more than the bare call.
+/// Largest acceptable excess of a generated stub over the bare call.
 pub const STUBS_TARGETS: &[(&str, f64)] = &[
     ("stub_0_over", 30.0),
     ("stub_1_over", 30.0),
@@ -173,22 +173,22 @@ pub const THREADS_R2: &[(&str, f64)] = &[
     ("local_9_percent", 38.0),
 ];
 
-/// As good as R2's library beside Darwin's locks, and as good with many threads as with two.
+/// Targets: as good as R2's library beside Darwin's locks, and as good with many threads as with two.
 pub const THREADS_TARGETS: &[(&str, f64)] = &[("local_9_percent", 38.0), ("local_64_percent", 105.0)];
 
-/// R0's figure 15, in microseconds: what its text says that nearly all strings of a size were sent within.
+/// R0's figure 15, in microseconds: the time within which nearly all strings of a size were sent, by its text.
 pub const RPC_R0: &[(&str, f64)] = &[("string_16", 60.0), ("string_128", 300.0), ("string_1024", 350.0)];
 
-/// A short string costs at most 100 instructions more than two calls of eight words, as `ipc` has them; memory from the
-/// server at most half as much again as from books in the process.
+/// Targets: a short string costs at most 100 instructions more than two calls of eight words in `ipc`; memory from the
+/// server at most half as much again as from tables in the process.
 pub const RPC_TARGETS: &[(&str, f64)] = &[("string_16", 300.0), ("ram_percent", 150.0)];
 
-/// Whoever waits in turn is never more than one call behind.
+/// Target: a thread that waits in turn is never more than one call behind.
 pub const CONTENTION_TARGETS: &[(&str, f64)] = &[("spread_2", 1.0), ("spread_8", 1.0), ("spread_64", 1.0)];
 /// A system of R0's course on Barrelfish (a program of 516 KiB), measured in the same way: 18.5 to 19.4 million.
 pub const SPAWN_BARRELFISH: &[(&str, f64)] = &[("local_25", 19_400_000.0)];
 
-/// A quarter of a million instructions for `hello`, and the same with a thousand processes as with 25.
+/// Targets: a quarter of a million instructions for `hello`, and the same with a thousand processes as with 25.
 pub const SPAWN_TARGETS: &[(&str, f64)] = &[
     ("hello_25", 250_000.0),
     ("hello_1000", 250_000.0),
@@ -200,9 +200,9 @@ pub const SPAWN_TARGETS: &[(&str, f64)] = &[
     ("local_end_percent", 102.0),
 ];
 
-/// Of a channel's sides that poll; of a ping by sleeping monitors, four times `call_0` and the interrupts, which are
-/// `bell`; of a program on another core, in percent of one on the own; of work on eight cores, in percent of that on
-/// one.
+/// Targets for a channel's polling sides; for a ping through sleeping monitors: four times `call_0` and the interrupts,
+/// which are `bell`; for a program on another core, in percent of one on this core; for work on eight cores, in percent
+/// of that on one.
 pub const CORES_TARGETS: &[(&str, f64)] = &[
     ("poll_1", 250.0),
     ("poll_7", 250.0),
@@ -211,5 +211,5 @@ pub const CORES_TARGETS: &[(&str, f64)] = &[
     ("work_percent", 102.0),
 ];
 
-/// What is to be reached beside somebody who overruns: nobody else misses a deadline.
+/// Target beside a thread that overruns: no other thread misses a deadline.
 pub const ISOLATION_TARGETS: &[(&str, f64)] = &[("missed_others", 0.0)];

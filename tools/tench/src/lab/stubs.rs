@@ -1,5 +1,5 @@
-//! What a call costs by hand, by a generated stub and by the message builder, in instructions and in bytes of machine
-//! code, beside R2's tables.
+//! The experiment on costs of a call by hand, by a generated stub and by the message builder, in instructions and in
+//! bytes of machine code, beside R2's tables.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::build::Build;
 use crate::elf;
 use crate::system::System;
 
-/// What is sent, by the keys and in words.
+/// Kinds of data that are sent, by key and in words.
 const CASES: [(&str, &str); 6] = [
     ("0", "0 words"),
     ("1", "1 word"),
@@ -37,7 +37,7 @@ pub const STUBS: Experiment = Experiment {
     ..USUAL
 };
 
-/// Machine code of the functions that `stubs` measures.
+/// Returns the machine-code sizes of the functions that `stubs` measures.
 fn sizes(system: &System, build: &Build) -> Result<Figures> {
     let mut figures = BTreeMap::new();
     for program in system.programs.iter().filter(|program| program.name == "bench") {
@@ -47,7 +47,7 @@ fn sizes(system: &System, build: &Build) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Instructions by what is sent and how.
+/// Draws the instructions by kind of data and of call.
 fn plots(_: &Measured) -> Vec<Plot> {
     let panel = |title: &str, kinds: [(&str, &str, plotters::style::RGBColor); 3]| {
         let empty = Panel::of_categories(CASES.map(|(_, words)| words), title);
@@ -66,7 +66,7 @@ fn plots(_: &Measured) -> Vec<Plot> {
     vec![Plot::new("plot", "Calls by hand, by stub and by builder").with(client).with(both)]
 }
 
-/// R2's two tables with ours beside them.
+/// Returns R2's two tables with ours beside them.
 fn tables(measured: &Measured) -> Vec<Table> {
     let figures = &measured.figures;
     let cell = |key: &str| figures.get(key).map_or("–".to_owned(), |value| format_number(*value));

@@ -8,21 +8,21 @@ use super::write::format_number;
 /// A table of an experiment, besides that of all its figures.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The files' name, without `.txt` and `.csv`.
+    /// Name of the files, without `.txt` and `.csv`.
     pub file: String,
-    /// One line.
+    /// Title: one line.
     pub title: String,
-    /// The heading first. Every row has as many cells.
+    /// Rows, the heading first. Every row has the same number of cells.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// As people read it.
+    /// Returns the table for people.
     pub fn text(&self) -> String {
         format!("{}\n{}", self.title, layout(&self.rows))
     }
 
-    /// As programs read it.
+    /// Returns the table for programs.
     pub fn csv(&self) -> String {
         let cell = |cell: &String| {
             if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.clone() }
@@ -32,7 +32,7 @@ impl Table {
     }
 }
 
-/// The figures beside those of others and the targets; figures without either come last.
+/// Returns the figures beside those of others and the targets; figures without either come last.
 pub fn table(experiment: &Experiment, figures: &Figures) -> String {
     let mut heading = vec!["path".to_owned()];
     heading.extend(experiment.columns.iter().map(|column| column.title.to_owned()));
@@ -54,7 +54,7 @@ pub fn table(experiment: &Experiment, figures: &Figures) -> String {
     format!("({})\n{}", experiment.unit, layout(&rows))
 }
 
-/// Figures in the order of the targets and the others' columns, then the rest by name.
+/// Returns the figures in the order of the targets and the others' columns, then the rest by name.
 pub fn ordered<'f>(experiment: &Experiment, figures: &'f Figures) -> Vec<(&'f str, f64)> {
     let known = experiment.targets.iter().chain(experiment.columns.iter().flat_map(|column| column.values));
     let mut keys: Vec<&str> = Vec::new();
@@ -92,7 +92,7 @@ fn row(name: &str, others: &[Option<f64>], target: Option<f64>, value: f64) -> V
     row
 }
 
-/// The first and the last column to the left, the others to the right.
+/// Aligns the first and the last column to the left, the others to the right.
 fn layout(rows: &[Vec<String>]) -> String {
     let columns = rows[0].len();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

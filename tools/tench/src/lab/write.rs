@@ -1,4 +1,4 @@
-//! An experiment's files under `target/lab/NAME/`.
+//! Writer of an experiment's files under `target/lab/NAME/`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::measure::{Figures, Measured};
 use super::{plot, table};
 use crate::workspace::{self, Workspace};
 
-/// Writes `table.txt`, `data.csv` and `result.json`, and the experiment's tables and pictures; answers their directory.
+/// Writes `table.txt`, `data.csv` and `result.json`, and the experiment's tables and pictures; returns their directory.
 pub fn write(workspace: &Workspace, experiment: &Experiment, measured: &Measured) -> Result<PathBuf> {
     let directory = workspace.target.join("lab").join(experiment.name);
     let table = format!("{}\n\n{}", experiment.title, table::table(experiment, &measured.figures));
@@ -28,7 +28,7 @@ pub fn write(workspace: &Workspace, experiment: &Experiment, measured: &Measured
     Ok(directory)
 }
 
-/// The experiment's pictures by name; if it draws none itself, a curve for each series, or a bar for each figure.
+/// Returns the experiment's pictures by name; by default a curve for each series, or a bar for each figure.
 fn pictures(experiment: &Experiment, measured: &Measured) -> Result<Vec<(String, String)>> {
     let mut plots = (experiment.plots)(measured);
     if plots.is_empty() {
@@ -41,27 +41,27 @@ fn pictures(experiment: &Experiment, measured: &Measured) -> Result<Vec<(String,
     plots.into_iter().map(|plot| Ok((plot.file.clone(), plot::draw(&plot, &series)?))).collect()
 }
 
-/// The content of `result.json`.
+/// Returns the content of `result.json`.
 pub fn result_json(experiment: &Experiment, figures: &Figures) -> String {
     let figures: serde_json::Map<_, _> = figures.iter().map(|(key, value)| (key.clone(), number(*value))).collect();
     let json = json!({ "experiment": experiment.name, "unit": experiment.unit, "figures": figures });
     format!("{json:#}\n")
 }
 
-/// Figures and samples, one a line. Names have neither commas nor quotes: they are words of the guest's output.
+/// Returns figures and samples, one a line. Names have neither commas nor quotes: they are words of the guest's output.
 fn csv(measured: &Measured) -> String {
     let figures = measured.figures.iter().map(|(key, value)| format!("figure,{key},,{value}\n"));
     let samples = measured.samples.iter().map(|sample| format!("sample,{},{},{}\n", sample.series, sample.x, sample.y));
     std::iter::once("kind,name,x,value\n".to_owned()).chain(figures).chain(samples).collect()
 }
 
-/// A number as JSON has it, without a fraction where there is none.
+/// Returns a JSON number, without a fraction if it is whole.
 pub fn number(value: f64) -> Value {
     // Whole numbers up to 2⁵³ are exact in both.
     if value.fract() == 0.0 && value.abs() < 9.0e15 { json!(value as i64) } else { json!(value) }
 }
 
-/// A number as people read it.
+/// Formats a number for people.
 pub fn format_number(value: f64) -> String {
     let text = if value.fract() == 0.0 {
         format!("{value:.0}")

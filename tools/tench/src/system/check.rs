@@ -1,4 +1,4 @@
-//! From the text of a system description to a [`System`], or to all its mistakes.
+//! Checking of a system description's text, which results in a [`System`] or in all mistakes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use toml::{Spanned, Value};
 use super::mistake::{Mistake, Mistakes};
 use super::{Origin, Program, Surroundings, System, text};
 
-/// Largest stack that a description may ask for.
+/// Maximum bytes of a stack that a description may request.
 const MAX_STACK_SIZE: i64 = 16 << 20;
 /// Unit of a stack's size.
 const PAGE_SIZE: i64 = tench_abi::memory::PAGE_SIZE as i64;
 /// Unit of slots that a server keeps.
 const SLOTS: i64 = 256;
-/// Longest name of a program.
+/// Maximum length of a program's name.
 const MAX_NAME: usize = 32;
 
 /// Checks the description `name` whose file is shown as `file`.
@@ -53,13 +53,13 @@ impl Checker<'_> {
         self.mistakes.push(Mistake::new(self.file, self.source, span, message.into(), allowed.into()));
     }
 
-    /// The value of `key` as it is written is not allowed.
+    /// Records that the value of `key` as it is written is not allowed.
     fn wrong(&mut self, key: &str, value: &Spanned<Value>, allowed: &str) {
         let written = self.source.get(value.span()).unwrap_or_default();
         self.mistake(value.span(), format!("`{key}` is {written}"), allowed);
     }
 
-    /// Turns the parser's own words ("…, expected X") into ours.
+    /// Replaces the parser's own words ("…, expected X") by ours.
     fn refused_by_parser(&mut self, error: &toml::de::Error) {
         let span = error.span().unwrap_or(0..0);
         let message = error.message().replace('\n', ", ");
@@ -76,7 +76,7 @@ impl Checker<'_> {
         self.mistake(span, what, allowed);
     }
 
-    /// The key whose value is at `position`.
+    /// Returns the key whose value is at `position`.
     fn key_before(&self, position: usize) -> &str {
         let before = self.source.get(..position).unwrap_or_default();
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -106,7 +106,7 @@ impl Checker<'_> {
         let stack_size = self.number(
             "stack_size",
             text.stack_size.as_ref(),
-            // As usual.
+            // The usual size.
             0,
             PAGE_SIZE..=MAX_STACK_SIZE,
             PAGE_SIZE,
@@ -152,7 +152,7 @@ impl Checker<'_> {
 
     // ── Single values ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// A string, or a mistake and the empty string.
+    /// Returns a string, or records a mistake and returns the empty string.
     fn string(&mut self, key: &str, value: &Spanned<Value>, allowed: &str) -> String {
         match value.get_ref() {
             Value::String(text) if !text.contains('\0') => text.clone(),
@@ -219,7 +219,7 @@ impl Checker<'_> {
         bytes as u64
     }
 
-    /// What the cores have of the memory, from the first on.
+    /// Returns the cores' shares of the memory, from the first on.
     fn shares(&mut self, values: &[Spanned<Value>]) -> Vec<String> {
         let (least, most) = (SIZES.start(), SIZES.end() >> 10);
         let weight = format!("a weight from 1 to {MAX_WEIGHT}");
@@ -344,7 +344,7 @@ impl Checker<'_> {
 
     // ── Values that must fit each other ──────────────────────────────────────────────────────────────────────────────
 
-    /// No two programs have a name or a path in common.
+    /// Checks that no two programs have the same name or path.
     fn unique(&mut self, text: &text::System, programs: &[Program]) {
         let (mut names, mut paths) = (BTreeMap::new(), BTreeMap::new());
         for (text, program) in std::iter::zip(&text.program, programs) {
@@ -363,7 +363,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Services exist, what exists once is given once, and only to programs that whoever has it starts: init.
+    /// Checks that services exist, and that a unique object is given only once, and only to programs started by its
+    /// holder: init.
     fn relations(&mut self, text: &text::System, programs: &[Program]) {
         let servers: Vec<&str> =
             programs.iter().filter(|program| program.server).map(|program| program.name.as_str()).collect();
@@ -417,7 +418,7 @@ impl Checker<'_> {
     }
 }
 
-/// The services that can be named, for messages.
+/// Returns the services that can be named, for messages.
 fn services(servers: &[&str]) -> String {
     if servers.is_empty() {
         return "nothing, as no program has `server = true`".to_owned();

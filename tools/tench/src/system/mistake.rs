@@ -1,4 +1,4 @@
-//! Mistakes in a system description, as people see them: file, line, value, and what is allowed.
+//! Mistakes in a system description, as shown to people: file, line, value, and what is allowed.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::workspace::Workspace;
 
-/// One mistake.
+/// A mistake.
 #[derive(Debug, Error)]
 #[error("{file}:{line}: {message}")]
 pub struct Mistake {
@@ -20,14 +20,14 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// A mistake at `span` of the text; `allowed` says what may stand there.
+    /// Makes a mistake at `span` of the text; `allowed` says what may stand there.
     pub fn new(file: &str, text: &str, span: Range<usize>, message: String, allowed: String) -> Mistake {
         let line = text[..span.start.min(text.len())].matches('\n').count() + 1;
         let source_text = NamedSource::new(file, text.to_owned()).with_language("toml");
         Mistake { file: file.to_owned(), line, message, allowed, span, source_text }
     }
 
-    /// Where it is in the text, for sorting.
+    /// Returns its position in the text, for sorting.
     pub fn position(&self) -> usize {
         self.span.start
     }
@@ -53,7 +53,7 @@ impl Diagnostic for Mistake {
 pub struct Mistakes {
     /// The description's file.
     pub file: String,
-    /// What is wrong with it, in the order of the file.
+    /// Mistakes in the order of the file.
     #[related]
     pub mistakes: Vec<Mistake>,
 }
@@ -62,7 +62,7 @@ fn count(number: usize) -> String {
     if number == 1 { "a mistake".to_owned() } else { format!("{number} mistakes") }
 }
 
-/// The report for a name that no description has.
+/// Returns the report for a name that no description has.
 pub fn no_such_system(workspace: &Workspace, name: &str) -> Report {
     let entries = std::fs::read_dir(workspace.root.join("systems")).into_iter().flatten().flatten();
     let mut names: Vec<String> =

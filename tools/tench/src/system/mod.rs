@@ -1,7 +1,7 @@
-//! The system description `systems/NAME.toml`: what is in the image, and what each program may do.
+//! The system description `systems/NAME.toml`: contents of the image, and the authority of each program.
 //!
-//! [`text`] is what people may write; [`check`] turns it into a [`System`], or into every mistake at once, each with
-//! file, line, value and what is allowed. That happens before anything is built. [`mistake`] is how they are shown.
+//! [`text`] is the syntax; [`check`] turns a description into a [`System`], or into all its mistakes, each with file,
+//! line, value and what is allowed. That happens before anything is built. [`mistake`] shows them.
 
 mod check;
 mod mistake;
@@ -27,7 +27,7 @@ pub struct System {
     pub kernel: String,
     /// Package of the first process.
     pub init: String,
-    /// What each core has of the memory, from the first on, each understood by `tench_system::Share::from_text`.
+    /// Share of the memory of each core, from the first on, each parsed by `tench_system::Share::from_text`.
     pub memory: Vec<String>,
     /// The programs, in start order.
     pub programs: Vec<Program>,
@@ -36,45 +36,45 @@ pub struct System {
 /// One program of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What people call it.
+    /// Name of the program.
     pub name: String,
-    /// What it is built from.
+    /// Source of the program.
     pub origin: Origin,
-    /// Where it lies in the boot archive.
+    /// Path in the boot archive.
     pub path: String,
-    /// Priority of its main thread.
+    /// Priority of the main thread.
     pub priority: u8,
-    /// Highest priority that it may give to others.
+    /// Highest priority that the program may give to others.
     pub ceiling: u8,
-    /// Bytes of its main thread's stack; 0: as usual.
+    /// Bytes of the main thread's stack; 0 for the usual size.
     pub stack_size: u64,
-    /// Bytes of memory that it may have; all ones for no limit.
+    /// Maximum bytes of memory; all ones for no limit.
     pub quota: u64,
     /// Whether `init` starts it.
     pub start: bool,
-    /// On which cores.
+    /// Cores on which it runs.
     pub cores: Cores,
     /// Whether it has an endpoint of its own.
     pub server: bool,
-    /// How often within a minute it is started again when it ends.
+    /// Maximum number of restarts within a minute.
     pub restart: u32,
-    /// Milliseconds until then.
+    /// Milliseconds before a restart.
     pub restart_delay: u32,
-    /// Bytes of memory that stay meanwhile.
+    /// Bytes of memory that are kept across restarts.
     pub keep: u64,
-    /// Slots that stay, by 256.
+    /// Slots that are kept across restarts, by 256.
     pub keep_nodes: u32,
-    /// Its arguments, without its name.
+    /// Arguments, without the name.
     pub arguments: Vec<String>,
-    /// Its environment, `NAME=value` each.
+    /// Environment, `NAME=value` each.
     pub environment: Vec<String>,
-    /// What its capabilities to servers permit beyond what everybody's do.
+    /// Powers of its capabilities to servers, beyond every program's.
     pub powers: Powers,
-    /// Its capabilities, each understood by `tench_system::Capability::from_text`.
+    /// Capabilities, each parsed by `tench_system::Capability::from_text`.
     pub capabilities: Vec<String>,
 }
 
-/// What a program is built from.
+/// Source of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A package of the workspace.
@@ -95,14 +95,14 @@ impl System {
         check::check(name, &shown, &text, &Surroundings { root: &workspace.root, packages })
     }
 
-    /// Gives the program called `name` other arguments than the description says.
+    /// Replaces the arguments of the program called `name`.
     pub fn set_arguments(&mut self, name: &str, arguments: &[String]) {
         for program in self.programs.iter_mut().filter(|program| program.name == name) {
             program.arguments = arguments.to_vec();
         }
     }
 
-    /// The description as `init` reads it.
+    /// Returns the description as `init` reads it.
     pub fn encode(&self) -> Vec<u8> {
         let join =
             |texts: &[String]| texts.iter().flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect::<Vec<u8>>();
@@ -136,22 +136,22 @@ impl System {
     }
 }
 
-/// What a description may refer to.
+/// Names that a description may refer to.
 pub struct Surroundings<'a> {
     /// Root of the source tree.
     pub root: &'a Path,
-    /// The workspace's packages.
+    /// Packages of the workspace.
     pub packages: &'a Packages,
 }
 
-/// The workspace's packages that make a program, with the identifiers that cargo uses for them.
+/// The workspace's packages that make a program, with cargo's identifiers for them.
 #[derive(Clone, Debug, Default)]
 pub struct Packages {
     entries: Vec<(String, String)>,
 }
 
 impl Packages {
-    /// Asks cargo.
+    /// Queries cargo for the packages.
     pub fn find(workspace: &Workspace) -> Result<Packages> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = std::process::Command::new(cargo);
@@ -165,17 +165,17 @@ impl Packages {
         Ok(Packages { entries: entries.collect() })
     }
 
-    /// The names.
+    /// Returns the names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The name of the package that cargo calls `id`.
+    /// Returns the name of the package that cargo calls `id`.
     pub fn name_of(&self, id: &str) -> Option<&str> {
         self.entries.iter().find(|(_, candidate)| candidate == id).map(|(name, _)| name.as_str())
     }
 
-    /// Packages with these names, for tests.
+    /// Returns packages with these names, for tests.
     #[cfg(test)]
     pub fn of(names: &[&str]) -> Packages {
         Packages { entries: names.iter().map(|name| (name.to_string(), format!("id#{name}"))).collect() }

@@ -1,4 +1,4 @@
-//! One bad file per mistake (`tests/bad/`): its first line says what the tool must answer about it.
+//! Tests with one bad file per mistake (`tests/bad/`): the first line says what the tool must report about it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn packages() -> Packages {
     Packages::of(&["tench-kernel-image", "tench-init", "tench-mem", "tench-shell"])
 }
 
-/// What the tool says about a file of `tests/bad/`, one line for each mistake.
+/// Returns what the tool reports about a file of `tests/bad/`, one line for each mistake.
 fn verdict(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap();
     let packages = packages();
@@ -110,7 +110,7 @@ fn the_descriptions_of_the_tree_name_nothing_twice() {
     }
 }
 
-/// The packages that a description mentions, as if all existed.
+/// Returns the packages that a description mentions, as if all existed.
 fn workspace_packages(text: &str) -> Vec<String> {
     text.split('"').filter(|word| word.starts_with("tench-")).map(str::to_owned).collect()
 }

@@ -1,6 +1,6 @@
-//! What people may write in a system description, and what cargo answers about packages: shapes for `serde` alone.
+//! The syntax of system descriptions, and of cargo's output about packages: types for `serde` alone.
 //!
-//! Values whose mistakes deserve a better message than the parser's are taken as they come and judged in `check`.
+//! Values whose mistakes deserve a better message than the parser's are accepted in any form and checked in `check`.
 
 use serde::Deserialize;
 use toml::{Spanned, Value};

@@ -1,10 +1,10 @@
-//! Whether the table in `docs/manual/authority.md` says what every process holds: the system is booted on one core and
-//! on two, the shell lists the capabilities of each process, and what they are, without numbers that differ between
-//! builds, is the table.
+//! A test that the table in `docs/manual/authority.md` says what every process holds: the system is booted on one core
+//! and on two, the shell lists the capabilities of each process, and the list, without numbers that differ between
+//! builds, must equal the table.
 //!
-//! A capability that somebody was given, or looked up, is a row with its slot; what a process makes of its memory is
-//! one row for each kind, since how much that is changes with every program; memory of its own is none. `init` and
-//! `mem` are loaded before the process server, which cannot list what they hold: their rows are those of the system
+//! A capability that a process was given, or looked up, is a row with its slot; objects that a process makes of its
+//! memory are one row for each kind, since their number changes with every program; its own memory has no row. `init`
+//! and `mem` are loaded before the process server, which cannot list what they hold: their rows are those of the system
 //! description.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,23 +22,23 @@ use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::system::System;
 use crate::workspace;
 
-/// The description that is booted.
+/// System description that is booted.
 pub const SYSTEM: &str = "default";
 const PAGE: &str = "docs/manual/authority.md";
 const BEGIN: &str = "<!-- authority: begin -->\n";
 const END: &str = "<!-- authority: end -->\n";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(300) };
-/// Whom the process server does not know well enough to list what they hold.
+/// Programs whose capabilities the process server cannot list.
 const UNLISTED: [&str; 2] = ["init", "mem"];
-/// An ordinary program, with nothing but what every program has, that waits in the background.
+/// An ordinary program, with only standard capabilities, that waits in the background.
 const ORDINARY: &str = "cat";
-/// What the shell on the second core does, in a file.
+/// File with the commands of the shell on the second core.
 const SCRIPT: &str = "/tmp/authority";
-/// What the shell there says before what a process holds, where the first has its prompt.
+/// Prefix that this shell prints before a process's capabilities, where the first shell has its prompt.
 const ABOUT: &str = "capabilities of ";
-/// Where RAM begins; devices lie below.
+/// Start of RAM; devices lie below.
 const RAM: u64 = 0x4000_0000;
-/// What a process makes of its memory, in any number.
+/// Kinds that a process makes of its memory, in any number.
 const MADE: [&str; 9] = [
     "untyped",
     "capability node",
@@ -76,22 +76,22 @@ pub fn run(target: &Target, bless: bool, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// How many cores the machines have.
+/// Numbers of cores of the machines.
 const CORES: [u32; 2] = [1, 2];
 
-/// Whose capability it is: the name, with the core before it unless that is the first.
+/// Returns the name of a capability's holder, preceded by the core unless that is the first.
 fn shown(core: u32, name: &str) -> String {
     if core == 0 { name.to_owned() } else { format!("{core}:{name}") }
 }
 
-/// The programs that `init` starts on a core, and whose capabilities can be listed.
+/// Returns the programs that `init` starts on a core, and whose capabilities can be listed.
 fn listed(system: &System, core: u32, cores: u32) -> impl Iterator<Item = &str> {
     let started =
         system.programs.iter().filter(move |program| program.start && program.cores.contain(core.into(), cores.into()));
     started.map(|program| program.name.as_str()).filter(|name| !UNLISTED.contains(name))
 }
 
-/// What is typed. Only a shell on the same core can list what a process has.
+/// Returns the steps to type. Only a shell on the same core can list a process's capabilities.
 fn steps(system: &System, cores: u32) -> Vec<Step> {
     let mut lines = vec![format!("{ORDINARY} &"), "ps --flat --short".to_owned()];
     lines.extend(listed(system, 0, cores).chain([ORDINARY]).map(|name| format!("caps {name}")));
@@ -106,14 +106,14 @@ fn steps(system: &System, cores: u32) -> Vec<Step> {
     lines.into_iter().map(Step::Line).collect()
 }
 
-/// A row of the table without its numbers: process by its place, slot (the last for what has no fixed one), and the
-/// text.
+/// A row of the table without its numbers: the process's position, slot (the last for those without a fixed one), and
+/// the text.
 type Row = (usize, u32, String);
 
-/// Rows, and how often each was seen; `None` for what is there in any number.
+/// Rows, and the number of each; `None` for any number.
 type Held = BTreeMap<Row, Option<usize>>;
 
-/// What every process of a boot holds.
+/// Returns the capabilities of every process of a boot.
 fn held(system: &System, cores: u32, outcome: &Outcome) -> Result<Held> {
     if !matches!(outcome.end, End::Exited(0)) {
         return Err(miette!("the guest did not end as it should; its last lines:\n{}", outcome.last_screen()));
@@ -152,14 +152,14 @@ fn held(system: &System, cores: u32, outcome: &Outcome) -> Result<Held> {
     }
 }
 
-/// Where a process stands in the table: those of the first core first, in the order of the description.
+/// Returns the position of a process in the table: those of the first core first, in the order of the description.
 fn order(system: &System, name: &str) -> usize {
     let (core, base) = name.split_once(':').map_or((0, name), |(core, base)| (core.parse().unwrap_or(0), base));
     let place = system.programs.iter().position(|program| program.name == base).unwrap_or(0);
     (core as usize * system.programs.len()) + place + 1
 }
 
-/// The processes that `ps` shows, but for those that cannot be listed.
+/// Returns the processes that `ps` shows, without those that cannot be listed.
 fn running(lines: &[String]) -> BTreeSet<String> {
     let after = lines.iter().skip_while(|line| !(line.starts_with(PROMPT) && line.contains("ps --flat"))).skip(1);
     let rows = after.take_while(|line| !line.starts_with(PROMPT)).skip(1);
@@ -171,7 +171,7 @@ fn running(lines: &[String]) -> BTreeSet<String> {
     .collect()
 }
 
-/// Each process, and the lines about its capabilities.
+/// Returns each process, and the lines about its capabilities.
 fn sections(lines: &[String]) -> Vec<(&str, Vec<&str>)> {
     let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut inside = false;
@@ -199,7 +199,7 @@ struct Capability<'l> {
 }
 
 impl<'l> Capability<'l> {
-    /// Columns are two spaces apart at least.
+    /// Parses a line, whose columns are at least two spaces apart.
     fn parse(line: &'l str) -> Option<Capability<'l>> {
         let mut cells = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty());
         let slot = cells.next()?.parse().ok()?;
@@ -214,28 +214,29 @@ impl<'l> Capability<'l> {
         })
     }
 
-    /// Whether it lies where everybody finds it, or where a parent gave it.
+    /// Returns whether it lies in a standard slot, or where a parent put it.
     fn is_given(&self) -> bool {
         self.slot < slot::FIRST_FREE.0
     }
 
-    /// Whether every single one counts.
+    /// Returns whether its number counts.
     fn is_one(&self) -> bool {
         !self.is_memory_given() && (self.is_given() || !MADE.contains(&self.kind))
     }
 
-    /// Whether it lies where a parent puts what the description gives, one after the other: in which slot depends on
-    /// the size of what was given before it.
+    /// Returns whether it lies among the slots in which a parent puts the description's capabilities, one after the
+    /// other: the slot depends on the sizes of those before it.
     fn is_extra(&self) -> bool {
         (slot::EXTRA.0..slot::EXTRA.0 + slot::EXTRA_COUNT).contains(&self.slot)
     }
 
-    /// Whether it is one of the pieces in which somebody was given memory: how many there are depends on its size.
+    /// Returns whether it is one of the chunks of memory that the process was given: their number depends on its size.
     fn is_memory_given(&self) -> bool {
         self.is_extra() && self.kind == "frame" && !self.is_device()
     }
 
-    /// Whether it is memory that the process uses for itself. When it gets that depends on how far it has come.
+    /// Returns whether it is memory that the process uses for itself. When the process gets that depends on its
+    /// progress.
     fn is_own_memory(&self) -> bool {
         let is_memory = matches!(self.kind, "untyped" | "frame" | "page table" | "mapping");
         !self.is_given() && is_memory && self.rights == "rwgc" && !self.is_device()
@@ -246,7 +247,7 @@ impl<'l> Capability<'l> {
         address.is_some_and(|address| address < RAM)
     }
 
-    /// Its slot, if that has a meaning.
+    /// Returns its slot, if that has a meaning.
     fn place(&self) -> u32 {
         match (self.is_given(), self.is_extra()) {
             (true, false) => self.slot,
@@ -255,16 +256,16 @@ impl<'l> Capability<'l> {
         }
     }
 
-    /// The row for it, without how many there are.
+    /// Returns the row for it, without the number.
     fn text(&self, process: &str) -> String {
         let place = match (self.is_given(), self.is_extra()) {
             (true, false) => self.slot.to_string(),
             (true, true) => format!("from {}", slot::EXTRA.0),
             (false, _) => "any".to_owned(),
         };
-        // The number of a process depends on who was started before it.
+        // The number of a process depends on the processes started before it.
         let (identity, powers) = self.badge.split_once(' ').unwrap_or((self.badge, ""));
-        // A server may hold what it has minted for its clients.
+        // A server may hold capabilities that it has minted for its clients.
         let whose = if self.is_given() { "its own badge" } else { "a badge" };
         let badge = match (self.kind, identity, powers) {
             ("kernel", "-", _) => "everything".to_owned(),
@@ -283,7 +284,7 @@ impl<'l> Capability<'l> {
     }
 }
 
-/// The table: a column for each boot.
+/// Returns the table, with a column for each boot.
 fn table(boots: &[Held]) -> String {
     let rows: BTreeSet<&Row> = boots.iter().flat_map(Held::keys).collect();
     let mut table = String::from(
@@ -300,14 +301,14 @@ fn table(boots: &[Held]) -> String {
     table
 }
 
-/// What stands before the table, the table, and what stands behind.
+/// Returns the page before the table, the table, and the page after it.
 fn parts(page: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (table, after) = rest.split_once(END)?;
     Some((before, table, after))
 }
 
-/// What is held and not in the table, and the other way round.
+/// Returns the capabilities that are held and not in the table, and those in the table and not held.
 fn difference(page: &str, table: &str) -> Option<String> {
     let missing = |from: &str, to: &str, what: &str| -> String {
         let there: BTreeSet<&str> = to.lines().collect();

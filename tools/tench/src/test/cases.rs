@@ -1,6 +1,6 @@
-//! The named cases on the target: boots `systems/tests.toml` once for each kernel and number of cores, and reads what
-//! the program `cases` prints. It runs on the first core; on others, their kernels, servers and monitors run meanwhile.
-//! The same program carries out the attacks, each in a process of its own (`tests/cases/src/hostile/attacks`).
+//! The named cases on the target: boots `systems/tests.toml` once for each kernel and number of cores, and reads the
+//! output of the program `cases`. The program runs on the first core; on others, their kernels, servers and monitors
+//! run meanwhile. It also runs the attacks, each in a process of its own (`tests/cases/src/hostile/attacks`).
 //!
 //! ```text
 //! case: IPC0007 a reply to a dead caller is dropped ... ok
@@ -20,18 +20,19 @@ use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience};
 
-/// The description that is booted.
+/// System description that is booted.
 pub const SYSTEM: &str = "tests";
-/// The program in it that runs them.
+/// Program in it that runs the cases.
 const PROGRAM: &str = "cases";
-/// Silence means that a case hangs.
+/// Patience with the program: silence means that a case hangs.
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(900) };
 
-/// What the attack says to whose text nothing may be added, and what of it reaches the terminal: no control character.
+/// Prefix of the line of the attack that prints escape sequences, to which nothing may be added; and that line as it
+/// must reach the terminal, without control characters.
 const ESCAPES: &str = "note: escapes: ";
 const SHOWN: &str = "note: escapes: ^[[2J^[]0;hostile^G";
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'l> {
     Passed(&'l str),
@@ -55,14 +56,14 @@ fn parse(line: &str) -> Line<'_> {
     counts.map_or(Line::Other, |(passed, failed)| Line::End { passed, failed })
 }
 
-/// What `cases` carries out.
+/// Part of the program that is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Cases,
     Attacks,
 }
 
-/// A boot: what is carried out, with which kernel, and on how many cores.
+/// A boot: the part that is run, the kernel, and the number of cores.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Boot {
     part: Part,
@@ -71,7 +72,7 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// All of them, the usual one first.
+    /// All boots, the usual one first.
     pub const ALL: [Boot; 7] = [
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 2 },
@@ -82,7 +83,7 @@ impl Boot {
         Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 2 },
     ];
 
-    /// What the stage is called.
+    /// Returns the name of the stage.
     pub fn name(self) -> String {
         let mut name = self.part.name().to_owned();
         if self.kernel != Kernel::Usual {
@@ -96,7 +97,7 @@ impl Boot {
 }
 
 impl Part {
-    /// What a stage of it is called.
+    /// Returns the name of the part's stage.
     const fn name(self) -> &'static str {
         match self {
             Part::Cases => "cases",
@@ -105,8 +106,8 @@ impl Part {
     }
 }
 
-/// What `cases` is told: on a kernel that measures, the cases about that; its measuring takes time, and others look at
-/// that closely.
+/// Returns the arguments for `cases`: on a measuring kernel, the cases about that; its measuring takes time, which
+/// other cases would notice.
 fn arguments(boot: Boot) -> &'static [&'static str] {
     match (boot.part, boot.kernel) {
         (Part::Attacks, _) => &["attacks"],
@@ -115,10 +116,10 @@ fn arguments(boot: Boot) -> &'static [&'static str] {
     }
 }
 
-/// Runs them.
+/// Runs a boot.
 pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
     let (stage, Boot { part, kernel, cores }) = (boot.name(), boot);
-    // Of a case, `cases` is the whole.
+    // Each case is named after the stage.
     let prefix = stage.replacen("cases", "case", 1);
     report.running(&stage);
     let (mut system, build) = target.get(SYSTEM)?;
@@ -130,7 +131,7 @@ pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
     // Cores share memory evenly, so the first has as much as if it were alone.
     let mut machine = Machine { icount: true, cores, memory: format!("{cores}G"), ..Machine::default() };
     if part == Part::Attacks && cores > 1 {
-        // They are about what is late.
+        // The attacks are about lateness.
         machine.plugin = Some(meter::build(target.workspace)?);
     }
     let mut command = machine.command(&files, Serial::Pipe);
@@ -157,14 +158,14 @@ pub fn run(target: &Target, boot: Boot, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with how the attacks' control characters reached the terminal.
+/// Returns what is wrong with how the attacks' control characters reached the terminal.
 fn unfiltered(part: Part, lines: &[String]) -> Option<String> {
     let shown: Vec<&String> = lines.iter().filter(|line| line.contains(ESCAPES)).collect();
     let is_good = part == Part::Cases || !shown.is_empty() && shown.iter().all(|line| line.contains(SHOWN));
     (!is_good).then(|| format!("control characters should be shown as `{SHOWN}`, not so: {shown:?}"))
 }
 
-/// What is wrong with the run as a whole.
+/// Returns what is wrong with the run as a whole.
 fn judge(tally: (usize, usize), end: Option<(usize, usize)>, outcome: &Outcome) -> Option<String> {
     match (&outcome.end, end) {
         (End::Stopped(reason), _) => Some(format!("the guest was stopped: {reason}")),

@@ -1,11 +1,10 @@
-//! What people see when what everything depends on goes wrong: a kernel that cannot boot, one with a broken
-//! instruction, and a process server with one, which dies while `init` still waits for it.
+//! A test of the reports when an essential part fails: a kernel that cannot boot, one with a broken instruction, and a
+//! process server with one, which dies while `init` still waits for it.
 //!
-//! All must power off: the kernel with the status of its failures, and with the functions on the way there, `init` with
-//! 1.
+//! All must power off: the kernel with the status of its failures and a backtrace, `init` with status 1.
 //!
-//! Then the same on another core, while it runs: a kernel, a monitor, a memory server and a process server. Only that
-//! core stops, the others go on, and who waits for it is told.
+//! Then a kernel, a monitor, a memory server and a process server fail on another core while it runs. Only that core
+//! stops, the others go on, and processes that wait for it are notified.
 
 use std::time::Duration;
 
@@ -20,26 +19,26 @@ use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, Patience, Step};
 use crate::workspace;
 
-/// The description that is booted, and that of a machine with several cores.
+/// System description that is booted, and that of a machine with several cores.
 pub const SYSTEM: &str = "default";
 pub const SYSTEM_OF_SEVERAL: &str = "peers";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(20), total: Duration::from_secs(60) };
-/// The guest's status after a failure of the kernel.
+/// Guest's status after a failure of the kernel.
 const STATUS: u8 = 101;
-/// The guest's status after a failure of a server without which nothing goes on.
+/// Guest's status after a failure of an essential server.
 const SERVER_STATUS: u8 = 1;
-/// The first function in Rust.
+/// Name of the first function in Rust.
 const FUNCTION: &str = "tench_boot";
-/// What no processor executes.
+/// An undefined instruction.
 const UNDEFINED: [u8; 4] = [0; 4];
 
 /// A way to make the kernel fail.
 struct Crash {
     name: &'static str,
-    /// Damages the boot files. It is given the kernel, its function, and the process server.
+    /// Damages the boot files, given the kernel, its function, and the process server.
     damage: fn(&Executable, u64, &Executable, &BootFiles) -> Result<()>,
     status: u8,
-    /// What the report must contain, in this order.
+    /// Lines that the report must contain, in this order.
     expected: &'static [&'static str],
 }
 
@@ -91,13 +90,13 @@ const CRASHES: [Crash; 3] = [
 /// A way to make another core fail while it runs.
 struct Further {
     name: &'static str,
-    /// The program that is damaged, or the kernel of further cores.
+    /// Program that is damaged, or none for the kernel of further cores.
     program: Option<&'static str>,
-    /// How the name of the function begins that is damaged, as the compiler writes it.
+    /// Prefix of the damaged function's name, as the compiler writes it.
     function: &'static str,
-    /// What lets the second core call that function, and nobody before.
+    /// Command that makes the second core call that function for the first time.
     command: &'static str,
-    /// What must be on the terminal, in this order.
+    /// Lines that must be on the terminal, in this order.
     expected: &'static [&'static str],
 }
 
@@ -171,7 +170,7 @@ impl Further {
             return Err(miette!("{} has {} such functions", self.name, found.len()));
         };
         let address = elf::function(path, &format!("{}{rest}", self.function))?;
-        // As it was linked, whatever it is.
+        // Reads it as linked, whether it can be moved or not.
         let file = Executable::read_kernel(path)?;
         let code = file.segments.iter().find_map(|segment| {
             let offset = address.checked_sub(segment.virtual_address)? as usize;
@@ -228,7 +227,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     FURTHER.iter().try_for_each(|further| further.run(target, report))
 }
 
-/// What is wrong with a report.
+/// Returns what is wrong with a report.
 fn judge(status: u8, expected: &[&str], outcome: &Outcome) -> Option<String> {
     if !matches!(outcome.end, End::Exited(ended) if ended == status) {
         return Some(format!("the guest did not end with status {status}: {:?}", outcome.end));

@@ -1,4 +1,4 @@
-//! Experiments against their recorded figures: a change of a measured path is a failed test.
+//! Tests of experiments against their recorded figures: a change of a measured path is a failed test.
 
 use miette::Result;
 
@@ -31,7 +31,7 @@ pub fn run(target: &Target, experiment: &'static Experiment, report: &mut Report
     Ok(())
 }
 
-/// What is said of promises that are not kept.
+/// Returns messages for promises that are not kept.
 fn broken_promises(experiment: &Experiment, figures: &Figures) -> Vec<String> {
     let promises = if experiment.promises { experiment.targets } else { &[] };
     let broken = promises.iter().filter(|(key, most)| !figures.get(*key).is_some_and(|is| is <= most));

@@ -1,5 +1,4 @@
-//! The tests that run on this machine: all libraries, all integration tests, this tool, and the documentation's
-//! examples.
+//! The tests that run on the host: all libraries, all integration tests, this tool, and the documentation's examples.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -10,9 +9,8 @@ use super::Target;
 use super::report::Report;
 use crate::process;
 
-/// What cargo is asked to test, and what the stage is called. Programs for the target have their logic, and so their
-/// tests, in libraries. The kernel and its model are tested a second time without windows: only these three are built
-/// anew.
+/// Stages, and cargo's arguments for each. Programs for the target have their logic, and so their tests, in libraries.
+/// The kernel and its model are tested a second time without preemption points: only these three are rebuilt.
 const STAGES: [(&str, &[&str]); 3] = [
     ("host", &["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"]),
     (
@@ -34,19 +32,19 @@ const STAGES: [(&str, &[&str]); 3] = [
     ("host/documentation", &["--doc"]),
 ];
 
-/// A test that takes long, of the kernel's model.
+/// A long test of the kernel's model.
 pub struct Long {
-    /// Its name behind `host/long/`.
+    /// Name behind `host/long/`.
     pub name: &'static str,
-    /// In which file of `model/tests` it is.
+    /// File of `model/tests` that contains it.
     file: &'static str,
     function: &'static str,
-    /// What it does.
+    /// Description of the test.
     what: &'static str,
 }
 
 impl Long {
-    /// All of them.
+    /// All long tests.
     pub const ALL: [Long; 4] = [
         Long {
             name: "executions",
@@ -87,7 +85,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Runs a test that takes long, which says itself how far it is.
+/// Runs a long test, which reports its own progress.
 pub fn run_long(target: &Target, test: &Long, report: &mut Report) -> Result<()> {
     let name = format!("host/long/{}", test.name);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -103,7 +101,7 @@ pub fn run_long(target: &Target, test: &Long, report: &mut Report) -> Result<()>
     Ok(())
 }
 
-/// Runs `cargo test` and shows what it says, but for the single tests that passed. Returns how many did, if none
+/// Runs `cargo test` and shows its output, without the single tests that passed. Returns how many passed, if none
 /// failed.
 fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<Option<usize>> {
     process::show(command);
@@ -133,7 +131,7 @@ fn run_cargo(name: &str, command: &mut Command, report: &mut Report) -> Result<O
     Ok((status.success() && failed.is_empty()).then_some(all_passed))
 }
 
-/// `test result: ok. 12 passed; 1 failed; …` as (12, 1).
+/// Parses `test result: ok. 12 passed; 1 failed; …` as (12, 1).
 fn parse_result(line: &str) -> Option<(usize, usize)> {
     let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let mut numbers = counts.split("; ").map(|part| part.split(' ').next()?.parse().ok());

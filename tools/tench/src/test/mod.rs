@@ -2,21 +2,21 @@
 //!
 //! | name | what | module |
 //! |---|---|---|
-//! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without windows | [`host`] |
-//! | `crash` | what the kernel says when it fails itself | [`crash`] |
+//! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without preemption points | [`host`] |
+//! | `crash` | reports when the kernel or an essential server fails | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
-//! | `cases/2-cores`, `cases/4-cores` | the same on the first core of a machine with so many | [`cases`] |
-//! | `cases/without-windows` | the same with the kernel whose long operations never let interrupts in | [`cases`] |
-//! | `cases/watching` | those about how long interrupts are off, with a kernel that measures it | [`cases`] |
+//! | `cases/2-cores`, `cases/4-cores` | the cases on the first core of a machine with so many | [`cases`] |
+//! | `cases/without-windows` | the cases with the kernel whose long operations never let interrupts in | [`cases`] |
+//! | `cases/watching` | the cases about interrupts-off intervals, with a measuring kernel | [`cases`] |
 //! | `hostile` | attacks by programs without powers, beside a reserved thread and a client | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |
 //! | `holders` | the capabilities of every process are those of the manual's table | [`authority`] |
 //! | `scenario/NAME` | a recorded session with the shell | [`scenario`] |
 //! | `lab/NAME` | an experiment against its recorded figures | [`figures`] |
-//! | `host/long/NAME` | with `--long` only: what takes long | [`host`] |
+//! | `host/long/NAME` | with `--long` only: long tests | [`host`] |
 //!
-//! What several of them boot is built once, by one cargo invocation, after the tests of the host.
+//! The booted systems are built once, by one cargo invocation, after the tests of the host.
 
 mod authority;
 mod cases;
@@ -40,7 +40,7 @@ use crate::system::{Packages, System};
 use crate::workspace::Workspace;
 use report::Report;
 
-/// What `--list` and the filter see.
+/// A test as `--list` and the filter see it.
 enum Test {
     Host,
     Crash,
@@ -68,7 +68,7 @@ impl Test {
         }
     }
 
-    /// The system descriptions that it boots.
+    /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
             Test::Host | Test::Long(_) => Vec::new(),
@@ -83,7 +83,7 @@ impl Test {
     }
 }
 
-/// What the tests of the target share.
+/// State that the tests of the target share.
 pub struct Target<'w> {
     /// The source tree.
     pub workspace: &'w Workspace,
@@ -101,7 +101,7 @@ impl<'w> Target<'w> {
         Target { workspace, packages: OnceCell::new(), names, built: OnceCell::new() }
     }
 
-    /// The workspace's packages.
+    /// Returns the workspace's packages.
     pub fn packages(&self) -> Result<&Packages> {
         if self.packages.get().is_none() {
             let _ = self.packages.set(Packages::find(self.workspace)?);
@@ -109,7 +109,7 @@ impl<'w> Target<'w> {
         Ok(self.packages.get().unwrap_or_else(|| unreachable!("it was set above")))
     }
 
-    /// A system description, and everything built that the tests boot.
+    /// Returns a system description, and the build of everything that the tests boot.
     pub fn get(&self, name: &str) -> Result<(System, &Build)> {
         if self.built.get().is_none() {
             let load = |name: &&str| System::load(self.workspace, self.packages()?, name);
@@ -123,7 +123,7 @@ impl<'w> Target<'w> {
     }
 }
 
-/// Runs the tests that the filter selects; the status is 1 if one failed, or if there was none.
+/// Runs the tests that the filter selects; returns status 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     let mut tests = vec![Test::Host, Test::Crash];
     tests.extend(cases::Boot::ALL.map(Test::Cases));

@@ -1,4 +1,4 @@
-//! What a test run says: a line for each test as it ends, the failures again at the end, and the sum.
+//! Output of a test run: a line for each test as it ends, the failures again at the end, and the sum.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ pub struct Report {
     failures: Vec<(String, String)>,
     ignored: Vec<(String, String)>,
     started: Instant,
-    /// Says what is running, on a terminal only.
+    /// Shows the running test, on a terminal only.
     spinner: ProgressBar,
 }
 
@@ -23,7 +23,7 @@ impl Report {
         Report { passed: 0, failures: Vec::new(), ignored: Vec::new(), started: Instant::now(), spinner }
     }
 
-    /// Something takes a while from here on.
+    /// Shows that a test is running.
     pub fn running(&self, name: &str) {
         self.spinner.reset_elapsed();
         self.spinner.set_message(name.to_owned());
@@ -35,30 +35,30 @@ impl Report {
         self.spinner.suspend(|| println!("{line}"));
     }
 
-    /// A test passed.
+    /// Records that a test passed.
     pub fn passed(&mut self, name: &str) {
         self.passed += 1;
         self.say(&format!("test {name} ... ok"));
     }
 
-    /// A test failed; `why` may have several lines.
+    /// Records that a test failed; `why` may have several lines.
     pub fn failed(&mut self, name: &str, why: &str) {
         self.say(&format!("test {name} ... FAILED"));
         self.failures.push((name.to_owned(), why.trim_end().to_owned()));
     }
 
-    /// A test could not be judged here.
+    /// Records that a test could not be judged here.
     pub fn ignored(&mut self, name: &str, why: &str) {
         self.say(&format!("test {name} ... ignored: {why}"));
         self.ignored.push((name.to_owned(), why.to_owned()));
     }
 
-    /// Many tests passed that somebody else has shown.
+    /// Records that many tests passed that were shown elsewhere.
     pub fn count_passed(&mut self, number: usize) {
         self.passed += number;
     }
 
-    /// Shows the failures and the sum. Answers whether all is well.
+    /// Shows the failures and the sum. Returns whether no test failed.
     pub fn close(self) -> bool {
         self.spinner.finish_and_clear();
         for (name, why) in &self.failures {
@@ -76,7 +76,7 @@ impl Report {
         self.failures.is_empty()
     }
 
-    /// The closing line.
+    /// Returns the closing line.
     fn sum(&self) -> String {
         let ignored = if self.ignored.is_empty() { String::new() } else { format!(", {} ignored", self.ignored.len()) };
         format!("{} passed, {} failed{ignored}", self.passed, self.failures.len())

@@ -1,14 +1,14 @@
 //! Recorded sessions with the shell: `tests/scenarios/NAME.txt` is the transcript from the first prompt on.
 //!
-//! What is typed are the lines that begin with the prompt, or, for keys that a transcript cannot show, the script
+//! The lines that begin with the prompt are typed, or, for keys that a transcript cannot show, the script
 //! `NAME.script`. Lines before the first prompt set things up: `# machine: memory=128M cpu=max cores=2 icount=no` and
 //! `# status: 3`; without them the machine is the usual one with counted instructions, and the status 0. `# kernel:
 //! NAME` boots another kernel than the usual one ([`Kernel`]), `# system: peers` another system description, and `#
-//! archive: broken` adds files to the boot archive that are no programs. `# also with cores: 2 4` plays the session
-//! again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, but for lines that
-//! end with `monitor`, which lists of programs have there. `seed=N` among the settings of the machine chooses other
-//! addresses in each process, and `idle=real` lets time pass while the machine is idle, for sessions in which a program
-//! waits in the background.
+//! archive: broken` adds files to the boot archive that are not valid programs. `# also with cores: 2 4` plays the
+//! session again on machines with so many cores, as `NAME/2-cores` and `NAME/4-cores`: it must be the same, except for
+//! lines that end with `monitor`, which lists of programs have there. `seed=N` among the settings of the machine
+//! chooses other addresses in each process, and `idle=real` lets time pass while the machine is idle, for sessions in
+//! which a program waits in the background.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,23 +24,23 @@ use crate::qemu::{Machine, Serial};
 use crate::script::{self, End, Outcome, PROMPT, Patience, Step};
 use crate::workspace::{self, Workspace};
 
-/// The description that is usually booted, and another.
+/// System description that is usually booted, and another.
 const SYSTEMS: [&str; 2] = ["default", "peers"];
 const DIRECTORY: &str = "tests/scenarios";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(600) };
 
 /// A scenario's file.
 pub struct Scenario {
-    /// The file's name without `.txt`, and how many cores there are, if it is played once more with those.
+    /// Name of the file without `.txt`, followed by the number of cores for a repetition.
     pub name: String,
-    /// The description that is booted.
+    /// System description that is booted.
     pub system: &'static str,
     path: PathBuf,
-    /// How many cores, if not as many as the file says.
+    /// Number of cores, if it differs from the file's.
     cores: Option<u32>,
 }
 
-/// All scenarios, by name.
+/// Finds all scenarios, by name.
 pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
     let mut scenarios = Vec::new();
     let directory = workspace.root.join(DIRECTORY);
@@ -63,14 +63,14 @@ pub fn find(workspace: &Workspace) -> Result<Vec<Scenario>> {
     Ok(scenarios)
 }
 
-/// What lists of programs and servers have in a line on a machine with several cores only.
+/// Ending of lines that lists of programs and servers have on a machine with several cores only.
 const MONITOR: &str = "monitor";
 
-/// What a scenario's file says.
+/// Content of a scenario's file.
 struct Plan<'t> {
     header: Vec<&'t str>,
     system: &'static str,
-    /// How many cores there are where it is played once more.
+    /// Numbers of cores of the repetitions.
     also: Vec<u32>,
     machine: Machine,
     kernel: Kernel,
@@ -126,7 +126,7 @@ impl<'t> Plan<'t> {
     }
 }
 
-/// Obeys a word of `# machine:`.
+/// Applies a word of `# machine:`.
 fn set(machine: &mut Machine, word: &str) -> Result<()> {
     match word.split_once('=') {
         Some(("memory", size)) => machine.memory = size.to_owned(),
@@ -146,7 +146,7 @@ fn set(machine: &mut Machine, word: &str) -> Result<()> {
 }
 
 impl Scenario {
-    /// Plays it and compares, or with `bless` writes what came.
+    /// Plays the scenario and compares, or with `bless` writes the result.
     pub fn run(&self, target: &Target, bless: bool, report: &mut Report) -> Result<()> {
         let name = format!("scenario/{}", self.name);
         report.running(&name);
@@ -160,7 +160,7 @@ impl Scenario {
         let with = if plan.broken { prepare::corpus(target.workspace)? } else { Vec::new() };
         let files = prepare::prepare(target.workspace, build, &system, self.system, &with)?;
         let mut symbols = build.symbols(target.workspace, &system)?;
-        // Names for addresses help a person, but lines of source code move; they are left out of the comparison.
+        // Symbols help a person, but source lines move, so symbols are not compared.
         let mut explained = Vec::new();
         let mut command = plan.machine.command(&files, Serial::Pipe);
         let bless = bless && self.cores.is_none();
@@ -202,7 +202,7 @@ fn judge(plan: &Plan, expected: &[&str], actual: &[&str], outcome: &Outcome) -> 
     }
 }
 
-/// The outcome's lines from the first prompt on, without the power-off that the tool added.
+/// Returns the outcome's lines from the first prompt on, without the power-off that the tool added.
 fn transcript(outcome: &Outcome) -> Vec<&str> {
     let end = outcome.powered_off_at.unwrap_or(outcome.lines.len());
     let lines = outcome.lines[..end.min(outcome.lines.len())].iter().map(String::as_str);

@@ -1,6 +1,6 @@
-//! Whether addresses follow from the seed: a program faults three times in each of three boots, two of them with the
-//! same seed. And whether processes with the same number on two cores lie elsewhere: it faults on both, often enough
-//! that some have, in each of two boots.
+//! A test that addresses follow from the seed: a program faults three times in each of three boots, two of them with
+//! the same seed. It also tests that processes with the same number on two cores have different addresses: the program
+//! faults on both, often enough that some numbers coincide, in each of two boots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,13 +13,14 @@ use crate::prepare;
 use crate::qemu::{Machine, Serial};
 use crate::script::{self, Patience, Step};
 
-/// The description that is booted.
+/// System description that is booted.
 pub const SYSTEM: &str = "default";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(120) };
-/// A fault whose report names an address of code and one of data.
+/// Command for a fault whose report names an address of code and one of data.
 const COMMAND: &str = "fault data";
 const TIMES: usize = 3;
-/// The same on the second core; so often that it comes to the numbers that are given on the first after its servers.
+/// Command for the same fault on the second core; repeated until the process numbers reach those that the first core
+/// gives after its servers.
 const COMMAND_THERE: &str = "cores run 1 fault data";
 const TIMES_THERE: usize = 12;
 
@@ -53,10 +54,10 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The addresses in the report of each process: its core and its number there.
+/// Addresses in the report of each process, by its core and its number there.
 type Faults = BTreeMap<(u64, u64), Vec<String>>;
 
-/// The core and number of the process that a report is about.
+/// Returns the core and number of the process that a report is about.
 fn process(line: &str) -> Option<(u64, u64)> {
     let (_, rest) = line.split_once("fault (pid ")?;
     let (shown, _) = rest.split_once(')')?;
@@ -64,7 +65,7 @@ fn process(line: &str) -> Option<(u64, u64)> {
     Some((core.parse().ok()?, number.parse().ok()?))
 }
 
-/// What is wrong with what two boots of two cores with one seed have shown.
+/// Returns what is wrong with the results of two boots of two cores with one seed.
 fn judge_cores(one: &Faults, same: &Faults) -> Option<String> {
     if one != same {
         return Some(format!("the same seed chose other addresses: {one:?}, then {same:?}"));
@@ -81,13 +82,13 @@ fn judge_cores(one: &Faults, same: &Faults) -> Option<String> {
     same.map(|(number, here, there)| format!("the processes {number} of both cores lie at {here:?} and {there:?}"))
 }
 
-/// The addresses in a line of a report: that of the access, and that of the instruction.
+/// Returns the addresses in a line of a report: that of the access, and that of the instruction.
 fn addresses(line: &str) -> Vec<String> {
     let word_after = |text: &str| Some(line.split_once(text)?.1.split_whitespace().next()?.to_owned());
     [word_after("jump to 0x"), word_after("region segment 0x")].into_iter().flatten().collect()
 }
 
-/// What is wrong with what two boots with one seed and one with another have shown.
+/// Returns what is wrong with the results of two boots with one seed and one with another.
 fn judge([one, same, other]: [Vec<String>; 3]) -> Option<String> {
     let distinct: BTreeSet<&String> = one.iter().chain(&other).collect();
     if one.len() != 2 * TIMES {

@@ -1,14 +1,14 @@
 //! Comparing a transcript with the expected one.
 //!
 //! An expected line may hold `[..]`, which stands for anything within the line; a line `...` stands for any number of
-//! lines. They are for what differs between runs for a good reason, such as times.
+//! lines. They are for legitimate differences between runs, such as times.
 
-/// A part of a line that may be anything.
+/// Placeholder for any part of a line.
 const ANYTHING: &str = "[..]";
-/// Any number of lines.
+/// Placeholder for any number of lines.
 const ANY_LINES: &str = "...";
 
-/// Whether a line is as expected.
+/// Returns whether a line is as expected.
 fn line_matches(expected: &str, actual: &str) -> bool {
     let Some((front, rest)) = expected.split_once(ANYTHING) else { return expected == actual };
     let Some(mut left) = actual.strip_prefix(front) else { return false };
@@ -23,9 +23,10 @@ fn line_matches(expected: &str, actual: &str) -> bool {
     left.ends_with(last)
 }
 
-/// The first place where the transcripts differ, as (expected, actual) line numbers from 0, or `None` if they agree.
+/// Returns the first place where the transcripts differ, as (expected, actual) line numbers from 0, or `None` if they
+/// agree.
 fn difference(expected: &[&str], actual: &[&str]) -> Option<(usize, usize)> {
-    // Where to go on if what followed the last `...` does not fit.
+    // Position to go on from if the lines after the last `...` do not match.
     let mut retry: Option<(usize, usize)> = None;
     let mut farthest = (0, 0);
     let (mut at, mut seen) = (0, 0);
@@ -51,7 +52,7 @@ fn difference(expected: &[&str], actual: &[&str]) -> Option<(usize, usize)> {
     }
 }
 
-/// What differs, in a few lines, or `None`.
+/// Returns a few lines about the difference, or `None`.
 pub fn compare(expected: &[&str], actual: &[&str]) -> Option<String> {
     let (at, seen) = difference(expected, actual)?;
     let context = actual[seen.saturating_sub(3)..seen].iter().map(|line| format!("    {line}\n"));
@@ -64,7 +65,7 @@ pub fn compare(expected: &[&str], actual: &[&str]) -> Option<String> {
     ))
 }
 
-/// The actual transcript, but with the expected line wherever that has `[..]` and matches.
+/// Returns the actual transcript, but with the expected line wherever that has `[..]` and matches.
 pub fn bless(expected: &[&str], actual: &[&str]) -> Vec<String> {
     let flexible: Vec<&&str> = expected.iter().filter(|line| line.contains(ANYTHING)).collect();
     let keep = |line: &&str| {

@@ -1,4 +1,4 @@
-//! `docs/dependencies.md` has a sentence for each crate that is not Tench's own, and for no other.
+//! A test that `docs/dependencies.md` has a sentence for each external crate, and for no other.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ const PAGE: &str = "docs/dependencies.md";
 /// Sections of a manifest that name dependencies.
 const SECTIONS: [&str; 4] = ["dependencies", "dev-dependencies", "build-dependencies", "workspace"];
 
-/// The external crates that a table of a manifest names: those without a path, wherever it nests.
+/// Returns the external crates that a table of a manifest names: those without a path, at any nesting.
 fn external(table: &toml::Table, found: &mut BTreeSet<String>) {
     for (key, value) in table {
         let Some(section) = value.as_table() else { continue };

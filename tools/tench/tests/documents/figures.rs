@@ -1,8 +1,7 @@
-//! Figures in documents are those that were recorded.
+//! A test that figures in documents are the recorded ones.
 //!
-//! A figure that stands before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`, and the comment
-//! says where a reader of the source finds it; `<!--EXPERIMENT.KEY+KEY-->` is a sum. It is written with as many digits
-//! after the point as stand there already, and with commas.
+//! A figure before `<!--EXPERIMENT.KEY-->` is the one with this key under `lab/baseline/`; `<!--EXPERIMENT.KEY+KEY-->`
+//! is a sum. It is written with as many digits after the point as before, and with commas.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +9,12 @@ use super::{check, read, root};
 
 type Figures = BTreeMap<String, f64>;
 
-/// What has been recorded, by experiment.
+/// Recorded figures, by experiment.
 #[derive(Default)]
 struct Recorded(BTreeMap<String, Figures>);
 
 impl Recorded {
-    /// The figure, or sum of figures, that a comment names.
+    /// Returns the figure, or sum of figures, that a comment names.
     fn get(&mut self, reference: &str) -> Result<f64, String> {
         let (experiment, keys) = reference.split_once('.').ok_or("a figure is EXPERIMENT.KEY")?;
         let path = format!("lab/baseline/{experiment}.json");
@@ -33,7 +32,7 @@ impl Recorded {
     }
 }
 
-/// A number with so many digits after the point, and commas.
+/// Formats a number with this many digits after the point, and commas.
 fn written(number: f64, decimals: usize) -> String {
     let digits = format!("{number:.decimals$}");
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
@@ -47,14 +46,14 @@ fn written(number: f64, decimals: usize) -> String {
     text + rest
 }
 
-/// The text with every figure as `recorded` has it.
+/// Returns the text with every figure replaced by `recorded`'s value.
 fn renewed(text: &str, mut recorded: impl FnMut(&str) -> Result<f64, String>) -> Result<String, String> {
     let mut parts = text.split("<!--");
     let mut renewed = String::from(parts.next().unwrap_or_default());
     for part in parts {
         let reference = part.split("-->").next().unwrap_or_default();
         let old = renewed.trim_end_matches(|c: char| c.is_ascii_digit() || c == ',' || c == '.').len();
-        // Other comments stand behind no number.
+        // Other comments do not follow a number.
         if old < renewed.len() && !reference.contains(char::is_whitespace) {
             let decimals = renewed[old..].split_once('.').map_or(0, |(_, decimals)| decimals.len());
             renewed.truncate(old);
@@ -77,7 +76,7 @@ fn figures_in_documents_are_those_that_were_recorded() {
     }
 }
 
-/// The pages of the manual.
+/// Returns the pages of the manual.
 fn manual() -> Vec<String> {
     let folder = std::fs::read_dir(root().join("docs/manual")).expect("there is a manual");
     let names = folder.map(|entry| entry.expect("it can be read").file_name().into_string().expect("names are text"));

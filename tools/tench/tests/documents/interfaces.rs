@@ -1,4 +1,5 @@
-//! The headers for C and the pages of the manual say what the interfaces say, and a C compiler takes the headers.
+//! Tests that the C headers and the manual's pages agree with the interfaces, and that a C compiler accepts the
+//! headers.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -8,7 +9,7 @@ use tench_interface::files::{self, HEADERS, PAGES};
 
 use super::{check, root};
 
-/// Written by hand: what all headers have in common.
+/// Header that is written by hand: what all headers share.
 const COMMON: &str = "message.h";
 
 #[test]
@@ -18,7 +19,7 @@ fn headers_and_pages_are_those_of_the_interfaces() {
     for file in &files {
         check(file.path.to_str().expect("paths are text"), &file.text);
     }
-    // What belonged to an interface that is gone.
+    // Files of interfaces that are gone.
     let known: BTreeSet<_> = files.iter().map(|file| root().join(&file.path)).collect();
     for folder in [HEADERS, PAGES] {
         for entry in std::fs::read_dir(root().join(folder)).expect("it was just looked into") {
@@ -28,7 +29,8 @@ fn headers_and_pages_are_those_of_the_interfaces() {
     }
 }
 
-/// Every header alone, and all together, with the warnings that programs are compiled with; a warning is an error.
+/// Compiles every header alone, and all together, with the warnings that programs are compiled with; a warning is an
+/// error.
 #[test]
 fn a_c_compiler_takes_the_headers() {
     let files = files::all(&root()).unwrap_or_else(|wrong| panic!("{wrong}"));

@@ -1,21 +1,21 @@
-//! Links and names of files in the documents lead somewhere.
+//! Tests that links and file names in the documents are valid.
 
 use super::{read, root, source};
 
-/// The targets of a page's links that are files of the tree.
+/// Returns the targets of a page's links that are files of the tree.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     links.filter(|target| !target.contains("://") && !target.starts_with('#'))
 }
 
-/// Whether `word` looks like the path of a source file from the root.
+/// Returns whether `word` looks like the path of a source file from the root.
 fn is_path(word: &str) -> bool {
     let top = ["abi/", "docs/", "fuzz/", "kernel/", "lab/", "model/", "systems/", "tests/", "tools/", "user/"];
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "./_-".contains(c));
     plain && top.iter().any(|folder| word.starts_with(folder))
 }
 
-/// Paths that the pages about new programs and servers ask their readers to make.
+/// Paths that the pages about new programs and servers tell their readers to create.
 const MADE_BY_READERS: [&str; 3] = ["user/programs/greet", "user/programs/count", "user/servers/counter"];
 
 #[test]

@@ -1,8 +1,8 @@
-//! The documents say what is true: each test compares a page with the source that it speaks of.
+//! Tests of the documents: each compares a page with the source that it describes.
 //!
-//! `BLESS=1 cargo test -p tench-tool --test documents` writes the parts that are made from source: the table of system
-//! calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and pages of
-//! interfaces, figures that were recorded.
+//! `BLESS=1 cargo test -p tench-tool --test documents` writes the parts that are generated from source: the table of
+//! system calls, the numbers of unsafe blocks (of which there may be fewer), the picture of a session, headers and
+//! pages of interfaces, figures that were recorded.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ mod unsafe_code;
 
 use std::path::{Path, PathBuf};
 
-/// The root of the source tree.
+/// Returns the root of the source tree.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -25,12 +25,12 @@ fn root() -> PathBuf {
         .expect("the tool lies two folders below the root")
 }
 
-/// A file of the tree, by its path from the root.
+/// Returns a file of the tree, by its path from the root.
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Demands that a file is as it should be, or makes it so if the environment says `BLESS`.
+/// Fails unless a file is as expected, or writes it if the environment says `BLESS`.
 fn check(path: &str, expected: &str) {
     let full = root().join(path);
     if std::env::var_os("BLESS").is_some() {

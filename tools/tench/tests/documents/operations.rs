@@ -1,4 +1,4 @@
-//! The second half of `docs/manual/system-calls.md` is made from the documentation in `abi/src`.
+//! A test that the second half of `docs/manual/system-calls.md` is generated from the documentation in `abi/src`.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use tench_abi::{Error, Operation};
 use super::{check, read};
 
 const PAGE: &str = "docs/manual/system-calls.md";
-/// Where the part begins that is made.
+/// Line at which the generated part begins.
 const MARK: &str = "<!-- From here on made from abi/src by a test of the host tool. -->\n";
 
-/// `[text](crate::path)` as `text`.
+/// Replaces `[text](crate::path)` by `text`.
 fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -31,13 +31,13 @@ fn without_links(text: &str) -> String {
     plain + rest
 }
 
-/// An operation's documentation, with its answers and errors in paragraphs of their own.
+/// Returns an operation's documentation, with its results and errors in paragraphs of their own.
 fn paragraphs(documentation: &str) -> String {
     let text = without_links(documentation.trim());
     text.replace(" Answers ", "\n\n*Answers* ").replace(" Errors: ", "\n\n*Errors:* ")
 }
 
-/// The operations as a chapter for each group of the source.
+/// Returns the operations as a chapter for each group of the source.
 fn operations() -> String {
     let source = read("abi/src/operation.rs");
     let (_, list) = source.split_once("\noperations! {").expect("the list of operations");
@@ -57,7 +57,7 @@ fn operations() -> String {
     page
 }
 
-/// The errors as a table.
+/// Returns the errors as a table.
 fn errors() -> String {
     let mut page = "\n## Errors\n\n| code | error | what to do |\n|---:|---|---|\n".to_owned();
     for error in Error::ALL {

@@ -1,4 +1,5 @@
-//! The session in `README.md` is the one that `scenario/readme` plays, and `docs/session.svg` is a picture of it.
+//! Tests that the session in `README.md` is the one that `scenario/readme` plays, and that `docs/session.svg` is a
+//! picture of it.
 
 use std::fmt::Write;
 
@@ -9,26 +10,26 @@ mod transcript;
 
 const PROMPT: &str = "tench> ";
 const PICTURE: &str = "docs/session.svg";
-/// Size of a character and of a line, and the room around them, in pixels.
+/// Width of a character, height of a line, and margin, in pixels.
 const CHARACTER: f32 = 7.8;
 const LINE: f32 = 18.0;
 const MARGIN: f32 = 16.0;
 /// Height of the window's title.
 const TITLE: f32 = 30.0;
 
-/// The lines of the session, the command that starts it included.
+/// Returns the lines of the session, the command that starts it included.
 fn session(readme: &str) -> Vec<&str> {
     let (_, rest) = readme.split_once("```text\n").expect("the session is a block of text");
     let (block, _) = rest.split_once("```").expect("the block ends");
     block.lines().collect()
 }
 
-/// Text as it is written in XML.
+/// Returns text escaped for XML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A picture of a terminal that shows the lines.
+/// Returns a picture of a terminal that shows the lines.
 fn picture(lines: &[&str]) -> String {
     let columns = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let width = columns as f32 * CHARACTER + 2.0 * MARGIN;

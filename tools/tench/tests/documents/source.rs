@@ -1,13 +1,14 @@
-//! The files of the tree that people wrote.
+//! The source files of the tree.
 
 use std::path::{Path, PathBuf};
 
 use super::root;
 
-/// Folders that hold no source.
+/// Folders without source files.
 const NOT_SOURCE: [&str; 3] = ["target", "corpus", "artifacts"];
 
-/// Every file below `folder` (a path from the root) whose name ends with `end`, as paths from the root, in order.
+/// Returns every file below `folder` (a path from the root) whose name ends with `end`, as paths from the root, in
+/// order.
 pub fn files(folder: &str, end: &str) -> Vec<String> {
     let mut found = Vec::new();
     collect(&root().join(folder), end, &mut found);
@@ -34,13 +35,13 @@ fn collect(folder: &Path, end: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folders of all crates, as paths from the root: those with a manifest of a package.
+/// Returns the folders of all crates, as paths from the root: those with a package's manifest.
 pub fn crates() -> Vec<String> {
     let manifests = files("", "Cargo.toml").into_iter();
     manifests.filter_map(|manifest| manifest.strip_suffix("/Cargo.toml").map(str::to_owned)).collect()
 }
 
-/// The source files of a crate, without those of crates inside its folder.
+/// Returns the source files of a crate, without those of crates inside its folder.
 pub fn files_of(folder: &str, all: &[String]) -> Vec<String> {
     let inner: Vec<String> =
         all.iter().filter(|other| other.starts_with(&format!("{folder}/"))).map(|other| format!("{other}/")).collect();

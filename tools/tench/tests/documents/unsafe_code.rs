@@ -1,25 +1,26 @@
-//! `docs/unsafe.md` lists the crates that may use `unsafe`, with the number of blocks; each block says why it is sound.
+//! A test that `docs/unsafe.md` lists the crates that may use `unsafe`, with the number of blocks, and that each block
+//! says why it is sound.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::{check, read, source};
 
 const PAGE: &str = "docs/unsafe.md";
-/// Lines of code that may stand between a comment and the block that it is about, if a statement spans lines.
+/// Maximum number of lines of code between a comment and its block, if a statement spans lines.
 const REACH: usize = 4;
 
-/// What the keyword makes unsafe.
+/// Form in which the keyword is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
-    /// A block, or an implementation of an unsafe trait: somebody claims that something is sound.
+    /// A block, or an implementation of an unsafe trait, which claims that something is sound.
     Claim,
-    /// A function or trait: somebody else has to claim it.
+    /// A function or trait, which demands such a claim of its users.
     Demand,
     /// An attribute or a list of foreign functions.
     Other,
 }
 
-/// Every use of the keyword, with its line from 0.
+/// Collects every use of the keyword, with its line from 0.
 fn uses(tokens: TokenStream, found: &mut Vec<(Form, usize)>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
@@ -39,14 +40,14 @@ fn uses(tokens: TokenStream, found: &mut Vec<(Form, usize)>) {
     }
 }
 
-/// The uses in a file.
+/// Returns the uses in a file.
 fn uses_in(text: &str) -> Vec<(Form, usize)> {
     let mut found = Vec::new();
     uses(text.parse().expect("the compiler reads it too"), &mut found);
     found
 }
 
-/// Whether the comment before line `line`, or on it, contains `word`.
+/// Returns whether the comment before line `line`, or on it, contains `word`.
 fn comment_says(lines: &[&str], line: usize, word: &str) -> bool {
     if lines[line].contains(word) {
         return true;
@@ -106,7 +107,7 @@ fn unsafe_code_is_where_the_page_says() {
         let listed = rows(&page).into_iter().find(|row| row.folder == folder).map(|row| row.blocks.to_owned());
         match listed {
             Some(_) if used.is_empty() => wrong.push(format!("{folder} is listed in {PAGE} and uses no unsafe code")),
-            // Fewer is no mistake; only blessing writes it.
+            // Fewer blocks are not an error; only blessing writes their number.
             Some(number) if blocks > number.parse().unwrap_or(0) || std::env::var_os("BLESS").is_some() => {
                 let (old, new) = (format!("| `{folder}` | {number} |"), format!("| `{folder}` | {blocks} |"));
                 assert!(page.contains(&old), "{PAGE}: the row of {folder} has other blanks than `{old}`");
@@ -129,7 +130,7 @@ fn unsafe_code_is_where_the_page_says() {
     check(PAGE, &page);
 }
 
-/// Whether a file is the root of a library or program of the crate.
+/// Returns whether a file is the root of a library or program of the crate.
 fn is_root(folder: &str, file: &str) -> bool {
     ["src/lib.rs", "src/main.rs"].iter().any(|root| *file == format!("{folder}/{root}"))
 }

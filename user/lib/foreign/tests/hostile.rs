@@ -84,7 +84,7 @@ fn spare(script: &mut Script) {
     }
 }
 
-/// Returns the error if somebody whom the malicious core does not concern still waits when nothing more can happen.
+/// Returns the error if a thread that the malicious core does not concern still waits when nothing more can happen.
 fn waits_for_nothing(script: &Script, world: &World) -> Option<String> {
     let mut threads = script.threads.iter().zip(&world.threads).filter(|((at, _), _)| *at != HOSTILE);
     threads.find_map(|((_, ops), thread)| {
@@ -116,7 +116,7 @@ fn walk(seed: u64) -> Result<u64, String> {
         }
         events.clear();
         world.events(&script, &mut events);
-        // Nobody uses memory that the malicious core claims to have lent.
+        // No other monitor uses memory that the malicious core claims to have lent.
         events.retain(|event| !matches!(event, Event::Run(place) if script.threads[*place as usize].0 == HOSTILE));
         if !events.is_empty() {
             random.choose(&events, None).into_iter().for_each(|event| world.happen(&script, event));

@@ -186,7 +186,8 @@ fn wanted(program: &Program, segment: &tench_loader::program::Segment<'_>) -> Ve
     wanted
 }
 
-/// As [`check`], with a stack size and a seed. Returns the model of the machine, the address space, and the addresses.
+/// Checks a program as [`check`] does, with a stack size and a seed. Returns the model of the machine, the address
+/// space, and the addresses.
 fn check_with(file: &[u8], stack_size: u64, seed: u8) -> (Model, CapAddress, Addresses) {
     let (program, addresses) = placed(file, stack_size, seed);
     let mut model = Model::default();

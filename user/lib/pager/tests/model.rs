@@ -1,4 +1,4 @@
-//! The pager, compared with clients that have plain memory of their own: whatever is touched, shared, copied and
+//! The pager, compared with clients that have plain memory of their own: whatever is accessed, shared, copied and
 //! forgotten, each client sees its own writes and the contents at its fork.
 
 use std::cell::RefCell;

@@ -36,7 +36,7 @@ fn one_child_after_another_gets_no_more_than_one_process() {
         assert_eq!(take_all(&mut places, of(family(1), child), &mut owners), 0);
     }
     assert_eq!(take_all(&mut places, of(family(2), 50), &mut owners), 256);
-    // A person's commands, one after another, get half of the rest each: what they leave belongs to nobody.
+    // A user's commands, one after another, get half of the rest each: what they leave has no owner.
     places.family_ended(family(1));
     assert_eq!((places.held(family(1)), places.taken()), (0, 768));
     assert_eq!(take_all(&mut places, of(family(1), 60), &mut owners), 128);
@@ -81,8 +81,7 @@ const fn is_guest(index: usize) -> bool {
     index >= 3
 }
 
-/// Entries with their family, whether it lives, and their owner. Those left by a family that has ended belong to
-/// nobody.
+/// Entries with their family, whether it lives, and their owner. Entries left by a family that has ended have no owner.
 type List = Vec<(usize, bool, Owner)>;
 
 /// Returns how many more entries one of the families can take by the rule, if no other takes any.

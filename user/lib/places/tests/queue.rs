@@ -58,7 +58,8 @@ fn a_process_that_waits_with_all_its_threads_leaves_room_for_others() {
     queue.check_invariants();
 }
 
-/// However many waits there are, a request examines a few, and the next others, in all processes of the family.
+/// However many waits there are, a request checks a few of them, and the next request others, in all processes of the
+/// family.
 #[test]
 fn those_who_gave_up_are_found_a_few_at_a_time() {
     let mut queue = Queue::new(64);
@@ -190,7 +191,7 @@ fn who_waits_for_ever_has_no_deadline() {
     queue.check_invariants();
 }
 
-/// Two families are searched in turn; neither search begins anew because of the other.
+/// Two families are searched in turn, and neither search begins anew because of the other.
 #[test]
 fn each_family_goes_on_where_it_stopped() {
     let mut queue = Queue::new(64);

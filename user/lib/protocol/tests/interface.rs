@@ -11,11 +11,11 @@ use tench_protocol::{
 };
 
 tench_protocol::codes! {
-    /// Why it was refused.
+    /// Reasons for which a request was refused.
     pub enum Error {
-        /// No.
+        /// A reason.
         No = 1, "no";
-        /// Never.
+        /// Another reason.
         Never = 2, "never";
     }
 }
@@ -27,41 +27,41 @@ pub struct Pair {
     right: i64,
 }
 
-/// Everything.
+/// A service with a method for every feature.
 #[interface(client = Everything, version = 3)]
 pub trait EverythingService {
-    /// Adds.
+    /// Replies the sum.
     #[method(1)]
     fn add(&mut self, left: u32, right: u32) -> Result<u64, Error>;
-    /// Turns a pair around.
+    /// Replies the pair with its parts exchanged.
     #[method(2)]
     fn turn(&mut self, pair: Pair, twice: bool) -> Result<(Pair, bool), Error>;
-    /// Many words.
+    /// Replies many words.
     #[method(3)]
     fn many(&mut self, words: [u64; 12]) -> Result<[u64; 12], Error>;
-    /// Text.
+    /// Replies text.
     #[method(4)]
     fn echo(&mut self, text: Text<'_, 100>, bytes: Bytes<'_, 100>) -> Result<(Text<'_, 100>, Bytes<'_, 100>), Error>;
-    /// Lists.
+    /// Replies a list.
     #[method(5)]
     fn list(&mut self, pairs: List<Pair, 20>) -> Result<List<Pair, 20>, Error>;
-    /// Who asks.
+    /// Replies the caller.
     #[method(6)]
     fn caller(&mut self, caller: Caller) -> Result<u64, Error>;
-    /// Only for some.
+    /// Replies only to callers without a badge.
     #[method(7, authority)]
     fn secret(&mut self) -> Result<(), Error>;
-    /// Later.
+    /// Replies later, or now.
     #[method(8)]
     fn wait(&mut self, later: Later<'_, u64, Error>, now: bool) -> Result<Option<u64>, Error>;
-    /// A capability each way.
+    /// Sends a capability each way.
     #[method(9)]
     fn exchange(
         &mut self,
         any: Arrived<'_, Any>,
         gift: Arrived<'_, Any, Given>,
     ) -> Result<(u64, Sent<Endpoint>, Sent<Notification, Given>), Error>;
-    /// Refuses.
+    /// Fails with the given error.
     #[method(10)]
     fn refuse(&mut self, error: Error) -> Result<u64, Error>;
 }

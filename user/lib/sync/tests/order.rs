@@ -44,7 +44,7 @@ fn one_at_a_time_holds_a_lock() {
         together(3, &shared, |_, (lock, data)| {
             lock.lock();
             data.increment();
-            // SAFETY: it was taken above.
+            // SAFETY: the lock was taken above.
             unsafe { lock.unlock() };
         });
         assert!(!shared.0.is_locked());
@@ -60,7 +60,7 @@ fn a_lock_that_is_taken_again_and_again_is_handed_over() {
             for _ in 0..2 {
                 lock.lock();
                 data.increment();
-                // SAFETY: it was taken above.
+                // SAFETY: the lock was taken above.
                 unsafe { lock.unlock() };
             }
         });
@@ -78,14 +78,14 @@ fn a_lock_goes_to_whoever_waits_and_not_to_whoever_is_there_first() {
             thread::spawn(move || {
                 shared.0.lock();
                 shared.1.increment();
-                // SAFETY: it was taken above.
+                // SAFETY: the lock was taken above.
                 unsafe { shared.0.unlock() };
             })
         };
         while !shared.0.is_waited_for() {
             thread::yield_now();
         }
-        // SAFETY: it was taken above.
+        // SAFETY: the lock was taken above.
         unsafe { shared.0.unlock() };
         // The lock is never free before the other has had it.
         assert!(!shared.0.try_lock() || shared.1.get() == 1);
@@ -102,14 +102,14 @@ fn a_notification_is_not_missed() {
             lock.lock();
             if number == 0 {
                 while data.get() == 0 {
-                    // SAFETY: it was taken above.
+                    // SAFETY: the lock was taken above.
                     unsafe { condition.wait(lock) };
                 }
             } else {
                 data.increment();
                 condition.notify_one();
             }
-            // SAFETY: it was taken above, or again by the wait.
+            // SAFETY: the lock was taken above, or again by the wait.
             unsafe { lock.unlock() };
         });
         assert_eq!(shared.2.check_invariants(), 0);
@@ -123,14 +123,14 @@ fn giving_up_meets_a_notification() {
         together(2, &shared, |number, (lock, data, condition)| {
             lock.lock();
             if number == 0 {
-                // SAFETY: it was taken above.
+                // SAFETY: the lock was taken above.
                 let notified = unsafe { condition.wait_until(lock, 0) };
                 assert!(!notified || data.get() == 1);
             } else {
                 data.increment();
                 condition.notify_all();
             }
-            // SAFETY: it was taken above, or again by the wait.
+            // SAFETY: the lock was taken above, or again by the wait.
             unsafe { lock.unlock() };
         });
         assert_eq!(shared.2.check_invariants(), 0);
@@ -179,12 +179,12 @@ fn writers_are_alone_and_readers_see_what_they_wrote() {
             if number == 0 {
                 lock.read(None);
                 assert!(data.get() <= 2);
-                // SAFETY: it was taken above.
+                // SAFETY: the lock was taken above.
                 unsafe { lock.unlock_read() };
             } else {
                 lock.write(None);
                 data.increment();
-                // SAFETY: it was taken above.
+                // SAFETY: the lock was taken above.
                 unsafe { lock.unlock_write() };
             }
         });
@@ -201,13 +201,13 @@ fn readers_pass_when_the_writer_before_them_gives_up() {
             if number == 2 {
                 if lock.write(Some(0)) {
                     data.increment();
-                    // SAFETY: it was taken.
+                    // SAFETY: the lock was taken.
                     unsafe { lock.unlock_write() };
                 }
             } else {
                 lock.read(None);
                 data.get();
-                // SAFETY: it was taken above.
+                // SAFETY: the lock was taken above.
                 unsafe { lock.unlock_read() };
             }
         });

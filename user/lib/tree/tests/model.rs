@@ -1,4 +1,4 @@
-//! The tree, compared with a sorted list.
+//! Tests of the tree against a sorted list.
 
 use proptest::prelude::*;
 use tench_tree::{Id, Links, Nodes, Tree, View};

@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// Accepted text is there after each of the writes that save it, whoever owns the terminal, and if nobody does.
+    /// Accepted text is there after each of the writes that save it, whether the terminal has an owner or not.
     #[test]
     fn a_terminal_goes_on_with_its_text_whoever_owns_it(
         steps in prop::collection::vec((prop::collection::vec(b'a'..=b'z', 1..30), prop::option::of(1..5u64)), 1..12),

@@ -1,4 +1,4 @@
-//! Tests of what the terminal gets of the output of ordinary programs.
+//! Tests of what the terminal receives of the output of ordinary programs.
 
 use proptest::prelude::*;
 use tench_console::terminal::Terminal;
@@ -38,7 +38,7 @@ struct Model {
 }
 
 impl Model {
-    /// Takes a byte from the line. Fails if the terminal would obey it, unless it is the end of a line, tabulator,
+    /// Takes a byte from the line. Fails if the terminal would interpret it, unless it is the end of a line, tabulator,
     /// carriage return or backspace, or if it is invalid UTF-8, which terminals treat differently.
     fn take(&mut self, byte: u8) -> Result<(), String> {
         if self.begun.is_empty() && (byte < b' ' && !b"\n\t\r\x08".contains(&byte) || byte == 0x7f) {
@@ -139,7 +139,7 @@ fn no_family_has_all_beginnings() {
     assert_eq!(text, "\u{fffd}".repeat(75) + &"ü".repeat(24), "half of what others left");
 }
 
-/// Returns what a program may write: any bytes, often those that terminals obey.
+/// Returns bytes that a program may write: any bytes, often those that terminals interpret.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         3 => "\\PC{0,8}".prop_map(String::into_bytes),

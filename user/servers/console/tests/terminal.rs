@@ -144,7 +144,7 @@ fn only_the_foreground_reads() {
 fn the_terminal_is_its_owners_and_if_nobody_has_it_the_power_takes_it() {
     let mut terminal = terminal();
     let without = Powers::all().difference(Powers::TERMINAL);
-    // Nobody owns it, and still not every process may take it. (Process 0 is nobody.)
+    // The terminal has no owner, and still not every process may take it. (Process 0 stands for none.)
     for process in [0, CHILD] {
         assert_eq!(terminal.set_foreground(process, without, process), Err(Error::NotYours));
         assert_eq!(terminal.set_mode(process, without, Mode::Raw), Err(Error::NotYours));

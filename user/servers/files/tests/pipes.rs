@@ -211,7 +211,7 @@ fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
 fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
     let mut ends = ends();
     let (reader, _) = ends.pipe(Client::alone(1)).unwrap();
-    // The giver keeps a capability to process 2's end; that does not harm process 2.
+    // The sharer keeps a capability to process 2's end; that does not harm process 2.
     let given = ends.share(reader, 2).unwrap();
     for _ in 0..MAX_GIVEN / 2 {
         let next = ends.share(given, 3).unwrap();

@@ -329,7 +329,7 @@ fn something_new_is_made_where_that_is_everybodys() {
         assert_eq!(ends.tree.make_directory(mine, path), Err(Error::NotAllowed));
     }
     assert_eq!(ends.open(mine, "bin/hello", How::Write), Err(Error::ReadOnly));
-    // A process's own directory, and one that a process with the power made for everybody.
+    // A process's own directory, and one that a process with the power made for all processes.
     ends.tree.make_directory(mine, "tmp/mine").unwrap();
     ends.tree.make_directory(entitled(3), "all").unwrap();
     ends.open(mine, "tmp/mine/a", How::Write).unwrap();
@@ -342,7 +342,7 @@ fn something_new_is_made_where_that_is_everybodys() {
     assert_eq!(ends.tree.remove(others, "tmp/mine"), Err(Error::NotAllowed));
     ends.tree.rename(mine, "tmp/mine/a", "all/c").unwrap();
     ends.tree.rename(mine, "tmp/mine", "all/mine").unwrap();
-    // A process with the power has moved it there; its maker may change it, and put nothing else in its place.
+    // A process with the power has moved it there; its maker may change it, but put nothing else in its place.
     ends.tree.rename(entitled(3), "all/c", "bin/c").unwrap();
     assert_eq!(ends.tree.rename(mine, "all/b", "bin/c"), Err(Error::NotAllowed));
     ends.open(mine, "bin/c", How::Write).unwrap();
@@ -553,7 +553,7 @@ proptest! {
     ) {
         let mut ends = ends();
         let mut makers: BTreeMap<u64, u64> = BTreeMap::new();
-        // Directories in which everybody may make something.
+        // Directories in which every process may make something.
         let mut common = BTreeSet::from([ends.tree.status("tmp").unwrap().identity]);
         for (process, number, from, to, is_below) in steps {
             let place = |path: &str| if is_below { format!("tmp/{path}") } else { path.replacen('a', "bin", 1) };

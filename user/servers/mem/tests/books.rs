@@ -545,7 +545,7 @@ proptest! {
             server.refill();
             let living: Vec<usize> = (0..people.len()).filter(|person| !people[*person].has_ended).collect();
             let chosen = (!living.is_empty()).then(|| living[index.index(living.len())]);
-            // Account 0 is nobody's parent.
+            // Account 0 has no children.
             let number = |person: usize| person as u64 + 1;
             match (step, chosen) {
                 (0 | 1, _) => {

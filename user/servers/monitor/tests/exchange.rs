@@ -71,7 +71,7 @@ fn who_was_given_a_copy_takes_nothing_back() {
     world.check_empty();
 }
 
-/// What was sent with a message may count to a process of unknown family; the process itself is still the granter.
+/// An attachment sent with a message may count to a process of unknown family; the process itself is still the granter.
 #[test]
 fn who_sent_something_takes_it_back_whatever_family_is_known() {
     for (sent_as, asked_as) in [(SENDER, FAMILY | SENDER), (FAMILY | SENDER, SENDER)] {
@@ -89,7 +89,7 @@ fn who_sent_something_takes_it_back_whatever_family_is_known() {
     }
 }
 
-/// A process whose revoke meets copies on other cores need not request anything else to have them revoked.
+/// A process whose revoke meets remote capabilities need not make a request to have them revoked.
 #[test]
 fn what_somebody_wanted_to_delete_is_taken_back() {
     let mut world = World::new(3);
@@ -112,7 +112,7 @@ fn what_somebody_wanted_to_delete_is_taken_back() {
     world.check_empty();
 }
 
-/// An attachment stays in the mailbox until its message comes, and nobody else can get it.
+/// An attachment stays in the mailbox until its message comes, and no other process can get it.
 #[test]
 fn memory_for_a_message_is_claimed_by_its_number() {
     let mut world = World::new(3);
@@ -362,7 +362,7 @@ fn a_core_that_is_lost_has_nothing_any_more() {
     assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
 }
 
-/// If a core other than the first reports the end of another, the own kernel is asked whether it is so.
+/// If a core other than the first reports the end of another, the core asks its own kernel whether it is so.
 #[test]
 fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
     let mut world = World::new(4);
@@ -390,7 +390,7 @@ fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
     assert_eq!(world.kernel(2).revoke(frame), Ok(()), "nobody else has it");
 }
 
-/// The owner has no channel to the receiver of its frame, which another core sends on: its events wait until there is
+/// The owner has no channel to the receiver of its frame, which another core forwards: its events wait until there is
 /// one.
 #[test]
 fn what_is_to_be_said_waits_for_its_channel() {

@@ -388,8 +388,8 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
     table.check_invariants();
 }
 
-/// A hostile program once could fill the file server through one child after another, each of which left what it held
-/// to nobody.
+/// A hostile program once could fill the file server through one child after another, each of which left files without
+/// an owner.
 #[test]
 fn a_family_has_ended_when_nobody_of_it_is_prepared_or_runs() {
     let mut table = table();
@@ -631,7 +631,8 @@ fn processes_of_another_core_are_numbered_with_that_core() {
     table.check_invariants();
 }
 
-/// Children of `init` run always, and the first core has more of them than the others.
+/// Children of `init` are not counted in the load: they always run, and the first core has more of them than the
+/// others.
 #[test]
 fn the_load_is_what_runs_and_was_not_started_by_init() {
     let mut table = table();

@@ -234,7 +234,7 @@ proptest! {
                     prop_assert_eq!(supervisor.ended(client, now), (Verdict::NotSupervised, gone));
                 }
                 (6, _) => {
-                    // All running servers are told what they missed, in turn.
+                    // All running servers are told which ends they missed, in turn.
                     let wants = |model: &Model| matches!(model.state, State::Up(_)) && !model.missed.is_empty();
                     let mut told = Vec::new();
                     for _ in 0..models.iter().filter(|model| wants(model)).count() {

@@ -14,7 +14,7 @@ use tench_reserve_client::protocol::{
 
 const CLOCK: Clock = Clock { frequency: 62_500_000 };
 const BEFORE: Before = Before { priority: 120, ceiling: 120, slice: 62_500 };
-/// The time at which things happen.
+/// Present time of the tests.
 const NOW: u64 = 123_456_789;
 const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1000 * MICROSECOND;

@@ -22,7 +22,7 @@ struct Running {
     left: u64,
 }
 
-/// Simulates this many steps. Returns who missed a deadline though keeping to its parameters.
+/// Simulates this many steps. Returns a reservation that missed a deadline although it kept to its parameters.
 fn play(all: &mut [Running], steps: u64, overhead: &Overhead) -> Option<usize> {
     let (mut servers, mut since) = (0, None::<(usize, u64)>);
     for now in (0..steps).map(|step| step * STEP) {

@@ -1,4 +1,4 @@
-//! What must be as it was when an attack is over.
+//! Accounts and states that must be as before when an attack is over.
 
 use core::fmt::Debug;
 
@@ -12,24 +12,24 @@ use super::super::Books as Here;
 use super::said;
 use crate::case::Outcome;
 
-/// Servers that nobody may end, nor start again.
+/// Servers that no attack may end or have restarted.
 const SERVERS: [&str; 5] = ["names", "clock", "console", "files", "reserve"];
 /// The second core, if there is one.
 const OTHER: u64 = 1;
-/// Bytes by which the free memory of the other core may differ: what its process server remembers of processes.
+/// Bytes by which the other core's free memory may differ: its process server remembers processes.
 const REMEMBERED: u64 = 256 << 10;
 
-/// See the head of the file.
+/// Accounts and states that must be as before.
 #[derive(Debug)]
 pub struct Books {
     here: Here,
-    /// The numbers of the servers.
+    /// Process numbers of the servers.
     servers: [u64; SERVERS.len()],
-    /// Processes that have not ended.
+    /// Number of running processes.
     living: usize,
-    /// The terminal's mode and who reads.
+    /// The terminal's mode, and the process that reads.
     terminal: (Mode, u64),
-    /// What the monitor keeps, and how much of the other core's memory is free.
+    /// The monitor's state, and the free memory of the other core.
     elsewhere: Option<(Exchanged, u64)>,
 }
 
@@ -45,17 +45,16 @@ impl PartialEq for Books {
 }
 
 impl Books {
-    /// What servers keep for somebody, and nothing that they keep for themselves to be used again: it may not be more,
-    /// not even once.
+    /// Returns what servers hold for clients, without what they keep for reuse: it must not grow, not even once.
     pub fn held(&self) -> impl PartialEq + Debug + use<> {
         (self.here.names, self.here.files, self.servers, self.living, self.terminal)
     }
 
-    /// As they are now.
+    /// Reads the present accounts and states.
     pub fn read(monitor: Option<Monitor>) -> Outcome<Books> {
         let mut here = Here::read()?;
-        // What this program and the process server have for themselves, they may have more of; it counts as free here,
-        // so that nothing else is hidden by it.
+        // This program's and the process server's own memory may grow; it counts as free here, so that it hides nothing
+        // else.
         here.totals.free += used(tench::process::id())? + used(pid::PROCS)?;
         here.totals.blocks = 0;
         here.accounts.retain(|account| account.0 != pid::PROCS);
@@ -72,7 +71,7 @@ impl Books {
     }
 }
 
-/// Bytes on a process's account.
+/// Returns the bytes on a process's account.
 pub fn used(process: u64) -> Outcome<u64> {
     let account = Mem::STANDARD.next_account(process - 1)?;
     equal!(account.process, process);

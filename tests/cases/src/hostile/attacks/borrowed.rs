@@ -20,7 +20,6 @@ use tench::time::{Duration, sleep};
 use super::{Attack, empty, said, soon};
 use crate::case::Outcome;
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("borrowed-end", "who ends a child in its name is answered, and the server goes on", || {
         in_its_name(false)
@@ -38,7 +37,7 @@ pub const ATTACKS: &[Attack] = &[
             after_its_end(|names, _| {
                 let endpoint = make::<Endpoint>(0)?;
                 for number in 0..32 {
-                    // Refused, or gone with whoever did it.
+                    // Refused, or gone with the process that registered it.
                     let _ = names.register(&format!("borrowed/{}/{number}", tench::process::id()), endpoint.cap());
                 }
                 Ok(())
@@ -56,12 +55,12 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("borrowed-name", "in the name of a process that is taken apart nothing begins", || in_its_name(true)),
 ];
 
-/// Stack of a thread that waits.
+/// Stack of a waiting thread, in bytes.
 const STACK: usize = 8 << 10;
-/// Preparations, so that the child is taken apart in parts.
+/// Process builders of the child, so that its end is handled in parts.
 const PREPARED: usize = 40;
 
-/// Uses what a child had, after ending it, in the middle of that or when it is over.
+/// Uses what a child had, after ending the child: before that is complete, or after it.
 fn in_its_name(at_once: bool) -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let mut child = Procs::STANDARD.prepare("cases")?;
@@ -77,7 +76,7 @@ fn in_its_name(at_once: bool) -> Outcome {
     for _ in 0..PREPARED {
         let _prepared = procs.create("hello")?;
     }
-    // The child waits for an answer; this thread says in its name that it ends.
+    // The child waits for a reply; this thread requests its end in its name.
     procs.exit(0)?;
     if !at_once {
         Procs::STANDARD.wait_until(process, soon(5_000_000))?;
@@ -93,7 +92,8 @@ fn in_its_name(at_once: bool) -> Outcome {
     Ok(())
 }
 
-/// Does something with what a child had of the name server and the file server, when it has ended and both know that.
+/// Does something with the child's capabilities to the name server and the file server, when the child has ended and
+/// both know that.
 fn after_its_end(work: fn(Names, Files) -> Outcome) -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let mut child = Procs::STANDARD.prepare("cases")?;
@@ -111,7 +111,7 @@ fn after_its_end(work: fn(Names, Files) -> Outcome) -> Outcome {
     work(Names::at(names), Files::at(files))
 }
 
-/// A part: lends its parent the name server and the file server, and waits.
+/// Runs a part that gives its parent its name server and file server, and waits.
 pub fn hand_over_tables() -> Outcome {
     let mut message = Message::new(0);
     message.copy_cap(slot::NAMES).copy_cap(slot::FILES);
@@ -119,9 +119,9 @@ pub fn hand_over_tables() -> Outcome {
     Ok(())
 }
 
-/// Threads wait at each server in the name of a child, among others that wait in their own, and then the child ends. A
-/// server that took the reply objects of the first for empty would receive with one of them, and so receive nothing any
-/// more.
+/// Lets threads wait at each server in the name of a child, among others that wait in their own, and then ends the
+/// child. A server that took the reply objects of the former to be empty would receive with one of them, and so never
+/// receive anything any more.
 fn wait_in_its_name() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let mut child = Procs::STANDARD.prepare("cases")?;
@@ -136,7 +136,7 @@ fn wait_in_its_name() -> Outcome {
     let lent = places.map(Cap::<Endpoint>::new);
     let clock = said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
     let own = [Cap::new(slot::PROCS), clock, Cap::new(slot::NAMES), Cap::new(slot::CONSOLE)];
-    // Its own are first and last, so that none of the bound objects is free.
+    // The process's own waits are first and last, so that none of the bound objects is free.
     for ways in [own, lent, lent, own] {
         for (server, way) in ways.into_iter().enumerate() {
             let thread = Builder::new().stack_size(STACK).spawn(move || wait_at(server, way));
@@ -146,7 +146,7 @@ fn wait_in_its_name() -> Outcome {
     }
     said(Procs::STANDARD.kill(process))?;
     sleep(Duration::from_millis(2));
-    // All of them answer, whatever is kept from now on.
+    // All servers reply, whatever they keep from now on.
     for _ in 0..4 {
         for ways in [own, lent] {
             for (server, way) in ways.into_iter().enumerate() {
@@ -163,7 +163,7 @@ fn wait_in_its_name() -> Outcome {
     Ok(())
 }
 
-/// Waits at a server for what does not come.
+/// Waits at a server for something that does not come.
 fn wait_at(server: usize, way: Cap<Endpoint>) {
     match server {
         0 => drop(Procs::at(way).wait(tench::process::id())),
@@ -173,7 +173,7 @@ fn wait_at(server: usize, way: Cap<Endpoint>) {
     }
 }
 
-/// A part: lends its parent the other servers, and waits.
+/// Runs a part that gives its parent the other servers, and waits.
 pub fn hand_over_others() -> Outcome {
     let clock = empty()?;
     said(Names::STANDARD.look_up(Clock::NAME, clock))?;
@@ -183,7 +183,7 @@ pub fn hand_over_others() -> Outcome {
     Ok(())
 }
 
-/// A part: lends its parent what it has, and waits.
+/// Runs a part that gives its parent what it has, and waits.
 pub fn hand_over() -> Outcome {
     let mut message = Message::new(0);
     message.copy_cap(slot::MEM).copy_cap(slot::PROCS);

@@ -1,5 +1,5 @@
-//! A program's thread of the usual priority, which always has something to do: what of the first core is left to it,
-//! nobody else took.
+//! A thread of the usual priority that is always busy: its progress shows how much of the first core's time was left to
+//! it.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,22 +10,22 @@ use super::meter::Moment;
 use super::said;
 use crate::case::Outcome;
 
-/// Rounds of a loop between two looks.
+/// Rounds of a loop between two counts.
 const ROUNDS: u64 = 1000;
-/// How often that is done to see how long it takes.
+/// Number of counts measured to calibrate.
 const SAMPLES: u64 = 20;
-/// A priority at which nothing else runs meanwhile but the clock and the memory server.
+/// Priority at which only the clock and the memory server run meanwhile.
 const ALONE: u8 = 199;
 
-/// It is to go on.
+/// Whether the thread is to go on.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
-/// How often it has done that.
+/// Number of counts done.
 static DONE: AtomicU64 = AtomicU64::new(0);
 
-/// The thread.
+/// The bystander's thread.
 pub struct Bystander {
     thread: JoinHandle<()>,
-    /// Ticks that the samples took.
+    /// Ticks that the calibration took.
     samples: u64,
     start: Moment,
 }
@@ -37,7 +37,7 @@ fn step() {
 }
 
 impl Bystander {
-    /// Starts it.
+    /// Starts the thread.
     pub fn start() -> Outcome<Bystander> {
         let sample = || {
             let start = Moment::now();
@@ -57,7 +57,7 @@ impl Bystander {
         Ok(Bystander { thread, samples, start: Moment::now() })
     }
 
-    /// Ends it. Answers what it had, in percent of the core's time.
+    /// Ends the thread. Returns the time it had, in percent of the core's time.
     pub fn end(self) -> u64 {
         let (passed, done) = (self.start.passed(), DONE.load(Ordering::SeqCst));
         GOES_ON.store(false, Ordering::SeqCst);

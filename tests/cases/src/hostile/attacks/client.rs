@@ -1,9 +1,9 @@
-//! A well-behaved client: a process with standard capabilities that asks every server for something, again and again,
-//! and looks at each answer. Whoever started it sees in a shared page how far it is, and lets it rest there.
+//! A well-behaved client: a process with standard capabilities that makes requests of every server, again and again,
+//! and checks each reply. Its parent sees its progress in a shared page, and pauses it there.
 //!
 //! ```text
-//! 0  it is to ask       8  it rests        16  rounds done
-//! 24 which answer was wrong (0: none)      32  ticks of the longest request     40  which request that was
+//! 0  whether to run    8  whether paused   16  rounds done
+//! 24 number of a wrong reply (0: none)      32  ticks of the longest request     40  number of that request
 //! ```
 
 use alloc::format;
@@ -27,7 +27,7 @@ use super::meter::{Moment, passed_since};
 use super::{empty, said, window};
 use crate::case::{Failure, Outcome};
 
-/// Where the words of the page lie.
+/// Offsets of the words in the page.
 const GO: usize = 0;
 const RESTS: usize = 8;
 const ROUNDS: usize = 16;
@@ -35,17 +35,17 @@ const WRONG: usize = 24;
 const LONGEST: usize = 32;
 const WHICH: usize = 40;
 
-/// More urgent than those who attack, less than what is reserved.
+/// Priority above the attackers', and below the reserved thread's.
 const PRIORITY: u8 = 110;
-/// Between two rounds.
+/// Time between two rounds.
 const PAUSE: Duration = Duration::from_micros(500);
-/// How long it may take until it rests.
+/// Bound on the time until it pauses.
 const PATIENCE: u64 = 1000;
 
-/// Something that it asks.
+/// A request that the client makes.
 type Request = fn(u64) -> Outcome;
 
-/// What it asks, with the number of the round.
+/// All requests, which take the number of the round.
 const REQUESTS: &[(&str, Request)] = &[
     ("mem", block),
     ("names", name),
@@ -56,24 +56,24 @@ const REQUESTS: &[(&str, Request)] = &[
     ("procs", prepare),
 ];
 
-/// The client, as who started it sees it.
+/// The client, as its parent sees it.
 pub struct Client {
     page: Window,
 }
 
-/// What it was served.
+/// Record of how the client was served.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// Rounds that were answered as they should be.
+    /// Rounds with only correct replies.
     pub rounds: u64,
-    /// What was answered wrongly.
+    /// Name of the request with a wrong reply.
     pub wrong: Option<&'static str>,
-    /// Microseconds of the longest request, and which it was.
+    /// Microseconds of the longest request, and its name.
     pub longest: (u64, &'static str),
 }
 
 impl Client {
-    /// Starts it; it rests.
+    /// Starts the client, paused.
     pub fn start() -> Outcome<Client> {
         let frame = memory::make::<Frame>(12)?.leak();
         let page = window(frame, 12)?;
@@ -87,7 +87,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Lets it ask.
+    /// Lets the client make requests.
     pub fn go(&self) {
         for word in [ROUNDS, WRONG, LONGEST, WHICH, RESTS] {
             self.page.write64(word, 0);
@@ -95,7 +95,7 @@ impl Client {
         self.page.write64(GO, 1);
     }
 
-    /// Lets it rest, and says what it was served.
+    /// Pauses the client, and returns how it was served.
     pub fn rest(&self) -> Outcome<Served> {
         self.page.write64(GO, 0);
         for _ in 0..PATIENCE {
@@ -118,7 +118,7 @@ impl Client {
     }
 }
 
-/// Is the client. Goes on until somebody kills it.
+/// Runs the client until the process is killed.
 pub fn run() -> Option<i32> {
     let page = window(Cap::new(slot::EXTRA), 12).ok()?;
     for round in 0.. {
@@ -135,7 +135,7 @@ pub fn run() -> Option<i32> {
             note(&page, number, start.passed());
         }
         page.write64(ROUNDS, page.read64(ROUNDS) + 1);
-        // It runs again in time, too: it is more urgent than those who attack.
+        // It also runs again in time: its priority is above the attackers'.
         let end = Instant::now().after(tench::sys::time::ticks(PAUSE, frequency()));
         sleep(PAUSE);
         note(&page, REQUESTS.len() as u64, passed_since(end.ticks()));
@@ -143,7 +143,7 @@ pub fn run() -> Option<i32> {
     None
 }
 
-/// Notes how many ticks something took, if nothing took longer.
+/// Records the ticks of a request if it is the longest.
 fn note(page: &Window, number: u64, took: u64) {
     if took > page.read64(LONGEST) {
         page.write64(LONGEST, took);
@@ -151,12 +151,12 @@ fn note(page: &Window, number: u64, took: u64) {
     }
 }
 
-/// A block, of which a frame is made, and which comes back.
+/// Allocates a block, makes a frame of it, and frees it.
 fn block(round: u64) -> Outcome {
     let (place, made, bits) = (empty()?, empty()?, 12 + (round % 4) as u32);
     let block = Mem::STANDARD.allocate(bits, place)?;
     block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_SPACE, made)?;
-    // Where it lies is nobody's business.
+    // The frame's physical address is not revealed.
     equal!(Cap::<Frame>::new(made).identify()?.address, 0);
     equal!(Mem::STANDARD.free(block.number)?, 1 << bits);
     equal!(OWN_SPACE.identify_at(made)?.kind, Kind::Null);
@@ -164,13 +164,13 @@ fn block(round: u64) -> Outcome {
     Ok(())
 }
 
-/// A name that is registered, found and given up.
+/// Registers, finds and gives up a name.
 fn name(round: u64) -> Outcome {
     let (endpoint, place) = (memory::make::<Endpoint>(0)?, empty()?);
     let name = format!("served/{round}");
     said(Names::STANDARD.register(&name, endpoint.cap()))?;
     let found = said(Names::STANDARD.look_up(&name, place))?.identify()?;
-    // It says who this is, and of which family: as what came from the process server does, without powers.
+    // The badge says which process this is and of which family, as those from the process server do, without powers.
     let own = Own::of_badge(OWN_SPACE.identify_at(slot::PROCS)?.badge);
     equal!((found.kind, found.badge, own.process), (Kind::Endpoint, own.badge(Powers::empty()), process::id()));
     OWN_SPACE.delete_at(place)?;
@@ -178,7 +178,7 @@ fn name(round: u64) -> Outcome {
     said(Names::STANDARD.unregister(&name))
 }
 
-/// A file that is written, read and removed.
+/// Writes, reads and removes a file.
 fn file(round: u64) -> Outcome {
     let path = format!("/tmp/served-{round}");
     let text = [b'a' + (round % 26) as u8; 600];
@@ -187,7 +187,7 @@ fn file(round: u64) -> Outcome {
     said(fs::remove(&path))
 }
 
-/// A wait that is not too short.
+/// Makes a delay, which must not be too short.
 fn delay(round: u64) -> Outcome {
     let place = empty()?;
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, place))?);
@@ -200,19 +200,19 @@ fn delay(round: u64) -> Outcome {
     Ok(())
 }
 
-/// The terminal's state, which nobody changes here.
+/// Queries the terminal's state, which no process changes meanwhile.
 fn state(_: u64) -> Outcome {
     let (mode, reader, _) = said(Console::STANDARD.state())?;
     equal!((mode, reader), (Mode::Canonical, 0));
     Ok(())
 }
 
-/// A wait until what was written has gone.
+/// Waits until all written text has been sent.
 fn drain(_: u64) -> Outcome {
     said(Console::STANDARD.drain())
 }
 
-/// A process that is prepared and given up.
+/// Prepares and abandons a process.
 fn prepare(_: u64) -> Outcome {
     let child = Procs::STANDARD.prepare("hello")?;
     equal!(Procs::STANDARD.status(child.process())?.state, State::Preparing);

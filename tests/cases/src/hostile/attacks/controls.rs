@@ -1,5 +1,5 @@
-//! What is no attack: somebody with more power than an attacker has does what no attacker may be able to do, and that
-//! has to be noticed.
+//! Controls, which are no attacks: a program with more power than an attacker does what no attacker may be able to do,
+//! and the tests must detect it.
 
 use alloc::format;
 use core::time::Duration;
@@ -24,17 +24,17 @@ use super::meter::Moment;
 use super::{held, said};
 use crate::case::{Failure, Outcome};
 
-/// Something that has to be noticed.
+/// An effect that the tests must detect.
 pub struct Control {
-    /// By which it is named.
+    /// Name of the control.
     pub name: &'static str,
-    /// What holds if it passes.
+    /// Statement that holds if the control passes.
     pub about: &'static str,
-    /// Does it.
+    /// Causes the effect.
     run: fn() -> Outcome,
-    /// Part of what is said about it then.
+    /// Part of the message with which the effect is reported.
     says: &'static str,
-    /// It takes several cores.
+    /// Whether the control needs several cores.
     pub needs_several: bool,
 }
 
@@ -44,7 +44,7 @@ impl Control {
     }
 }
 
-/// All of them.
+/// All controls.
 pub const CONTROLS: &[Control] = &[
     Control::new("control-late", "whoever holds the reserved thread up is noticed", hold_up, "reserved jobs were late"),
     Control {
@@ -73,7 +73,7 @@ pub const CONTROLS: &[Control] = &[
 ];
 
 impl Control {
-    /// Carries it out. Passes if it was noticed.
+    /// Runs the control. Passes if its effect was detected.
     pub fn play(&self, field: &mut Field) -> Outcome {
         let left = (self.needs_several && self.says.contains("left")).then_some(LEFT);
         let bounds = Bounds { left, ..Bounds::CONTROL };
@@ -90,12 +90,12 @@ impl Control {
 
 /// The memory server with authority.
 const AUTHORITY: Mem = Mem::at(Cap::new(CapAddress(slot::EXTRA.0 + 1)));
-/// Below it, and above programs.
+/// Priority below the memory server's and above programs.
 const MONITOR: u8 = 129;
-/// Above the reserved thread.
+/// Priority above the reserved thread.
 const ABOVE: u8 = 200;
 
-/// Keeps the processor for longer than a period.
+/// Occupies the processor for longer than a period.
 fn hold_up() -> Outcome {
     let spin = || {
         let end = Instant::now().after(3 * frequency() / 1000);
@@ -105,13 +105,13 @@ fn hold_up() -> Outcome {
     Ok(())
 }
 
-/// The same, but for not much longer than a job may take, while the second core is busy.
+/// Occupies the processor for not much longer than a job may take, while the second core is busy.
 fn hold_up_beside() -> Outcome {
     let monitor = Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, memory::take_slot()?))?);
     let busy = said(monitor.spawn(1, b"cases\0attack\0spin\0"))?;
     let spin = || {
         let start = Moment::now();
-        // Wherever it begins, a job is due in it, and the rest of it is longer than that may take.
+        // Wherever it begins, a job is released in it, and the rest of it is longer than a job may take.
         while start.passed() < 26 * frequency() / 10_000 {}
     };
     said(Builder::new().priority(ABOVE).spawn(spin))?.join();
@@ -119,7 +119,7 @@ fn hold_up_beside() -> Outcome {
     said(monitor.wait(busy)).map(drop)
 }
 
-/// Is busy for a part of the time, as the monitor would be if it did for others whatever they ask.
+/// Is busy for a part of the time, as the monitor would be if it served others without limit.
 fn take_a_share() -> Outcome {
     let work = || {
         for _ in 0..40 {
@@ -132,7 +132,7 @@ fn take_a_share() -> Outcome {
     Ok(())
 }
 
-/// Takes a page, on the account of a process that is none of those whose accounts are not looked at.
+/// Takes a page on the account of a process whose account is compared.
 fn leak() -> Outcome {
     let clock = Procs::STANDARD.find("clock", 0)?;
     AUTHORITY.allocate_for(Client::alone(clock), 12, memory::take_slot()?)?;
@@ -156,13 +156,13 @@ fn starve() -> Outcome {
     Ok(Procs::STANDARD.resume(names)?)
 }
 
-/// Writes into the file that is looked at.
+/// Writes into the file that is compared.
 fn change() -> Outcome {
     said(said(fs::create(VICTIM))?.write(b"changed"))?;
     Ok(())
 }
 
-/// Registers a name and keeps it, another each time.
+/// Registers and keeps another name each time.
 fn register() -> Outcome {
     let endpoint = memory::make::<Endpoint>(0)?.leak();
     let name = format!("control/{}", Instant::now().ticks());

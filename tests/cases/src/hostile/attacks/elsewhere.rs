@@ -1,6 +1,5 @@
-//! Floods from another core: processes of the second ask servers of the first as often as they can. What they ask is
-//! done on the first core, by its monitor and the monitor's threads, so it is their share of that core that is looked
-//! at.
+//! Floods from another core: processes of the second core make as many requests of the first core's servers as they
+//! can. The first core's monitor and its threads serve them, so their share of that core's time is checked.
 
 use tench::abi::layout::slot;
 use tench::files::Files;
@@ -16,7 +15,6 @@ use super::floods::{flood, together};
 use super::{Attack, empty, said, soon};
 use crate::case::Outcome;
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-spin", "who is busy on another core takes nothing of this one", || {
         together(core::hint::spin_loop)
@@ -39,7 +37,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-pings", "nor one that asks the monitor whether it is there", pings).endless().second(),
 ];
 
-/// The core that is attacked.
+/// Core that is attacked.
 const VICTIM: u64 = 0;
 
 fn monitor() -> Outcome<Monitor> {
@@ -73,19 +71,18 @@ fn starts() -> Outcome {
     })
 }
 
-/// Of a server of another core there is a proxy here. Who sends there, and does not call, has nothing done by that
-/// server.
+/// Sends to the proxy of another core's server instead of calling: the server must do nothing for such a client.
 fn sent() -> Outcome {
     let monitor = monitor()?;
     let procs = Procs::at(said(monitor.processes(VICTIM, empty()?))?);
     let child = said(monitor.spawn(VICTIM, b"cases\0attack\0idle\0"))?;
     let kill = Message::with_words(Procs::KILL, &[child]);
-    // The proxy takes it, and then the other core refuses it.
+    // The proxy receives the message, and then the other core refuses it.
     said(procs.way().send(&kill, Wait::until(soon(20_000))))?;
     let _ = procs.way().try_send(&kill);
     let outcome = procs.wait_until(child, soon(20_000));
     equal!(outcome, Err(Failure::Refused(Error::TimedOut)));
-    // The same is done when it is called with.
+    // The request is carried out when it is made by a call.
     equal!(said(procs.way().call_with(&kill, Wait::FOREVER))?.label(), DONE);
     Ok(())
 }
@@ -95,7 +92,7 @@ fn unheard() -> Outcome {
         let wanted = Message::with_words(label(Files::<()>::INTERFACE, Files::<()>::VERSION, 1), &[0, 0, 0]);
         for server in [slot::NAMES, slot::FILES, slot::CONSOLE] {
             let server = Cap::<Endpoint>::new(server);
-            // Whoever asks has gone when this is sent on.
+            // The client has given up when the request is forwarded.
             let _ = server.call_with(&wanted, Wait::until(Instant::now()));
             let _ = server.try_send(&wanted);
         }

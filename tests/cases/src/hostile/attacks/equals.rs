@@ -1,4 +1,4 @@
-//! Attacks on those who have the same priority: what a program tries in order to run without making room for them.
+//! Attacks on threads of the same priority: attempts to run without yielding to them.
 
 use alloc::vec::Vec;
 
@@ -12,11 +12,10 @@ use tench::thread::yield_now;
 use super::{Attack, said, soon, window};
 use crate::case::{Failure, Outcome};
 
-/// The attacks.
 pub const ATTACKS: &[Attack] =
     &[Attack::new("slices", "nobody gives himself a time slice that does not end for his equals", slices)];
 
-/// Microseconds without a system call: several of the slices that everybody has.
+/// Microseconds without a system call: several of the usual time slices.
 const LONG: u64 = 35_000;
 /// Where the other process counts.
 const COUNT: usize = 0;
@@ -37,7 +36,7 @@ fn slices() -> Outcome {
         check!(Instant::now() < end);
         yield_now();
     }
-    // A context that authorises any slice, though no priority that counts, is to authorise nothing more than that.
+    // A context that authorises any slice, but no useful priority, must authorise nothing more than that.
     let below = info.ceiling - 1;
     made.cap().configure(below, below, 0, None)?;
     let mut answers = Vec::new();
@@ -61,12 +60,12 @@ fn slices() -> Outcome {
     check!(answers.iter().all(|answer| *answer == Err(Error::SliceTooLong)));
     refused!(own.configure(info.priority, info.ceiling, 0, Some(made.cap())), PriorityTooHigh);
     equal!(own.query()?.slice, info.slice);
-    // Shorter ones are everybody's own affair.
+    // Shorter slices need no authority.
     own.configure(info.priority, info.ceiling, info.slice / 2, None)?;
     Ok(())
 }
 
-/// A part: somebody of the same priority, who counts.
+/// Runs a part of the attack: a thread of the same priority that counts.
 pub fn count_for_ever() -> Outcome {
     equal!(Cap::<SchedulingContext>::new(slot::SCHEDULING).query()?.priority, u64::from(DEFAULT_PRIORITY));
     let page = window(Cap::new(slot::EXTRA), 12)?;

@@ -1,9 +1,9 @@
-//! An attack by many: a program that was given no power starts children, one after another, each of which takes all
-//! that it can of what servers have only so much of.
+//! An attack by many processes: a program without powers starts children, one after another, each of which takes all it
+//! can of the servers' limited resources.
 //!
 //! If servers counted for each process by itself, each child could take half of what is left, and the eleventh would
-//! have the last of 1,024 places. Children that nobody with the power `processes` has started are of one family, which
-//! gets what one process could get.
+//! get the last of 1,024 entries. Children that were not started by a process with the power `processes` are of one
+//! family, which gets what one process could get.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -28,7 +28,6 @@ use tench_protocol::transport::Until;
 use super::{Attack, empty, said, soon, window};
 use crate::case::{self, Outcome};
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-family", "children that take what they can get keep nobody from his", hoard),
     Attack::new("hoard-family-blocks", "nor do those that take blocks of memory", hoard_blocks),
@@ -39,17 +38,17 @@ pub const ATTACKS: &[Attack] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Stack of a thread that waits.
+/// Stack of a waiting thread, in bytes.
 const STACK: usize = 8 << 10;
-/// Threads that a child starts before it looks whether one was refused.
+/// Threads that a child starts before it checks whether one was refused.
 const SOME: usize = 8;
 /// Microseconds that a child may take.
 const PATIENCE: u64 = 2_000_000;
-/// A child's word says this when it has what it can get.
+/// Value of a child's word when it has all it can get.
 const DONE: u64 = 1;
-/// Its word tells a child to begin.
+/// Value that tells a child to begin.
 const GO: u64 = 2;
-/// How long it is held what they have.
+/// Time for which they hold what they have.
 const SPAN: Duration = Duration::from_millis(20);
 
 /// Children, which end with the attack.
@@ -58,32 +57,32 @@ struct Children(Vec<u64>);
 impl Drop for Children {
     fn drop(&mut self) {
         for child in &self.0 {
-            // It may have ended.
+            // The child may have ended.
             let _ = PROCS.kill(*child);
             let _ = PROCS.wait(*child);
         }
     }
 }
 
-/// As many as it takes to have the last place of each table.
+/// Number of children that it takes to get the last entry of each table.
 const CHILDREN: usize = 12;
-/// As many children as it takes to have the last slot for a block.
+/// Number of children that it takes to get the last slot for a block.
 const TAKERS: usize = 16;
-/// As many children as it takes for so many waits: 128 of a family may wait for each process.
+/// Number of children that it takes for so many waits: 128 of a family may wait for each process.
 const WAITERS: usize = 112;
-/// Children that wait at the clock. If each had a turn of its own there, they would make others 5 ms late.
+/// Number of children that wait at the clock. If each had a turn of its own there, they would make others 5 ms late.
 const SLEEPERS: usize = 160;
-/// Ticks between the times for which they wait: 8 ms, in which all are answered.
+/// Ticks between the times for which they wait: 8 ms, in which all get replies.
 const BEAT: u64 = 500_000;
-/// How many microseconds the client may wait meanwhile.
+/// Microseconds that the client may wait meanwhile.
 const DELAYED: u64 = 2_500;
-/// Where the page says how many waits were left behind.
+/// Offset in the page of the number of waits left behind.
 const LEFT: usize = 4000;
-/// Microseconds for which a child waits: long enough for the server to take the request.
+/// Microseconds for which a child waits: long enough for the server to receive the request.
 const PATIENCE_AT_PROCS: u64 = 12;
 /// Waits that a child leaves behind: all that one process may have.
 const MOST_WAITS: usize = 256;
-/// More than can be started when these have what they can get.
+/// More children than can be started when these have what they can get.
 const MOST: usize = 64;
 
 fn hoard() -> Outcome {
@@ -95,16 +94,16 @@ fn hoard() -> Outcome {
         children.0.push(child);
         until_done(&page, number, child)?;
     }
-    // Without a few of them it is no attack.
+    // With fewer children it is no attack.
     check!(children.0.len() > 3);
     sleep(SPAN);
     Ok(())
 }
 
-/// Waits until a child has what it can get.
+/// Waits until a child has all it can get.
 fn until_done(page: &Window, number: usize, child: u64) -> Outcome {
     let end = soon(PATIENCE);
-    // On another core the first may leave them so few requests that they end.
+    // On another core, the first child may leave the others so few requests that they end.
     while page.read64(number * 8) != DONE && !said(PROCS.status(child))?.state.has_ended() {
         if Instant::now() >= end {
             return Err(case::Failure::new(format!("child {number} does not get on")));
@@ -114,7 +113,7 @@ fn until_done(page: &Window, number: usize, child: u64) -> Outcome {
     Ok(())
 }
 
-/// Children are started before the first of them takes anything, since the last have no memory to begin with otherwise.
+/// Starts the children before the first of them takes anything, since otherwise the last have no memory to begin with.
 fn hoard_blocks() -> Outcome {
     let frame = make::<Frame>(12)?.leak();
     let page = window(frame, 12)?;
@@ -136,7 +135,7 @@ fn hoard_blocks() -> Outcome {
     Ok(())
 }
 
-/// Each child has so many waits left behind that all together would have all slots of the process server.
+/// Lets each child leave so many waits behind that all together would have all slots of the process server.
 fn hoard_waits() -> Outcome {
     let frame = make::<Frame>(12)?.leak();
     let page = window(frame, 12)?;
@@ -149,18 +148,18 @@ fn hoard_waits() -> Outcome {
         page.write64(number * 8, GO);
         until_done(&page, number, *child)?;
     }
-    // They have left waits behind, of which the server has found that nobody waits.
+    // The server has found that no thread waits any more for some of the waits they left.
     let left = page.read64(LEFT);
     check!(left > (WAITERS * MOST_WAITS / 4) as u64);
     sleep(SPAN);
     Ok(())
 }
 
-/// A part: leaves waits behind, for each process that is known.
+/// Runs a part of the attack: leaves waits behind, for each known process.
 pub fn take_waits() -> Outcome {
     let (number, page) = await_go()?;
-    // Its brothers and sisters, perhaps with others between them. Of what has ended, or does not exist, nothing is left
-    // behind.
+    // The child's siblings, perhaps with others between them. For processes that have ended or do not exist no wait is
+    // left behind.
     let first = tench::process::id() - number as u64;
     for target in (first..first + 2 * WAITERS as u64).cycle().take(2 * MOST_WAITS) {
         let waited = Procs::at(Until(Cap::new(slot::PROCS), soon(PATIENCE_AT_PROCS))).wait(target);
@@ -174,7 +173,7 @@ pub fn take_waits() -> Outcome {
     }
 }
 
-/// Each child has a delay, and all end at one time, again and again.
+/// Gives each child a delay, all of which end at one time, again and again.
 fn flood_clock() -> Outcome {
     let frame = make::<Frame>(12)?.leak();
     let page = window(frame, 12)?;
@@ -190,7 +189,7 @@ fn flood_clock() -> Outcome {
     Ok(())
 }
 
-/// A part: waits at the clock until the next beat, which is that of all its brothers and sisters.
+/// Runs a part of the attack: waits at the clock until the next beat, which all siblings share.
 pub fn sleep_together() -> Outcome {
     let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
     let page: Window = window(Cap::new(slot::EXTRA), 12)?;
@@ -212,14 +211,14 @@ fn start(part: &str, frame: Cap<Frame>, number: usize) -> Option<u64> {
     child.start().ok()
 }
 
-/// A part: takes what it can get, says so, and keeps it.
+/// Runs a part of the attack: takes all it can get, reports that, and keeps it.
 pub fn take_all() -> Outcome {
     let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
     let page: Window = window(Cap::new(slot::EXTRA), 12)?;
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
     let kept = (names()?, files(), processes());
     wait_everywhere(|| Console::STANDARD.get(1).is_err());
-    // For somebody who does not end.
+    // Waits for a process that does not end.
     wait_everywhere(|| PROCS.wait(pid::INIT).is_err());
     wait_everywhere(move || clock.delay(u64::MAX >> 2).is_err());
     page.write64(number * 8, DONE);
@@ -229,7 +228,7 @@ pub fn take_all() -> Outcome {
     }
 }
 
-/// A child's number, and the page of words, when it is to begin.
+/// Waits until a child is to begin. Returns its number, and the page of words.
 fn await_go() -> Outcome<(usize, Window)> {
     let number: usize = tench::args().nth(3).and_then(|number| number.parse().ok()).unwrap_or(0);
     let page: Window = window(Cap::new(slot::EXTRA), 12)?;
@@ -239,11 +238,11 @@ fn await_go() -> Outcome<(usize, Window)> {
     Ok((number, page))
 }
 
-/// A part: takes blocks of a page until one is refused, says so, and keeps them.
+/// Runs a part of the attack: takes blocks of a page until one is refused, reports that, and keeps them.
 pub fn take_blocks() -> Outcome {
     let (number, page) = await_go()?;
     let place = empty()?;
-    // Their capabilities go at once, and they stay this process's.
+    // Their capabilities are deleted at once, but the blocks remain this process's.
     while Mem::STANDARD.allocate(12, place).is_ok() {
         OWN_SPACE.delete_at(place)?;
     }
@@ -253,7 +252,7 @@ pub fn take_blocks() -> Outcome {
     }
 }
 
-/// Names, until one is refused.
+/// Registers names until one is refused.
 fn names() -> Outcome<memory::Made<Endpoint>> {
     let endpoint = make::<Endpoint>(0)?;
     let own = tench::process::id();
@@ -261,7 +260,7 @@ fn names() -> Outcome<memory::Made<Endpoint>> {
     Ok(endpoint)
 }
 
-/// Files without a name, each of which is open, until one is refused.
+/// Opens files without a name until one is refused.
 fn files() -> Vec<End> {
     let path = format!("/tmp/all-{}", tench::process::id());
     let files = core::iter::from_fn(|| {
@@ -272,12 +271,12 @@ fn files() -> Vec<End> {
     files.collect()
 }
 
-/// Processes that are prepared: some, because each takes long to make and to give up.
+/// Prepares some processes: each takes long to make and to abandon.
 fn processes() -> Vec<Spawn> {
     (0..8).map_while(|_| PROCS.prepare("hello").ok()).collect()
 }
 
-/// Starts threads that wait for ever, until one is refused, or there is no memory for one more.
+/// Starts threads that wait for ever, until one is refused or there is no memory for one more.
 fn wait_everywhere(wait: impl Fn() -> bool + Copy + Send + 'static) {
     let is_refused: &'static AtomicBool = alloc::boxed::Box::leak(alloc::boxed::Box::new(AtomicBool::new(false)));
     while !is_refused.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What goes on beside an attack, and how it is judged when it is over.
+//! The environment of an attack, and the judgement when it is over.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -25,61 +25,63 @@ use crate::case::{Failure, Outcome};
 use crate::child::OBEDIENT;
 
 const PROCS: Procs = Procs::STANDARD;
-/// How long an attack that goes on is let go on.
+/// Time for which an endless attack runs.
 const SPAN: Duration = Duration::from_millis(40);
-/// How long one that ends by itself may take.
+/// Maximum time of an attack that ends by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked whether one has ended.
+/// Interval at which the end of an attack is checked.
 const MOMENT: Duration = Duration::from_millis(1);
-/// Bytes that an attack may have, with what it starts: pages of more than the memory server has slots for.
+/// Bytes that an attack may have, with all it starts: more single pages than the memory server has slots for.
 const QUOTA: u64 = 80 << 20;
-/// How many microseconds a round of the client may take on average.
+/// Maximum microseconds of a round of the client, on average.
 const ROUND: u64 = 20_000;
-/// What has to be left: without a flood it is about 80, and others may have a fifth of the time.
+/// Percentage of the first core's time that must be left: without a flood it is about 80, and others may have a fifth
+/// of the time.
 pub const LEFT: u64 = 60;
-/// A file that is not theirs.
+/// A file that attackers do not own.
 pub const VICTIM: &str = "/tmp/not-yours";
 const TEXT: &[u8] = b"untouched";
-/// Bytes that the process server may remember about processes that have ended.
+/// Bytes that the process server may use to remember ended processes.
 const RECORDS: u64 = 4 << 20;
-/// How much is let pass.
+/// Bounds by which an attack is judged.
 #[derive(Clone, Copy)]
 pub struct Bounds {
-    /// Microseconds within which the client has to have each of its answers.
+    /// Microseconds within which the client must get each reply.
     pub answered: u64,
-    /// Rounds until the servers have what they ever need, at most. One in which nothing grows is the last. What has
-    /// grown until then is for the next who ask, so [each of them](Room) gets as much as at the beginning.
+    /// Maximum number of rounds until the servers have all they ever need. A round in which nothing grows is the last.
+    /// What has grown until then is reused for later requests, so [each later program](Room) gets as much as at the
+    /// beginning.
     pub rounds: usize,
-    /// How often it is looked whether everything came back, after twice the time each time: messages to another core
-    /// that nobody receives are kept for ten seconds.
+    /// How often the check that everything came back is repeated, after twice the time each time: messages to another
+    /// core that are not received are kept for ten seconds.
     pub looks: u32,
-    /// How much of the first core has to be left to programs of the usual priority, in percent, if that is looked at.
+    /// Percentage of the first core's time that must be left to programs of the usual priority, if that is checked.
     pub left: Option<u64>,
 }
 
 impl Bounds {
-    /// For what has to pass.
+    /// Bounds for attacks, which must be resisted.
     pub const USUAL: Bounds = Bounds { answered: super::ANSWERED, rounds: 8, looks: 8, left: None };
-    /// For what has to be noticed.
+    /// Bounds for controls, which must be detected.
     pub const CONTROL: Bounds = Bounds { rounds: 3, looks: 2, ..Bounds::USUAL };
 }
 
-/// Everybody who is there beside an attack.
+/// The processes and threads that run beside an attack.
 pub struct Field {
     reserved: Reserved,
     client: Client,
     monitor: Option<Monitor>,
-    /// The process servers of all cores, the own first.
+    /// Process servers of all cores, this core's first.
     cores: Vec<Procs>,
     turns: Turns,
-    /// What the process server had at the beginning.
+    /// Bytes of the process server at the beginning.
     records: u64,
-    /// What a program got then of the servers' tables.
+    /// Room in the servers' tables at the beginning.
     room: Room,
 }
 
 impl Field {
-    /// Starts them.
+    /// Starts the processes and threads.
     pub fn new() -> Outcome<Field> {
         let monitor = Names::STANDARD.look_up(Monitor::NAME, super::empty()?).ok().map(Monitor::at);
         let mut cores = Vec::from([PROCS]);
@@ -99,12 +101,12 @@ impl Field {
         Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)?, room })
     }
 
-    /// Whether a program gets as many places of the servers' tables as at the beginning.
+    /// Checks that a program gets as much room in the servers' tables as at the beginning.
     pub fn look_for_room(&self) -> Outcome {
         self.room.check()
     }
 
-    /// Whether what the process server remembers has a limit.
+    /// Checks that what the process server remembers is bounded.
     pub fn close(&self) -> Outcome {
         let grown = used(pid::PROCS)?.saturating_sub(self.records);
         println!("note: the process server has {} KiB more than at the beginning", grown >> 10);
@@ -112,12 +114,12 @@ impl Field {
         Ok(())
     }
 
-    /// Whether the machine has several cores.
+    /// Returns whether the machine has several cores.
     pub fn has_several_cores(&self) -> bool {
         self.cores.len() > 1
     }
 
-    /// Carries an attack out.
+    /// Runs an attack.
     pub fn play(&mut self, attack: &Attack) -> Outcome {
         let attackers = match attack.cores {
             Cores::First => &self.cores[..1],
@@ -130,11 +132,11 @@ impl Field {
         self.beside(attack.name, bounds, &mut || assault(attack, &attackers))
     }
 
-    /// Does something while others are served, and judges that. As something may have to be there for the first time,
-    /// it may happen several times until everything is as before.
+    /// Runs an attack while others are served, and judges it. As servers may have to allocate something the first time,
+    /// the attack may run several times until everything is as before.
     pub fn beside(&mut self, name: &str, bounds: Bounds, assault: &mut dyn FnMut() -> Outcome) -> Outcome {
         make_victim()?;
-        // What comes back to where it was does not grow, whichever round that was in.
+        // A quantity that returns to an earlier value does not grow, whichever round that was in.
         let mut seen_before = Vec::from([Books::read(self.monitor)?]);
         for round in 1..=bounds.rounds {
             make_victim()?;
@@ -172,7 +174,7 @@ impl Field {
             });
             outcome.and_then(|()| judge(seen, served, passed, bounds.answered)).and_then(|()| look_at_victim())?;
             let after = self.settle(&seen_before, bounds.looks)?;
-            // Late deletion is deletion, too.
+            // Late deletion also counts.
             let seen = self.reserved.seen();
             judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.answered)?;
             let (held, before) = (after.held(), seen_before[0].held());
@@ -180,7 +182,7 @@ impl Field {
                 return Err(Failure::new(format!("what is held grows: {before:?} became {held:?}")));
             }
             if seen_before.contains(&after) {
-                // A table that is full grows no more, either.
+                // A table that is full does not grow any more either.
                 return if round > 1 { self.room.check() } else { Ok(()) };
             }
             println!("note: {name}: after round {round}, {:?} became {after:?}", seen_before.last());
@@ -189,7 +191,7 @@ impl Field {
         Err(Failure::new("something grows in every round"))
     }
 
-    /// The books, when they are as they were; or as they stay.
+    /// Waits until the accounts are as before, or do not change any more; returns them.
     fn settle(&self, before: &[Books], looks: u32) -> Outcome<Books> {
         let mut after = Books::read(self.monitor)?;
         for look in 0..looks {
@@ -197,7 +199,7 @@ impl Field {
                 break;
             }
             let rest = MOMENT * (1 << look);
-            // What waits at another core for somebody who has gone is kept for longer.
+            // Messages to a process on another core that has ended are kept for longer.
             sleep(if self.monitor.is_some() { 50 * rest } else { rest });
             after = Books::read(self.monitor)?;
         }
@@ -205,7 +207,7 @@ impl Field {
     }
 }
 
-/// What there is to say against a round.
+/// Fails if a round violated a bound.
 fn judge(seen: Seen, served: Served, passed: u64, answered: u64) -> Outcome {
     if seen.late > 0 {
         let Seen { jobs, late, longest } = seen;
@@ -224,7 +226,7 @@ fn judge(seen: Seen, served: Served, passed: u64, answered: u64) -> Outcome {
     Ok(())
 }
 
-/// A process that is to attack, with standard capabilities, and mostly without powers.
+/// Prepares an attacking process, with standard capabilities, and mostly without powers.
 fn prepare(procs: Procs, attack: &Attack) -> Outcome<Spawn> {
     let child = procs.prepare("cases")?;
     child.argument("attack")?;
@@ -237,7 +239,7 @@ fn prepare(procs: Procs, attack: &Attack) -> Outcome<Spawn> {
     Ok(child)
 }
 
-/// Lets an attack run on some cores at the same time, and asks it what became of it.
+/// Lets an attack run on some cores at the same time, and collects its results.
 fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
     let mut processes = Vec::new();
     for procs in cores {
@@ -249,7 +251,7 @@ fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
     for (procs, process) in processes {
         let ended = ends_before(procs, process, end)?;
         if !ended {
-            // It may end just now.
+            // The process may be ending just now.
             let _ = procs.kill(process);
         }
         let found = match (attack.end, ended) {
@@ -272,17 +274,17 @@ fn ends_before(procs: Procs, process: u64, end: Instant) -> Outcome<bool> {
     Ok(false)
 }
 
-/// Waits for the end of what went on. If it has an opinion, that counts.
+/// Waits for the end of an endless attack. If it reports a gain, that counts.
 fn endless(procs: Procs, process: u64) -> Outcome {
     let status = said(procs.wait_until(process, time::deadline(PATIENCE)))?;
     match status.exit_code() {
-        // What goes on may also have ended itself, with any code.
+        // An endless attack may also have ended itself, with any code.
         Some(line @ LINES..LINES_END) => Err(Failure::new(format!("something was gained, at line {}", line - LINES))),
         _ => Ok(()),
     }
 }
 
-/// Somebody else can start a program, and it ends as it should.
+/// Checks that another process can start a program, and that the program ends as it should.
 fn others_start() -> Outcome {
     let child = PROCS.spawn("cases", &["obey"])?;
     let status = said(PROCS.wait_until(child, time::deadline(Duration::from_secs(2))))?;

@@ -1,5 +1,4 @@
-//! Attacks that last as long as they can: the hostile clients of [`client`](super::super::client), at each server, from
-//! each core.
+//! Endless attacks: the hostile clients of [`client`](super::super::client), at each server, from each core.
 
 use alloc::vec::Vec;
 
@@ -17,7 +16,6 @@ use super::kernel::SERVERS;
 use super::{Attack, empty, said, soon};
 use crate::case::{Failure, Outcome};
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("flood-mem", "a flood of requests to the memory server holds nobody up", || flood("mem")).endless(),
     Attack::new("flood-procs", "nor one to the process server", || flood("procs")).endless(),
@@ -42,17 +40,17 @@ pub const ATTACKS: &[Attack] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Threads that do the same.
+/// Number of threads that do the same.
 const THREADS: usize = 6;
 const STACK: usize = 16 << 10;
 
 pub fn flood(server: &str) -> Outcome {
     client(server, tench::process::id());
-    // It goes on until somebody ends it.
+    // The flood goes on until the process is killed.
     Err(Failure::new("the flood did not begin"))
 }
 
-/// Starts threads that do something for ever, and does it, too.
+/// Starts threads that do something for ever, and does it in the calling thread, too.
 pub fn together(what: impl Fn() + Copy + Send + 'static) -> Outcome {
     let endless = move || {
         loop {
@@ -107,11 +105,11 @@ fn clock_waits() -> Outcome {
     })
 }
 
-/// Threads whose requests' deadlines pass, for each of those that make long requests.
+/// Threads whose requests' deadlines pass, for each thread that makes long requests.
 const TIMED: usize = 12;
 
-/// While the process server, the console and the clock carry out what takes long, time passes that other requests set.
-/// A server that thought its own priority counted then would do most of its work at that.
+/// Lets deadlines of requests pass while the process server, the console and the clock serve long ones. A server that
+/// then took its own priority to count would do most of its work at that priority.
 fn server_deadlines() -> Outcome {
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
     let own = tench::process::id();
@@ -129,7 +127,7 @@ fn server_deadlines() -> Outcome {
         said(Builder::new().stack_size(STACK).spawn(wait))?.detach();
     }
     together(move || {
-        // It ends by itself, should nobody be there to kill it.
+        // The child ends by itself if nothing kills it.
         if let Ok(child) = PROCS.spawn("cases", &["obey"]) {
             let _ = PROCS.kill(child);
         }
@@ -139,7 +137,7 @@ fn server_deadlines() -> Outcome {
 
 fn sent() -> Outcome {
     let clock = said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
-    // Of the others' servers, another core has proxies, which the monitors look after.
+    // On the other cores there are proxies of these servers, which the monitors manage.
     let here = if pid::place(tench::process::id()).0 == 0 { SERVERS.len() } else { 2 };
     equal!(SERVERS[..2], [slot::PROCS, slot::MEM]);
     let others = if here == 2 { None } else { Some(clock) };

@@ -1,4 +1,4 @@
-//! Attacks on the kernel: what a program tries with its own capabilities, its own memory and its own threads.
+//! Attacks on the kernel: attempts with a program's own capabilities, memory and threads.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -27,7 +27,6 @@ use crate::case::{Failure, Outcome};
 use crate::faults::Deed;
 use crate::stage::system_call;
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("badge", "a badge is not changed, and a right does not grow", badge),
     Attack::new("receive", "nobody receives, or serves, at a server's endpoint", receive),
@@ -61,9 +60,9 @@ pub const ATTACKS: &[Attack] = &[
     .endless(),
 ];
 
-/// Where every process finds servers.
+/// Slots in which every process finds servers.
 pub const SERVERS: [CapAddress; 5] = [slot::PROCS, slot::MEM, slot::NAMES, slot::CONSOLE, slot::FILES];
-/// Threads of an attack have small stacks.
+/// Stack size in bytes: threads of an attack have small stacks.
 const STACK: usize = 16 << 10;
 
 fn badge() -> Outcome {
@@ -112,7 +111,7 @@ fn priority() -> Outcome {
 
 /// The slots that a process has from the beginning.
 const FIRST_SLOTS: u64 = 52;
-/// Of the kernel, of interrupts, and of accounts.
+/// Operations of the kernel, of interrupts, and of accounts.
 const PRIVILEGED: [core::ops::Range<u64>; 3] = [88..89, 96..100, 104..120];
 
 fn kernel_operations() -> Outcome {
@@ -128,7 +127,7 @@ fn kernel_operations() -> Outcome {
     Ok(())
 }
 
-/// Where memory begins; devices lie below.
+/// Start of RAM; devices lie below.
 const RAM: u64 = 0x4000_0000;
 /// Entries of a root node.
 const ENTRIES: u32 = 64;
@@ -139,10 +138,11 @@ fn addresses() -> Outcome {
         all.filter(|slot| OWN_SPACE.identify_at(*slot).is_ok_and(|found| found.kind != Kind::Null)).collect();
     for slot in &mine {
         equal!(OWN_SPACE.identify_at(*slot)?.address, 0);
-        // Whatever it has, it is not what tells that.
+        // None of its capabilities reveals that.
         check!(matches!(OWN_SPACE.locate_at(Cap::new(*slot), slot::CSPACE), Err(Error::WrongType)));
     }
-    // A frame, a mapping and untyped memory of its own; what it deletes; and what others say of them.
+    // A frame, a mapping and untyped memory of its own; objects that it deletes; and what other capabilities reveal of
+    // them.
     let (place, made, to) = (empty()?, empty()?, empty()?);
     let block = Mem::STANDARD.allocate(13, place)?;
     let frame = block.untyped.retype::<Frame>(12, made)?;
@@ -196,7 +196,7 @@ fn device() -> Outcome {
     Ok(())
 }
 
-/// Starts a process of this program, and looks that a fault ends it.
+/// Starts a process of this program, and checks that a fault ends it.
 fn faults(arguments: &[&str]) -> Outcome {
     let process = Procs::STANDARD.spawn("cases", arguments)?;
     let status = said(Procs::STANDARD.wait_until(process, time::deadline(Duration::from_secs(2))))?;
@@ -211,7 +211,7 @@ fn counters() -> Outcome {
     faults(&["attack", "count"])
 }
 
-/// A part: counts all the same.
+/// Runs a part that counts nevertheless.
 pub fn count() -> Outcome {
     core::hint::black_box(instructions());
     Ok(())
@@ -279,7 +279,7 @@ fn own_account() -> Outcome {
         check!(root.open_account(Cap::new(CapAddress(kernel))).is_err());
     }
     check!(!root.account()?.suspended);
-    // In another space a thread belongs to the account all the same, and only that is counted.
+    // A thread in another address space belongs to the account nevertheless, and only that counts.
     let (other, thread) = (make::<PageTable>(0)?, make::<Thread>(0)?);
     let before = root.account()?.threads;
     thread.cap().configure(Cap::new(slot::CSPACE), other.cap(), None)?;
@@ -295,7 +295,8 @@ fn evasion() -> Outcome {
     held(Procs::STANDARD, child.start()?)
 }
 
-/// A part: wants a thread of its own to live where its parent does, so that it runs on when this process is suspended.
+/// Runs a part that wants a thread of its own to live in its parent's address space, so that it runs on when this
+/// process is suspended.
 pub fn settle() -> Outcome {
     let (parents, thread) = (Cap::<PageTable>::new(slot::EXTRA), make::<Thread>(0)?);
     equal!(parents.identify()?.kind, Kind::PageTable);
@@ -318,7 +319,7 @@ fn stale_words() -> Outcome {
         let block = Mem::STANDARD.allocate(12, place)?;
         let frame = block.untyped.retype::<Frame>(12, made)?;
         let thread = queued(endpoint, frame)?;
-        // The buffer goes while the message waits.
+        // The buffer is freed while the message waits.
         Mem::STANDARD.free(block.number)?;
         equal!(endpoint.receive(Wait::until(soon(100_000)))?.words().iter().find(|word| **word != 0), None);
         drop(thread);
@@ -327,7 +328,7 @@ fn stale_words() -> Outcome {
     Ok(())
 }
 
-/// A thread that waits at an endpoint with a message of so many words, in a buffer that is somebody's.
+/// Spawns a thread that waits at an endpoint with a message of this many words, in a given IPC buffer.
 fn queued(
     endpoint: Cap<Endpoint>,
     frame: Cap<Frame>,
@@ -395,7 +396,7 @@ fn lost_context() -> Outcome {
     Ok(())
 }
 
-/// The clock.
+/// Returns the clock server.
 fn clock() -> Outcome<tench::clock::Clock> {
     Ok(tench::clock::Clock::at(said(tench::names::Names::STANDARD.look_up(tench::clock::Clock::NAME, empty()?))?))
 }
@@ -403,13 +404,13 @@ fn clock() -> Outcome<tench::clock::Clock> {
 fn shared_buffer() -> Outcome {
     use core::sync::atomic::{AtomicUsize, Ordering};
     static AREA: AtomicUsize = AtomicUsize::new(0);
-    /// Bytes of a message buffer.
+    /// Bytes of an IPC buffer.
     const SIZE: usize = 1024;
     let asker = said(Builder::new().stack_size(STACK).spawn(|| {
         AREA.store(tench::sys::block::message_area() as usize, Ordering::SeqCst);
         for round in 0..300 {
             let name = format!("attack/{round}/{}", "x".repeat(150));
-            // Whatever is asked in the end, it is answered with an error or not.
+            // Any request in the end gets a reply, with an error or not.
             let _ = tench::names::Names::STANDARD.look_up(&name, CapAddress(16_000));
             let _ = tench::files::Files::STANDARD.status(&name);
             let _ = Procs::STANDARD.find(&name, 0);
@@ -421,8 +422,8 @@ fn shared_buffer() -> Outcome {
         word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         if area != 0 {
             let place = core::ptr::with_exposed_provenance_mut::<u64>(area + ((word as usize % SIZE) & !7));
-            // SAFETY: the buffer stays mapped until the thread is joined; what its own code makes of the words harms
-            // this process alone.
+            // SAFETY: the buffer stays mapped until the thread is joined; any effect of the words on this process's own
+            // code harms this process alone.
             unsafe { place.write_volatile(word) };
         }
         if word & 63 == 0 {
@@ -443,14 +444,14 @@ fn past() -> Outcome {
             refused_or_not(Cap::<Endpoint>::new(server).call_with(&Message::new(round), end));
         }
     }
-    // Nobody waits for the end of time for them.
+    // No thread waits until the end of time for them.
     let waits = said(Builder::new().stack_size(STACK).spawn(move || clock.delay(u64::MAX).is_ok()))?;
     sleep(Duration::from_millis(1));
     waits.detach();
     Ok(())
 }
 
-/// Either is right, as long as it is one of them.
+/// Accepts success and refusal, since both are right.
 fn refused_or_not<T>(_: Result<T, Error>) {}
 
 fn roots() -> Outcome {
@@ -488,7 +489,8 @@ fn own_slots() -> Outcome {
     Ok(())
 }
 
-/// Threads that serve an endpoint each and call the next; the last calls the first. None of them is ever answered.
+/// Starts threads that serve an endpoint each and call the next; the last calls the first. None of them ever gets a
+/// reply.
 fn circle(length: usize) -> Outcome {
     let mut ends = Vec::new();
     for _ in 0..length {
@@ -499,7 +501,7 @@ fn circle(length: usize) -> Outcome {
         let serve = move || {
             let _ = current_thread().serve(own, 0);
             loop {
-                // Those that are even wait to be called first, the others call first.
+                // Even-numbered threads wait to be called first, the others call first.
                 if number % 2 == 0 {
                     let _ = own.receive(Wait::until(soon(500)));
                 }
@@ -537,7 +539,7 @@ fn senders() -> Outcome {
     sleep(Duration::from_millis(2));
     drop(endpoint);
     for thread in threads {
-        // Those that came too late found no endpoint.
+        // Threads that came too late found no endpoint.
         check!(matches!(thread.join(), Err(Error::Aborted | Error::InvalidCapability)));
     }
     Ok(())
@@ -551,23 +553,24 @@ fn sleepers() -> Outcome {
         let wait = move || time::sleep_until(end);
         threads.push(said(Builder::new().stack_size(STACK).spawn(wait))?);
     }
-    // That they all wait by then is what this is about.
+    // The attack depends on all of them waiting by then.
     check!(Instant::now() < end);
     threads.into_iter().for_each(|thread| thread.join());
     Ok(())
 }
 
-/// A space of its own with nodes full of copies of one endpoint, which nothing else holds; and its memory.
+/// Makes a CSpace with nodes full of copies of one endpoint to which there is no other capability; returns it with its
+/// memory.
 pub fn tree(nodes: u32) -> Outcome<(tench::mem::Block, Cap<CapNode>)> {
     let endpoint = make::<Endpoint>(0)?.leak().address();
     let tree = tree_of(endpoint, nodes)?;
-    // It goes with the last of them.
+    // The endpoint is deleted with the last of them.
     OWN_SPACE.delete_at(endpoint)?;
     memory::free_slot(endpoint);
     Ok(tree)
 }
 
-/// The same with copies of what lies somewhere.
+/// Makes a CSpace with nodes full of copies of the given capability.
 pub fn tree_of(source: CapAddress, nodes: u32) -> Outcome<(tench::mem::Block, Cap<CapNode>)> {
     /// Log2 of the bytes of a node.
     const NODE: u32 = 14;
@@ -577,7 +580,7 @@ pub fn tree_of(source: CapAddress, nodes: u32) -> Outcome<(tench::mem::Block, Ca
     for index in 0..nodes {
         let node = block.untyped.retype::<CapNode>(8, node)?;
         root.install_node(index, node)?;
-        // Address 0 is nobody's.
+        // Address 0 names no slot.
         for number in 1..256 {
             root.copy_from(CapAddress::new(index, number), OWN_SPACE, source)?;
         }

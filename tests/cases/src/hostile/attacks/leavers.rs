@@ -1,9 +1,9 @@
-//! An attack by those who end: a program starts one child after another, each of which takes what it can get of the
+//! An attack by processes that end: a program starts one child after another, each of which takes all it can of the
 //! files' memory, leaves it and ends.
 //!
-//! If what a process leaves counted for nobody, each child could take half of what is free, and the thirteenth would
-//! have the last block of 4,096. It counts for the family as long as any of that lives, so the first child gets half,
-//! and the others nothing.
+//! If files of ended processes counted for no process, each child could take half of what is free, and the thirteenth
+//! would get the last block of 4,096. They count for the family as long as a process of it lives, so the first child
+//! gets half, and the others nothing.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -17,7 +17,6 @@ use tench::time::sleep;
 use super::{Attack, held, said};
 use crate::case::Outcome;
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[Attack::new(
     "hoard-family-files",
     "children that fill the files one after another, and end, leave others their part",
@@ -25,14 +24,14 @@ pub const ATTACKS: &[Attack] = &[Attack::new(
 )
 .first()];
 
-/// Where they make files, and how the names of these begin.
+/// Directory of their files, and the prefix of the files' names.
 const DIRECTORY: &str = "/tmp";
 const PREFIX: &str = "left-";
-/// As many children as it takes to have the last block.
+/// Number of children that it takes to get the last block.
 const CHILDREN: usize = 16;
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
-/// How long it is held what they left.
+/// Time for which what they left is held.
 const SPAN: Duration = Duration::from_millis(10);
 
 fn hoard_files() -> Outcome {
@@ -44,10 +43,10 @@ fn hoard_files() -> Outcome {
     Ok(())
 }
 
-/// A part: fills the files, and leaves that.
+/// Runs a part of the attack: fills files, and leaves them.
 pub fn leave_files() -> Outcome {
     let own = tench::process::id();
-    // A block is taken by its first byte, wherever in the file that is.
+    // A block is taken by its first byte, wherever that is in the file.
     let mut file = said(fs::create(&format!("{DIRECTORY}/{PREFIX}{own}")))?;
     let _ = (0u64..).find(|number| file.seek(number * BLOCK).is_err() || file.write(b"x").is_err());
     Ok(())

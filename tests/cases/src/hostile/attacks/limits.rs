@@ -1,5 +1,5 @@
-//! What holds for a program on its core holds for what it starts on another: the highest priority that it may give,
-//! that its memory is limited, and that all are one family.
+//! Attacks on limits: what holds for a program on its core holds for what it starts on another: the highest priority
+//! that it may give, the limit of its memory, and that all are one family.
 
 use alloc::format;
 use core::time::Duration;
@@ -18,7 +18,6 @@ use tench_monitor_client::protocol::Error as Refused;
 use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure as Gained, Outcome};
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-ceiling", "no priority is given on another core that is not given here", ceiling)
         .several()
@@ -34,17 +33,17 @@ const PROCS: Procs = Procs::STANDARD;
 const LOW: u8 = 50;
 /// Bytes of memory that are enough for two of these programs.
 const LIMIT: u64 = 16 << 20;
-/// Children that are sent endpoints, and how many each.
+/// Number of children that are sent endpoints, and number of endpoints for each.
 const RECEIVERS: usize = 6;
 const SENT: usize = 40;
-/// More proxies than there are when one family has all that it may have of endpoints without badges: 32 of 64.
+/// More proxies than there are when one family has all the endpoints without badges that it may have: 32 of 64.
 const MOST: u64 = 40;
-/// How long the proxies are looked at, in microseconds.
+/// Time for which the proxies are observed, in microseconds.
 const SPAN: u64 = 1_500_000;
-/// In which a monitor finds the proxies of those who have ended.
+/// Time in which a monitor finds the proxies of processes that have ended.
 const AFTERWARDS: Duration = Duration::from_millis(1_500);
 
-/// The monitor of this core, this core and another.
+/// Returns the monitor of this core, this core and another.
 fn cores() -> Outcome<(Monitor, u64, u64)> {
     let monitor = Monitor::at(said(Names::STANDARD.look_up(Monitor::NAME, empty()?))?);
     let (_, own) = said(monitor.cores())?;
@@ -59,7 +58,7 @@ fn ceiling() -> Outcome {
     held(PROCS, child.start()?)
 }
 
-/// A part, with a low ceiling: starts programs on the other core, one of which starts some here.
+/// Runs a part with a low ceiling: starts programs on the other core, one of which starts some here.
 pub fn low() -> Outcome {
     low_there()?;
     let (monitor, _, other) = cores()?;
@@ -69,7 +68,7 @@ pub fn low() -> Outcome {
     Ok(())
 }
 
-/// The same, but for the last.
+/// Runs the first half of that part: starts programs on the other core.
 pub fn low_there() -> Outcome {
     let (monitor, _, other) = cores()?;
     equal!(said(Cap::<SchedulingContext>::new(slot::SCHEDULING).query())?.ceiling, u64::from(LOW));
@@ -98,13 +97,13 @@ fn quota() -> Outcome {
     held(PROCS, child.start()?)
 }
 
-/// A part, whose memory is limited: neither it nor what it starts begins anything on the other core.
+/// Runs a part whose memory is limited: neither it nor what it starts can start anything on the other core.
 pub fn limited() -> Outcome {
     nothing_there()?;
     held(PROCS, said(PROCS.spawn("cases", &["attack", "nothing-there"]))?)
 }
 
-/// The same, but for the last.
+/// Runs that part without its last step.
 pub fn nothing_there() -> Outcome {
     let (monitor, _, other) = cores()?;
     let refused = tench_monitor_client::Failure::Refused(Refused::Limited);
@@ -123,16 +122,16 @@ fn mail() -> Outcome {
         let receiver = *receiver;
         sent += (0..SENT).take_while(|_| monitor.give(receiver, 0, Cap::new(endpoint.cap().address())).is_ok()).count();
     }
-    // The attempt is one.
+    // Enough endpoints were sent to make it an attack.
     check!(sent > 2 * MOST as usize);
     equal!(said(monitor.wait(counts))?.detail, HELD);
     receivers.iter().try_for_each(|receiver| said(monitor.kill(*receiver)))?;
-    // Until the other monitor has looked which proxies nobody has any more.
+    // Until the other monitor has looked for unused proxies.
     sleep(AFTERWARDS);
     Ok(())
 }
 
-/// A part: takes what is sent to it, and keeps that.
+/// Runs a part that receives what is sent to it, and keeps it.
 pub fn take_mail() -> Outcome {
     let (monitor, ..) = cores()?;
     loop {
@@ -140,7 +139,7 @@ pub fn take_mail() -> Outcome {
     }
 }
 
-/// A part: looks how many proxies there are at most: more than there were, and no more than a family may have.
+/// Runs a part that counts the most proxies there are: more than before, and no more than a family may have.
 pub fn count_proxies() -> Outcome {
     let (monitor, ..) = cores()?;
     let mut most = 0;

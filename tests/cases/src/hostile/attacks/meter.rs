@@ -1,11 +1,10 @@
-//! How long something took the first core itself, where the emulator lets other cores run in between.
+//! Measurement of the time that the first core itself took, where the emulator lets other cores run in between.
 //!
-//! With several cores the emulator runs one after the other, while the time goes on for all: what another core does in
-//! its turn seems to be time that passed here. `tools/meter`, with which such a machine is started, counts whose turns
-//! those were, and writes it into a page of this program whenever that executes the page's first instruction. What is
-//! subtracted are the instructions that others executed while this core could have run, to the instruction, and nothing
-//! else: there is no share that is let pass. On a machine with one core nobody writes there, and all that passed
-//! counts.
+//! With several cores the emulator runs one after the other, while time goes on for all: another core's turn looks like
+//! time that passed here. `tools/meter`, with which such a machine is started, counts whose turns those were, and
+//! writes that into a page of this program whenever the page's first instruction is executed. Exactly the instructions
+//! that other cores executed while this core could have run are subtracted; no share is estimated. On a machine with
+//! one core the page is never written, and all time counts.
 
 use core::time::Duration;
 
@@ -25,11 +24,11 @@ core::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    /// The page.
+    /// The page; its first instruction is executed by this call.
     safe fn tench_meter();
 }
 
-/// Where its words lie, and how many turns are remembered: `tools/meter/src/book.rs`.
+/// Offsets of the page's words, and the number of turns that are remembered: `tools/meter/src/book.rs`.
 const WRITTEN: usize = 8;
 const TOTAL: usize = 9;
 const RESUMED: usize = 10;
@@ -38,22 +37,22 @@ const TURNS: usize = 12;
 const LAST: usize = 16;
 const REMEMBERED: u64 = 240;
 
-/// A word of the page.
+/// Reads a word of the page.
 fn word(index: usize) -> u64 {
     let page = (tench_meter as unsafe extern "C" fn() as *const u64).wrapping_add(index);
-    // SAFETY: the page is that function's, readable, and longer than what any index of this file names. Whoever writes
-    // to it does so outside of this machine.
+    // SAFETY: the page belongs to that function, is readable, and is longer than any index in this file. Its only
+    // writer is outside of this machine.
     unsafe { page.read_volatile() }
 }
 
-/// Whether somebody counts.
+/// Returns whether the meter is there.
 pub fn is_there() -> bool {
     let before = word(WRITTEN);
     tench_meter();
     word(WRITTEN) != before
 }
 
-/// What something answers that looks at the time and at the page, when no turn lay between the two.
+/// Calls `look`, which reads the time and the page, until no turn of another core lies between the two.
 fn at_once<T>(look: impl Fn(u64) -> T) -> T {
     loop {
         tench_meter();
@@ -66,7 +65,7 @@ fn at_once<T>(look: impl Fn(u64) -> T) -> T {
     }
 }
 
-/// Ticks in which so many instructions are executed.
+/// Returns the ticks in which this many instructions are executed.
 fn ticks(instructions: u64) -> u64 {
     tench::sys::time::ticks(Duration::from_nanos(instructions), frequency())
 }
@@ -74,27 +73,27 @@ fn ticks(instructions: u64) -> u64 {
 /// A moment of the first core.
 #[derive(Clone, Copy)]
 pub struct Moment {
-    /// In ticks.
+    /// Time in ticks.
     time: u64,
-    /// Instructions of others before it, while this core could have run.
+    /// Instructions of other cores before it, while this core could have run.
     stolen: u64,
 }
 
 impl Moment {
-    /// Now.
+    /// Returns the present moment.
     pub fn now() -> Moment {
         at_once(|time| Moment { time, stolen: word(STOLEN) })
     }
 
-    /// Ticks that have passed for this core since then, as if there were no others.
+    /// Returns the ticks that have passed for this core since then, as if there were no others.
     pub fn passed(self) -> u64 {
         let now = Moment::now();
         (now.time - self.time).saturating_sub(ticks(now.stolen - self.stolen))
     }
 }
 
-/// The same since a time in ticks from which on this core had something to do. What was stolen before it waited last is
-/// not subtracted, and what is remembered no more is not, either: so it is not too little.
+/// Returns the ticks that have passed for this core since a time in ticks from which on it had something to do. Turns
+/// before it last waited, and turns no longer remembered, are not subtracted: so the result is not too small.
 pub fn passed_since(time: u64) -> u64 {
     at_once(|now| {
         let passed = now.saturating_sub(time);

@@ -1,33 +1,33 @@
-//! One program per attack, started with nothing but what every program has, while others are served (`./tench test
+//! Attacks, one program each, started with nothing but what every program has, while others are served (`./tench test
 //! hostile`).
 //!
 //! ```text
-//! field      what goes on beside an attack, and what is judged when it is over
-//! reserved   a thread with a reservation, which notes how long each of its jobs took
-//! client     a process that asks all servers for something and looks at every answer
-//! meter      how long something took this core itself, where the emulator lets others run in between
-//! books      what must be as it was: memory, processes, names, files, capabilities
-//! room       how many places of the servers' tables are free, for who has none
-//! controls   what is no attack, and has to be noticed: without it, nobody knew whether the rest can fail
+//! field      the environment of an attack, and the judgement when it is over
+//! reserved   a thread with a reservation, which records how long each of its jobs took
+//! client     a process that makes requests of all servers and checks every reply
+//! meter      time of this core alone, without the other cores' turns in the emulator
+//! books      state that must be as before: memory, processes, names, files, capabilities
+//! room       how many entries of the servers' tables are free for a program that has none
+//! controls   effects that must be detected: without them it would be unknown whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
 //! servers    attacks on servers, by requests
 //! family     attacks on servers by a process and its children
-//! leavers    the same by children that end, and leave files
-//! borrowed   what others had, after their end
-//! trees      work for others that is expensive to undo
+//! leavers    attacks by children that end, and leave files
+//! borrowed   attacks with capabilities of processes that have ended
+//! trees      structures that are expensive to delete
 //! rings      threads that wait for each other
-//! equals     what keeps those of the same priority from running
-//! floods     whatever lasts as long as it can
-//! reach      what others hold, and what is on other cores
+//! equals     attempts to keep threads of the same priority from running
+//! floods     attacks that do not end
+//! reach      attacks on what others hold, and on other cores
 //! elsewhere  floods from another core
-//! limits     what is started on another core
+//! limits     limits of programs started on another core
 //! bystander  a busy program of the first core, which keeps its share
-//! turns      who sees to it that the emulator gives each core its turns
+//! turns      events with which the emulator gives each core its turns
 //! ```
-//! An attack is a function that tries something and says whether it was refused as it should be. The program `cases`
+//! An attack is a function that tries something and reports whether it was refused as it should be. The program `cases`
 //! runs it in a process of its own, with priority 100; on a machine with two cores, two processes do it, one on each.
-//! Each is judged by what it says and by what is seen beside it: nothing gained, nothing late beyond what admission
-//! allowed, every byte back.
+//! Each is judged by its report and by its environment: nothing gained, nothing later than admission allowed, every
+//! byte back.
 
 mod books;
 mod borrowed;
@@ -70,99 +70,99 @@ use crate::case::{Failure, Outcome};
 
 /// Exit code of an attack that gained nothing.
 pub const HELD: u64 = 100;
-/// What is added to the line of the source that found a gain, for an exit code.
+/// Base of exit codes that report a gain; the source line that detected it is added.
 const LINES: u64 = 1000;
-/// No source has so many lines.
+/// End of these codes: no source file has so many lines.
 const LINES_END: u64 = LINES + 10_000;
 
 /// An attack.
 #[derive(Clone, Copy)]
 pub struct Attack {
-    /// By which it is named in reports and in a child's arguments.
+    /// Name in reports and in a child's arguments.
     name: &'static str,
-    /// What holds if it passes.
+    /// Statement that holds if the attack is resisted.
     about: &'static str,
-    /// Tries it. Fails if something was gained.
+    /// Tries the attack. Fails if something was gained.
     run: fn() -> Outcome,
     end: End,
     cores: Cores,
-    /// What it may do beyond what every program may.
+    /// Powers that the attacking program has beyond every program's.
     powers: Powers,
-    /// Microseconds within which the client has to have each of its answers.
+    /// Microseconds within which the client must get each reply.
     answered: u64,
-    /// Whether its memory is limited. If so, it starts nothing on other cores.
+    /// Whether the attack's memory is limited. If so, it starts nothing on other cores.
     is_limited: bool,
 }
 
-/// What that is, if nothing else is said.
+/// Default of [`Attack::answered`].
 const ANSWERED: u64 = 20_000;
 
-/// How an attack ends.
+/// Ways in which an attack ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// By itself, with what it says.
+    /// The attack ends by itself, and its exit code counts.
     Answers,
-    /// However it likes; if it goes on, it is killed.
+    /// The attack may end in any way; if it goes on, it is killed.
     Any,
 }
 
-/// Where an attack runs, if there are several cores.
+/// Cores on which an attack runs, if there are several.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cores {
-    /// On the first alone, since it is about what is there alone.
+    /// On the first alone, whose state it is about.
     First,
     /// On each at the same time.
     Every,
-    /// The same, and not at all if there is one, since it is about others.
+    /// On each at the same time, and not at all if there is only one, since it is about others.
     Several,
-    /// On the second alone, against what is on the first.
+    /// On the second alone, against the first.
     Second,
 }
 
 impl Attack {
-    /// An attack that ends by itself, on every core.
+    /// Makes an attack that ends by itself, on every core.
     const fn new(name: &'static str, about: &'static str, run: fn() -> Outcome) -> Attack {
         let (cores, powers) = (Cores::Every, Powers::empty());
         Attack { name, about, run, end: End::Answers, cores, powers, answered: ANSWERED, is_limited: true }
     }
 
-    /// The same for one that starts something on other cores, which nobody does whose memory is limited.
+    /// Makes it one whose memory is not limited, so that it can start programs on other cores.
     const fn unlimited(self) -> Attack {
         Attack { is_limited: false, ..self }
     }
 
-    /// The same for one that goes on until it is killed.
+    /// Makes it one that goes on until it is killed.
     const fn endless(self) -> Attack {
         Attack { end: End::Any, ..self }
     }
 
-    /// The same for one beside which the client may have to wait longer.
+    /// Makes it one beside which the client may have to wait longer.
     const fn answered_within(self, answered: u64) -> Attack {
         Attack { answered, ..self }
     }
 
-    /// The same with powers.
+    /// Gives it powers.
     const fn with(self, powers: Powers) -> Attack {
         Attack { powers, ..self }
     }
 
-    /// The same on a machine with several cores alone.
+    /// Restricts it to machines with several cores.
     const fn several(self) -> Attack {
         Attack { cores: Cores::Several, ..self }
     }
 
-    /// The same on the second core alone.
+    /// Restricts it to the second core.
     const fn second(self) -> Attack {
         Attack { cores: Cores::Second, ..self }
     }
 
-    /// The same on the first core alone.
+    /// Restricts it to the first core.
     const fn first(self) -> Attack {
         Attack { cores: Cores::First, ..self }
     }
 }
 
-/// All of them, in the order in which they run.
+/// All attacks, in the order in which they run.
 const ATTACKS: &[&[Attack]] = &[
     reach::ATTACKS,
     kernel::ATTACKS,
@@ -178,10 +178,10 @@ const ATTACKS: &[&[Attack]] = &[
     limits::ATTACKS,
 ];
 
-/// What such a process does.
+/// Body of a process that is part of an attack.
 type Part = fn() -> Outcome;
 
-/// What an attack starts processes of its own for, by name.
+/// Parts, the processes that attacks start, by name.
 const PARTS: &[(&str, Part)] = &[
     ("settle", kernel::settle),
     ("count", kernel::count),
@@ -211,7 +211,7 @@ const PARTS: &[(&str, Part)] = &[
     ("take-room", room::take_room),
 ];
 
-/// Carries everything out, prints a line for each attack, and powers the machine off.
+/// Runs all attacks, prints a line for each, and powers the machine off.
 pub fn play() -> i32 {
     let wanted = tench::args().nth(2);
     let (mut passed, mut failed) = (0, 0);
@@ -253,7 +253,7 @@ pub fn play() -> i32 {
     1
 }
 
-/// The process that attacks, or a part of it. Returns its exit code.
+/// Runs the attacking process, or a part of the attack. Returns its exit code.
 pub fn child(name: &str) -> Option<i32> {
     let attack = ATTACKS.iter().copied().flatten().find(|attack| attack.name == name).map(|attack| attack.run);
     let part = PARTS.iter().find(|part| part.0 == name).map(|part| part.1);
@@ -266,7 +266,7 @@ pub fn child(name: &str) -> Option<i32> {
     })
 }
 
-/// Fails unless a process ended with success of nothing.
+/// Fails unless a process ended and reported that it gained nothing.
 #[track_caller]
 fn held(procs: Procs, process: u64) -> Outcome {
     let status = said(procs.wait_until(process, time::deadline(Duration::from_secs(5))))?;
@@ -279,7 +279,7 @@ fn held(procs: Procs, process: u64) -> Outcome {
     }
 }
 
-/// What was answered; fails with the reason if it was refused.
+/// Returns the result; fails with the reason if the request was refused.
 #[track_caller]
 fn said<T, E: Debug>(answer: Result<T, E>) -> Outcome<T> {
     match answer {
@@ -288,18 +288,18 @@ fn said<T, E: Debug>(answer: Result<T, E>) -> Outcome<T> {
     }
 }
 
-/// An empty slot.
+/// Returns an empty slot.
 #[track_caller]
 fn empty() -> Outcome<CapAddress> {
     said(memory::take_slot())
 }
 
-/// So many microseconds from now.
+/// Returns the instant `microseconds` from now.
 fn soon(microseconds: u64) -> Instant {
     time::deadline(Duration::from_micros(microseconds))
 }
 
-/// A frame's memory, to read and write.
+/// Maps a frame for reading and writing.
 fn window(frame: Cap<tench::sys::Frame>, bits: u32) -> Outcome<Window> {
     said(Window::new(frame, bits, MapFlags::READ | MapFlags::WRITE))
 }

@@ -1,5 +1,5 @@
-//! Attacks on what others hold, on what takes a power, and on what is on other cores. Most are those of
-//! [`powers`](super::super::powers) and [`authority`](super::super::authority), whose cases say what is tried.
+//! Attacks on what others hold, on operations that take a power, and on other cores. Most are those of
+//! [`powers`](super::super::powers) and [`authority`](super::super::authority), where the attempts are described.
 
 use alloc::format;
 use core::time::Duration;
@@ -20,7 +20,6 @@ use super::super::{authority, powers};
 use super::{Attack, empty, held, said};
 use crate::case::{Failure, Outcome};
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("manage", "nobody manages processes that are not his descendants", || {
         tried(authority::child("manage", parent()?))
@@ -49,12 +48,12 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("letters", "capabilities that nobody takes go with who sent them", letters).several().unlimited(),
 ];
 
-/// The process that started this attack.
+/// Returns the process that started this attack.
 fn parent() -> Outcome<u64> {
     tench::args().nth(3).and_then(|text| text.parse().ok()).ok_or_else(|| Failure::new("nobody said who starts it"))
 }
 
-/// What an exit code of a child in another case says.
+/// Fails unless an exit code of another case's child says that everything was refused.
 #[track_caller]
 fn tried(code: Option<i32>) -> Outcome {
     match code {
@@ -63,7 +62,7 @@ fn tried(code: Option<i32>) -> Outcome {
     }
 }
 
-/// Also a part: tries to register under names that are the system's.
+/// Tries to register names that are reserved for the system. Also a part.
 pub fn register_as_system() -> Outcome {
     for name in ["names", "console", "files", "monitor", "procs", "mem", "init", "a.new.server", "x", "1:console"] {
         let endpoint = make::<Endpoint>(0)?;
@@ -75,7 +74,7 @@ pub fn register_as_system() -> Outcome {
     Ok(())
 }
 
-/// Bytes for the attack in which a family wants more.
+/// Bytes of memory for the attack in which a family wants more.
 const LIMIT: u64 = 8 << 20;
 
 fn family() -> Outcome {
@@ -86,7 +85,7 @@ fn family() -> Outcome {
     held(Procs::STANDARD, child.start()?)
 }
 
-/// The monitor of this core, if there are several.
+/// Returns the monitor of this core, if there are several cores.
 fn monitor() -> Outcome<Option<Monitor>> {
     match Names::STANDARD.look_up(Monitor::NAME, empty()?) {
         Ok(found) => Ok(Some(Monitor::at(found))),
@@ -123,7 +122,7 @@ fn other_cores() -> Outcome {
     Ok(())
 }
 
-/// A part: takes nothing.
+/// Runs a part that takes nothing.
 pub fn idle() -> Outcome {
     loop {
         sleep(Duration::from_secs(1));
@@ -131,7 +130,7 @@ pub fn idle() -> Outcome {
 }
 
 fn letters() -> Outcome {
-    /// More than are kept for one process.
+    /// More transfers than are kept for one process.
     const MOST: usize = 200;
     let Some(monitor) = monitor()? else { return Ok(()) };
     let (_, own) = said(monitor.cores())?;

@@ -1,4 +1,4 @@
-//! A thread with a reservation, which does a job in each period and notes how long each took.
+//! A thread with a reservation, which does a job in each period and records how long each took.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -12,35 +12,34 @@ use super::{meter, said};
 use crate::case::{Failure, Outcome};
 use crate::reserve::server;
 
-/// A job: so much processor time, every so often, within so long. Admission allows the servers 250 µs of it, and little
-/// else.
+/// Budget, period and deadline of the reservation. Admission allows the servers 250 µs of the period, and little else.
 const BUDGET: Duration = Duration::from_micros(200);
 const PERIOD: Duration = Duration::from_millis(2);
 const DEADLINE: Duration = Duration::from_micros(500);
-/// Rounds of a loop that are a job: a third of its budget. The rest is for what is done around it.
+/// Rounds of a loop in a job: a third of its budget. The rest is for the overhead around it.
 const ROUNDS: u64 = 10_000;
 
-/// When the first job begins, in ticks; 0 before that is known.
+/// Start of the first job, in ticks; 0 before that is known.
 static BEGIN: AtomicU64 = AtomicU64::new(0);
-/// What was seen since it was asked last.
+/// Records since the last query.
 static JOBS: AtomicU64 = AtomicU64::new(0);
 static LATE: AtomicU64 = AtomicU64::new(0);
 static LONGEST: AtomicU64 = AtomicU64::new(0);
 
 /// The thread's reservation.
 pub struct Reserved {
-    /// As the server has it.
+    /// The reservation as the server describes it.
     pub reservation: Reservation,
 }
 
-/// What was seen of its jobs.
+/// Records of the thread's jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// How many were done.
+    /// Number of jobs done.
     pub jobs: u64,
-    /// How many were not done in time.
+    /// Number of jobs not done in time.
     pub late: u64,
-    /// Microseconds of the longest from its beginning to its end.
+    /// Microseconds of the longest job from its release to its end.
     pub longest: u64,
 }
 
@@ -56,8 +55,8 @@ impl Reserved {
         let wish = Wish { deadline: DEADLINE, ..Wish::new(BUDGET, PERIOD) };
         let reservation = said(server()?.wish(context, &wish))?;
         if meter::is_there() {
-            // With other cores there are their turns on the budget, which have nothing to do with what the thread does.
-            // It has its priority from the reservation then, and does what it does on one core.
+            // With other cores, their turns would be charged to the budget, although they have nothing to do with this
+            // thread. So the context has only its priority from the reservation, and the thread works on one core.
             said(Budget::UNLIMITED.limit(context, None))?;
         }
         thread.detach();
@@ -65,14 +64,14 @@ impl Reserved {
         Ok(Reserved { reservation })
     }
 
-    /// What was seen since this was asked last.
+    /// Returns the records since the last call.
     pub fn seen(&self) -> Seen {
         let take = |value: &AtomicU64| value.swap(0, Ordering::SeqCst);
         Seen { jobs: take(&JOBS), late: take(&LATE), longest: take(&LONGEST) * 1_000_000 / frequency() }
     }
 }
 
-/// What the thread does.
+/// The thread's body.
 fn work() {
     while BEGIN.load(Ordering::SeqCst) == 0 {
         time::sleep(PERIOD);
@@ -89,7 +88,7 @@ fn work() {
         JOBS.fetch_add(1, Ordering::SeqCst);
         LATE.fetch_add(u64::from(is_late), Ordering::SeqCst);
         LONGEST.fetch_max(response, Ordering::SeqCst);
-        // Jobs that could not even begin were late, each of them, unless it was the others' turn for so long.
+        // Each job that could not even begin was late, unless it was the other cores' turn for so long.
         release = release.after(period);
         while release.after(period) < Instant::now() {
             release = release.after(period);

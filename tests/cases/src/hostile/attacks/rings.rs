@@ -1,5 +1,5 @@
-//! Attacks by threads that wait for each other in a ring: whoever waits helps whom he waits for, so what one of them
-//! runs on is worked out from what the others do, with interrupts off.
+//! Attacks by threads that wait for each other in a ring: a waiting thread helps the thread it waits for, so the kernel
+//! computes one thread's effective scheduling context from the others', with interrupts off.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,6 @@ use tench::time::{Duration, sleep};
 use super::{Attack, said, soon};
 use crate::case::{Failure, Outcome};
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new(
         "ring-calm",
@@ -25,7 +24,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("ring-long", "nor one of many", || long(12)).endless(),
 ];
 
-/// Threads of an attack have small stacks.
+/// Stack size in bytes: threads of an attack have small stacks.
 const STACK: usize = 16 << 10;
 /// A priority below that of the others.
 const LOW: u8 = 50;
@@ -38,14 +37,14 @@ fn thread_of(handle: &JoinHandle<()>) -> Outcome<Cap<Thread>> {
     handle.thread().ok_or_else(|| Failure::new("it has no thread"))
 }
 
-/// Lets a thread hear of a notification, whatever it does.
+/// Lets a thread receive signals of a notification, whatever it does.
 fn bind(thread: Cap<Thread>) -> Outcome<Cap<Notification>> {
     let notification = make::<Notification>(0)?.leak();
     thread.bind(Bindings { notification: Binding::To(notification), ..Bindings::KEEP })?;
     Ok(notification)
 }
 
-/// A server lays its caller aside and waits for him, and then nothing is left of that with which it did so.
+/// Lets a server put its caller aside and call it, and then deletes the reply object with which it did so.
 fn late(is_signalled: bool) -> Outcome {
     let (there, back) = (make::<Endpoint>(0)?.leak(), make::<Endpoint>(0)?.leak());
     let aside = make::<Reply>(0)?.leak();
@@ -68,7 +67,7 @@ fn late(is_signalled: bool) -> Outcome {
     Ok(())
 }
 
-/// Each calls the next, and the last the first.
+/// Makes a ring of threads that call each other, the last calling the first.
 fn long(length: usize) -> Outcome {
     let ends = (0..length).map(|_| Ok(make::<Endpoint>(0)?.leak())).collect::<Outcome<Vec<_>>>()?;
     let mut threads = Vec::new();

@@ -1,12 +1,12 @@
-//! How many places of each server's table a program gets that has none, as a check that what others had is free again.
+//! Count of the entries of each server's table that a program without any can get, as a check that what others had is
+//! free again.
 //!
-//! A server may have more memory after an attack than before, and more reply objects: it keeps them for the next who
-//! ask. A table that stays full looks the same, since it does not grow any more. But of that one the next program gets
-//! less.
+//! A server may have more memory after an attack than before, and more reply objects: it keeps them for later requests.
+//! A table that stays full looks the same, since it does not grow any more; but the next program gets less of it.
 //!
 //! ```text
-//! at the beginning     a program of its own family fills all tables: so many places there are
-//! behind an attack     another one does, if anything has grown, and behind all of them: it gets as many
+//! at the beginning     a program of its own family fills all tables, and so counts the entries
+//! after an attack      another one does, if anything has grown, and after all attacks: it gets as many
 //! ```
 
 use alloc::boxed::Box;
@@ -31,23 +31,25 @@ use crate::case::{Failure, Outcome};
 
 /// Tables in which threads wait.
 const TABLES: [&str; 4] = ["clock", "console", "names", "procs"];
-/// Where the page says that the places were counted, behind the counts.
+/// Offset in the page, behind the counts, of the word that says that the entries were counted.
 const DONE: usize = TABLES.len() * 8;
-/// Stack of a thread that waits.
+/// Stack of a waiting thread, in bytes.
 const STACK: usize = 8 << 10;
-/// How often a thread asks that is refused: a server looks for those who have given up, some with each request.
+/// Number of attempts of a thread that is refused: a server looks for threads that have given up, some with each
+/// request.
 const TRIES: usize = 512;
 /// More threads than can wait at a server.
 const MOST: u64 = 4096;
 /// Microseconds that counting may take.
 const PATIENCE: u64 = 10_000_000;
 
-/// Places that a program gets in each table.
+/// Number of entries that a program gets in each table.
 #[derive(Clone, Copy)]
 pub struct Room([u64; TABLES.len()]);
 
 impl Room {
-    /// The places there are at the beginning, with which all others are [compared](Self::check): some of each table.
+    /// Counts the entries at the beginning, with which all later counts are [compared](Self::check): some of each
+    /// table.
     pub fn first() -> Outcome<Room> {
         let room = Room::count()?;
         check!(room.0.iter().all(|count| *count > 0));
@@ -63,7 +65,7 @@ impl Room {
         child.give(frame.cap())?;
         child.argument("attack")?;
         child.argument("take-room")?;
-        // Its threads are more urgent than the one that counts them.
+        // Its waiting threads have a higher priority than the one that counts them.
         child.configure(DEFAULT_PRIORITY - 1, DEFAULT_PRIORITY, 0, Powers::empty())?;
         let child = child.start()?;
         let end = soon(PATIENCE);
@@ -77,7 +79,7 @@ impl Room {
         Ok(Room(core::array::from_fn(|table| page.read64(8 * table))))
     }
 
-    /// Fails if there are fewer places now.
+    /// Fails if there are fewer entries now.
     pub fn check(self) -> Outcome {
         let now = Room::count()?;
         for ((table, before), now) in TABLES.iter().zip(self.0).zip(now.0) {
@@ -89,7 +91,7 @@ impl Room {
     }
 }
 
-/// A part: waits with as many threads as each server lets it, and says how many these are.
+/// Runs a part that waits with as many threads as each server admits, and reports their number.
 pub fn take_room() -> Outcome {
     let page = window(Cap::new(slot::EXTRA), 12)?;
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
@@ -97,7 +99,7 @@ pub fn take_room() -> Outcome {
         fill(move || clock.delay(u64::MAX >> 2).is_err())?,
         fill(|| Console::STANDARD.get(1).is_err())?,
         fill(|| Names::STANDARD.wait_for("room/never", CapAddress(16_000)).is_err())?,
-        // For somebody who does not end.
+        // Waits for a process that does not end.
         fill(|| Procs::STANDARD.wait(pid::INIT).is_err())?,
     ];
     counts.into_iter().enumerate().for_each(|(table, count)| page.write64(8 * table, count));
@@ -117,7 +119,7 @@ fn fill(wait: impl Fn() -> bool + Copy + Send + 'static) -> Outcome<u64> {
                 refused.fetch_add(1, Ordering::Relaxed);
             }
         };
-        // It runs before this one goes on.
+        // The new thread runs before this one goes on.
         said(Builder::new().stack_size(STACK).priority(DEFAULT_PRIORITY).spawn(waiting))?.detach();
         started += 1;
     }

@@ -1,4 +1,4 @@
-//! Attacks on servers, by what they are asked: everything that there is only so much of, and messages of every shape.
+//! Attacks on servers by requests: exhaustion of every limited resource, and messages of every shape.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -25,7 +25,6 @@ use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure, Outcome};
 use crate::child::Random;
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("tags", "messages of every length and shape are answered or refused", tags),
     Attack::new("capabilities", "capabilities of any kind in a request do nothing but go", capabilities).endless(),
@@ -34,7 +33,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-names", "who registers names without end keeps nobody from his", hoard_names),
     Attack::new("hoard-processes", "who prepares processes without end keeps nobody from his", hoard_processes),
     Attack::new("hoard-waits", "who waits everywhere for ever keeps nobody from waiting", hoard_waits),
-    // Whom it starts is of another family, and may be kept from nothing.
+    // Processes that it starts are of another family, and must not be held up.
     Attack::new("hoard-end", "who waits for one process with all threads keeps nobody from waiting for it", hoard_end)
         .with(Powers::PROCESSES),
     Attack::new("hoard-files", "who opens and fills files without end keeps nobody from his", hoard_files),
@@ -47,12 +46,12 @@ pub const ATTACKS: &[Attack] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Threads of an attack have small stacks.
+/// Stack size in bytes: threads of an attack have small stacks.
 const STACK: usize = 16 << 10;
-/// What a request to a server may take, in microseconds.
+/// Microseconds that a request to a server may take.
 const PATIENCE: u64 = 300;
 
-/// Whatever is answered is right.
+/// Accepts any result.
 fn anything<T>(_: T) {}
 
 fn tags() -> Outcome {
@@ -64,7 +63,7 @@ fn tags() -> Outcome {
         x[1] = shape | Tag::DEADLINE;
         x[12] = soon(PATIENCE).ticks();
         let operation = [Operation::Call, Operation::Send, Operation::TrySend][random.below(3) as usize];
-        // SAFETY: servers answer into the message buffer; it names no memory of this process.
+        // SAFETY: servers reply into the IPC buffer; the call names no memory of this process.
         anything(unsafe { raw::anything(operation as u64, &x) });
     }
     Ok(())
@@ -72,7 +71,7 @@ fn tags() -> Outcome {
 
 fn capabilities() -> Outcome {
     let mut random = Random::new(tench::process::id() ^ 7);
-    // The slots that it plays with are not the library's any more.
+    // Takes the slots that it uses away from the library.
     while empty()?.0 < crate::child::OBJECTS + 64 {}
     crate::child::furnish();
     let refuse = empty()?;
@@ -96,7 +95,7 @@ fn capabilities() -> Outcome {
     Ok(())
 }
 
-/// Bytes that are enough of a hoard where nobody set a limit.
+/// Bytes at which the attack stops taking memory where there is no limit.
 const ENOUGH: u64 = 96 << 20;
 
 fn hoard_memory() -> Outcome {
@@ -117,7 +116,7 @@ fn hoard_memory() -> Outcome {
 fn hoard_blocks() -> Outcome {
     let place = empty()?;
     let mut blocks = 0;
-    // Their capabilities go at once, and they stay this process's.
+    // Their capabilities are deleted at once, but the blocks remain this process's.
     while Mem::STANDARD.allocate(12, place).is_ok() {
         OWN_SPACE.delete_at(place)?;
         blocks += 1;
@@ -156,7 +155,7 @@ fn hoard_processes() -> Outcome {
 }
 
 fn hoard_waits() -> Outcome {
-    /// Threads that wait at each.
+    /// Threads that wait at each server.
     const THREADS: usize = 24;
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
     for number in 0..4 * THREADS {
@@ -192,14 +191,14 @@ fn hoard_end() -> Outcome {
     outcome
 }
 
-/// A part: somebody else who waits for the process that its last argument names.
+/// Runs a part of the attack: another process that waits for the process that its last argument names.
 pub fn wait_for_one() -> Outcome {
     let target = tench::args().nth(3).and_then(|number| number.parse().ok());
     check!(is_refused(target.ok_or_else(|| Failure::new("for whom?"))?, Error::TimedOut));
     Ok(())
 }
 
-/// Whether a wait for a process, which lives on, ends with an error.
+/// Returns whether a wait for a process, which does not end, fails with an error.
 fn is_refused(target: u64, error: Error) -> bool {
     PROCS.wait_until(target, soon(1000)).err() == Some(Refused::Refused(error))
 }
@@ -216,7 +215,7 @@ fn hoard_files() -> Outcome {
                 break;
             }
         }
-        // It stays without a name while it is open.
+        // The file remains, without a name, while it is open.
         said(fs::remove(&path))?;
         ends.push(file);
     }
@@ -227,7 +226,7 @@ fn hoard_files() -> Outcome {
     }
     check!(!ends.is_empty());
     sleep(Duration::from_millis(5));
-    // It ends with all of them open.
+    // The process ends with all of them open.
     core::mem::forget((ends, pipes));
     Ok(())
 }
@@ -242,14 +241,14 @@ fn records() -> Outcome {
                 break;
             }
         }
-        // Nobody waits for them.
+        // No thread waits for them.
         child.start()?;
     }
     sleep(Duration::from_millis(20));
     Ok(())
 }
 
-/// Also a part: starts two of the next, and waits for them.
+/// Starts two processes of the next generation, and waits for them. Also a part.
 pub fn bomb(next: &str) -> Outcome {
     let children = [PROCS.spawn("cases", &["attack", next])?, PROCS.spawn("cases", &["attack", next])?];
     for child in children {
@@ -269,7 +268,8 @@ fn storm() -> Outcome {
     Ok(())
 }
 
-/// What would clear the screen, and give the terminal a title; `./tench test hostile` looks that it is shown instead.
+/// Escape sequences that would clear the screen and set the terminal's title; `./tench test hostile` checks that they
+/// are made visible instead.
 const ESCAPES: &[u8] = b"\x1b[2J\x1b]0;hostile\x07\xc2\x9b2J\n";
 
 fn escape() -> Outcome {
@@ -296,7 +296,7 @@ fn own_service() -> Outcome {
     let name = format!("never/{}", tench::process::id());
     said(Names::STANDARD.register(&name, endpoint.cap()))?;
     let place = empty()?;
-    // Many who ask there, and end while they wait.
+    // Many clients make requests there, and end while they wait.
     for _ in 0..20 {
         let found = said(Names::STANDARD.look_up(&name, place))?;
         anything(found.call_with(&Message::new(1), Wait::until(Instant::now())));

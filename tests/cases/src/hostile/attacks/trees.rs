@@ -1,5 +1,5 @@
-//! Attacks by work that is cheap to make and expensive to undo: it is undone on the time of who makes it, or in pieces
-//! that nobody notices.
+//! Attacks by structures that are cheap to make and expensive to delete: they are deleted on their maker's time, or in
+//! small parts.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -24,7 +24,6 @@ use super::kernel::{SERVERS, tree, tree_of};
 use super::{Attack, empty, held, said, soon};
 use crate::case::Outcome;
 
-/// The attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack::new("trees-at-exit", "100,000 capabilities that go with a process hold nobody up", at_exit)
         .answered_within(PART),
@@ -41,22 +40,22 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("tree-killed", "nor those of a process that is killed while it makes more", killed).endless(),
 ];
 
-/// Microseconds within which the client is answered beside what is deleted in parts: a round of it takes more than one
-/// request, of which each may find a part under way.
+/// Microseconds within which the client gets its replies while something is deleted in parts: a round of it takes
+/// several requests, each of which may find a part under way.
 const PART: u64 = 3000;
 /// Microseconds that a request to a server of another core may take, the turns of the cores included.
 const ASKED: u64 = 30_000;
 /// Microseconds from one deadline to the next.
 const DEADLINE: u64 = 30;
-/// Nodes of 256 copies.
+/// Number of nodes of 256 copies.
 const NODES: u32 = 126;
 
 fn at_exit() -> Outcome {
     plant()
 }
 
-/// A process ends that has made much, while deadlines of the process server's pass, which are overdue until it has done
-/// with that.
+/// Ends a process that has made much while deadlines of the process server's requests pass, which are overdue until it
+/// has deleted everything.
 fn urgent() -> Outcome {
     let child = Procs::STANDARD.prepare("cases")?;
     child.argument("attack")?;
@@ -74,7 +73,7 @@ fn urgent() -> Outcome {
     Ok(())
 }
 
-/// A part: makes much, and ends.
+/// Runs a part of the attack: makes much, and ends.
 pub fn plant() -> Outcome {
     for _ in 0..3 {
         tree(NODES)?;
@@ -92,7 +91,7 @@ fn freed() -> Outcome {
 fn revoked() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let (_, root) = tree(8)?;
-    // Some copies are derived from this one, the others from none that is left.
+    // Some copies are derived from this one, the others from one that is deleted.
     for index in 32..60 {
         let node = make::<tench::sys::CapNode>(8)?.leak();
         root.install_node(index, node)?;
@@ -127,13 +126,13 @@ fn moved() -> Outcome {
     Ok(())
 }
 
-/// Trees of copies of one endpoint.
+/// Number of trees of copies of one endpoint.
 const GIVEN: u32 = 12;
-/// Trees that lie in each other.
+/// Number of nested trees.
 const SENT: u32 = 3;
 
-/// A process is given the endpoint at which it is to serve, of which there are many copies, and has no memory to be
-/// started: nobody is to be served there, so all copies go.
+/// Prepares a process with the endpoint at which it is to serve, of which there are many copies, but without the memory
+/// to start it: no server will be there, so all copies are deleted.
 fn given() -> Outcome {
     let endpoint = make::<Endpoint>(0)?.leak();
     for _ in 0..GIVEN {
@@ -151,7 +150,7 @@ fn proxied() -> Outcome {
     sent_to_names(|_| {})
 }
 
-/// The same with a request that the monitor of the own core answers itself.
+/// Sends a tree with a request to which this core's monitor itself replies.
 fn local() -> Outcome {
     sent_to_names(|message| {
         if let Some(name) = Text::<MAX_NAME>::new(Reserve::NAME) {
@@ -160,7 +159,7 @@ fn local() -> Outcome {
     })
 }
 
-/// Sends a tree in which others lie to the name server, with such words, and asks it for something meanwhile.
+/// Sends a tree with others nested in it to the name server, with such words, and makes another request meanwhile.
 fn sent_to_names(say: fn(&mut Message)) -> Outcome {
     let (_, root) = tree(NODES)?;
     for number in 1..SENT {
@@ -194,7 +193,7 @@ fn sent_to_names(say: fn(&mut Message)) -> Outcome {
     Ok(())
 }
 
-/// Deletes a root with its nodes in the smallest parts, and tries after each what could be done with what is left.
+/// Deletes a root with its nodes in the smallest parts, and tries after each what can be done with the rest.
 fn half_gone() -> Outcome {
     let (block, root) = tree(8)?;
     let (place, spare, node) = (root.address(), empty()?, make::<CapNode>(8)?);
@@ -227,7 +226,7 @@ fn half_gone() -> Outcome {
             0 => message.copy_cap(place),
             _ => message.move_cap(place),
         };
-        // The message arrives, and what cannot be sent does not.
+        // The message arrives, without the capabilities that cannot be sent.
         equal!(asks.call(&message)?.words(), [0]);
         parts += 1;
         left = OWN_SPACE.delete_part_at(place, 1);
@@ -238,7 +237,7 @@ fn half_gone() -> Outcome {
     Ok(())
 }
 
-/// Answers each request with how many capabilities came along.
+/// Replies to each request with the number of capabilities that arrived.
 fn count_arrivals(endpoint: Cap<Endpoint>) {
     let (Ok(slot), Ok(reply)) = (memory::take_slot(), make::<Reply>(0)) else { return };
     loop {
@@ -253,7 +252,7 @@ fn is_empty(slot: CapAddress) -> Outcome<bool> {
     Ok(OWN_SPACE.identify_at(slot)?.kind == Kind::Null)
 }
 
-/// Revokes memory in the smallest parts, and makes something of it after each, for a while.
+/// Revokes memory in the smallest parts, and for a while makes objects of it after each.
 fn regrown() -> Outcome {
     const MADE: usize = 200;
     let (block, _) = tree(8)?;
@@ -264,7 +263,7 @@ fn regrown() -> Outcome {
             Ok(_) | Err(Error::Unfinished) => {}
             Err(error) => return Err(error.into()),
         }
-        // Where something lies still nothing is made, wherever the next would lie.
+        // While an object is left, nothing can be made, wherever the next object would lie.
         let _ = memory.retype::<Endpoint>(0, *slot);
     }
     while OWN_SPACE.revoke_part_at(place, 0) == Err(Error::Unfinished) {}

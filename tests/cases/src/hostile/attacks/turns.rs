@@ -1,9 +1,9 @@
-//! Turns of the cores, in a machine with several: the emulator runs one after the other.
+//! The turns of the cores, in a machine with several: the emulator runs one after the other.
 //!
 //! A core's turn lasts until the next event of any core, or until it changes the time of its own next event. So that
-//! each core gets on while others are busy, as if they ran at the same time, somebody on each makes events while
-//! something is attacked. (Without that, a core whose one thread computes would keep all others standing, and a flood
-//! from there would be a trickle.)
+//! each core makes progress while others are busy, as if they ran at the same time, a thread on each makes events
+//! during an attack. (Without that, a core whose one thread computes would stop all others, and a flood from there
+//! would be a trickle.)
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -18,25 +18,25 @@ use tench::time::{frequency, sleep};
 use super::said;
 use crate::case::Outcome;
 
-/// Microseconds between two events of another core, and of this one: that gives the others several turns each time.
+/// Microseconds between two events of another core, and of this one, which gives the others several turns each time.
 const BEAT_ELSEWHERE: u64 = 50;
 const BEAT_HERE: u64 = 200;
-/// Priority of who makes them on other cores: above everybody who may be busy there.
+/// Priority of the event makers on other cores: above all threads that may be busy there.
 const ELSEWHERE: u8 = 180;
-/// And of who makes them here: above everybody who may be busy.
+/// Priority of this core's event maker: above all threads that may be busy here.
 const HERE: u8 = 199;
 
-/// Events are to be made here.
+/// Whether to make events here.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Those who make them.
+/// The event makers.
 pub struct Turns {
     elsewhere: Vec<(Procs, u64)>,
     here: Option<JoinHandle<()>>,
 }
 
 impl Turns {
-    /// Starts who makes them on other cores. They rest.
+    /// Starts the event makers on other cores, paused.
     pub fn new(others: &[Procs]) -> Outcome<Turns> {
         let mut elsewhere = Vec::new();
         for procs in others {
@@ -50,7 +50,7 @@ impl Turns {
         Ok(Turns { elsewhere, here: None })
     }
 
-    /// There are events from now on, if there are several cores.
+    /// Begins to make events, if there are several cores.
     pub fn begin(&mut self) -> Outcome {
         if self.elsewhere.is_empty() {
             return Ok(());
@@ -65,7 +65,7 @@ impl Turns {
         Ok(self.elsewhere.iter().try_for_each(|(procs, process)| procs.resume(*process))?)
     }
 
-    /// And now no more.
+    /// Stops making events.
     pub fn end(&mut self) -> Outcome {
         GOES_ON.store(false, Ordering::SeqCst);
         self.here.take().into_iter().for_each(JoinHandle::join);
@@ -73,14 +73,14 @@ impl Turns {
     }
 }
 
-/// Waits for a moment.
+/// Makes an event by waiting for `microseconds`.
 fn make_event(microseconds: u64) -> Option<()> {
     let event = tench::thread::own_notification()?;
     let _ = event.wait_until(Instant::now().after(microseconds * frequency() / 1_000_000));
     Some(())
 }
 
-/// Is who makes events on another core. Goes on until somebody kills it.
+/// Runs the event maker of another core until it is killed.
 pub fn beat_for_ever() -> Option<i32> {
     loop {
         make_event(BEAT_ELSEWHERE)?;

@@ -1,4 +1,4 @@
-//! An axis as numbers: what it spans and where it has labels.
+//! Computation of an axis: its range and its labels.
 
 use std::ops::Range;
 
@@ -7,24 +7,24 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use super::Axis;
 use crate::lab::write::format_number;
 
-/// An axis that knows its data. Its coordinates are the values, or their decimal logarithms.
+/// Scale of an axis for given data. Its coordinates are the values, or their decimal logarithms.
 #[derive(Clone)]
 pub struct Scale {
     logarithmic: bool,
     unit: f64,
-    /// What is shown, in coordinates.
+    /// Range in coordinates.
     pub range: Range<f64>,
-    /// Where labels stand, in coordinates.
+    /// Positions of labels, in coordinates.
     pub ticks: Vec<f64>,
-    /// What the places of a category axis are called.
+    /// Names of the places of a category axis.
     names: Vec<String>,
 }
 
-/// How many labels an axis should have, about.
+/// Approximate number of labels of an axis.
 const LABELS: f64 = 6.0;
 
 impl Scale {
-    /// An axis on which all `values` can be seen. A linear one begins at 0, if there is nothing below.
+    /// Returns a scale on which all `values` can be seen. A linear one begins at 0 if no value is below.
     pub fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Scale {
         let usable = values.map(|value| value / axis.unit).filter(|value| !axis.logarithmic || *value > 0.0);
         let (low, high) =
@@ -34,13 +34,13 @@ impl Scale {
         Scale { logarithmic: axis.logarithmic, unit: axis.unit, range, ticks, names: Vec::new() }
     }
 
-    /// An axis with a place for each name.
+    /// Returns a scale with a place for each name.
     pub fn of_places(names: &[String]) -> Scale {
         let ticks = (0..names.len()).map(|place| place as f64).collect();
         Scale { logarithmic: false, unit: 1.0, range: -0.6..names.len() as f64 - 0.4, ticks, names: names.to_vec() }
     }
 
-    /// Where a value is. What a logarithmic axis cannot show lies at its beginning.
+    /// Returns the coordinate of a value. A value that a logarithmic axis cannot show lies at its beginning.
     pub fn at(&self, value: f64) -> f64 {
         let value = value / self.unit;
         if !self.logarithmic {
@@ -52,13 +52,13 @@ impl Scale {
         }
     }
 
-    /// What stands at a tick.
+    /// Returns the label of a tick.
     fn label(&self, tick: f64) -> String {
         if let Some(name) = self.names.get(tick.round().max(0.0) as usize) {
             return name.clone();
         }
         let value = if self.logarithmic { 10f64.powf(tick) } else { tick };
-        // What the logarithm has rounded becomes whole again.
+        // Values rounded by the logarithm become whole again.
         format_number((value * 1000.0).round() / 1000.0)
     }
 }
@@ -87,7 +87,7 @@ impl ValueFormatter<f64> for Scale {
     }
 }
 
-/// Powers of ten, and 2 and 5 times those if there are few.
+/// Returns range and ticks at powers of ten, and 2 and 5 times those if there are few.
 fn decades(low: f64, high: f64) -> (Range<f64>, Vec<f64>) {
     let (first, last) = (low.log10().floor(), high.log10());
     let last = if last > first { last } else { first + 1.0 };
@@ -98,7 +98,7 @@ fn decades(low: f64, high: f64) -> (Range<f64>, Vec<f64>) {
     (first..end, ticks.filter(|tick| *tick <= end).collect())
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten.
+/// Returns range and ticks at multiples of 1, 2 or 5 times a power of ten.
 fn steps(low: f64, high: f64) -> (Range<f64>, Vec<f64>) {
     let span = if high > low { high - low } else { 1.0 };
     let rough = span / LABELS;

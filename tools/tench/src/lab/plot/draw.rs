@@ -1,4 +1,4 @@
-//! Turns plots into SVG.
+//! Drawing of plots as SVG.
 
 use std::collections::BTreeMap;
 
@@ -40,13 +40,13 @@ impl<'m> Series<'m> {
         Series(series)
     }
 
-    /// The points of a series; none if nothing of the kind happened.
+    /// Returns the points of a series; none if it does not exist.
     fn points(&self, name: &str) -> &[(f64, f64)] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The picture as SVG.
+/// Returns the picture as SVG.
 pub fn draw(plot: &Plot, series: &Series) -> Result<String> {
     let mut svg = String::new();
     try_draw(&mut svg, plot, series).map_err(|error| miette!("cannot draw {}: {error}", plot.file))?;
@@ -94,7 +94,7 @@ fn draw_panel(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel, series: &Ser
     Ok(())
 }
 
-/// Everything that is drawn lies on the axis; a category axis has its places.
+/// Returns the x scale, on which all drawn data lie; that of a category axis has its places.
 fn x_scale(panel: &Panel, series: &Series) -> Scale {
     if panel.categories.is_empty() {
         let layers = panel.layers.iter();
@@ -149,7 +149,7 @@ fn draw_line(chart: &mut Chart, points: Points, style: ShapeStyle, dashed: bool)
     Ok(())
 }
 
-/// The corners of a line that goes along first and up or down then.
+/// Returns the corners of a line that first goes along and then up or down.
 fn in_steps(points: &[(f64, f64)]) -> Points {
     let corners = points.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
     points.first().copied().into_iter().chain(corners).collect()
@@ -165,7 +165,7 @@ fn draw_legend(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel) -> Drawn {
     Ok(())
 }
 
-/// What a layer looks like, beside its label.
+/// Draws a layer's sample beside its label.
 fn draw_sample(area: &Area<Shift>, layer: &Layer, middle: i32) -> Drawn {
     let style = layer.colour.stroke_width(2);
     let corners = [(4, middle - 6), (26, middle + 6)];
@@ -207,7 +207,7 @@ mod tests {
         let series = Series::of(&samples);
         let empty = || Panel::new("x", "y");
         let svg = |panel: Panel| draw(&Plot::new("file", "title").with(panel), &series).unwrap();
-        // Nothing but layers is blue.
+        // Only layers are blue.
         let count = |svg: &str, element: &str| {
             svg.lines().filter(|line| line.starts_with(element) && line.contains("#1F61A3")).count()
         };

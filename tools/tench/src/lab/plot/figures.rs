@@ -1,4 +1,4 @@
-//! A bar for each figure beside those of others.
+//! The picture of an experiment's figures: a bar for each beside those of others.
 
 use miette::{Result, miette};
 use plotters::prelude::*;
@@ -14,12 +14,12 @@ const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
 const WIDTH: u32 = 960;
 /// Height of one row of bars.
 const ROW: u32 = 34;
-/// Height of what is not bars: title, axis.
+/// Height of everything but the bars: title, axis.
 const FRAME: u32 = 120;
-/// How far the axis goes beyond the longest bar, for numbers and legend.
+/// Factor by which the axis exceeds the longest bar, for numbers and legend.
 const ROOM: f64 = 10.0;
 
-/// The picture as SVG.
+/// Returns the picture as SVG.
 pub fn figures(experiment: &Experiment, measured: &Measured) -> Result<String> {
     let mut svg = String::new();
     bars(&mut svg, experiment, measured).map_err(|error| miette!("cannot draw {}: {error}", experiment.name))?;

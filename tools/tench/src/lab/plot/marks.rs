@@ -1,4 +1,4 @@
-//! Marks, bars and boxes, which plotters has not in the way that the plots need.
+//! Drawing of marks, bars and boxes, which plotters lacks in the form needed here.
 
 use plotters::coord::{CoordTranslate, Shift};
 use plotters::prelude::*;
@@ -6,17 +6,17 @@ use plotters::prelude::*;
 use super::Shape;
 use super::draw::Drawn;
 
-/// Where something is drawn.
+/// Drawing area.
 pub type Area<'a, T> = DrawingArea<SVGBackend<'a>, T>;
 
 /// Half the size of a mark, in pixels.
 const RADIUS: f64 = 4.0;
-/// Lines of a hatching lie so far apart, in pixels.
+/// Distance of hatching lines, in pixels.
 const HATCHING: i32 = 6;
-/// How much of a place bars and boxes take.
+/// Part of a place that bars and boxes take.
 const FILLED: f64 = 0.8;
 
-/// A mark at a point of a chart whose y axis begins at `bottom`.
+/// Draws a mark at a point of a chart whose y axis begins at `bottom`.
 pub fn mark<T: CoordTranslate<From = (f64, f64)>>(
     area: &Area<T>,
     (x, y): (f64, f64),
@@ -29,14 +29,14 @@ pub fn mark<T: CoordTranslate<From = (f64, f64)>>(
     mark_at(&area.strip_coord_spec(), relative(area, (x, y)), shape, count, colour)
 }
 
-/// Where a point lies in the area, in pixels.
+/// Returns a point's position in the area, in pixels.
 fn relative<T: CoordTranslate<From = (f64, f64)>>(area: &Area<T>, point: (f64, f64)) -> (i32, i32) {
     let (x, y) = area.map_coordinate(&point);
     let (left, top) = area.get_base_pixel();
     (x - left, y - top)
 }
 
-/// A mark at a pixel. Its area grows with the count.
+/// Draws a mark at a pixel. Its area grows with the count.
 pub fn mark_at(area: &Area<Shift>, (x, y): (i32, i32), shape: Shape, count: f64, colour: RGBColor) -> Drawn {
     let radius = (RADIUS * count.max(1.0).sqrt()).round() as i32;
     let style = colour.stroke_width(2);
@@ -59,7 +59,7 @@ pub fn mark_at(area: &Area<Shift>, (x, y): (i32, i32), shape: Shape, count: f64,
     }
 }
 
-/// A bar from the bottom up, `place` of `of` side by side.
+/// Draws a bar from the bottom up, `place` of `of` side by side.
 pub fn bar<T: CoordTranslate<From = (f64, f64)>>(
     area: &Area<T>,
     (x, y): (f64, f64),
@@ -74,7 +74,7 @@ pub fn bar<T: CoordTranslate<From = (f64, f64)>>(
     rectangle(&area.strip_coord_spec(), corners, hatched, colour)
 }
 
-/// A rectangle that is filled or hatched.
+/// Draws a filled or hatched rectangle.
 pub fn rectangle(
     area: &Area<Shift>,
     [(left, top), (right, bottom)]: [(i32, i32); 2],
@@ -85,7 +85,7 @@ pub fn rectangle(
         area.draw(&Rectangle::new([(left, top), (right, bottom)], colour.filled()))?;
         return Ok(());
     }
-    // What lies behind does not shine through.
+    // The background does not shine through.
     area.draw(&Rectangle::new([(left, top), (right, bottom)], WHITE.filled()))?;
     area.draw(&Rectangle::new([(left, top), (right, bottom)], colour.mix(0.15).filled()))?;
     area.draw(&Rectangle::new([(left, top), (right, bottom)], colour.stroke_width(1)))?;
@@ -100,12 +100,12 @@ pub fn rectangle(
     Ok(())
 }
 
-/// Smallest, quartiles and largest of some values.
+/// Returns smallest, quartiles and largest of some values.
 pub fn quartiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     let at = |quarter: usize| {
-        // Between two values, in proportion.
+        // Interpolated between two values.
         let (whole, part) = (quarter * last / 4, (quarter * last % 4) as f64 / 4.0);
         let next = values[(whole + 1).min(last)];
         values[whole] + (next - values[whole]) * part
@@ -113,7 +113,7 @@ pub fn quartiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     Some([at(0), at(1), at(2), at(3), at(4)])
 }
 
-/// A box from quartile to quartile with the median in it, and whiskers to the extremes.
+/// Draws a box from quartile to quartile with the median in it, and whiskers to the extremes.
 pub fn box_of<T: CoordTranslate<From = (f64, f64)>>(
     area: &Area<T>,
     values: Vec<f64>,

@@ -1,10 +1,10 @@
-//! What an experiment's pictures show, apart from how it is drawn.
+//! Description of an experiment's pictures, apart from the drawing.
 //!
 //! A [`Plot`] is a file with panels one below the other, which share nothing but the order in which they are read; a
-//! panel has two axes and layers; a layer names a series of the experiment's samples and says how it looks. So a
-//! picture shows nothing that is not in `data.csv`, and an experiment is free to draw one series twice.
+//! panel has two axes and layers; a layer names a series of the experiment's samples and its style. So a picture shows
+//! nothing that is not in `data.csv`, and an experiment may draw one series twice.
 //!
-//! [`draw`] turns plots into SVG, [`figures`] draws what an experiment without plots of its own gets.
+//! [`draw`] turns plots into SVG, [`figures`] draws the default picture of an experiment without plots of its own.
 
 mod axis;
 mod draw;
@@ -20,19 +20,19 @@ use super::measure::Sample;
 pub use draw::{Series, draw};
 pub use figures::figures;
 
-/// What the first of two things compared is drawn in.
+/// Colour of the first of two compared things.
 pub const BLUE: RGBColor = RGBColor(31, 97, 163);
-/// What the second is drawn in.
+/// Colour of the second.
 pub const ORANGE: RGBColor = RGBColor(214, 118, 20);
-/// Something that went wrong.
+/// Colour of failures.
 pub const RED: RGBColor = RGBColor(200, 30, 40);
-/// A third thing.
+/// Colour of a third thing.
 pub const GREEN: RGBColor = RGBColor(40, 140, 70);
-/// A fourth thing.
+/// Colour of a fourth thing.
 pub const PURPLE: RGBColor = RGBColor(120, 70, 160);
-/// What is there for comparison only.
+/// Colour of data shown only for comparison.
 pub const GREY: RGBColor = RGBColor(130, 130, 130);
-/// The colours in the order in which curves get them.
+/// Colours in the order in which curves get them.
 pub const COLOURS: [RGBColor; 8] =
     [BLUE, ORANGE, GREEN, PURPLE, RED, GREY, RGBColor(0, 150, 160), RGBColor(150, 100, 40)];
 
@@ -41,13 +41,13 @@ pub const COLOURS: [RGBColor; 8] =
 pub struct Plot {
     /// The file's name without `.svg`.
     pub file: String,
-    /// What stands on top.
+    /// Title at the top.
     pub title: String,
-    /// From top to bottom.
+    /// Panels from top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// A pair of axes and what is drawn between them.
+/// A pair of axes and the data drawn between them.
 #[derive(Clone, Debug)]
 pub struct Panel {
     x: Axis,
@@ -58,20 +58,20 @@ pub struct Panel {
     height: u32,
 }
 
-/// What stands at an axis, and its scale.
+/// Label and scale of an axis.
 #[derive(Clone, Debug)]
 struct Axis {
     title: String,
     logarithmic: bool,
-    /// How many of the samples' units are one of the axis's.
+    /// Number of the samples' units in one of the axis's.
     unit: f64,
 }
 
-/// A series and how it looks.
+/// A series and its style.
 #[derive(Clone, Debug)]
 struct Layer {
     series: String,
-    /// For the legend; empty if it is not in the legend.
+    /// Label in the legend; empty if it is not in the legend.
     label: String,
     colour: RGBColor,
     look: Look,
@@ -82,33 +82,33 @@ enum Look {
     Line {
         dashed: bool,
     },
-    /// Filled from the axis up.
+    /// Area filled from the axis up.
     Area,
-    /// A value holds until the next one.
+    /// Line that holds each value until the next point.
     Steps {
         dashed: bool,
     },
     Marks {
         shape: Shape,
-        /// The series with how often it happened at each point: the mark's size.
+        /// Series with the number of occurrences at each point, which determines the mark's size.
         counts: Option<String>,
     },
-    /// Bars at the places of a category axis: which of how many that stand side by side.
+    /// Bars at the places of a category axis: index and number of bars side by side.
     Bars {
         hatched: bool,
         place: usize,
         of: usize,
     },
-    /// The distribution of the series' values: smallest, quartiles, largest; at one place of a category axis.
+    /// Distribution of the series' values: smallest, quartiles, largest; at one place of a category axis.
     Box {
         place: usize,
         hatched: bool,
-        /// How far from the place's middle, in places.
+        /// Distance from the place's middle, in places.
         shift: f64,
     },
 }
 
-/// How a point looks.
+/// Shape of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// An oblique cross.
@@ -119,14 +119,14 @@ pub enum Shape {
     Ring,
     /// A filled disc.
     Dot,
-    /// A very small one, where there are thousands.
+    /// A very small disc, where there are thousands.
     Speck,
-    /// A short line at the lower edge of the panel, whatever the value is.
+    /// A short line at the lower edge of the panel, whatever the value.
     Tick,
 }
 
 impl Plot {
-    /// A picture without panels, for the file `FILE.svg`.
+    /// Makes a picture without panels, for the file `FILE.svg`.
     pub fn new(file: impl Into<String>, title: impl Into<String>) -> Plot {
         Plot { file: file.into(), title: title.into(), panels: Vec::new() }
     }
@@ -139,13 +139,13 @@ impl Plot {
 }
 
 impl Panel {
-    /// Two linear axes.
+    /// Makes a panel with two linear axes.
     pub fn new(x: impl Into<String>, y: impl Into<String>) -> Panel {
         let axis = |title| Axis { title, logarithmic: false, unit: 1.0 };
         Panel { x: axis(x.into()), y: axis(y.into()), categories: Vec::new(), layers: Vec::new(), height: 260 }
     }
 
-    /// An x axis that counts things: its places 0, 1, … are called so.
+    /// Makes a panel whose x axis counts things: its places 0, 1, … have these names.
     pub fn of_categories<S: Into<String>>(names: impl IntoIterator<Item = S>, y: impl Into<String>) -> Panel {
         let mut panel = Panel::new("", y);
         panel.categories = names.into_iter().map(Into::into).collect();
@@ -164,13 +164,13 @@ impl Panel {
         self
     }
 
-    /// How many of the samples' units are one of the axes' units: 1024 for KiB.
+    /// Sets how many of the samples' units are one of the axes' units: 1024 for KiB.
     pub fn units(mut self, x: f64, y: f64) -> Panel {
         (self.x.unit, self.y.unit) = (x, y);
         self
     }
 
-    /// The panel's height in pixels.
+    /// Sets the panel's height in pixels.
     pub fn height(mut self, pixels: u32) -> Panel {
         self.height = pixels;
         self
@@ -181,32 +181,32 @@ impl Panel {
         self
     }
 
-    /// Points joined by a line.
+    /// Adds points joined by a line.
     pub fn line(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor) -> Panel {
         self.layer(series, label, colour, Look::Line { dashed: false })
     }
 
-    /// Points joined by a dashed line.
+    /// Adds points joined by a dashed line.
     pub fn dashed(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor) -> Panel {
         self.layer(series, label, colour, Look::Line { dashed: true })
     }
 
-    /// What lies below a line, lightly filled.
+    /// Adds a lightly filled area below a line.
     pub fn area(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor) -> Panel {
         self.layer(series, label, colour, Look::Area)
     }
 
-    /// A value that holds until the next point.
+    /// Adds a line that holds each value until the next point.
     pub fn steps(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor, dashed: bool) -> Panel {
         self.layer(series, label, colour, Look::Steps { dashed })
     }
 
-    /// A mark at each point.
+    /// Adds a mark at each point.
     pub fn marks(self, series: impl Into<String>, label: impl Into<String>, colour: RGBColor, shape: Shape) -> Panel {
         self.layer(series, label, colour, Look::Marks { shape, counts: None })
     }
 
-    /// A mark at each point, larger where `counts` has more for it. Both series have their points in the same order.
+    /// Adds a mark at each point, larger where `counts` is larger. Both series have their points in the same order.
     pub fn counted_marks(
         self,
         series: impl Into<String>,
@@ -218,7 +218,7 @@ impl Panel {
         self.layer(series, label, colour, Look::Marks { shape, counts: Some(counts.into()) })
     }
 
-    /// Bars at the places of a category axis; `place` of `of` bars side by side.
+    /// Adds bars at the places of a category axis; `place` of `of` bars side by side.
     pub fn bars(
         self,
         series: impl Into<String>,
@@ -230,7 +230,8 @@ impl Panel {
         self.layer(series, label, colour, Look::Bars { hatched, place, of })
     }
 
-    /// The distribution of a series' values at one place of a category axis, `shift` places to the right of its middle.
+    /// Adds the distribution of a series' values at one place of a category axis, `shift` places to the right of its
+    /// middle.
     pub fn distribution(
         self,
         series: impl Into<String>,
@@ -243,7 +244,7 @@ impl Panel {
     }
 }
 
-/// A picture of one panel with a line for each series.
+/// Makes a picture of one panel with a line for each series.
 pub fn curves(file: &str, title: &str, unit: &str, samples: &[Sample]) -> Plot {
     let names: BTreeSet<&str> = samples.iter().map(|sample| sample.series.as_str()).collect();
     let coloured = names.into_iter().zip(COLOURS.into_iter().cycle());

@@ -1,8 +1,8 @@
 //! `slabs-apps`: R1's four applications alone, and its three orders of starting and stopping eight of them.
 //!
 //! R1's table 4.5 leaves out what `mltest` frees while it runs: that memory lies below watermarks and is lost until its
-//! slabs are empty. Both accounts are figures here: the complete one (`best_peak_watermark_sequence1`), and the one
-//! that R1 printed (`best_printed_peak_watermark_sequence1`).
+//! slabs are empty. Both counts are figures here: the complete one (`best_peak_watermark_sequence1`), and the one that
+//! R1 printed (`best_printed_peak_watermark_sequence1`).
 
 use miette::Result;
 use tench_slabs::{Accounting, Application, Options, Policy, SEQUENCES, Trace, printed_account, sequence};
@@ -15,18 +15,18 @@ use crate::lab::reference::find;
 use crate::lab::table::Table;
 use crate::workspace::Workspace;
 
-/// The two that R1 compares.
+/// Policies that R1 compares.
 const COMPARED: [Policy; 2] = [Policy::BestFit, Policy::NextFitGuessing];
-/// The sequences by name.
+/// Names of the sequences.
 const SEQUENCE_NAMES: [&str; 3] = ["sequence1", "sequence2", "sequence3"];
 
 /// Applications started and stopped in some order.
 pub struct Workload {
-    /// Its name in figures.
+    /// Name in figures.
     pub name: &'static str,
-    /// The requests.
+    /// Requests of the workload.
     pub trace: Trace,
-    /// R1's account of it.
+    /// The workload as R1 counts it.
     printed: Accounting,
 }
 
@@ -42,7 +42,7 @@ fn account(trace: &Trace, policy: Policy, accounting: Accounting) -> Result<Run>
     Run::of_trace(trace, &Options { accounting, ..Options::new(policy) })
 }
 
-/// Runs everything.
+/// Runs all workloads.
 pub fn measure(_: &Workspace) -> Result<Measured> {
     let mut measured = Measured::default();
     let workloads = workloads();
@@ -68,7 +68,7 @@ pub fn measure(_: &Workspace) -> Result<Measured> {
     Ok(measured)
 }
 
-/// R1's figures, in the complete account.
+/// Draws R1's figures, with the complete count.
 pub fn plots(_: &Measured) -> Vec<Plot> {
     let numbers = [
         ("4.2", "hello"),
@@ -87,7 +87,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
     numbers.into_iter().map(plot).collect()
 }
 
-/// Table 4.5 in both accounts, and the applications alone.
+/// Returns table 4.5 with both counts, and the applications alone.
 pub fn tables(measured: &Measured) -> Vec<Table> {
     let mut rows = vec![row(["loss, KiB", "R1", "as R1 counts", "", "complete", ""])];
     for policy in COMPARED {
@@ -131,7 +131,7 @@ const LOSSES: [(&str, &str); 6] = [
     ("avg_total", "mean, total"),
 ];
 
-/// What R1 printed, the same counted by us, whether they are equal, and the complete account.
+/// Returns R1's printed value, our value counted in the same way, whether they are equal, and the complete count.
 fn both_accounts(figures: &Figures, policy: Policy, figure: &str, sequence: &str) -> [String; 5] {
     let get = |key: &str| kib(figures.get(key).copied().unwrap_or_default());
     let printed_key = format!("{}_printed_{figure}_{sequence}", key(policy));
@@ -145,7 +145,7 @@ fn both_accounts(figures: &Figures, policy: Policy, figure: &str, sequence: &str
 mod tests {
     use super::*;
 
-    /// What R1's text says of each application: bytes and objects. Of `fibonacci` it says the double, in error.
+    /// Values from R1's text for each application: bytes and objects. For `fibonacci` it gives the double, in error.
     #[test]
     fn the_applications_ask_for_what_the_reference_says() {
         let expected =

@@ -6,7 +6,7 @@
 //! | `slabs-apps` | [`apps`] | applications and sequences of them: table 4.5, figures 4.2–4.5 and 4.12–4.14 |
 //! | `slabs-policies` | [`policies`] | all policies on all of these, with the watermark rule and without |
 //!
-//! [`reference`] has what R1 printed, [`pictures`] the kinds of pictures that several experiments draw. Figures and
+//! [`reference`] has R1's printed values, [`pictures`] the kinds of pictures that several experiments draw. Figures and
 //! samples are bytes; tables show KiB where R1 does.
 
 pub mod apps;
@@ -26,7 +26,7 @@ use crate::workspace::{self, Workspace};
 
 /// Chances to free of R1's random workloads, in per cent.
 pub const CHANCES: [u32; 4] = [16, 32, 48, 64];
-/// What a policy's figures begin with. R1's next fit is the one that guesses.
+/// Returns the prefix of a policy's figures. R1's next fit is the one that guesses.
 pub const fn key(policy: Policy) -> &'static str {
     match policy {
         Policy::NextFitGuessing => "next",
@@ -42,18 +42,18 @@ pub const fn key(policy: Policy) -> &'static str {
 
 /// A random workload.
 pub enum Workload {
-    /// Generated: this chance to free, from this seed.
+    /// A generated workload, with this chance to free and this seed.
     Generated(u32, u64),
-    /// R1's, from its logs. The random numbers that its system drew are not known, but what it asked for is; after the
-    /// first request that found no room that differs from policy to policy, since only what was granted is freed.
+    /// R1's workload, from its logs. The random numbers drawn by its system are not known, but its requests are; after
+    /// the first request that found no room these differ from policy to policy, since only granted memory is freed.
     Recorded(Trace),
 }
 
 impl Workload {
-    /// The one with that chance to free (one of [`CHANCES`]) that R1 ran under a policy.
+    /// Returns the workload with that chance to free (one of [`CHANCES`]) that R1 ran under a policy.
     pub fn of_reference(workspace: &Workspace, chance: u32, policy: Policy) -> Result<Workload> {
         let next = matches!(policy, Policy::NextFit | Policy::NextFitGuessing);
-        // Without a request that found no room both policies saw the same.
+        // Without a request that found no room, both policies saw the same requests.
         let policies = match (chance, next) {
             (48 | 64, _) => "best-next",
             (_, true) => "next",
@@ -65,7 +65,7 @@ impl Workload {
         Ok(Workload::Recorded(trace.map_err(|damage| miette!("{}: {damage}", path.display()))?))
     }
 
-    /// Runs it.
+    /// Runs the workload.
     pub fn run(&self, options: &Options) -> Result<Run> {
         match self {
             Workload::Generated(chance, seed) => {
@@ -81,9 +81,9 @@ impl Workload {
 
 /// A workload that was run.
 pub struct Run {
-    /// What came of it.
+    /// Replay of the workload.
     pub replay: Replay,
-    /// Of each request, whether it found no room, here or in the system where it was recorded.
+    /// Whether each request found no room, here or in the system where it was recorded.
     failed: Vec<bool>,
     /// Requests for memory, whether they were granted or not.
     requests: usize,
@@ -98,7 +98,7 @@ impl Run {
         Ok(Run { failed: failed.collect(), requests: requests_for_memory(trace), replay })
     }
 
-    /// Requests that found no room.
+    /// Returns the number of requests that found no room.
     fn failures(&self) -> usize {
         self.failed.iter().filter(|failed| **failed).count()
     }
@@ -109,7 +109,8 @@ fn run(source: &mut dyn Source, options: &Options) -> Result<Replay> {
     replay(source, options).map_err(|error| miette!("a workload cannot be replayed: {error:?}"))
 }
 
-/// An outcome's figures by name, in bytes where they are bytes. The names are those of `memlab replay --json` too.
+/// Returns an outcome's figures by name, in bytes where they are bytes. The names are also those of `memlab replay
+/// --json`.
 pub fn figures(outcome: &Outcome) -> [(&'static str, f64); 9] {
     let mean = |hundredths: u64| hundredths as f64 / 100.0;
     [
@@ -125,7 +126,7 @@ pub fn figures(outcome: &Outcome) -> [(&'static str, f64); 9] {
     ]
 }
 
-/// Adds what a run says about one workload: `POLICY_FIGURE_WORKLOAD`.
+/// Adds a run's figures of one workload: `POLICY_FIGURE_WORKLOAD`.
 fn take_figures(measured: &mut Measured, prefix: &str, workload: &str, run: &Run) {
     for (name, value) in figures(&run.replay.outcome) {
         measured.figure(format!("{prefix}_{name}_{workload}"), value);
@@ -133,8 +134,8 @@ fn take_figures(measured: &mut Measured, prefix: &str, workload: &str, run: &Run
     measured.figure(format!("{prefix}_oom_{workload}"), run.failures() as f64);
 }
 
-/// Requests for memory in a trace. What a workload could not free, because it had not been granted, is in the trace of
-/// its run as a request without a bundle; R1's records have no bundle for requests that failed.
+/// Returns the number of requests for memory in a trace. Memory that a workload could not free, because it had not been
+/// granted, is in the trace of its run as a request without a bundle; R1's records have no bundle for failed requests.
 fn requests_for_memory(trace: &Trace) -> usize {
     trace.requests().iter().filter(|request| !matches!(request, Request::Free { .. })).count()
 }
@@ -172,18 +173,18 @@ fn take_snapshots(measured: &mut Measured, prefix: &str, replay: &Replay) {
     }
 }
 
-/// R1's figures 4.15 and 4.16, of the experiment `slabs-latency`, which runs on the target.
+/// Draws R1's figures 4.15 and 4.16, of the experiment `slabs-latency`, which runs on the target.
 pub fn latency_plots(_: &Measured) -> Vec<Plot> {
     let runs = (("best", "best fit"), ("next", "next fit, guessing"));
     vec![pictures::latency("4.15", "16", runs.0, runs.1), pictures::latency("4.16", "32", runs.0, runs.1)]
 }
 
-/// A number of bytes as R1 prints it.
+/// Formats a number of bytes as R1 prints it.
 fn kib(bytes: f64) -> String {
     format!("{:.2}", bytes / 1024.0)
 }
 
-/// A row of a table.
+/// Returns a row of a table.
 fn row<S: Into<String>>(cells: impl IntoIterator<Item = S>) -> Vec<String> {
     cells.into_iter().map(Into::into).collect()
 }

@@ -3,11 +3,11 @@
 use crate::lab::plot::{BLUE, GREEN, ORANGE, PURPLE, Panel, Plot, RED, Shape};
 use tench_slabs::STANDARD_SLABS;
 
-/// A run in a picture: what its series begin with, and what it is called.
+/// A run in a picture: the prefix of its series, and its name.
 pub type Run<'a> = (&'a str, &'a str);
 
-/// Two runs of a workload over the bytes requested: memory in use with marks where there was none left, both kinds of
-/// loss, and slabs that became empty.
+/// Draws two runs of a workload over the bytes requested: memory in use with marks where there was none left, both
+/// kinds of loss, and slabs that became empty.
 pub fn profile(file: &str, title: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
     let panel = |y: &str| Panel::new("", format!("{y}, KiB")).units(1024.0, 1024.0).height(180);
     let lines = |y: &str, name: &str| {
@@ -32,8 +32,8 @@ pub fn profile(file: &str, title: &str, (first, first_name): Run, (second, secon
     Plot::new(file, title).with(used).with(lost_to_watermark).with(lines("lost to alignment", "align")).with(resets)
 }
 
-/// What requests and returns cost, over the bytes requested: memory in use, instructions of each request with marks
-/// where there was no room and where retypes failed (larger, the more did), instructions of each return.
+/// Draws the costs of requests and returns over the bytes requested: memory in use, instructions of each request with
+/// marks where there was no room and where retypes failed (larger for more failures), instructions of each return.
 pub fn latency(figure: &str, chance: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
     let both = |panel: Panel, what: &str| {
         panel.line(format!("{what}_{first}_{chance}"), first_name, BLUE).dashed(
@@ -58,7 +58,7 @@ pub fn latency(figure: &str, chance: &str, (first, first_name): Run, (second, se
     Plot::new(format!("figure-{figure}"), title).with(used).with(requests).with(both(returns, "free"))
 }
 
-/// The slabs at four moments, as bars: the first run's filled, the second's hatched.
+/// Draws the slabs at four moments, as bars: the first run's filled, the second's hatched.
 pub fn snapshots(file: &str, title: &str, (first, first_name): Run, (second, second_name): Run) -> Plot {
     let mut plot = Plot::new(file, title);
     for percent in [25, 50, 75, 100] {
@@ -67,7 +67,7 @@ pub fn snapshots(file: &str, title: &str, (first, first_name): Run, (second, sec
             bytes => bytes.to_string(),
         });
         let mut panel = Panel::of_categories(names, format!("% of the slab, after {percent} %")).height(190);
-        // What is drawn later covers what was drawn before, so that each colour is the part it adds.
+        // Later parts cover earlier ones, so that each colour is the part it adds.
         let parts = [
             ("watermark", "lost to the watermark", RED),
             ("align", "lost to alignment", ORANGE),
@@ -85,7 +85,7 @@ pub fn snapshots(file: &str, title: &str, (first, first_name): Run, (second, sec
     plot
 }
 
-/// Distributions over seeds: a panel for each workload, a box for each run.
+/// Draws distributions over seeds: a panel for each workload, a box for each run.
 pub fn distributions(
     file: &str,
     title: &str,

@@ -1,6 +1,6 @@
 //! `slabs-policies`: every policy on every workload, with seL4's watermark rule and with the rule lifted.
 //!
-//! What is lost without the rule is counted otherwise, because nothing is lost for good: free memory below the highest
+//! Without the rule, loss is counted differently, because nothing is lost for good: free memory below the highest
 //! object of a slab is a *gap*, which the next object may fill. With the rule, gaps are exactly the two losses.
 
 use miette::Result;
@@ -13,14 +13,14 @@ use crate::lab::plot::{BLUE, COLOURS, Panel, Plot};
 use crate::lab::table::Table;
 use crate::workspace::Workspace;
 
-/// With the rule and without.
+/// The rule kept, and lifted.
 const RULES: [(&str, bool); 2] = [("kept", false), ("lifted", true)];
 /// The workloads of R1's tables 4.3 and 4.5.
 const TABULATED: [&str; 7] = ["random16", "random32", "random48", "random64", "sequence1", "sequence2", "sequence3"];
-/// Workloads of which a profile is drawn: best fit against segregated.
+/// Workloads whose profile is drawn: best fit against segregated.
 const DRAWN: [&str; 5] = ["random16", "random32", "random48", "sequence2", "sequence3"];
 
-/// Runs everything.
+/// Runs all workloads.
 pub fn measure(workspace: &Workspace) -> Result<Measured> {
     let mut measured = Measured::default();
     let applications = apps::workloads();
@@ -28,7 +28,7 @@ pub fn measure(workspace: &Workspace) -> Result<Measured> {
         for (rule, lifted) in RULES {
             let options = Options { lifted, ..Options::new(policy) };
             for chance in CHANCES {
-                // The same requests for all, so that they can be compared: R1's under best fit.
+                // The same requests for all policies, so that they can be compared: R1's under best fit.
                 let run = Workload::of_reference(workspace, chance, Policy::BestFit)?.run(&options)?;
                 take(&mut measured, policy, rule, &format!("random{chance}"), &run);
             }
@@ -42,7 +42,7 @@ pub fn measure(workspace: &Workspace) -> Result<Measured> {
     Ok(measured)
 }
 
-/// What one run says.
+/// Adds the results of one run.
 fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, run: &Run) {
     let Outcome { peaks, means, figures, .. } = run.replay.outcome;
     let mut figure =
@@ -63,7 +63,7 @@ fn take(measured: &mut Measured, policy: Policy, rule: &str, workload: &str, run
     }
 }
 
-/// On how many of the tabulated workloads each policy loses less than best fit, at its peak and on average.
+/// Counts the tabulated workloads on which each policy loses less than best fit, at its peak and on average.
 fn judge(measured: &mut Measured) {
     let mut counts = Figures::new();
     for policy in Policy::ALL {
@@ -80,7 +80,7 @@ fn judge(measured: &mut Measured) {
     measured.figures.extend(counts);
 }
 
-/// Bars of all policies, and profiles of best fit against the policy that separates objects.
+/// Draws bars of all policies, and profiles of best fit against the policy that separates objects.
 pub fn plots(_: &Measured) -> Vec<Plot> {
     let mut plots = Vec::new();
     for (rule, _) in RULES {
@@ -103,7 +103,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
     plots
 }
 
-/// A table for each rule: policies down, workloads across.
+/// Returns a table for each rule: policies down, workloads across.
 pub fn tables(measured: &Measured) -> Vec<Table> {
     let mut tables = Vec::new();
     for (rule, _) in RULES {

@@ -1,6 +1,5 @@
 //! `slabs-random`: R1's four random workloads. All policies run them as R1 recorded them; best fit and next fit are
-//! drawn. One seed is one throw of the dice, so all policies run generated workloads of the same kind from a hundred
-//! seeds too.
+//! drawn. One seed is one sample, so all policies also run generated workloads of the same kind from a hundred seeds.
 
 use miette::Result;
 use tench_slabs::{Options, Policy};
@@ -14,16 +13,16 @@ use crate::lab::table::Table;
 use crate::lab::write::format_number;
 use crate::workspace::Workspace;
 
-/// Seeds 0 to 99 are those of the distributions.
+/// Number of seeds of the distributions, from 0 on.
 const SEEDS: u64 = 100;
-/// What is kept of each of them.
+/// Figures kept for each seed.
 const KEPT: [&str; 3] = ["peak_total", "avg_total", "resets"];
-/// The two that R1 compares.
+/// Policies that R1 compares.
 const COMPARED: [Policy; 2] = [Policy::BestFit, Policy::NextFitGuessing];
-/// A small slab, for the question which ones are filled first.
+/// Maximum size of a small slab, to see which slabs are filled first.
 const SMALL: u64 = 64 << 10;
 
-/// Runs everything.
+/// Runs all workloads.
 pub fn measure(workspace: &Workspace) -> Result<Measured> {
     let mut measured = Measured::default();
     for policy in Policy::ALL {
@@ -41,7 +40,7 @@ pub fn measure(workspace: &Workspace) -> Result<Measured> {
     Ok(measured)
 }
 
-/// What one run says.
+/// Adds the results of one run.
 fn take(measured: &mut Measured, policy: Policy, chance: u32, run: &Run) {
     let (key, workload) = (key(policy), chance.to_string());
     take_figures(measured, key, &workload, run);
@@ -59,7 +58,7 @@ fn take(measured: &mut Measured, policy: Policy, chance: u32, run: &Run) {
     }
 }
 
-/// The same workload from many seeds, under each policy.
+/// Runs the same kind of workload from many seeds, under each policy.
 fn seeds(measured: &mut Measured, chance: u32) -> Result<()> {
     let mut by_policy: Vec<Vec<[f64; 3]>> = Vec::new();
     for policy in Policy::ALL {
@@ -94,21 +93,21 @@ fn seeds(measured: &mut Measured, chance: u32) -> Result<()> {
         count(&format!("{name}_avg"), pairs, &|one, other| one[1] < other[1]);
     }
     count("best_above_next_resets", &against_next, &|best, next| best[2] > next[2]);
-    // Whoever has more resets loses less.
+    // The policy with more resets loses less.
     count("more_resets_less_loss", &against_next, &|best, next| {
         best[2] != next[2] && (best[2] > next[2]) == (best[1] < next[1])
     });
     Ok(())
 }
 
-/// The middle value.
+/// Returns the median.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len().is_multiple_of(2) { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
 }
 
-/// R1's figures, and the distributions.
+/// Draws R1's figures, and the distributions.
 pub fn plots(_: &Measured) -> Vec<Plot> {
     let mut plots = Vec::new();
     for (figure, snapshot, chance) in [("4.6", "4.10", 16), ("4.7", "D.1", 32), ("4.8", "4.11", 48), ("4.9", "D.2", 64)]
@@ -131,7 +130,7 @@ pub fn plots(_: &Measured) -> Vec<Plot> {
     plots
 }
 
-/// Tables 4.3 and 4.4 with R1's values beside ours, and what a hundred seeds say.
+/// Returns tables 4.3 and 4.4 with R1's values beside ours, and the results of a hundred seeds.
 pub fn tables(measured: &Measured) -> Vec<Table> {
     let get = |key: &str| measured.figures.get(key).copied().unwrap_or_default();
     let mut losses = vec![row(["loss, KiB", "best: R1", "Tench", "next: R1", "Tench", ""])];
@@ -167,7 +166,7 @@ const LOSSES: [(&str, &str); 6] = [
     ("avg_total", "mean, total"),
 ];
 
-/// R1's value and ours for best fit and next fit.
+/// Returns R1's value and ours for best fit and next fit.
 fn beside(
     name: &str,
     figure: &str,
@@ -188,7 +187,7 @@ fn beside(
     cells
 }
 
-/// A row for each policy: median peak and mean loss; and what R1's one throw gave.
+/// Returns a row for each policy: median peak and mean loss; and R1's single sample.
 fn medians(figures: &Figures) -> Vec<Vec<String>> {
     let columns: Vec<(&str, u32)> =
         CHANCES.into_iter().flat_map(|chance| ["peak", "avg"].map(|figure| (figure, chance))).collect();

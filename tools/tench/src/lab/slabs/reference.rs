@@ -1,4 +1,4 @@
-//! What R1 printed in its tables, under the keys of our figures. It prints KiB with two digits; here are bytes.
+//! Values printed in R1's tables, under the keys of our figures. R1 prints KiB with two digits; these are bytes.
 
 const fn kib(value: f64) -> f64 {
     value * 1024.0
@@ -72,7 +72,7 @@ pub const RANDOM: &[(&str, f64)] = &[
     ("next_resets_per_100_64", 47.41),
 ];
 
-/// Table 4.5, which does not count what `mltest` frees while it runs as lost to the watermark.
+/// Table 4.5, which does not count memory that `mltest` frees while it runs as lost to the watermark.
 pub const APPS: &[(&str, f64)] = &[
     ("best_printed_peak_watermark_sequence1", kib(0.00)),
     ("best_printed_peak_watermark_sequence2", kib(76.31)),

@@ -1,4 +1,4 @@
-//! Kernels in a machine's memory, found there by what is known of the kernel's file.
+//! Kernels in a machine's memory, found by means of the kernel's file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,11 +12,12 @@ use crate::workspace;
 
 const PAGE: u64 = tench_abi::memory::PAGE_SIZE as u64;
 const WORD: u64 = size_of::<u64>() as u64;
-/// Where an arm64 `Image` says how much memory it takes.
+/// Offset of the memory size in an arm64 `Image`.
 const IMAGE_SIZE: usize = 16;
-/// What a kernel maps in pages for itself, and its boot page lies in too.
+/// Size of the block that a kernel maps in pages for itself, which also contains its boot page.
 const BLOCK: u64 = 2 << 20;
-/// Words of a boot page (`tench_abi::boot::CoreBoot`): device tree, archive, number of pieces, the first of them.
+/// Indices of words of a boot page (`tench_abi::boot::CoreBoot`): device tree, archive, number of chunks, the first of
+/// them.
 const DEVICE_TREE: u64 = 3;
 const ARCHIVE: u64 = 6;
 const PIECES: u64 = 10;
@@ -28,12 +29,12 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Memory that begins at an address.
+    /// Makes memory that begins at an address.
     pub fn new(start: u64, bytes: Vec<u8>) -> Memory {
         Memory { start, bytes }
     }
 
-    /// Whether there is memory at an address.
+    /// Returns whether there is memory at an address.
     pub fn contains(&self, address: u64) -> bool {
         address.checked_sub(self.start).is_some_and(|offset| offset < self.bytes.len() as u64)
     }
@@ -56,11 +57,11 @@ pub struct Linked {
     code: Vec<u8>,
     writable: Range<u64>,
     tables: Range<u64>,
-    /// Where a kernel has the address at which it lies.
+    /// Offset at which a kernel stores its own address.
     linked_at: u64,
-    /// Bytes of the naturally aligned block in which it lies with what is its core's.
+    /// Bytes of the naturally aligned block that holds the kernel and its core's data.
     block: u64,
-    /// Sections that can be written, with names.
+    /// Writable sections, with names.
     sections: Vec<(String, Range<u64>)>,
 }
 
@@ -95,14 +96,14 @@ impl Linked {
         })
     }
 
-    /// The name of a section that can be written and is not copied with the image.
+    /// Returns the name of a writable section that is not copied with the image.
     pub fn outside(&self) -> Option<&str> {
         let image = self.start..self.start + self.size;
         let is_outside = |range: &Range<u64>| range.start < image.start || range.end > image.end;
         self.sections.iter().find(|(_, range)| is_outside(range)).map(|(name, _)| name.as_str())
     }
 
-    /// The kernels that run in a memory. A file that holds one does not know where it lies.
+    /// Returns the kernels that run in a memory. A mere copy of the file does not contain its own address.
     pub fn find<'l>(&'l self, memory: &'l Memory) -> Vec<Kernel<'l>> {
         let pages = (memory.start..memory.start + memory.bytes.len() as u64).step_by(PAGE as usize);
         let head = self.code.get(..PAGE as usize).unwrap_or(&self.code);
@@ -130,29 +131,29 @@ fn writable_sections(file: &object::File<'_>) -> Vec<(String, Range<u64>)> {
 /// A kernel in memory.
 pub struct Kernel<'l> {
     linked: &'l Linked,
-    /// The physical address of its image.
+    /// Physical address of the image.
     pub start: u64,
 }
 
 impl<'l> Kernel<'l> {
-    /// Physical addresses of its writable data.
+    /// Returns the physical addresses of its writable data.
     pub fn writable(&self) -> Range<u64> {
         self.start + self.linked.writable.start..self.start + self.linked.writable.end
     }
 
-    /// Whether it is the code that was linked.
+    /// Returns whether its code is the linked code.
     pub fn has_its_code(&self, memory: &Memory) -> bool {
         memory.bytes(self.start, self.linked.code.len()) == self.linked.code
     }
 
-    /// Words of its writable data, page tables apart, with their physical addresses.
+    /// Returns the words of its writable data, without page tables, with their physical addresses.
     fn words<'m>(&'m self, memory: &'m Memory) -> impl Iterator<Item = (u64, u64)> + 'm {
         let (start, tables) = (self.start, &self.linked.tables);
         let places = self.writable().step_by(WORD as usize).filter(move |place| !tables.contains(&(place - start)));
         places.filter_map(|place| Some((place, memory.word(place)?)))
     }
 
-    /// Those among them that are kernel virtual addresses of physical ones for which `wanted` holds.
+    /// Returns those words that are kernel virtual addresses of physical ones for which `wanted` holds.
     pub fn pointers<'m>(
         &'m self,
         memory: &'m Memory,
@@ -162,7 +163,7 @@ impl<'l> Kernel<'l> {
         self.words(memory).filter(move |(_, word)| word.checked_sub(base).is_some_and(&wanted))
     }
 
-    /// Those that are such addresses, virtual or physical.
+    /// Returns those words that are such addresses, virtual or physical.
     pub fn names<'m>(
         &'m self,
         memory: &'m Memory,
@@ -172,8 +173,8 @@ impl<'l> Kernel<'l> {
         self.words(memory).filter(move |(_, word)| wanted(*word) || word.checked_sub(base).is_some_and(&wanted))
     }
 
-    /// What the core was given, by its boot page: the block with its image, its memory, and the device tree and
-    /// archive, which nobody writes.
+    /// Returns what the core was given, by its boot page: the block with its image, its memory, and the read-only
+    /// device tree and archive.
     pub fn given(&self, memory: &Memory) -> Option<Vec<Range<u64>>> {
         let page = self.start - PAGE;
         let word = |index: u64| memory.word(page + index * WORD);
@@ -199,12 +200,12 @@ impl<'l> Kernel<'l> {
 pub mod tests {
     use super::*;
 
-    /// Bytes of a kernel: a page of code, and a page of data of which the second half are page tables.
+    /// Bytes of a kernel: a page of code, and a page of data whose second half is page tables.
     const SIZE: u64 = 2 * PAGE;
     const BASE: u64 = 0xffff_fff0_0000_0000;
     const RAM: u64 = 0x4000_0000;
 
-    /// A kernel whose code is a page of sevens.
+    /// Returns a kernel whose code is a page of sevens.
     pub fn linked() -> Linked {
         Linked {
             base: BASE,
@@ -219,20 +220,20 @@ pub mod tests {
         }
     }
 
-    /// Memory with kernels at these pages, which know where they lie, and whose data name themselves.
+    /// Returns memory with kernels at these pages, which contain their own addresses, and whose data name themselves.
     pub fn memory(at: &[u64]) -> Memory {
         let mut memory = Memory::new(RAM, vec![0; 16 * PAGE as usize]);
         for page in at {
             let start = (page * PAGE) as usize;
             memory.bytes[start..start + PAGE as usize].fill(7);
             put(&mut memory, RAM + (page + 1) * PAGE, BASE + RAM + page * PAGE);
-            // A word of its data that names another.
+            // A word of its data that names another kernel.
             put(&mut memory, RAM + (page + 1) * PAGE + 32, BASE + RAM + (page + 1) * PAGE);
         }
         memory
     }
 
-    /// Two kernels whose data overlap.
+    /// Returns two kernels whose data overlap.
     pub fn overlapping() -> (Linked, Memory) {
         let linked = Linked { writable: PAGE..4 * PAGE, linked_at: 2 * PAGE, ..linked() };
         let mut memory = Memory::new(RAM, vec![7; 16 * PAGE as usize]);

@@ -1,12 +1,12 @@
-//! Whether kernels share anything that one of them writes.
+//! A test that kernels share nothing that one of them writes.
 //!
 //! Two cores are booted, the machine is stopped while both run, and its physical memory is read through the emulator.
-//! Each kernel is an image with its writable data; no word of one's is an address in the other's, and what the second
-//! names in memory at all is its own or what nobody writes. That the image has all writable data there is, so that a
-//! copy of it shares none, is seen in the kernel's file.
+//! Each kernel is an image with its writable data; no word of one's data is an address in the other's, and all memory
+//! that the second's data name is its own or read-only. The kernel's file shows that the image has all writable data
+//! there is, so that a copy of it shares none.
 //!
-//! What is not looked at: the page tables with which each kernel shows itself all memory (they name blocks of it, not
-//! objects), and objects that a kernel has made in untyped memory, which it reaches through its data.
+//! Not checked are the page tables with which each kernel maps all memory (they name blocks of it, not objects), and
+//! objects that a kernel has made in untyped memory, which it reaches through its data.
 
 mod kernels;
 
@@ -24,16 +24,16 @@ use crate::script::{self, End, Patience, Step};
 use crate::workspace;
 use kernels::{Kernel, Linked, Memory};
 
-/// The description that is booted.
+/// System description that is booted.
 pub const SYSTEM: &str = "default";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(120) };
-/// Said when the cores run, while they do: the machine is stopped there.
+/// Command typed when the cores run; the machine is stopped during it.
 const COMMAND: &str = "cores ping 1 20";
 const RUNNING: &str = "core 1 answered 20 times";
-/// The machine's memory: physical address, and bytes.
+/// RAM of the machine: physical address, and bytes.
 const RAM: (u64, u64) = (0x4000_0000, 256 << 20);
 
-/// Runs it.
+/// Runs the test.
 pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     report.running("isolation");
     let (system, build) = target.get(SYSTEM)?;
@@ -56,7 +56,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
         }
         Vec::new()
     })?;
-    // It is gone already if the emulator has ended by itself.
+    // It is already gone if the emulator has ended by itself.
     let _ = std::fs::remove_file(&socket);
     let memory = read.unwrap_or_else(|| Err(miette!("the second core did not answer:\n{}", outcome.last_screen())))?;
     let problem = match outcome.end {
@@ -70,23 +70,23 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a machine, which is stopped meanwhile.
+/// Returns the memory of a machine, which is stopped meanwhile.
 fn read_memory(socket: &Path, file: &Path) -> Result<Memory> {
     let mut console = Console::connect(socket)?;
     console.stop()?;
     console.save(RAM.0, RAM.1, file)?;
     let bytes = workspace::read_file(file)?;
     console.go_on()?;
-    // So much need not lie about; if it does, nothing is wrong with the test.
+    // The file is large; failing to remove it does not fail the test.
     let _ = std::fs::remove_file(file);
     Ok(Memory::new(RAM.0, bytes))
 }
 
-/// What is wrong, if anything is.
+/// Returns what is wrong, if anything.
 fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
     let found = linked.find(memory);
     let [one, other] = found.as_slice() else { return Some(format!("{} kernels run, not 2", found.len())) };
-    // Either may lie below the other. Only one that was started by the other has a boot page.
+    // Either may lie below the other. Only the one started by the other has a boot page.
     let (first, second) = if other.given(memory).is_some() { (one, other) } else { (other, one) };
     let (one, other) = (first.writable(), second.writable());
     if one.start < other.end && other.start < one.end {
@@ -110,12 +110,12 @@ fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
     foreign(second, memory)
 }
 
-/// A word of the second kernel's data that names memory which is neither its own nor constant.
+/// Returns a word of the second kernel's data that names memory which is neither its own nor constant.
 fn foreign(kernel: &Kernel<'_>, memory: &Memory) -> Option<String> {
     let Some(own) = kernel.given(memory) else {
         return Some("no boot page lies before either kernel".to_owned());
     };
-    // Where a piece ends is known to whoever has it.
+    // The end address of a chunk may be named by the chunk's owner.
     let is_own = |address: u64| own.iter().any(|piece| piece.contains(&address) || piece.end == address);
     let is_foreign = |address: u64| memory.contains(address) && !is_own(address);
     let (place, word) = kernel.pointers(memory, is_foreign).next()?;
@@ -131,7 +131,7 @@ mod tests {
     const RAM: u64 = 0x4000_0000;
     const PAGE: u64 = 0x1000;
 
-    /// Two kernels, at pages 1 and 5; the second was given its block, and nothing is wrong.
+    /// Returns two kernels, at pages 1 and 5; the second was given its block, and nothing is wrong.
     fn two() -> Memory {
         let mut memory = memory(&[1, 5]);
         put(&mut memory, RAM + 4 * PAGE, tench_abi::boot::CORE_MAGIC);
@@ -164,7 +164,7 @@ mod tests {
             let problem = judge(&linked(), &memory).unwrap();
             assert!(problem.contains("an address in the other's"), "{problem}");
         }
-        // Page tables name what they show.
+        // Page tables name what they map.
         let mut memory = two();
         put(&mut memory, RAM + 2 * PAGE + 0x800, RAM + 6 * PAGE);
         assert_eq!(judge(&linked(), &memory), None);

@@ -7,15 +7,16 @@ use crate::core::{BASE, Core, Held, PAGE, POOL_BITS};
 /// Use of a page of the machine's memory on one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Nobody there can use it.
+    /// No client there can use it.
     None,
-    /// Some client there can map it.
+    /// A client there can map it.
     Frame,
-    /// Some client there can make objects of it.
+    /// A client there can make objects of it.
     Memory,
 }
 
-/// Untyped memory of another core is the monitor's own: clients have what was made of it.
+/// Returns whether clients hold a capability. Untyped memory of another core is the monitor's own: clients have what
+/// was made of it.
 fn is_someones(held: &Held) -> bool {
     held.kind == Kind::Frame || !held.is_borrowed
 }

@@ -21,8 +21,8 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Later seeds with which a core that stops shows the effect of a mistake: a deletion that never ends, if the
-/// revocation request of an exported capability stays set; a transfer that waits for ever, if what a stopped owner had
-/// sent comes before its name.
+/// revocation request of an exported capability stays set; a transfer that waits for ever, if an object that a stopped
+/// owner had sent comes before its name.
 const FOUND: [u64; 2] = [129, 823];
 
 /// Runs all seeds and those that have `found` something, or the one that is requested, and reports the seed of a
@@ -78,8 +78,8 @@ fn a_core_that_stops_takes_nothing_with_it() {
     play(&FOUND, |seed| with_ends(World::asking(4, seed), 1, World::stop_one));
 }
 
-/// The property holds also with one or two cores that stop unannounced: nobody waits for them for ever, and all memory
-/// comes back.
+/// The property holds also with one or two cores that stop unannounced: no client waits for them for ever, and all
+/// memory comes back.
 #[test]
 fn cores_that_stop_without_a_word_are_found_by_who_waits_for_them() {
     for count in [1, 2] {

@@ -86,8 +86,8 @@ impl World {
         World { asks: true, ..world }
     }
 
-    /// Returns a world in which the monitors learn from their kernels what could not be revoked. No client makes
-    /// requests.
+    /// Returns a world in which the monitors learn from their kernels which revocations met exported capabilities. No
+    /// client makes requests.
     pub fn wanting(count: u8, seed: u64) -> World {
         let nodes = (0..count).map(|at| Node::new(at, count)).collect();
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d;
@@ -181,7 +181,7 @@ impl World {
         let Some(found) = node.core.held(memory).filter(|found| found.kind == Kind::Untyped) else { return };
         let made = match (self.steps.is_multiple_of(2), frame, piece) {
             (true, Some(bits), _) => node.core.retype(memory, Kind::Frame, bits),
-            // Smaller than the memory that it is made of: the judge takes equal ones for lent.
+            // Smaller than the memory that it is made of: the judge takes objects of equal size for lent memory.
             (_, _, Some(bits)) if bits < found.bits => node.core.retype(memory, Kind::Untyped, bits),
             _ => return,
         };
@@ -277,7 +277,7 @@ impl World {
             Done::Answer(_, Err(_)) => self.tally.refused += 1,
             Done::Letter(_, letter) => self.nodes[at].clients.push(letter.slot),
             Done::Answer(Who::Revoker(at, slot, (base, bytes), gifts), Ok(())) => {
-                // Nothing was sent since: so nobody has anything of it, and the kernel agrees.
+                // Nothing was sent since: so no other core has a part of it, and the kernel agrees.
                 let node = &self.nodes[at];
                 let is_same = node.core.held(slot).is_some_and(|found| found.base == base && 1 << found.bits == bytes);
                 if node.gifts != gifts || !is_same {

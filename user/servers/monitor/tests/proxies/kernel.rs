@@ -1,6 +1,6 @@
 //! A fake kernel: endpoints and notifications, and the capabilities to them.
 //!
-//! Slots and the places of endpoints are reused as soon as they are free, the last freed first. So a stale reference
+//! Slots and the addresses of endpoints are reused as soon as they are free, the last freed first. So a stale reference
 //! finds another object.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -39,7 +39,7 @@ fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, 
     }
 }
 
-/// Receives as many capabilities as `asker` can from core 1.
+/// Receives as many capabilities as `asker` (the requester) can from core 1.
 fn receive_all(world: &mut World, asker: u64) -> Vec<CapAddress> {
     (1000..1000 + MANY as u64)
         .map_while(|number| match world.nodes[0].books.receive(&held(number, false), 1, Client::alone(asker)) {
@@ -61,7 +61,7 @@ fn what_is_sent_reaches_its_endpoint_with_its_badge() {
     let (plain, badged) = (world.pass(0, plain, 1).unwrap(), world.pass(0, badged, 1).unwrap());
     assert_eq!(world.follow(1, plain), (1, Some((0, 0))));
     assert_eq!(world.follow(1, badged), (1, Some((0, badge))));
-    // Nobody receives at it there, whatever rights the sender had.
+    // No server receives at it there, whatever rights the sender had.
     assert_eq!([plain, badged].map(|slot| world.kernel(1).caps[&slot.0].rights), [SENDABLE; 2]);
     world.judge();
     world.end();

@@ -29,7 +29,7 @@ const LONGEST: usize = 8;
 /// The expected meaning of a capability, derived from its history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
-    /// Its endpoint or notification, and its badge.
+    /// Endpoint or notification of the capability, and its badge.
     pub what: What,
     pub endpoint: usize,
     pub badge: u64,
@@ -115,7 +115,7 @@ pub struct World {
     mints: Vec<usize>,
     /// Signals that should be received.
     due: Vec<(Meaning, u64)>,
-    /// How often each bit of a notification was signalled and has not been received.
+    /// Number of times that each bit of a notification was signalled and has not been received.
     credit: BTreeMap<(usize, u32), usize>,
     /// Notifications that the hostile monitor can signal.
     tainted: BTreeSet<usize>,

@@ -22,15 +22,15 @@ pub struct Cap {
     pub rights: Rights,
     pub borrowed: bool,
     pub exported: bool,
-    /// Set if revocation of the exported capability is requested.
+    /// Whether revocation of the exported capability is requested.
     pub wanted: bool,
-    /// Set if the slot is a client's and not the monitor's.
+    /// Whether the slot is a client's and not the monitor's.
     pub client: bool,
     /// Depth of derivation among memory of the same extent.
     pub depth: u32,
 }
 
-/// A fake kernel: capabilities by number, whoever holds them.
+/// A fake kernel: capabilities by number, whichever process holds them.
 #[derive(Default)]
 pub struct Fake {
     pub caps: BTreeMap<u32, Cap>,
