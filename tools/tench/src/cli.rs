@@ -25,6 +25,8 @@ pub enum Command {
     Run(RunOptions),
     /// Run the tests, on the host and on the target.
     Test(TestOptions),
+    /// Check the code without running it: format, lints, documentation, and the tree's own rules.
+    Check,
     /// Measure: run experiments and compare their figures.
     Lab(LabOptions),
     /// Replay allocation traces on this machine, under any policy.

@@ -20,6 +20,7 @@
 mod archive;
 mod artifacts;
 mod build;
+mod check;
 mod cli;
 mod compile_c;
 mod console;
@@ -53,6 +54,7 @@ fn main() -> std::process::ExitCode {
         Ok(workspace) => match cli.command {
             Command::Run(options) => run::run(&workspace, &options),
             Command::Test(options) => test::run(&workspace, &options),
+            Command::Check => check::run(&workspace),
             Command::Lab(options) => lab::run(&workspace, &options),
             Command::Memlab(command) => memlab::run(&command),
             Command::Interfaces(options) => interfaces::run(&workspace, &options),

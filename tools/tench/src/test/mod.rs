@@ -2,6 +2,7 @@
 //!
 //! | name | what | module |
 //! |---|---|---|
+//! | `check/NAME` | format, lints, documentation | [`crate::check`] |
 //! | `host` | everything that `cargo test` runs on this machine, the kernel and its model also without preemption points | [`host`] |
 //! | `crash` | reports when the kernel or an essential server fails | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
@@ -34,6 +35,7 @@ use std::cell::OnceCell;
 use miette::Result;
 
 use crate::build::Build;
+use crate::check::Check;
 use crate::cli::TestOptions;
 use crate::lab;
 use crate::system::{Packages, System};
@@ -42,6 +44,7 @@ use report::Report;
 
 /// A test as `--list` and the filter see it.
 enum Test {
+    Check(Check),
     Host,
     Crash,
     Cases(cases::Boot),
@@ -56,6 +59,7 @@ enum Test {
 impl Test {
     fn name(&self) -> String {
         match self {
+            Test::Check(check) => format!("check/{}", check.name),
             Test::Host => "host".to_owned(),
             Test::Crash => "crash".to_owned(),
             Test::Cases(boot) => boot.name(),
@@ -71,7 +75,7 @@ impl Test {
     /// Returns the system descriptions that it boots.
     fn systems(&self) -> Vec<&'static str> {
         match self {
-            Test::Host | Test::Long(_) => Vec::new(),
+            Test::Check(_) | Test::Host | Test::Long(_) => Vec::new(),
             Test::Crash => vec![crash::SYSTEM, crash::SYSTEM_OF_SEVERAL],
             Test::Cases(_) => vec![cases::SYSTEM],
             Test::Seed => vec![seed::SYSTEM],
@@ -123,9 +127,24 @@ impl<'w> Target<'w> {
     }
 }
 
+/// Runs a check as a test.
+fn judge(workspace: &Workspace, check: &Check, report: &mut Report) -> Result<()> {
+    let name = format!("check/{}", check.name);
+    match check.missing() {
+        Some(missing) => report.ignored(&name, &missing),
+        None => {
+            report.running(&name);
+            check.run(workspace)?;
+            report.passed(&name);
+        }
+    }
+    Ok(())
+}
+
 /// Runs the tests that the filter selects; returns status 1 if one failed, or if there was none.
 pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
-    let mut tests = vec![Test::Host, Test::Crash];
+    let mut tests: Vec<Test> = Check::ALL.into_iter().map(Test::Check).collect();
+    tests.extend([Test::Host, Test::Crash]);
     tests.extend(cases::Boot::ALL.map(Test::Cases));
     tests.extend([Test::Seed, Test::Isolation, Test::Authority]);
     tests.extend(scenario::find(workspace)?.into_iter().map(Test::Scenario));
@@ -145,6 +164,7 @@ pub fn run(workspace: &Workspace, options: &TestOptions) -> Result<u8> {
     let mut report = Report::new();
     for test in &tests {
         let outcome = match test {
+            Test::Check(check) => judge(workspace, check, &mut report),
             Test::Host => host::run(&target, &mut report),
             Test::Crash => crash::run(&target, &mut report),
             Test::Cases(boot) => cases::run(&target, *boot, &mut report),

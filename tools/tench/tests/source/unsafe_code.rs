@@ -3,7 +3,7 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::{check, read, source};
+use super::source::{self, check, read};
 
 const PAGE: &str = "docs/unsafe.md";
 /// Maximum number of lines of code between a comment and its block, if a statement spans lines.

@@ -1,0 +1,108 @@
+//! A crate depends on crates of its own layer and of lower ones only.
+
+use std::collections::BTreeMap;
+
+use super::source;
+
+/// The layers from the lowest up: a name, and the folders whose crates belong to it. The longest folder decides.
+const LAYERS: [(&str, &[&str]); 13] = [
+    ("numbers and layouts", &["abi"]),
+    ("the kernel's semantics", &["kernel/core"]),
+    ("the kernel's machines", &["kernel/arch"]),
+    ("the kernel's image", &["kernel/image"]),
+    ("the kernel's model", &["model"]),
+    ("structures and algorithms", &["user/lib"]),
+    ("system calls and messages", &["user/lib/sys", "user/lib/protocol"]),
+    ("interfaces of servers", &["user/servers/*/client", "user/lib/stream"]),
+    ("formats", &["user/lib/loader", "user/lib/profile", "tests/corpus"]),
+    ("the programs' library", &["user/lib/tench"]),
+    (
+        "libraries over the programs' library",
+        &["user/lib/boot", "user/lib/c", "user/lib/options", "user/lib/pager", "user/lib/srr"],
+    ),
+    ("servers", &["user/servers"]),
+    ("programs, tests and tools", &["user/programs", "tests", "lab", "tools", "fuzz"]),
+];
+
+/// Crates that programs on the host use while they build, whatever their layer.
+const AT_BUILD_TIME: [&str; 1] = ["tools/interface"];
+
+/// Whether `folder` is `pattern` or lies in it; a `*` stands for one name.
+fn lies_in(folder: &str, pattern: &str) -> bool {
+    let mut names = folder.split('/');
+    pattern.split('/').all(|wanted| names.next().is_some_and(|name| wanted == "*" || wanted == name))
+}
+
+/// The layer of the crate in `folder`.
+fn layer_of(folder: &str) -> usize {
+    let all = LAYERS.iter().enumerate().flat_map(|(layer, (_, folders))| folders.iter().map(move |one| (layer, *one)));
+    let best =
+        all.filter(|(_, pattern)| lies_in(folder, pattern)).max_by_key(|(_, pattern)| pattern.split('/').count());
+    best.unwrap_or_else(|| panic!("{folder}: no layer has it; name its layer in {}", file!())).0
+}
+
+/// The names of the tree's crates that a manifest asks for, tests aside.
+fn dependencies(manifest: &toml::Table) -> Vec<String> {
+    let sections = ["dependencies", "build-dependencies"].into_iter();
+    let tables = sections.filter_map(|section| manifest.get(section)?.as_table());
+    tables.flat_map(|table| table.keys().cloned()).collect()
+}
+
+/// Dependencies that point upwards, as sentences. `crates` gives each crate's folder and dependencies by its name.
+fn upward(crates: &BTreeMap<String, (String, Vec<String>)>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, (folder, dependencies)) in crates {
+        for dependency in dependencies {
+            let Some((below, _)) = crates.get(dependency) else { continue };
+            let (own, other) = (layer_of(folder), layer_of(below));
+            if own < other && !AT_BUILD_TIME.contains(&below.as_str()) {
+                let (own, other) = (LAYERS[own].0, LAYERS[other].0);
+                wrong.push(format!("{name} ({own}) depends on {dependency} ({other}), which is a higher layer"));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    let mut crates = BTreeMap::new();
+    for folder in source::crates() {
+        let path = format!("{folder}/Cargo.toml");
+        let manifest: toml::Table = source::read(&path).parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+        let name = manifest["package"]["name"].as_str().unwrap_or_else(|| panic!("{path}: no name")).to_owned();
+        crates.insert(name, (folder, dependencies(&manifest)));
+    }
+    let wrong = upward(&crates);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_kernel_knows_no_program() {
+    let kernel = layer_of("model");
+    assert!(layer_of("kernel/image") < kernel && layer_of("user/lib/tree") > kernel);
+    for folder in source::crates().into_iter().filter(|folder| layer_of(folder) > kernel) {
+        let path = format!("{folder}/Cargo.toml");
+        let manifest: toml::Table = source::read(&path).parse().unwrap_or_else(|error| panic!("{path}: {error}"));
+        let kernel = dependencies(&manifest).into_iter().find(|name| {
+            ["tench-kernel", "tench-arch-host", "tench-arch-aarch64", "tench-model"].contains(&name.as_str())
+        });
+        assert!(
+            folder == "fuzz" || kernel.is_none(),
+            "{folder} depends on {kernel:?}; programs know the kernel by abi"
+        );
+    }
+}
+
+#[test]
+fn a_dependency_that_points_upwards_is_found() {
+    let entry = |folder: &str, on: &[&str]| (folder.to_owned(), on.iter().map(|name| (*name).to_owned()).collect());
+    let mut crates = BTreeMap::from([
+        ("tench".to_owned(), entry("user/lib/tench", &["tench-sys", "serde"])),
+        ("tench-sys".to_owned(), entry("user/lib/sys", &["tench-abi"])),
+        ("tench-abi".to_owned(), entry("abi", &[])),
+    ]);
+    assert_eq!(upward(&crates), Vec::<String>::new());
+    crates.insert("tench-abi".to_owned(), entry("abi", &["tench"]));
+    assert_eq!(upward(&crates).len(), 1);
+}
