@@ -141,7 +141,7 @@ pub const fn is_of_guests(family: u64) -> bool {
 pub struct Client {
     /// The process.
     pub process: u64,
-    /// Its [family](family).
+    /// [Family](family) of the process.
     pub family: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What badges say, and that no two clients have the same.
+//! Tests of the contents of badges: no two clients have the same badge.
 
 use tench_abi::Powers;
 use tench_abi::power::{CORE_SHIFT, CORES, Client, FAMILIES, OBJECT, family, family_of, identity};

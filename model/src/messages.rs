@@ -30,7 +30,7 @@ pub struct Capability {
     pub object: Object,
     /// The operations that it allows.
     pub rights: Rights,
-    /// Its badge.
+    /// Badge of the capability.
     pub badge: u64,
 }
 
@@ -72,7 +72,7 @@ pub enum Doing {
 /// A thread.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Its state.
+    /// State of the thread.
     pub doing: Doing,
     /// Registers `x0`..`x12` of its last system call, or the results.
     pub x: [u64; 13],
@@ -109,7 +109,7 @@ pub struct Thread {
     pub bound_notification: Option<usize>,
     /// The endpoint that it serves.
     pub serves: Option<usize>,
-    /// Its declared depth: for how many other servers, one behind the other, it waits while it serves.
+    /// Declared depth: the number of other servers, one behind the other, for which the thread waits while it serves.
     pub depth: u8,
 }
 

@@ -37,9 +37,9 @@ const BATCH: u32 = 6;
 /// A process's account, in its root page table.
 #[derive(Clone, Copy, Default)]
 pub struct Account {
-    /// Whether the account exists.
+    /// Set while the account exists.
     pub open: bool,
-    /// Whether the account is suspended: its members must not run.
+    /// Set while the account is suspended: its members must not run.
     pub suspended: bool,
     /// Number of members.
     pub count: u32,

@@ -178,9 +178,9 @@ fn reset_watermark<A: Arch>(k: &mut Kernel<A>, object: usize, previous: u32, nex
 /// The kinds of neighbours that a capability has.
 #[derive(Clone, Copy)]
 pub struct Neighbours {
-    /// Whether another capability to the object is adjacent.
+    /// Set if an adjacent capability names the same object and is of the same kind.
     pub sibling: bool,
-    /// Whether a mapping of the frame is directly behind.
+    /// Set if the capability directly behind is a mapping of the frame.
     pub mapping: bool,
 }
 

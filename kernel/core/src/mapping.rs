@@ -48,7 +48,7 @@ pub struct Mapping {
     pub memory: usize,
     /// Rights and memory type.
     pub flags: MapFlags,
-    /// Whether a change of the flags is under way, or was when its thread was deleted.
+    /// Set while a change of the flags is under way; stays set if its thread is deleted meanwhile.
     pub protecting: bool,
 }
 

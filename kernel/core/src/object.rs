@@ -96,7 +96,7 @@ pub struct Reply {
     pub caller: Option<Ref<Thread>>,
     /// The thread to which the object is bound, or else the one that received with it last or waits to receive with it.
     pub claimed: Option<Ref<Thread>>,
-    /// Whether `claimed` is a binding, which outlasts a receive.
+    /// Set if `claimed` is a binding, which outlasts a receive.
     pub bound: bool,
 }
 
@@ -127,9 +127,9 @@ pub struct SchedulingContext {
     pub priority: u8,
     /// Highest priority that the context can authorise.
     pub ceiling: u8,
-    /// Whether the budget is used up: no thread runs on the context until its next refill.
+    /// Set while the budget is used up: no thread runs on the context until its next refill.
     pub is_used_up: bool,
-    /// Whether a caller has configured the context. Before that, its slice of 0 is only the initial value
+    /// Set once a caller has configured the context. Before that, its slice of 0 is only the initial value
     /// ([`configure`](crate::scheduling::configure)).
     pub is_configured: bool,
     /// Ticks until the next thread of equal priority runs; 0 for no limit.
@@ -160,9 +160,9 @@ pub struct InterruptLine {
     pub next: u16,
     /// Previous line of the same notification, as its number plus 1; 0 if this is the first.
     pub previous: u16,
-    /// Whether a capability for the line exists.
+    /// Set while a capability for the line exists.
     pub taken: bool,
-    /// Whether taking the line's signal acknowledges the interrupt. Such a line serves as a doorbell and has a bit in
+    /// Set if taking the line's signal acknowledges the interrupt. Such a line serves as a doorbell and has a bit in
     /// [`Notification::held`].
     pub automatic: bool,
 }

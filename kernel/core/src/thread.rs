@@ -197,8 +197,9 @@ pub struct Thread {
     pub registers: Registers,
     /// Translation-table base register for the thread's address space.
     pub space_register: u64,
-    /// Whether to restore all of `registers` (1, after an interrupt or fault), or only those that a system call
-    /// preserves or returns (0). It is 0 while the thread runs in user mode, so that the fast path need not write it.
+    /// Selects the registers to restore: all of `registers` (1, after an interrupt or fault), or only those that a
+    /// system call preserves or returns (0). The value is 0 while the thread runs in user mode, so that the fast path
+    /// need not write it.
     pub full_restore: u64,
     /// Kernel stack pointer with which the thread continues in the kernel, if it was preempted at a preemption point;
     /// else 0.
@@ -238,15 +239,15 @@ pub struct Thread {
     pub previous: Option<Ref<Thread>>,
     /// Badge of the capability through which the thread sends.
     pub badge: u64,
-    /// Whether the capability through which the thread sends may transfer capabilities.
+    /// Set if the capability through which the thread sends may transfer capabilities.
     pub may_grant: bool,
     /// Origin of the message that the thread sends.
     pub purpose: Purpose,
-    /// Whether the thread is in a ready queue.
+    /// Set while the thread is in a ready queue.
     pub queued: bool,
-    /// Whether callers received with `other_reply` are deferred: then the thread works for no caller.
+    /// Set if callers received with `other_reply` are deferred: then the thread works for no caller.
     pub aside: bool,
-    /// Whether the thread's account is suspended: its priority is -1, whatever its context.
+    /// Set while the thread's account is suspended: the thread's priority is then -1, whatever its context.
     pub parked: bool,
     /// Number of servers deep that the thread's own calls go while it serves its endpoint, as declared with
     /// `ThreadServe` ([`heights`](crate::helping::heights)).

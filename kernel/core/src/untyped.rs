@@ -54,7 +54,7 @@ struct Request {
     count: usize,
     /// Capability of the first object.
     cap: Cap,
-    /// Whether the memory has to be zeroed.
+    /// Set if the memory has to be zeroed.
     zero: bool,
 }
 

@@ -21,7 +21,7 @@ use tench_abi::object::stretch;
 
 use crate::{Arch, Kernel, State};
 
-/// Whether this is a measuring kernel.
+/// True in a measuring kernel.
 pub const WATCHING: bool = cfg!(feature = "watch");
 
 /// Number of paths.
@@ -77,7 +77,7 @@ pub struct Watch {
     timer: u64,
     /// Number of resets.
     age: u64,
-    /// Whether a program has run. The interval before that is boot, and does not count.
+    /// Set once a program has run. The interval before that is boot, and does not count.
     booted: bool,
     /// Records, by path.
     records: [Record; PATHS],

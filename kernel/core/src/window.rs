@@ -12,7 +12,7 @@ use crate::thread::{Thread, slow};
 use crate::watch::{self, edge};
 use crate::{Arch, Kernel};
 
-/// Whether preemption points let interrupts in. The non-preemptible kernel differs in this line only.
+/// True if preemption points let interrupts in. The non-preemptible kernel differs in this line only.
 pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 
 /// Lets pending interrupts in. Returns the path of the current operation, for [`watch`].

@@ -66,7 +66,7 @@ struct Cost {
     objects: u64,
     failed: u64,
     granted: bool,
-    /// Whether the server's own arrays or slots grew meanwhile.
+    /// Set if the server's own arrays or slots grew during the request.
     grew: bool,
 }
 

@@ -95,7 +95,7 @@ struct Explorer {
     origin: Image,
     /// The state whose successors are sought.
     here: Image,
-    /// That state, after the switch to the thread whose steps are made.
+    /// The state `here`, after the switch to the thread whose steps are made.
     turn: Image,
 }
 

@@ -61,9 +61,9 @@ const ALLOWANCE: u64 = 20_000;
 /// Properties of the servers.
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Whether the servers have no time of their own.
+    /// Set if the servers have no time of their own.
     passive: bool,
-    /// Whether the servers declare the endpoints that they serve.
+    /// Set if the servers declare the endpoints that they serve.
     serves: bool,
 }
 
@@ -120,7 +120,7 @@ fn forward_all(endpoint: Cap<Endpoint>, next: Cap<Endpoint>) -> Result<(), Error
     }
 }
 
-/// What a high client found: instructions that its request took, and rounds of the hog meanwhile.
+/// A high client, which returns the instructions that its request took, and the rounds of the hog meanwhile.
 type Found = Worker<Result<(u64, u64), Error>>;
 
 /// Lets a low client's request be served; then a hog and a high client begin, which makes a request too. `ask` makes

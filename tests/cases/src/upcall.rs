@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
     Case::new("UPC0005", "without a message area a fault goes to the endpoint", without_area),
 ];
 
-/// What the handler was given: class, address, instruction, and the address of a variable of its own.
+/// Values that the handler recorded: class, address, instruction, and the address of a variable of its own.
 static FOUND: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
 /// Handles a fault: skips the instruction, with 77 in `x0`. A foreign system call returns the sum of its arguments.

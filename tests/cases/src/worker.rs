@@ -55,18 +55,18 @@ pub fn pause(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-/// What a worker is equipped with.
+/// Equipment of a worker.
 #[derive(Clone, Copy)]
 pub struct Equipment {
     /// Priority of the worker; none for a thread without a scheduling context.
     pub priority: Option<u64>,
     /// Ticks of its time slice.
     pub slice: u64,
-    /// Whether the worker has an IPC buffer.
+    /// Set if the worker has an IPC buffer.
     pub area: bool,
-    /// Whether a reply object is bound to the worker.
+    /// Set if a reply object is bound to the worker.
     pub reply: bool,
-    /// Whether the worker runs at once.
+    /// Set if the worker runs at once.
     pub start: bool,
 }
 

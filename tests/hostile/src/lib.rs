@@ -51,11 +51,11 @@ pub struct Method {
     pub name: &'static str,
     /// Label of the method's requests.
     pub label: u64,
-    /// Whether only callers without a badge may call the method.
+    /// Set if only callers without a badge may call the method.
     pub authority: bool,
     /// The power that a caller with a badge needs.
     pub power: Powers,
-    /// Whether the server may reply later.
+    /// Set if the server may reply later.
     pub later: bool,
 }
 

@@ -35,7 +35,7 @@ pub struct Method {
     pub number: u16,
     /// Lines of the documentation.
     pub documentation: Vec<String>,
-    /// Whether the method is restricted to the capability without a badge.
+    /// Set if the method is restricted to the capability without a badge.
     pub needs_authority: bool,
     /// Name of the power's constant that a caller needs.
     pub power: Option<Ident>,

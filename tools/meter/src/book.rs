@@ -49,7 +49,7 @@ pub struct Page {
 /// Counts of a machine.
 pub struct Book {
     page: Page,
-    /// Whether the first core waits for an interrupt.
+    /// Set while the first core waits for an interrupt.
     waits: Word,
     /// Beginning of the turn that other cores now have.
     since: Word,

@@ -12,14 +12,14 @@ use crate::workspace::Workspace;
 
 /// One thing that is checked.
 pub struct Check {
-    /// Its name, behind `check/`.
+    /// Name of the check, behind `check/`.
     pub name: &'static str,
     /// The program that has to be installed beside cargo, and the Debian package that has it.
     needs: Option<(&'static str, &'static str)>,
     arguments: &'static [&'static str],
     /// An environment variable that makes warnings errors.
     environment: Option<(&'static str, &'static str)>,
-    /// What mends it.
+    /// Advice on how to mend a failure.
     remedy: &'static str,
 }
 

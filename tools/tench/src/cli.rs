@@ -43,7 +43,7 @@ pub struct RunOptions {
     /// Number of processor cores of the machine.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cores: u32,
-    /// Which description in systems/ to boot.
+    /// Description in systems/ to boot.
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub system: String,
     /// Type the lines of FILE (- is standard input) into the shell, and end with the guest's status.
@@ -55,8 +55,8 @@ pub struct RunOptions {
     /// Count instructions instead of time, so that every run is the same.
     #[arg(long)]
     pub icount: bool,
-    /// Which kernel to boot. They are equal, but `without-windows` never lets interrupts in during long operations, and
-    /// the watching ones measure interrupts-off intervals.
+    /// Kernel to boot. All kernels are equal, but `without-windows` never lets interrupts in during long operations,
+    /// and the watching ones measure interrupts-off intervals.
     #[arg(long, value_name = "NAME", default_value = "usual")]
     pub kernel: Kernel,
     /// Seed of the random numbers that choose the addresses in each process; a fresh one is shown.
@@ -145,7 +145,7 @@ pub struct ReplayOptions {
     /// The trace: `alloc COUNT SIZE`, `free NUMBER` or `failed` a line; see docs/manual/traces.md.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Which slab an object goes to: one of `./tench memlab policies`.
+    /// Policy that chooses the slab to which an object goes: one of `./tench memlab policies`.
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
     /// Sizes of the slabs in bytes, one a line, instead of the reference's.

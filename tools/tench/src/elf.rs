@@ -33,9 +33,9 @@ pub struct Segment {
     pub content: Vec<u8>,
     /// Bytes in memory.
     pub memory_size: u64,
-    /// Whether the segment is writable.
+    /// Set if the segment is writable.
     pub writable: bool,
-    /// Whether the segment is executable.
+    /// Set if the segment is executable.
     pub executable: bool,
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
-/// Whether commands are shown; set once at the start, from the command line.
+/// Set if commands are shown; written once at the start, from the command line.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether commands are printed before they run.

@@ -15,12 +15,12 @@ pub struct Machine {
     pub memory: String,
     /// Processor model.
     pub cpu: String,
-    /// Whether time is the number of instructions.
+    /// Set if time is the number of instructions.
     pub icount: bool,
-    /// Whether an idle machine that counts instructions waits in real time for the next deadline. Otherwise it goes
-    /// there at once.
+    /// Set if an idle machine that counts instructions waits in real time for the next deadline. Otherwise its time
+    /// advances to the deadline at once.
     pub idles: bool,
-    /// Whether to wait for a debugger.
+    /// Set if the machine waits for a debugger.
     pub gdb: bool,
     /// Seed of the random numbers that the machine gives the system at its start, in its device tree.
     pub seed: u64,

@@ -165,11 +165,11 @@ struct Session<'s> {
     output: Receiver<Vec<u8>>,
     screen: Screen,
     steps: &'s [Step],
-    /// Whether the prompt on the screen has not been used yet.
+    /// Set while the prompt on the screen has not been used yet.
     prompt_is_new: bool,
-    /// Whether a program in the background wrote behind an unused prompt.
+    /// Set if a program in the background wrote behind an unused prompt.
     prompt_is_lost: bool,
-    /// Whether keys were typed since the last line, so that text behind a prompt may be their echo.
+    /// Set if keys were typed since the last line, so that text behind a prompt may be their echo.
     keys_typed: bool,
     powered_off: bool,
 }

@@ -127,7 +127,7 @@ fn parse(line: &str) -> Option<(u64, Option<&str>)> {
 pub struct Explainer {
     symbols: Symbols,
     line: Vec<u8>,
-    /// Whether the line so far could become one with an address.
+    /// Set while the line so far could become a line with an address.
     hopeful: bool,
 }
 

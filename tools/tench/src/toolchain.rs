@@ -25,7 +25,7 @@ pub struct BareMetal {
     rustc: PathBuf,
     /// Version as printed: `rustc 1.96.0 …`.
     pub version: String,
-    /// Whether `core` and `alloc` are built from source.
+    /// Set if `core` and `alloc` are built from source.
     pub from_source: bool,
     /// Linker to name, unless the compiler brings its own.
     linker: Option<PathBuf>,

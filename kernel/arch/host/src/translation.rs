@@ -44,13 +44,13 @@ pub fn space_register(physical: u64, asid: u16) -> u64 {
 /// The page to which an address translates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its first virtual address.
+    /// First virtual address of the page.
     pub address: u64,
     /// Physical address of its first byte.
     pub physical: u64,
     /// Level of the table whose entry maps it.
     pub level: u32,
-    /// Its rights and attributes.
+    /// Rights and attributes of the page.
     pub flags: MapFlags,
 }
 

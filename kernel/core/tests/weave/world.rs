@@ -376,7 +376,7 @@ fn make_actor(m: &mut Machine, i: u64, root: u64) -> Ref<Thread> {
 /// An operation under test.
 #[derive(Clone, Copy)]
 pub struct Subject {
-    /// Its name in the tables.
+    /// Name of the operation in the tables.
     pub name: &'static str,
     /// The parts of the world that it needs.
     pub parts: u32,

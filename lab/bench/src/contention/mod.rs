@@ -50,7 +50,7 @@ struct Race {
     /// Number of threads that are ready.
     ready: AtomicU64,
     begun: AtomicBool,
-    /// Whether a thread has made all its calls, after which no other begins one.
+    /// Set once a thread has made all its calls; after that, no other thread begins a call.
     over: AtomicBool,
     /// Calls of all threads, and instructions, at that time.
     calls: AtomicU64,

@@ -55,7 +55,7 @@ pub struct Role {
     pub code: u64,
     /// Number of rounds.
     pub rounds: usize,
-    /// Whether the actor does all its rounds; otherwise it waits at the end for something that does not come.
+    /// Set if the actor does all its rounds; otherwise it waits in the last one for an event that never comes.
     pub finishes: bool,
 }
 

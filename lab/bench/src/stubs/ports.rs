@@ -65,7 +65,7 @@ impl Descriptor {
 struct Right {
     /// Number of references that the process has.
     references: u32,
-    /// Whether the process may send to the port.
+    /// Set if the process may send to the port.
     send: bool,
     /// The port behind it.
     object: u64,

@@ -65,7 +65,7 @@ const INTERRUPTION: u64 = 3_000;
 /// Bound on the workload's cost beside enemies of lower priority, in percent of its cost alone.
 const BOUND: u64 = 200;
 
-/// What must be the same before and after.
+/// Figures of the system that must be the same before and after the attacks.
 #[derive(Debug, PartialEq, Eq)]
 struct Books {
     totals: Totals,

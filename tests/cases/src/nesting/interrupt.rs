@@ -46,7 +46,7 @@ struct Nest {
     clock: Window,
 }
 
-/// What happened when the drill acknowledged the line.
+/// Observations of one round, in which the drill acknowledged the line.
 #[derive(Clone, Copy)]
 struct Round {
     /// Interrupts taken while another was being handled.

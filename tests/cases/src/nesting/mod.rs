@@ -144,12 +144,12 @@ impl Drill {
     }
 }
 
-/// What the main thread found when its deadline interrupted the drill.
+/// Observations of the main thread when its deadline interrupted the drill.
 #[derive(Clone, Copy)]
 struct Met {
     /// Ticks from the deadline to the main thread's next instructions.
     latency: u64,
-    /// Whether the drill was at a preemption point.
+    /// Set if the drill was at a preemption point.
     preempted: bool,
     /// Thread state of the drill.
     state: ThreadState,

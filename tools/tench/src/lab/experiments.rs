@@ -37,11 +37,11 @@ pub struct Experiment {
     pub columns: &'static [Column],
     /// Targets: the figure's key and the largest acceptable value.
     pub targets: &'static [(&'static str, f64)],
-    /// Whether the targets are promises: a missed one fails the tests, whatever is recorded.
+    /// Set if a missed target fails the tests, whatever is recorded.
     pub promises: bool,
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
-    /// Whether the experiment can go on for ever, and is told for how long.
+    /// Set if the experiment can go on for ever, and is told for how long.
     pub endless: bool,
     /// Function that makes the pictures. By default there is `plot.svg`: a curve for each series, or a bar for each
     /// figure.

@@ -50,11 +50,11 @@ pub struct Program {
     pub stack_size: u64,
     /// Maximum bytes of memory; all ones for no limit.
     pub quota: u64,
-    /// Whether `init` starts it.
+    /// Set if `init` starts the program.
     pub start: bool,
     /// Cores on which it runs.
     pub cores: Cores,
-    /// Whether it has an endpoint of its own.
+    /// Set if the program has an endpoint of its own.
     pub server: bool,
     /// Maximum number of restarts within a minute.
     pub restart: u32,

@@ -27,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
 /// Crates that programs on the host use while they build, whatever their layer.
 const AT_BUILD_TIME: [&str; 1] = ["tools/interface"];
 
-/// Whether `folder` is `pattern` or lies in it; a `*` stands for one name.
+/// Returns whether `folder` is `pattern` or lies in it; a `*` stands for one name.
 fn lies_in(folder: &str, pattern: &str) -> bool {
     let mut names = folder.split('/');
     pattern.split('/').all(|wanted| names.next().is_some_and(|name| wanted == "*" || wanted == name))

@@ -22,7 +22,7 @@ fn beginnings(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Whether a sentence begins with a riddle.
+/// Returns whether a sentence begins with a riddle.
 fn is_riddle(sentence: &str) -> bool {
     let first = sentence.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     RIDDLES.contains(&first) || sentence.starts_with("The same") || sentence.starts_with("See above")

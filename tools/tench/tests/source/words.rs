@@ -40,7 +40,7 @@ fn parts(line: &str) -> Vec<String> {
     parts
 }
 
-/// Whether the words of `phrase` follow each other in `parts`; a plural counts, too.
+/// Returns whether the words of `phrase` follow each other in `parts`; a plural counts, too.
 fn has(parts: &[String], phrase: &str) -> bool {
     let words: Vec<&str> = phrase.split(' ').collect();
     let equal = |part: &String, word: &&str| part == word || part.strip_suffix('s') == Some(word);

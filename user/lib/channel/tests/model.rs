@@ -36,7 +36,7 @@ struct End<'m> {
     receiver: Receiver<Frame<'m>, Count, LINES>,
     /// The peer's doorbell.
     bell: Count,
-    /// Whether it sleeps for a line, and for room.
+    /// Set while this end sleeps: for a line, and for room.
     asleep: (bool, bool),
     /// Messages sent and not yet received by the peer.
     sent: VecDeque<Vec<u64>>,

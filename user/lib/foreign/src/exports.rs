@@ -14,11 +14,11 @@ pub struct Export {
     pub shape: Shape,
     /// The borrowed memory from which it was made, if any.
     pub within: Option<ObjectId>,
-    /// Whether its copies are being withdrawn; then no new ones are sent.
+    /// Set while copies of the object are being withdrawn; then no new ones are sent.
     pub withdrawing: bool,
     /// Lost cores that may have spread objects made from it.
     pub tainted: Cores,
-    /// Whether objects that a lost core may have spread are left to the withdrawal of the memory around this one; the
+    /// Set if objects that a lost core may have spread are left to the withdrawal of the memory around this object; the
     /// exported capability goes with that memory.
     pub given_up: bool,
 }

@@ -135,11 +135,11 @@ impl Kind {
 /// Shape of an object: everything that identifies it to its owner's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
-    /// Its type.
+    /// Type of the object.
     pub kind: Kind,
-    /// Its address in physical memory.
+    /// Physical address of the object.
     pub base: u64,
-    /// Its size in bytes, not 0.
+    /// Size of the object in bytes, not 0.
     pub bytes: u64,
     /// For an endpoint, the badge of the capability that was sent: each badge is a separate object, because each can be
     /// revoked alone. Otherwise 0.

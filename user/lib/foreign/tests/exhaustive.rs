@@ -63,7 +63,7 @@ struct Found {
     ends: usize,
     /// The violated property, and the events that lead there.
     wrong: Option<(&'static str, Vec<Event>)>,
-    /// Whether all threads can finish.
+    /// Set if all threads can finish.
     is_complete: bool,
 }
 

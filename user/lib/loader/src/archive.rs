@@ -16,9 +16,9 @@ pub struct Archive<'a> {
 /// A file of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File<'a> {
-    /// Its path without a leading `/` or `./`, in the two parts in which tar stores it; see [`Path`].
+    /// Path of the file without a leading `/` or `./`, in the two parts in which tar stores it; see [`Path`].
     pub path: Path<'a>,
-    /// Its contents.
+    /// Contents of the file.
     pub contents: &'a [u8],
 }
 

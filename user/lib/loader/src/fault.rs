@@ -51,7 +51,7 @@ pub struct Layout {
     pub dynamic: u64,
     /// Distance in bytes by which the program was moved.
     pub bias: u64,
-    /// Whether the program handles its page faults, as every program does that makes its stack itself.
+    /// Set if the program handles its page faults, as every program does that makes its stack itself.
     pub handles_faults: bool,
 }
 

@@ -200,7 +200,7 @@ impl<R: Resources> Builder for Machine<'_, R> {
 pub struct Process {
     /// Root of its CSpace.
     pub root: Cap<CapNode>,
-    /// Its main thread.
+    /// Main thread of the process.
     pub thread: Cap<Thread>,
     space: Cap<PageTable>,
     /// The main thread's scheduling context, needed, like the fields below, until the process is

@@ -60,7 +60,7 @@ pub struct Objects<S> {
     slots: ArrayVec<CapAddress, MAX_SLOTS>,
     /// For each node, the one of those slots to which it moves when the process is loaded.
     nodes: ArrayVec<CapAddress, { SHELF as usize }>,
-    /// Whether the nodes are installed in the range.
+    /// Set while the nodes are installed in the range.
     is_open: bool,
     /// The next empty slot in the range, and the number of empty slots after it.
     next: u32,

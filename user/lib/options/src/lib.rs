@@ -23,13 +23,13 @@ pub use command::{Command, start};
 /// An option of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its letter, after one `-`.
+    /// Letter of the option, after one `-`.
     pub short: Option<char>,
-    /// Its name, after `--`.
+    /// Name of the option, after `--`.
     pub long: &'static str,
     /// Name of its value in the help; empty for an option without a value.
     pub value: &'static str,
-    /// Its description in the help.
+    /// Description of the option in the help.
     pub help: &'static str,
 }
 

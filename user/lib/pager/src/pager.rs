@@ -58,9 +58,9 @@ pub trait Memory {
 /// A page of a region.
 struct Shown<M> {
     page: Page,
-    /// Its mapping; `None` until the first touch.
+    /// Mapping of the page; `None` until the first touch.
     mapping: Option<M>,
-    /// Whether the mapping allows writing: then only this region has the page.
+    /// Set if the mapping allows writing: then only this region has the page.
     writable: bool,
 }
 

@@ -28,7 +28,7 @@ pub trait PagerService {
     #[method(4, authority)]
     fn forget(&mut self, client: u64) -> Result<(), Error>;
 
-    /// What has happened so far.
+    /// Returns the pager's counts so far.
     #[method(5)]
     fn statistics(&mut self) -> Result<Statistics, Error>;
 
@@ -37,7 +37,7 @@ pub trait PagerService {
     fn stop(&mut self) -> Result<(), Error>;
 }
 
-/// What a pager has done: numbers of pages.
+/// Counts of a pager's work: pages, and faults that were refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub struct Statistics {
     /// Zeroed pages.

@@ -88,7 +88,7 @@ struct Both {
     /// Memory that each attached client must see.
     model: BTreeMap<u64, [Option<u64>; TOUCHED]>,
     next: u64,
-    /// Whether a client may get one more page only while it has fewer than are free.
+    /// Set if a client may get one more page only while it has fewer than are free.
     is_fair: bool,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Reserve {
     slot_count: usize,
     tables: [(u8, Object); TABLES],
     table_count: usize,
-    /// Whether slots that become free are kept.
+    /// Set while slots that become free are kept.
     keeps: bool,
 }
 

@@ -31,8 +31,9 @@ const ALL: u64 = 0;
 ///
 /// ```text
 /// waiters      process, deadline, arrival ──▶ R
-/// families     each family, with the earliest of its processes that wait for their time     waits for that, or for its turn
-/// processes    each process, with its earliest thread                                       the same, in its family
+/// families     each family, with the earliest of its processes    the family waits for that time, or for its turn
+///              that wait for their time
+/// processes    each process, with its earliest thread             likewise, within its family
 /// ```
 /// A family is called when its deadline has passed, and one of its processes with each reply to the family: so no reply
 /// takes longer because many of one family have the same deadline. `R` is the data needed for a reply.

@@ -102,13 +102,13 @@ pub struct Port {
     pub replies: Replies,
     slots: Slots,
     incoming: [Option<CapAddress>; MAX_CAPS],
-    /// Whether fewer slots are on offer than a request may have capabilities.
+    /// Set if fewer slots are on offer than a request may have capabilities.
     is_short: bool,
     /// The first of the slots offered last.
     offered: CapAddress,
     /// The message received last.
     received: Received,
-    /// Whether that message is a request that has not been carried out yet.
+    /// Set if the message received last is a request that has not been carried out yet.
     is_request: bool,
     answer: Message,
     flow: Flow,

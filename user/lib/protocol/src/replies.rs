@@ -35,7 +35,7 @@ impl Factory {
 pub struct Replies {
     /// The reply object bound to the thread.
     bound: Cap<Reply>,
-    /// Whether the bound object is empty and not current. It is then a spare object, though not in their list.
+    /// Set if the bound object is empty and not current. It is then a spare object, though not in `spare`.
     is_bound_spare: bool,
     current: Cap<Reply>,
     spare: ArrayVec<Cap<Reply>, MAX_SPARE>,

@@ -94,7 +94,7 @@ impl<T: Transport> Transport for Until<T> {
 /// A reply of at most eight words.
 #[derive(Clone, Copy, Debug)]
 pub struct Short {
-    /// Its words and tag.
+    /// Words and tag of the reply.
     pub words: Words,
     /// Slots of its capabilities.
     pub caps: [CapAddress; CAPS],

@@ -33,7 +33,7 @@ pub struct Random {
     made: usize,
     /// Request numbers of the live bundles.
     live: Vec<u32>,
-    /// Whether the last request was an `alloc` with an unknown result.
+    /// Set if the last request was an `alloc` with an unknown result.
     asked: bool,
 }
 

@@ -94,7 +94,7 @@ pub struct Options {
     pub slabs: Slabs,
     /// The policy.
     pub policy: Policy,
-    /// Whether the watermark rule is lifted.
+    /// Set if the watermark rule is lifted.
     pub lifted: bool,
     /// The accounting of losses.
     pub accounting: Accounting,
@@ -144,7 +144,7 @@ pub struct Point {
     pub figures: Figures,
     /// Free bytes below the highest objects.
     pub gaps: u64,
-    /// Whether this request found no room.
+    /// Set if this request found no room.
     pub out_of_memory: bool,
 }
 

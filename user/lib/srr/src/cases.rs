@@ -21,7 +21,7 @@ pub struct Case {
     pub name: &'static str,
     /// Priority of its first task.
     pub priority: i32,
-    /// Its first task.
+    /// Function of the first task.
     pub first: fn(),
     /// Expected output, each line followed by a space.
     pub expected: &'static str,

@@ -45,7 +45,7 @@ pub trait StreamService {
     #[method(4)]
     fn close(&mut self, caller: Caller, replies: &mut Replies) -> Result<(), Error>;
 
-    /// What is at this end.
+    /// Returns the properties of this end.
     /// Errors: `Closed`.
     #[method(5)]
     fn info(&mut self, caller: Caller) -> Result<Info, Error>;
@@ -61,14 +61,14 @@ pub trait StreamService {
     fn truncate(&mut self, caller: Caller, size: u64) -> Result<(), Error>;
 }
 
-/// What is at an end.
+/// Properties of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Info {
-    /// What it is.
+    /// Kind of the stream.
     pub kind: Kind,
-    /// Whether it can be read.
+    /// Set if this end can be read.
     pub readable: bool,
-    /// Whether it can be written.
+    /// Set if this end can be written.
     pub writable: bool,
     /// Bytes of the file, or bytes in the pipe that nobody has read.
     pub size: u64,
@@ -77,7 +77,7 @@ pub struct Info {
 }
 
 tench_protocol::codes! {
-    /// What a stream is.
+    /// Kind of a stream.
     pub enum Kind {
         /// A pipe.
         Pipe = 1;

@@ -11,7 +11,7 @@ use crate::waiter::{Line, Waiter, wake_all};
 /// Waiters are woken in the order in which they came. None wakes without a notification or the end of its deadline, but
 /// a woken thread has to check the condition again: another thread may have been faster.
 pub struct Condition<P: Platform> {
-    /// Whether a thread waits, so that a notification without waiters costs one load.
+    /// Set while a thread may be waiting, so that a notification without waiters costs one load.
     waited: P::Word,
     line: Line<P>,
 }

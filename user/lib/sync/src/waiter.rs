@@ -21,7 +21,7 @@ pub struct Waiter<P: Platform> {
     pub(crate) next: P::Word,
     /// The waiter that came before it.
     previous: P::Word,
-    /// Whether it is in a [`List`]: 1 or 0.
+    /// Set to 1 while the waiter is in a [`List`]; else 0.
     listed: P::Word,
     /// Kind of the wait, where a queue has different waiters.
     kind: usize,

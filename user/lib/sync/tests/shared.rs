@@ -23,8 +23,8 @@ struct Shared {
     notify: [Notify; COUNT],
     dead: [AtomicBool; COUNT],
     count: AtomicUsize,
-    /// Whether sleepers check by themselves, as they must where others end; otherwise a sleeper that is not woken
-    /// sleeps for ever.
+    /// Set if sleepers wake up by themselves to check, as they must where other members end; otherwise a sleeper that
+    /// is not woken sleeps for ever.
     impatient: bool,
 }
 

@@ -14,7 +14,7 @@ pub struct AccountInfo {
     pub ticks: u64,
     /// Number of threads.
     pub threads: u64,
-    /// Whether the account is suspended, so that none of its threads runs.
+    /// Set if the account is suspended, so that none of its threads runs.
     pub suspended: bool,
 }
 

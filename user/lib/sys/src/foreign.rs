@@ -11,10 +11,10 @@ use crate::raw;
 /// References to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holders {
-    /// Whether the object is referenced otherwise than by the named capability: by other capabilities (for a badged
-    /// one, those with the same badge), by mappings, or by objects made from it.
+    /// Set if the object is referenced otherwise than by the named capability: by other capabilities (for a badged one,
+    /// those with the same badge), by mappings, or by objects made from it.
     pub others: bool,
-    /// Whether this is an exported capability: there are copies on other cores.
+    /// Set if the named capability is an exported capability: there are copies on other cores.
     pub exported: bool,
     /// Revoke requested: whether somebody tried to delete it and failed because of its copies on other cores.
     pub wanted: bool,

@@ -34,7 +34,7 @@ pub struct UntypedInfo {
     pub size_bits: u32,
     /// Offset of the watermark in bytes.
     pub watermark: u64,
-    /// Whether it is device memory.
+    /// Set if the untyped is device memory.
     pub device: bool,
 }
 

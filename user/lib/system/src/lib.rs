@@ -90,7 +90,7 @@ impl Cores {
 /// One program of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program<'a> {
-    /// Its name for users and other programs.
+    /// Name of the program for users and other programs.
     pub name: &'a str,
     /// Path of its ELF file in the boot archive.
     pub path: &'a str,
@@ -102,11 +102,11 @@ pub struct Program<'a> {
     pub stack_size: u64,
     /// Maximum number of bytes of memory; all ones for no limit.
     pub quota: u64,
-    /// Whether `init` starts it.
+    /// Set if `init` starts the program.
     pub start: bool,
     /// Cores on which `init` starts it.
     pub cores: Cores,
-    /// Whether it gets an endpoint of its own in `slot::SERVICE`, which others can name in `service:`.
+    /// Set if the program gets an endpoint of its own in `slot::SERVICE`, which others can name in `service:`.
     pub server: bool,
     /// Maximum number of restarts within a minute when it ends; 0 for none.
     pub restart: u32,
@@ -116,15 +116,15 @@ pub struct Program<'a> {
     pub keep: u64,
     /// Number of nodes of 256 slots of its persistent capabilities.
     pub keep_nodes: u32,
-    /// Its arguments after the program's name.
+    /// Arguments after the program's name.
     #[serde(borrow)]
     pub arguments: Strings<'a>,
-    /// Its environment, entries of the form `NAME=value`.
+    /// Environment: entries of the form `NAME=value`.
     #[serde(borrow)]
     pub environment: Strings<'a>,
     /// Powers of its capabilities to servers, as [`Powers`](tench_abi::Powers).
     pub powers: u16,
-    /// Its capabilities besides those of every process.
+    /// Capabilities besides those of every process.
     #[serde(borrow)]
     pub capabilities: Capabilities<'a>,
 }

@@ -14,7 +14,7 @@ use crate::system::{BROKEN, End, System};
 pub struct Member {
     /// Number of its process.
     pub pid: u64,
-    /// Its name.
+    /// Name of the program.
     pub name: String,
     /// State of its process.
     pub fate: Fate,
@@ -38,7 +38,7 @@ pub struct Job {
     pub number: u64,
     /// The pipeline as it was typed.
     pub text: String,
-    /// Its programs.
+    /// Programs of the job.
     pub members: Vec<Member>,
 }
 

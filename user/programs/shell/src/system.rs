@@ -85,11 +85,11 @@ impl fmt::Display for End {
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Number of the process.
     pub pid: u64,
     /// Number of its parent.
     pub parent: u64,
-    /// Its state.
+    /// State of the process.
     pub state: State,
     /// Exit code or kind of fault, in the states that have one.
     pub detail: u64,
@@ -134,7 +134,7 @@ pub struct Name {
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// Its name in the directory.
+    /// Name of the entry in the directory.
     pub name: String,
     /// Size in bytes; 0 for a directory.
     pub size: u64,

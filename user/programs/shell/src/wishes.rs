@@ -19,9 +19,9 @@ pub struct Wish<'a> {
     pub stack: u64,
     /// Memory quota in bytes, if there is a limit.
     pub quota: Option<u64>,
-    /// Its arguments, if none are given: strings, each terminated by a zero byte.
+    /// Arguments, used if the process is given none: strings, each terminated by a zero byte.
     pub arguments: &'a [u8],
-    /// Its environment, if there is none.
+    /// Environment, used if the shell has none to pass on.
     pub environment: &'a [u8],
 }
 

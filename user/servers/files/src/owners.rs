@@ -50,7 +50,7 @@ pub struct End {
     pub owner: u64,
     /// The client to whose quota it counts.
     pub payer: Client,
-    /// Its object.
+    /// Object of the end.
     pub at: At,
     /// Number of requests that wait at it.
     pub waiting: u32,

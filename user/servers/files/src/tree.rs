@@ -64,7 +64,7 @@ struct File {
     opens: u32,
     /// Set if it has a name.
     linked: bool,
-    /// Its maker; `None` for those of the archive.
+    /// Maker of the file; `None` for files of the archive.
     maker: Option<Maker>,
 }
 
@@ -72,7 +72,7 @@ struct File {
 #[derive(Debug, Default)]
 struct Directory {
     entries: BTreeMap<Box<str>, Node>,
-    /// Its maker; a directory without one cannot be moved or removed.
+    /// Maker of the directory; a directory without one cannot be moved or removed.
     maker: Option<Maker>,
     /// Set if everybody may make something in it.
     is_everybodys: bool,

@@ -24,7 +24,7 @@ pub const MAX_DEPTH: u16 = 32;
 /// A client's account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Its number: the client's badge.
+    /// Number of the account: the client's badge.
     pub number: u64,
     /// Bytes of its blocks.
     pub used: u64,

@@ -83,7 +83,7 @@ struct Bundle {
     bytes: u64,
     /// Set if a client has copies.
     lent: bool,
-    /// Its number in the trace that is being recorded.
+    /// Number of the bundle in the trace that is being recorded.
     recorded: Option<u32>,
 }
 

@@ -101,7 +101,7 @@ struct State {
     places: Places,
     /// Number of these requests that are the process server's.
     own: u32,
-    /// Which processes have used which servers.
+    /// Processes and the servers that they have used.
     askers: Askers,
     /// Reply objects in which no thread waits.
     spare: Vec<Made<Reply>>,

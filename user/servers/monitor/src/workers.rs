@@ -60,7 +60,7 @@ pub struct Shared {
 /// Result of a task: the reply, and its capabilities.
 pub struct Product {
     pub words: Words,
-    /// Whoever takes these out owns them.
+    /// Capabilities of the reply, owned by whoever takes them out.
     pub caps: Caps,
 }
 
@@ -77,7 +77,7 @@ type Job<O> = (O, Client, bool);
 struct Member<O> {
     worker: Arc<Worker>,
     thread: Cap<Thread>,
-    /// Its scheduling context, and how much time it had used at the last check.
+    /// Scheduling context of the worker; `used` is the time that it had used at the last check.
     context: Cap<SchedulingContext>,
     used: u64,
     job: Option<Job<O>>,

@@ -90,9 +90,9 @@ pub struct Record<K> {
     /// Kernel objects of a process that this server started and that has not ended.
     pub kernel: Option<K>,
     number: u64,
-    /// Its [family](power::family): that of the nearest process, itself or an ancestor, that was started with the power
-    /// to manage all processes. Its badge contains the family. The number of processes of a family is limited by a
-    /// fair-share quota ([`Places`]), however they are divided among parents and children.
+    /// [Family](power::family) of the process: that of the nearest process, itself or an ancestor, that was started
+    /// with the power to manage all processes. The process's badge contains the family. The number of processes of a
+    /// family is limited by a fair-share quota ([`Places`]), however they are divided among parents and children.
     family: u64,
     status: Condition,
     /// Set when the process has been stopped, or its start has failed, and it is being destroyed: requests in its name

@@ -81,7 +81,7 @@ pub struct Supervision {
 
 /// Data kept for a running process.
 pub struct Living {
-    /// Its kernel objects.
+    /// Kernel objects of the process.
     pub process: Process,
     /// Layout of its address space.
     pub layout: Layout,

@@ -48,7 +48,7 @@ pub enum State {
 
 /// A supervised server. `P` is what it takes to start it, `W` what it takes to reply to a waiter later.
 pub struct Service<P, W> {
-    /// Its well-known name.
+    /// Well-known name of the server.
     pub name: &'static str,
     /// Data needed to start it.
     pub plan: P,

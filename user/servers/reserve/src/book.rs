@@ -64,9 +64,9 @@ impl Clock {
 pub struct Grant {
     /// The free position for it.
     pub place: usize,
-    /// Its number.
+    /// Number of the reservation.
     pub id: u64,
-    /// Its priority.
+    /// Priority of the reservation.
     pub level: u8,
     /// Reservations that move before, in this order; by position in the book.
     pub moves: Moves,

@@ -30,18 +30,18 @@ pub const WORDS: usize = 1 + ENTRY * MAX_RESERVATIONS;
 /// Parameters of a scheduling context before its reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Before {
-    /// Its priority.
+    /// Priority of the context.
     pub priority: u8,
-    /// Its ceiling, the highest priority that it authorises; not changed.
+    /// Ceiling of the context, the highest priority that it authorises; not changed.
     pub ceiling: u8,
-    /// Its time slice in ticks.
+    /// Time slice of the context in ticks.
     pub slice: u64,
 }
 
 /// A granted reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number.
+    /// Number of the reservation.
     pub id: u64,
     /// The requester.
     pub owner: Client,

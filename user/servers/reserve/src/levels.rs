@@ -15,7 +15,7 @@ const _: () =
 pub struct Move {
     /// Position of the reservation in the order.
     pub place: usize,
-    /// Its new priority.
+    /// New priority of the reservation.
     pub to: u8,
 }
 

@@ -22,8 +22,8 @@ pub struct Server {
     /// The capability of each reservation is in the slot of its position.
     kept: Kept,
     clock: Clock,
-    /// What each scheduling context had consumed when its reservation was granted; `None` if this server's predecessor
-    /// granted it.
+    /// Time that each scheduling context had consumed when its reservation was granted; `None` if this server's
+    /// predecessor granted it.
     consumed: [Option<u64>; MAX_RESERVATIONS],
 }
 

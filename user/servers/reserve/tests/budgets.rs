@@ -13,7 +13,8 @@ const STEP: u64 = MIN_BUDGET;
 struct Running {
     task: Task,
     budget: Budget,
-    /// Whether it uses all it can get, or has jobs: then when the next is released, and how much later than possible.
+    /// Set if the holder uses all the time that it can get. Otherwise it has jobs: `next` is when the next one is
+    /// released, and `late` how much later than possible that is each time.
     is_greedy: bool,
     next: u64,
     late: u64,

@@ -17,7 +17,7 @@ const SAMPLES: u64 = 20;
 /// Priority at which only the clock and the memory server run meanwhile.
 const ALONE: u8 = 199;
 
-/// Whether the thread is to go on.
+/// Set while the thread is to go on.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 /// Number of counts done.
 static DONE: AtomicU64 = AtomicU64::new(0);

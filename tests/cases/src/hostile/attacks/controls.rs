@@ -34,7 +34,7 @@ pub struct Control {
     run: fn() -> Outcome,
     /// Part of the message with which the effect is reported.
     says: &'static str,
-    /// Whether the control needs several cores.
+    /// Set if the control needs several cores.
     pub needs_several: bool,
 }
 

@@ -90,7 +90,7 @@ pub struct Attack {
     powers: Powers,
     /// Microseconds within which the client must get each reply.
     answered: u64,
-    /// Whether the attack's memory is limited. If so, it starts nothing on other cores.
+    /// Set if the attack's memory is limited. Such an attack starts nothing on other cores.
     is_limited: bool,
 }
 

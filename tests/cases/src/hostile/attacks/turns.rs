@@ -26,7 +26,7 @@ const ELSEWHERE: u8 = 180;
 /// Priority of this core's event maker: above all threads that may be busy here.
 const HERE: u8 = 199;
 
-/// Whether to make events here.
+/// Set while this core's event maker is to go on.
 static GOES_ON: AtomicBool = AtomicBool::new(false);
 
 /// The event makers.

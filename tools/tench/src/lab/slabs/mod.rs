@@ -83,7 +83,7 @@ impl Workload {
 pub struct Run {
     /// Replay of the workload.
     pub replay: Replay,
-    /// Whether each request found no room, here or in the system where it was recorded.
+    /// For each request, set if it found no room, here or in the system where it was recorded.
     failed: Vec<bool>,
     /// Requests for memory, whether they were granted or not.
     requests: usize,

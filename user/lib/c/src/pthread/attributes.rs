@@ -13,7 +13,7 @@ const STACK_MIN: usize = 16 * 1024;
 pub struct ThreadAttributes {
     /// Size of its stack in bytes; 0 for the default.
     pub stack: usize,
-    /// Whether it is detached: 0 or 1.
+    /// Detach state: 1 if the thread is detached, else 0.
     pub detached: c_uint,
 }
 

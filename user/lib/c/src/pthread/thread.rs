@@ -24,7 +24,7 @@ const MAIN: u64 = 1;
 /// A thread other than the main thread.
 struct Record {
     result: AtomicPtr<c_void>,
-    /// Whether its function has returned; changes only under the lock of `state`.
+    /// Set once the thread's function has returned; changes only under the lock of `state`.
     ended: AtomicBool,
     state: Mutex<State>,
 }

@@ -22,7 +22,7 @@ pub struct Node {
     pub exported: Option<ObjectId>,
     /// The root: the monitor's capability to a remote object.
     pub root: Option<ObjectId>,
-    /// Whether the kernel is deleting it.
+    /// Set while the kernel is deleting the object.
     pub deleting: bool,
 }
 

@@ -49,7 +49,7 @@ pub struct Script {
     pub start: Vec<(u8, Name)>,
     pub threads: Vec<(u8, Vec<Op>)>,
     pub limits: Limits,
-    /// Whether a thread that lacks what it needs may go on without.
+    /// Set if a thread may skip an operation for which it lacks something.
     pub impatient: bool,
     /// Cores that stop at some time; the others hear of it.
     pub loses: Vec<u8>,

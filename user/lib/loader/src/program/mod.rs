@@ -61,11 +61,12 @@ impl Segment<'_> {
 pub struct Program<'a> {
     /// Address of the first instruction.
     pub entry: u64,
-    /// Its segments, in ascending order of addresses, with no page in common.
+    /// Segments in ascending order of addresses; no two have a page in common.
     pub segments: ArrayVec<Segment<'a>, MAX_SEGMENTS>,
-    /// Whether it makes its main thread's stack itself ([`note::OWN_STACK`](tench_abi::process::note::OWN_STACK)).
+    /// Set if the program makes its main thread's stack itself
+    /// ([`note::OWN_STACK`](tench_abi::process::note::OWN_STACK)).
     pub makes_stack: bool,
-    /// Whether it can be moved.
+    /// Set if the program can be moved.
     pub position_independent: bool,
     /// Distance in bytes from its linked addresses to its addresses.
     pub bias: u64,

@@ -54,7 +54,7 @@ pub struct Machine {
     pub calls: u64,
     /// Number of the call that fails.
     pub fails_at: Option<u64>,
-    /// Whether every later call fails too.
+    /// Set if every later call fails too.
     pub for_ever: bool,
     /// Number of map calls.
     pub maps: u64,

@@ -40,7 +40,7 @@ const BUFFER: usize = 4096;
 /// Text that tasks have printed.
 pub static SAID: Mutex<String> = Mutex::new(String::new());
 
-/// Whether a task waits for the session's caller, so that no other may go on.
+/// Set while a task waits for the session's caller, so that no other task may go on.
 static HELD: AtomicBool = AtomicBool::new(false);
 
 /// The pending request, and its task.

@@ -39,7 +39,7 @@ pub fn threads() -> Result<(), String> {
     Ok(())
 }
 
-/// What is produced is consumed once.
+/// Each produced number is consumed once.
 pub fn condition_variable() -> Result<(), String> {
     let shared = Arc::new((Mutex::new(VecDeque::new()), Condvar::new()));
     let consumers: Vec<_> = (0..3)

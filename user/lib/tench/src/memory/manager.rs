@@ -32,7 +32,7 @@ pub struct Manager {
     pub resources: Resources,
     /// The address space.
     pub paging: Paging,
-    /// Whether memory comes on demand, that is, whether the process handles its page faults.
+    /// Set if memory comes on demand, that is, if the process handles its page faults.
     lazy: bool,
     ready: bool,
 }

@@ -30,7 +30,7 @@ pub struct Call<'a> {
 /// Why a command failed, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Its arguments are wrong. Its usage is shown in addition.
+    /// The command's arguments are wrong. Its usage is shown in addition.
     Usage(String),
     /// The system refused something.
     Refused(String),
@@ -47,9 +47,9 @@ pub type Outcome = Result<(), Failure>;
 
 /// A command.
 pub struct Command {
-    /// Its name, as typed.
+    /// Name of the command, as typed.
     pub name: &'static str,
-    /// Its arguments; words in capitals are placeholders.
+    /// Arguments of the command; words in capitals are placeholders.
     pub usage: &'static str,
     /// Summary in a few words.
     pub summary: &'static str,

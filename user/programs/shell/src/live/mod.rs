@@ -55,7 +55,7 @@ pub struct Live {
 /// A process in preparation.
 struct Preparing {
     spawn: Spawn,
-    /// Which of its standard streams it was given.
+    /// For each standard stream, set if the process was given it.
     given: [bool; 3],
     /// The process server of another core, on which it is prepared.
     _server: Option<Elsewhere>,

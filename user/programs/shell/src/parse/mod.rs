@@ -43,7 +43,7 @@ pub struct Pipeline {
 /// A program or a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// Its name and arguments.
+    /// Name and arguments of the program or command.
     pub words: Vec<String>,
     /// File from which it reads.
     pub input: Option<String>,
@@ -56,7 +56,7 @@ pub struct Stage {
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its path.
+    /// Path of the file.
     pub path: String,
     /// Set if its old contents stay.
     pub append: bool,

@@ -116,7 +116,7 @@ pub trait MemService {
 /// A block that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Granted {
-    /// Its number, by which it is freed.
+    /// Number of the block, by which it is freed.
     pub number: u16,
     /// Log2 of its size in bytes.
     pub size_bits: u32,

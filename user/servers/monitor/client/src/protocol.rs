@@ -348,17 +348,17 @@ tench_protocol::codes! {
     pub enum State {
         /// The core is this one.
         Here = 1, "here";
-        /// Its kernel was started; its monitor has not replied yet.
+        /// The core's kernel was started; its monitor has not replied yet.
         Starting = 2, "starting";
-        /// Its monitor replies.
+        /// The core's monitor replies.
         Running = 3, "running";
         /// The firmware refused to start it.
         Refused = 4, "refused by the firmware";
         /// There was no memory for it.
         NoMemory = 5, "no memory";
-        /// Its monitor did not reply in time, and does not. If it does later, the core runs again.
+        /// The core's monitor did not reply in time, and does not. If it replies later, the core runs again.
         Silent = 6, "silent";
-        /// Its monitor violated the protocol; its messages are no longer trusted.
+        /// The core's monitor violated the protocol; its messages are no longer trusted.
         Broken = 7, "broken channel";
         /// This core has no channel to it.
         Unconnected = 8, "not connected";

@@ -51,7 +51,8 @@ pub mod operation {
 pub enum Line {
     /// A message of the protocol.
     Agree(Message),
-    /// What comes from this core under the name of this request of the sender's is for the holder of the reservation.
+    /// The capability that this core, the owner, grants for this request of the sender's is for the holder of the
+    /// reservation.
     Address(RequestId, u64, Core),
     /// This reservation ends: nothing will come for it.
     Drop(u64),

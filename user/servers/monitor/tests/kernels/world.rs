@@ -64,7 +64,7 @@ pub struct World {
     channels: BTreeMap<(usize, usize), VecDeque<Line>>,
     /// Set if clients request revocations from the monitors.
     asks: bool,
-    /// Which core does not know yet that which other has stopped.
+    /// Cores that do not know yet that another core has stopped, as (core, stopped core).
     unaware: Vec<(usize, usize)>,
     /// Cores that have stopped unannounced.
     silent: Vec<usize>,

@@ -121,7 +121,7 @@ pub struct World {
     tainted: BTreeSet<usize>,
     /// A core whose monitor also sends invalid messages.
     hostile: Option<usize>,
-    /// Which core does not know yet that which other has stopped.
+    /// Cores that do not know yet that another core has stopped, as (core, stopped core).
     unaware: Vec<(usize, usize)>,
     /// Set if nothing happens by chance.
     pub is_calm: bool,

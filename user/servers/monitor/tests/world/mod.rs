@@ -22,9 +22,9 @@ pub struct Cap {
     pub rights: Rights,
     pub borrowed: bool,
     pub exported: bool,
-    /// Whether revocation of the exported capability is requested.
+    /// Set if revocation of the exported capability is requested.
     pub wanted: bool,
-    /// Whether the slot is a client's and not the monitor's.
+    /// Set if the slot is a client's and not the monitor's.
     pub client: bool,
     /// Depth of derivation among memory of the same extent.
     pub depth: u32,

@@ -300,7 +300,7 @@ impl Status {
 /// A capability in a process's CSpace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Capability {
-    /// Its address.
+    /// Address of the capability.
     pub address: CapAddress,
     /// Kind of its object.
     pub kind: Kind,
@@ -308,7 +308,7 @@ pub struct Capability {
     pub rights: Rights,
     /// Log2 of the object's size in bytes.
     pub size_bits: u32,
-    /// Its badge.
+    /// Badge of the capability.
     pub badge: u64,
     /// Physical address of memory, for those with the power `memory`; number of an interrupt; otherwise 0.
     pub object: u64,

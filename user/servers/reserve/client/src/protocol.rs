@@ -56,7 +56,7 @@ impl Reserve<()> {
 /// A reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub struct Reservation {
-    /// Its number, which is never used again.
+    /// Number of the reservation, which is never used again.
     pub id: u64,
     /// The process that requested it.
     pub process: u64,

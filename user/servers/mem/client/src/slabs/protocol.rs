@@ -147,7 +147,7 @@ pub struct KernelAccount {
 /// A bundle that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
 pub struct Bundle {
-    /// Its number, by which it is freed.
+    /// Number of the bundle, by which it is freed.
     pub number: u64,
     /// Sums over the slabs afterwards.
     pub figures: Figures,
