@@ -9,7 +9,7 @@ pub trait ShelfService {
     /// Puts something on a shelf.
     #[method(3)]
     fn place(&mut self, caller: Caller, item: Item, twice: Option<u16>, tags: List<Colour, 4>) -> Result<(), Error>;
-    /// What is there.
+    /// Returns the contents of a shelf.
     #[method(1, authority)]
     fn look(&mut self, message: Text<'_, MAX_NAME>) -> Result<(Item, i8, Text<'_, 20>, Sent<Endpoint>), Error>;
 }
@@ -17,11 +17,11 @@ pub trait ShelfService {
 /// Something.
 #[derive(Clone, Words)]
 pub struct Item {
-    /// What it is called.
+    /// Name of the item.
     pub name: ArrayString<MAX_NAME>,
     /// Where else.
     pub other: Option<Place>,
-    /// What it weighs.
+    /// Weights of the item.
     pub weights: [u32; 2],
 }
 
@@ -30,7 +30,7 @@ pub struct Item {
 pub struct Place {
     /// From the left.
     pub column: u64,
-    /// Its colour.
+    /// Colour of the place.
     pub colour: Colour,
 }
 
@@ -42,14 +42,14 @@ pub const ALL: u64 = 3 * (1 << 20);
 pub const NAME: &str = "shelf";
 
 codes! {
-    /// What things look like.
+    /// Colours of things.
     pub enum Colour {
         /// Like blood.
         DarkRed = 7;
     }
     /// Why not.
     pub enum Error {
-        /// It is full.
+        /// The shelf is full.
         Full = 1, "the \"shelf\" is full";
     }
 }
@@ -78,9 +78,9 @@ fn types_become_types() {
     assert_lines(&header, "        return \"the \\\"shelf\\\" is full\";\n");
     assert_lines(
         &header,
-        "struct tench_shelf_item {\n    /* What it is called. */\n    char name[TENCH_SHELF_MAX_NAME + 1];\n    size_t \
+        "struct tench_shelf_item {\n    /* Name of the item. */\n    char name[TENCH_SHELF_MAX_NAME + 1];\n    size_t \
          name_length;\n    /* Where else. */\n    bool other_present;\n    struct tench_shelf_place other;\n    \
-         /* What it weighs. */\n    uint32_t weights[2];\n};\n",
+         /* Weights of the item. */\n    uint32_t weights[2];\n};\n",
     );
     let position = |text: &str| header.find(text).unwrap_or_else(|| panic!("{text} is missing"));
     assert!(position("struct tench_shelf_place {") < position("struct tench_shelf_item {"), "what is used comes first");

@@ -50,7 +50,8 @@ fn files_functions_and_lines_are_short() {
         }
         let wide = text.lines().enumerate().filter(|(_, line)| {
             let code = line.trim_start();
-            code.starts_with("//") && !code.contains("://") && line.chars().count() > MAX_COLUMNS
+            let is_table = code.get(3..).is_some_and(|text| text.trim_start().starts_with('|'));
+            code.starts_with("//") && !is_table && !code.contains("://") && line.chars().count() > MAX_COLUMNS
         });
         wrong.extend(wide.map(|(at, _)| format!("{file}:{}: a comment of more than {MAX_COLUMNS} columns", at + 1)));
         let mut found = Vec::new();
