@@ -39,8 +39,8 @@ pub fn check(path: &str, expected: &str) {
     }
 }
 
-/// Folders without source files.
-const NOT_SOURCE: [&str; 3] = ["target", "corpus", "artifacts"];
+/// Folders without source files, as paths from the root.
+const NOT_SOURCE: [&str; 4] = ["target", "fuzz/target", "fuzz/corpus", "fuzz/artifacts"];
 
 /// Returns every file below `folder` (a path from the root) whose name ends with `end`, as paths from the root, in
 /// order.
@@ -61,7 +61,7 @@ fn collect(folder: &Path, end: &str, found: &mut Vec<PathBuf>) {
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         if path.is_dir() {
-            if !name.starts_with('.') && !NOT_SOURCE.contains(&name.as_str()) {
+            if !name.starts_with('.') && !NOT_SOURCE.contains(&from_root(&path).as_str()) {
                 collect(&path, end, found);
             }
         } else if name.ends_with(end) {
