@@ -71,7 +71,7 @@ pub struct RunOptions {
     /// Processor of the machine: cortex-a72, max, or another that QEMU knows.
     #[arg(long, default_value = "cortex-a72")]
     pub cpu: String,
-    /// With --script: seconds without output after which the guest counts as hung.
+    /// With --script or piped input: seconds without output after which the guest counts as hung.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
 }

@@ -31,6 +31,7 @@ mod interfaces;
 mod lab;
 mod memlab;
 mod meter;
+mod piped;
 mod prepare;
 mod process;
 mod qemu;

@@ -1,14 +1,16 @@
 //! The command `./tench run`, which boots the system, for a person at the terminal or for a script.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
 use crate::build::Build;
 use crate::cli::RunOptions;
+use crate::piped;
 use crate::prepare;
 use crate::process;
 use crate::qemu::{Machine, Serial};
@@ -50,7 +52,8 @@ pub fn run(workspace: &Workspace, options: &RunOptions) -> Result<u8> {
         eprintln!("waiting for: gdb-multiarch {kernel} -ex 'target remote :1234'");
     }
     match steps {
-        None => attach(&mut machine.command(&files, Serial::Terminal), symbols),
+        None if std::io::stdin().is_terminal() => attach(&mut machine.command(&files, Serial::Terminal), symbols),
+        None => pipe(&mut machine.command(&files, Serial::Pipe), options.timeout, symbols),
         Some(steps) => play(&mut machine.command(&files, Serial::Pipe), &steps, options.timeout, symbols),
     }
 }
@@ -83,6 +86,23 @@ fn attach(command: &mut Command, symbols: Symbols) -> Result<u8> {
     }
     let status = guest.wait().into_diagnostic().wrap_err("cannot wait for the guest")?;
     Ok(status.code().map_or(HUNG, |code| code as u8))
+}
+
+/// Types what standard input, which is no terminal, has.
+fn pipe(command: &mut Command, timeout: u64, symbols: Symbols) -> Result<u8> {
+    let mut explainer = Explainer::new(symbols);
+    let mut output = std::io::stdout();
+    let end = piped::run(command, std::io::stdin(), Duration::from_secs(timeout), |bytes| {
+        // If the reader has gone, the guest still runs until its own end.
+        let _ = output.write_all(&explainer.pass(bytes)).and_then(|()| output.flush());
+    })?;
+    match end {
+        End::Exited(status) => Ok(status),
+        End::Stopped(reason) => {
+            eprintln!("\nThe guest was stopped: {reason}.");
+            Ok(HUNG)
+        }
+    }
 }
 
 /// Types a script; the transcript goes to standard output.

@@ -18,7 +18,7 @@ use crate::screen::Screen;
 /// Prompt of the shell when it waits for a command.
 pub const PROMPT: &str = "tench> ";
 /// Command that ends a guest that a script leaves running.
-const POWER_OFF: &str = "poweroff 0";
+pub const POWER_OFF: &str = "poweroff 0";
 /// Number of lines that a report about a stuck guest shows.
 const LAST_LINES: usize = 24;
 

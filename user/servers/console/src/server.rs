@@ -107,6 +107,8 @@ impl Server {
     /// Serves requests and interrupts for ever.
     pub fn serve(&mut self) -> ! {
         let mut port = tench::server::port(1, 1);
+        // Keys may have been typed before the console was there.
+        self.take_interrupt();
         loop {
             match port.next(self.next_wait()) {
                 Event::Signal(_) => self.take_interrupt(),

@@ -44,13 +44,17 @@ const MAX_POLLS: u32 = 1_000_000;
 /// The device.
 pub struct Uart {
     registers: Window,
+    /// The byte that had come before the FIFOs were on.
+    early: Option<u8>,
 }
 
 impl Uart {
-    /// Maps the registers and sets the device up.
+    /// Maps the registers and sets the device up. Bytes received so far raise no interrupt: they have to be taken once.
     pub fn new(frame: Cap<Frame>) -> Result<Uart, Error> {
         let flags = MapFlags::READ | MapFlags::WRITE | MapFlags::DEVICE;
-        let uart = Uart { registers: Window::new(frame, PAGE_BITS, flags)? };
+        let mut uart = Uart { registers: Window::new(frame, PAGE_BITS, flags)?, early: None };
+        // Turning the FIFOs on empties them.
+        uart.early = uart.receive();
         uart.registers.write32(register::LINE_CONTROL, EIGHT_BITS_WITH_FIFOS);
         uart.registers.write32(register::CONTROL, ENABLED);
         uart.registers.write32(register::INTERRUPT_CLEAR, interrupt::ALL);
@@ -63,12 +67,12 @@ impl Uart {
     }
 
     /// Returns a received byte, if there is one.
-    pub fn receive(&self) -> Option<u8> {
-        if self.has_flag(flag::RECEIVE_EMPTY) {
-            None
-        } else {
-            Some((self.registers.read32(register::DATA) & BYTE) as u8)
+    pub fn receive(&mut self) -> Option<u8> {
+        if self.early.is_some() {
+            return self.early.take();
         }
+        let has_byte = !self.has_flag(flag::RECEIVE_EMPTY);
+        has_byte.then(|| (self.registers.read32(register::DATA) & BYTE) as u8)
     }
 
     /// Returns whether a byte can be sent now.
