@@ -22,10 +22,12 @@
 //! Nodes are named by number; 0 means none. The [`Links`] of an unlinked node are all zero.
 
 mod invariants;
+mod reaching;
 
 use crate::slot::{Links, SlotRef};
 
 pub use invariants::check_invariants;
+pub use reaching::{last_reaching, next_reaching};
 
 /// Colour of which every path from the root to a missing child has equally many.
 const BLACK: u32 = 0;
@@ -110,85 +112,6 @@ pub fn gap<N: Nodes>(t: &mut N, mut before: impl FnMut(&mut N, SlotRef) -> bool)
         }
     }
     (SlotRef::new(last), SlotRef::new(first))
-}
-
-/// Returns the first node of the tree after `node`, which is in it, whose end lies beyond `address`.
-#[inline]
-pub fn next_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
-    let mut at = node;
-    let mut right = t.links(at).right;
-    loop {
-        if let Some(subtree) = SlotRef::new(right)
-            && t.links(subtree).max_end > address
-        {
-            return first_reaching(t, subtree, address);
-        }
-        // None below: go up to the first ancestor that comes later.
-        loop {
-            let parent = SlotRef::new(t.links(at).parent)?;
-            let links = t.links(parent);
-            let came_from_left = links.left == at.number();
-            right = links.right;
-            at = parent;
-            if came_from_left {
-                break;
-            }
-        }
-        if t.end(at) > address {
-            return Some(at);
-        }
-    }
-}
-
-/// Returns the first node of a subtree whose end lies beyond `address`. Such a node exists.
-#[inline]
-fn first_reaching<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<SlotRef> {
-    let mut node = subtree;
-    loop {
-        let links = *t.links(node);
-        match SlotRef::new(links.left) {
-            Some(left) if t.links(left).max_end > address => node = left,
-            _ if t.end(node) > address => return Some(node),
-            _ => node = SlotRef::new(links.right)?,
-        }
-    }
-}
-
-/// Returns the last node of the tree, up to and including `node`, which is in it, whose end lies beyond `address`.
-pub fn last_reaching<N: Nodes>(t: &mut N, node: SlotRef, address: usize) -> Option<SlotRef> {
-    let mut at = node;
-    loop {
-        if t.end(at) > address {
-            return Some(at);
-        }
-        if let Some(left) = SlotRef::new(t.links(at).left)
-            && t.links(left).max_end > address
-        {
-            return last_below(t, left, address);
-        }
-        // None below: go up to the first ancestor that comes earlier.
-        loop {
-            let parent = SlotRef::new(t.links(at).parent)?;
-            let came_from_right = t.links(parent).right == at.number();
-            at = parent;
-            if came_from_right {
-                break;
-            }
-        }
-    }
-}
-
-/// Returns the last node of a subtree whose end lies beyond `address`. Such a node exists.
-fn last_below<N: Nodes>(t: &mut N, subtree: SlotRef, address: usize) -> Option<SlotRef> {
-    let mut node = subtree;
-    loop {
-        let links = *t.links(node);
-        match SlotRef::new(links.right) {
-            Some(right) if t.links(right).max_end > address => node = right,
-            _ if t.end(node) > address => return Some(node),
-            _ => node = SlotRef::new(links.left)?,
-        }
-    }
 }
 
 /// Links a node into list and tree, in a gap as returned by [`gap`].

@@ -429,10 +429,8 @@ fn dispatch(interface: &Interface) -> TokenStream {
     }
 }
 
-/// Generates the dispatch of one method.
-fn arm(interface: &Interface, method: &Method) -> TokenStream {
-    let (service, error) = (&interface.service.ident, &interface.error);
-    let (name, number) = (&method.name, method.number);
+/// Generates what comes before a method's arguments: whether the caller may call it, and the memory shared with it.
+fn admission(method: &Method) -> TokenStream {
     let authority = method.needs_authority.then(|| {
         ours! {
             if context.caller != ::tench_protocol::Caller::AUTHORITY {
@@ -454,6 +452,18 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
             };
         }
     });
+    ours! {
+        #authority
+        #power
+        #memory
+    }
+}
+
+/// Generates the dispatch of one method.
+fn arm(interface: &Interface, method: &Method) -> TokenStream {
+    let (service, error) = (&interface.service.ident, &interface.error);
+    let (name, number) = (&method.name, method.number);
+    let admission = admission(method);
     let takes = method.arguments().map(|(name, shape)| {
         let decoded = match shape {
             Shape::Shared(false) => ours!(::tench_protocol::Shared::decode(&mut source, memory)),
@@ -488,9 +498,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
     };
     ours! {
         #number => {
-            #authority
-            #power
-            #memory
+            #admission
             #(#takes)*
             if !source.is_done() {
                 return Rejection::BadArguments.write(answer);
