@@ -68,7 +68,7 @@ fn renewed(text: &str, mut recorded: impl FnMut(&str) -> Result<f64, String>) ->
 #[test]
 fn figures_in_documents_are_those_that_were_recorded() {
     let mut recorded = Recorded::default();
-    let pages = ["README.md".into(), "docs/status.md".into()].into_iter().chain(manual());
+    let pages = ["README.md".into(), "KNOWN-ISSUES.md".into(), "docs/status.md".into()].into_iter().chain(manual());
     for page in pages {
         let page: String = page;
         let text = renewed(&read(&page), |reference| recorded.get(reference));

@@ -18,10 +18,13 @@ fn is_path(word: &str) -> bool {
 /// Paths that the pages about new programs and servers tell their readers to create.
 const MADE_BY_READERS: [&str; 3] = ["user/programs/greet", "user/programs/count", "user/servers/counter"];
 
+/// Pages at the root whose links are checked.
+const AT_THE_ROOT: [&str; 4] = ["README.md", "SECURITY.md", "KNOWN-ISSUES.md", "CHANGELOG.md"];
+
 #[test]
 fn links_lead_somewhere() {
     let mut wrong = Vec::new();
-    let pages = source::files("docs", ".md").into_iter().chain(["README.md", "SECURITY.md"].map(str::to_owned));
+    let pages = source::files("docs", ".md").into_iter().chain(AT_THE_ROOT.map(str::to_owned));
     for page in pages {
         let text = read(&page);
         let folder = root().join(&page).parent().map(std::path::Path::to_path_buf).unwrap_or_default();
