@@ -74,9 +74,9 @@ errors! {
     /// The message has more than 64 words or 4 capabilities.
     MessageTooLong = 22, "a message has at most 64 words and 4 capabilities; use a shared frame for more";
     /// A message with more than eight words or with capabilities needs an IPC buffer.
-    NoMessageArea = 23, "the thread has no message area; configure one";
+    NoIpcBuffer = 23, "the thread has no IPC buffer; configure one";
     /// The thread lacks what it needs to run.
-    NotConfigured = 24, "the thread has no capability space or no address space yet; configure it first";
+    NotConfigured = 24, "the thread has no CSpace or no address space yet; configure it first";
     /// The memory is device memory, which cannot become this object.
     DeviceMemory = 25, "device memory can only become untyped memory or frames";
     /// The capability is not an exported capability.
@@ -97,10 +97,10 @@ errors! {
     CoreRunning = 33, "this core has been started already; start another";
     /// The firmware refused to start the core or to report its power state.
     CoreRefused = 34, "the firmware refused what was asked of this core; the others can go on without it";
-    /// The capability to delete is an exported capability, or its deletion would delete one.
-    ForeignCopies = 35, "there are copies on other cores, which are being taken back now; try again, or have the monitor wait for it";
+    /// The capability to delete is exported, or its deletion would delete one.
+    RemoteCopies = 35, "there are copies on other cores, which are being taken back now; try again, or have the monitor wait for it";
     /// The memory is lent to another core, or the object already has an exported capability.
-    Lent = 36, "another core has it, and there is a stand-in for that; take it back first";
+    Lent = 36, "it is exported to another core; take it back first";
     /// The object belongs to another core.
     Borrowed = 37, "it belongs to another core; only that can send it on";
     /// The operation is partly done and has to be continued.

@@ -31,7 +31,7 @@ pub mod slot {
     /// Endpoint of the standard input and output, badged for this process.
     pub const CONSOLE: CapAddress = CapAddress(10);
     /// The frame with the main thread's IPC buffer.
-    pub const MESSAGE_FRAME: CapAddress = CapAddress(11);
+    pub const IPC_BUFFER: CapAddress = CapAddress(11);
     /// The kernel (only `init`, and programs to which the system description gives it).
     pub const KERNEL: CapAddress = CapAddress(12);
     /// Interrupt control (only `init`, and programs to which the system description gives it).
@@ -77,7 +77,7 @@ pub mod address {
     /// Boot information of `init` ([`crate::boot::BootInfo`]), read-only.
     pub const PROCESS_INFO: u64 = 0x7fff_0000_0000;
     /// IPC buffer of `init`.
-    pub const MESSAGE_AREAS: u64 = 0x7fff_0010_0000;
+    pub const IPC_BUFFERS: u64 = 0x7fff_0010_0000;
     /// Top of `init`'s stack; a guard page lies below the stack.
     pub const STACK_TOP: u64 = 0x7ffe_0000_0000;
     /// Default size in bytes of a main thread's stack that is mapped as a whole.

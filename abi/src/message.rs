@@ -87,7 +87,7 @@ impl Tag {
 }
 
 /// Size and alignment of an IPC buffer in bytes. Four share a page.
-pub const AREA_SIZE: usize = 1024;
+pub const IPC_BUFFER_SIZE: usize = 1024;
 
 /// A thread's IPC buffer, which the thread and its kernel both access.
 ///
@@ -95,7 +95,7 @@ pub const AREA_SIZE: usize = 1024;
 /// upcall, and trusts nothing that it reads there.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(1024))]
-pub struct MessageArea {
+pub struct IpcBuffer {
     /// Message words. Words 0..8 travel in registers and are neither read nor written here.
     pub words: [u64; MAX_WORDS],
     /// Sender: capabilities to transfer. Each is a capability address, with [`MOVE`](Self::MOVE) set to move instead of
@@ -114,9 +114,9 @@ pub struct MessageArea {
     pub reserved: [u64; 20],
 }
 
-impl MessageArea {
+impl IpcBuffer {
     /// Flag in [`send_caps`](Self::send_caps): move the capability instead of copying it.
     pub const MOVE: u32 = 1 << 31;
 }
 
-const _: () = assert!(core::mem::size_of::<MessageArea>() == AREA_SIZE);
+const _: () = assert!(core::mem::size_of::<IpcBuffer>() == IPC_BUFFER_SIZE);

@@ -10,7 +10,7 @@ use bitflags::bitflags;
 pub struct CapAddress(pub u32);
 
 impl CapAddress {
-    /// The null address: no capability. As a *space* argument, it means the caller's own CSpace.
+    /// The null address: no capability. As a *CSpace* argument, it means the caller's own CSpace.
     pub const NULL: CapAddress = CapAddress(0);
 
     /// Returns the address of `slot` in the node at `index` of the root.
@@ -207,8 +207,8 @@ impl ThreadState {
     }
 }
 
-/// Entry paths into the kernel, as `KernelStretches` names them. Numbers below these are those of operations.
-pub mod stretch {
+/// Entry paths into the kernel, as `KernelIrqOff` names them. Numbers below these are those of operations.
+pub mod entry_path {
     /// An interrupt while a thread ran in user mode.
     pub const USER_INTERRUPT: u64 = 120;
     /// A fault: a page fault, an exception, or the first use of the floating-point unit.
@@ -247,7 +247,7 @@ pub mod stretch {
 
 /// Lengths of the interrupts-off intervals of one path, in retired instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stretches {
+pub struct IrqOffIntervals {
     /// Length of the longest interval.
     pub longest: u64,
     /// Kernel address at which the longest interval began.
@@ -268,7 +268,7 @@ pub enum Statistic {
     /// of a `ThreadQuery`.
     DeepestStack = 0,
     /// Number of preemption points passed.
-    Windows = 1,
+    PreemptionPoints = 1,
     /// Number of preemption points at which the kernel switched to another thread.
     Preemptions = 2,
     /// Number of interrupts taken.
@@ -293,7 +293,7 @@ impl Statistic {
     /// Every statistic, in order of its number.
     pub const ALL: [Statistic; 11] = [
         Self::DeepestStack,
-        Self::Windows,
+        Self::PreemptionPoints,
         Self::Preemptions,
         Self::Interrupts,
         Self::Switches,

@@ -42,7 +42,7 @@ operations! {
     /// **Call** an endpoint and wait for the reply. `cap` endpoint (`WRITE` and `CALL`; `GRANT` to send capabilities),
     /// tag, words; `x12` deadline if tag `D`. While the caller waits, the receiver's reply object holds it.
     /// Answers the reply's tag and words.
-    /// Errors: `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted` (endpoint, reply object or server deleted).
+    /// Errors: `MessageTooLong`, `NoIpcBuffer`, `TimedOut`, `Aborted` (endpoint, reply object or server deleted).
     Call = 0;
     /// **Reply** to the caller held in the reply object **and receive** the next message. `cap` endpoint (`READ`), tag
     /// and words of the reply; `x11` reply object if tag `R`, else the bound one; `x12` deadline of the receive if tag
@@ -50,7 +50,7 @@ operations! {
     /// is nobody to reply to. The same reply object then holds the next caller, which helps the receiver unless `x11`
     /// lacks `CALL`.
     /// Answers badge, tag and words.
-    /// Errors: those of `Receive`, and `MessageTooLong`, `NoMessageArea`.
+    /// Errors: those of `Receive`, and `MessageTooLong`, `NoIpcBuffer`.
     ReplyReceive = 1;
     /// **Receive** from an endpoint, or wait for a notification. `cap` endpoint or notification (`READ`), tag (flags
     /// `D`, `A`, `R` only); `x11`, `x12` as in `ReplyReceive`. A signal to the notification bound to the thread ends
@@ -62,14 +62,14 @@ operations! {
     Receive = 2;
     /// **Send** a message and wait until it is received; there is no reply. `cap` endpoint (`WRITE`; `GRANT` to send
     /// capabilities), tag, words; `x12` deadline if tag `D`.
-    /// Errors: `CallsOnly` (a thread serves the endpoint), `MessageTooLong`, `NoMessageArea`, `TimedOut`, `Aborted`.
+    /// Errors: `CallsOnly` (a thread serves the endpoint), `MessageTooLong`, `NoIpcBuffer`, `TimedOut`, `Aborted`.
     Send = 3;
     /// **Send if a receiver waits**; otherwise fail with `WouldBlock`. All else as `Send`.
     TrySend = 4;
     /// **Receive if a message or signal is waiting**; otherwise fail with `WouldBlock`. All else as `Receive`.
     TryReceive = 5;
     /// **Reply** without receiving. `cap` reply object (`WRITE`), or 0 for the bound one; tag, words.
-    /// Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoMessageArea`.
+    /// Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoIpcBuffer`.
     Reply = 6;
     /// **Yield** to the next thread of equal priority. No arguments, no errors.
     Yield = 7;
@@ -81,7 +81,7 @@ operations! {
     // ── Untyped memory ───────────────────────────────────────────────────────────────────────────────────────────
     /// **Retype** part of an untyped into `count` objects side by side. `cap` untyped (`WRITE`), x1
     /// [`Kind`](crate::Kind), x2 size (see `Kind::object_bits`), x3 count (1 to 256), x4 place (offset in bytes, or
-    /// [`WATERMARK`](crate::layout::WATERMARK)), x5 destination space, x6 address of the first of `count` empty slots
+    /// [`WATERMARK`](crate::layout::WATERMARK)), x5 destination CSpace, x6 address of the first of `count` empty slots
     /// of one node. The memory of the new objects is zeroed unless it is device memory.
     /// Answers x1 = the offset of the first object.
     /// Errors: `OutOfMemory` (beyond the end), `Overlap` (`place` is in use), `Misaligned`, `DeviceMemory`,
@@ -90,7 +90,7 @@ operations! {
     /// **Describe** an untyped. `cap` untyped (`READ`).
     /// Answers x1 log2 of size in bytes, x2 watermark in bytes, x3 flags (bit 0: device memory).
     UntypedQuery = 17;
-    /// **Split** an untyped in two. `cap` untyped (`WRITE`), x1 destination space, x2 address of an empty slot there.
+    /// **Split** an untyped in two. `cap` untyped (`WRITE`), x1 destination CSpace, x2 address of an empty slot there.
     /// The named capability becomes one to the lower half; a capability to the upper half goes to the slot. Objects
     /// made from the untyped stay and belong to the half in which they lie; a half without objects has watermark 0. A
     /// `Revoke` of the untyped that is under way ends.
@@ -105,8 +105,8 @@ operations! {
     /// Errors: `Aborted` (the untyped was deleted, moved or split meanwhile).
     UntypedChildren = 19;
 
-    // ── Capability spaces ────────────────────────────────────────────────────────────────────────────────────────
-    /// **Copy** a capability. `cap` source space, x1 source address, x2 destination space, x3 destination address.
+    // ── CSpaces ────────────────────────────────────────────────────────────────────────────────────────
+    /// **Copy** a capability. `cap` source CSpace, x1 source address, x2 destination CSpace, x3 destination address.
     /// Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
     Copy = 32;
     /// **Mint**: copy with fewer rights and, for endpoints, notifications and the kernel, if the badge is 0, with a
@@ -116,21 +116,21 @@ operations! {
     Mint = 33;
     /// **Move** a capability. Arguments and errors as `Copy`, except `NotCopyable`.
     Move = 34;
-    /// **Delete** the capability in a slot; the last capability to an object deletes the object. `cap` space, x1
+    /// **Delete** the capability in a slot; the last capability to an object deletes the object. `cap` CSpace, x1
     /// address, x2 a capability to the kernel with the power `memory`, or 0. Has preemption points.
     /// Answers x1 = 0 if other capabilities to the object remain; else x1 = 1, x2 physical address (0 if argument x2
     /// was 0) and x3 log2 of size of the memory that became free (0: the object had none).
-    /// Errors: `MissingRights` (x2 does not permit learning addresses; nothing was deleted); `ForeignCopies`: the
-    /// capability is an exported capability, or the last one to a node that contains such. In the latter case all other
+    /// Errors: `MissingRights` (x2 does not permit learning addresses; nothing was deleted); `RemoteCopies`: the
+    /// capability is exported, or the last one to a node that contains such. In the latter case all other
     /// capabilities in the node are deleted. The rest cannot be used or named any more, and its memory stays in use for
     /// the kernel's lifetime, because nobody can say what became of the copies.
     Delete = 35;
     /// **Revoke**: delete everything derived from the capability (its copies, and what was retyped from it or maps it),
-    /// but not the capability itself. `cap` space, x1 address. Has preemption points.
+    /// but not the capability itself. `cap` CSpace, x1 address. Has preemption points.
     /// Answers x1 = number of capabilities deleted.
-    /// Errors: `ForeignCopies` (there are copies on other cores; everything on this core that could be deleted is).
+    /// Errors: `RemoteCopies` (there are copies on other cores; everything on this core that could be deleted is).
     Revoke = 36;
-    /// **Identify** the capability in a slot. `cap` space, x1 address, x2 a capability to the kernel with the power
+    /// **Identify** the capability in a slot. `cap` CSpace, x1 address, x2 a capability to the kernel with the power
     /// `memory`, or 0.
     /// Answers x1 kind, x2 rights, x3 log2 of size in bytes, x4 badge, x5 physical address of an untyped, a frame or
     /// the frame that a mapping maps (0 if argument x2 was 0), interrupt number for interrupts, otherwise 0; kind
@@ -138,11 +138,11 @@ operations! {
     /// Errors: `MissingRights` (x2 does not permit learning addresses).
     Identify = 37;
     /// **Install** a second-level node: moves the capability to a node of 256 slots into entry x1 of the root. `cap`
-    /// space, x1 index, x2 address of the node's capability in the caller's space.
+    /// CSpace, x1 index, x2 address of the node's capability in the caller's CSpace.
     /// Errors: `SlotOccupied`, `WrongType`.
     NodeInstall = 38;
-    /// **Remove** the second-level node from entry x1 of the root. `cap` space, x1 index, x2 destination address in the
-    /// caller's own space.
+    /// **Remove** the second-level node from entry x1 of the root. `cap` CSpace, x1 index, x2 destination address in the
+    /// caller's own CSpace.
     /// Errors: `SlotOccupied`, `NoSuchSlot`.
     NodeRemove = 39;
     /// **Delete in parts**: as `Delete`, but x2 is the maximum number of preemption points to pass. Between two of them
@@ -170,7 +170,7 @@ operations! {
     MappingProtect = 49;
     /// **Describe** a mapping.
     /// Answers x1 first entry, x2 count, x3 flags, x4 virtual address, or all ones if its page table is in no address
-    /// space.
+    /// CSpace.
     MappingQuery = 50;
     /// **Install** a page table in an entry of a table one level up. `cap` table (`WRITE`), x1 parent table, x2 entry.
     /// Errors: `AlreadyMapped` (the entry or this table).
@@ -204,11 +204,11 @@ operations! {
     ThreadSuspend = 68;
     /// **Read** a suspended thread's registers into the caller's IPC buffer. `cap` thread (`READ`), x1 flags (bit 0:
     /// suspend it first).
-    /// Errors: `NoMessageArea`, `WrongState`.
+    /// Errors: `NoIpcBuffer`, `WrongState`.
     ThreadReadRegisters = 69;
     /// **Write** a suspended thread's registers from the caller's IPC buffer. `cap` thread (`WRITE`), x1 flags (bit 0:
     /// resume it afterwards).
-    /// Errors: `NoMessageArea`, `WrongState`, `NotConfigured`.
+    /// Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ThreadWriteRegisters = 70;
     /// **Describe** a thread. `cap` thread (`READ`).
     /// Answers x1 [`ThreadState`](crate::object::ThreadState), x2 the priority at which it runs (0 also if it cannot
@@ -216,7 +216,7 @@ operations! {
     /// fault address if it is `Faulted`, x6 the address of the faulting instruction, x7 syndrome.
     ThreadQuery = 71;
     /// **Return from an upcall**: load all registers from the caller's IPC buffer and clear `upcall_running`.
-    /// Errors: `NoMessageArea`.
+    /// Errors: `NoIpcBuffer`.
     UpcallReturn = 72;
     /// **Serve** an endpoint: from now on the first sender in the endpoint's queue helps the thread, as does the caller
     /// whose message the thread has received last: the thread runs on that sender's scheduling context if it has a
@@ -290,22 +290,22 @@ operations! {
 
     // ── Other cores' capabilities ────────────────────────────────────────────────────────────────────────────────
     /// **Export**: mark a capability as exported, on behalf of its copies on other cores. `cap` kernel (`WRITE`, no
-    /// badge), x1 space (`WRITE`), x2 address of a capability to a frame, to an endpoint, or to an untyped from which
+    /// badge), x1 CSpace (`WRITE`), x2 address of a capability to a frame, to an endpoint, or to an untyped from which
     /// nothing was made. While it is marked it cannot be deleted; an untyped has no `WRITE` and cannot be retyped or
-    /// split; and a `Revoke` that would delete it, or is of it, deletes all else and then fails with `ForeignCopies`.
+    /// split; and a `Revoke` that would delete it, or is of it, deletes all else and then fails with `RemoteCopies`.
     /// It can be moved, and copies made from it are not marked. An object has one exported capability, an endpoint one
     /// for each badge. The mark keeps its memory in use even if the node in which it lies is deleted (see `Delete`).
     /// Errors: `WrongType` (x2 is of another kind), `Lent` (there is an exported capability already), `Busy` (something
     /// was made from the untyped), `Borrowed` (x2 was imported, or is a copy of an imported capability),
     /// `DeviceMemory`.
     KernelExport = 104;
-    /// **Unexport**: remove the mark from an exported capability. `cap` kernel (`WRITE`, no badge), x1 space (`WRITE`),
+    /// **Unexport**: remove the mark from an exported capability. `cap` kernel (`WRITE`, no badge), x1 CSpace (`WRITE`),
     /// x2 address of the exported capability.
     /// Errors: `NotExported`, `Busy` (part of the untyped was imported and is still here).
     KernelUnexport = 105;
     /// **Import**: make the capability to memory of another core. `cap` kernel (`WRITE`, no badge), x1 kind (frame or
     /// untyped), x2 physical address, x3 log2 of size in bytes, x4 [`Rights`](crate::Rights) (all of them for an
-    /// untyped), x5 destination space, x6 address of an empty slot there. The capability is derived from none on this
+    /// untyped), x5 destination CSpace, x6 address of an empty slot there. The capability is derived from none on this
     /// core; the memory's contents stay as they are. It is used like any other, and revoking it deletes its copies, its
     /// mappings and the objects made from it. It cannot be exported itself; objects made from it can. The kernel does
     /// not know whether such memory belongs to another core and stays so for as long as the capability exists here: the
@@ -313,7 +313,7 @@ operations! {
     /// Errors: `Overlap` (part of it is memory of this kernel that is not lent, or was imported already), `Misaligned`,
     /// `InvalidArgument` (also if not all of it is RAM), `SlotOccupied`, `NoSuchSlot`.
     KernelImport = 106;
-    /// **Query the holders** of an object. `cap` kernel (`WRITE`, no badge), x1 space (`READ`), x2 address. Takes the
+    /// **Query the holders** of an object. `cap` kernel (`WRITE`, no badge), x1 CSpace (`READ`), x2 address. Takes the
     /// same time in every case.
     /// Answers x1 = 1 if the object is otherwise referenced: by another capability (if this one has a badge, by another
     /// with that badge), by a mapping, or, for an untyped, by an object made from it; else 0. x2 = 1 if argument x2 is
@@ -333,16 +333,16 @@ operations! {
     /// Answers x1.
     KernelQuery = 114;
     /// **Query interrupts-off intervals.** `cap` kernel (`READ`, `COUNTERS`), x1 path
-    /// ([`stretch`](crate::object::stretch)): an operation's number or one of the other entry paths into the kernel;
+    /// ([`entry_path`](crate::object::entry_path)): an operation's number or one of the other entry paths into the kernel;
     /// `u64::MAX` resets all measurements. An interval begins where interrupts are disabled (an exception, the end of a
     /// preemption point) and ends where they are enabled (user mode, a preemption point, waiting for an interrupt); it
     /// counts for the path on which it began.
     /// Answers x1 = the longest interval in retired instructions, x2 = the kernel address where that interval began, x3
     /// = number of intervals, x4 = sum of their lengths, x5 = sum of the squares of their lengths. For
-    /// [`stretch::TIMER`](crate::object::stretch::TIMER), only x1 = the number of retired instructions when the last
+    /// [`entry_path::TIMER`](crate::object::entry_path::TIMER), only x1 = the number of retired instructions when the last
     /// timer interrupt entered the kernel.
-    /// Errors: `Unsupported` (the kernel does not measure: only measuring kernels, named `watching`, do).
-    KernelStretches = 115;
+    /// Errors: `Unsupported` (the kernel does not measure: only measuring kernels, named `measuring`, do).
+    KernelIrqOff = 115;
     /// **Describe the machine.** `cap` kernel (`READ`, any power).
     /// Answers x1 = number of cores that the device tree names, x2 = number of this core, x3 = the device tree's
     /// physical address, x4 = its size in bytes; both are 0 if the capability has a badge.

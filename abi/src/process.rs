@@ -64,7 +64,7 @@ pub struct Info {
     /// main thread stays on the initial stack.
     pub own_stack: u64,
     /// Address of the main thread's IPC buffer, readable and writable.
-    pub message_area: u64,
+    pub ipc_buffer: u64,
     /// First address that libraries may use freely for the heap, thread stacks and mapped frames; the range ends at
     /// [`DYNAMIC_END`](crate::layout::address::DYNAMIC_END).
     pub dynamic: u64,

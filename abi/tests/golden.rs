@@ -8,7 +8,7 @@ use std::mem::{align_of, offset_of, size_of};
 use tench_abi::fault::{self, Class, Registers, Report};
 use tench_abi::layout::{self, address, slot};
 use tench_abi::memory::MapFlags;
-use tench_abi::message::{self, MessageArea};
+use tench_abi::message::{self, IpcBuffer};
 use tench_abi::object::{self, CorePower, Statistic};
 use tench_abi::{Error, Kind, Operation, Powers, Rights, Tag, boot, memory, power, process};
 
@@ -60,12 +60,18 @@ fn numbers(dump: &mut String) {
 }
 
 fn sizes(dump: &mut String) {
-    constants!(dump, Tag::DEADLINE, Tag::REPLY, Tag::KERNEL, Tag::NOTIFICATION, Tag::LABEL_BITS, MessageArea::MOVE);
-    constants!(dump, message::REGISTER_WORDS, message::MAX_WORDS, message::MAX_CAPS, message::AREA_SIZE);
+    constants!(dump, Tag::DEADLINE, Tag::REPLY, Tag::KERNEL, Tag::NOTIFICATION, Tag::LABEL_BITS, IpcBuffer::MOVE);
+    constants!(dump, message::REGISTER_WORDS, message::MAX_WORDS, message::MAX_CAPS, message::IPC_BUFFER_SIZE);
     constants!(dump, fault::answer::RESUME, fault::answer::RESULT, fault::answer::STOP);
-    use object::stretch;
-    constants!(dump, stretch::USER_INTERRUPT, stretch::FAULT, stretch::FOREIGN_CALL, stretch::KERNEL_INTERRUPT);
-    constants!(dump, stretch::IDLE, stretch::UNKNOWN, stretch::TIMER, stretch::LIMIT, stretch::RESET);
+    use object::entry_path;
+    constants!(
+        dump,
+        entry_path::USER_INTERRUPT,
+        entry_path::FAULT,
+        entry_path::FOREIGN_CALL,
+        entry_path::KERNEL_INTERRUPT
+    );
+    constants!(dump, entry_path::IDLE, entry_path::UNKNOWN, entry_path::TIMER, entry_path::LIMIT, entry_path::RESET);
     constants!(dump, fault::timeout::OWN, fault::timeout::CALLER);
     constants!(
         dump,
@@ -82,7 +88,7 @@ fn sizes(dump: &mut String) {
     constants!(dump, layout::WATERMARK, layout::UNBIND);
     constants!(dump, slot::CSPACE.0, slot::VSPACE.0, slot::THREAD.0, slot::SCHEDULING.0, slot::REPLY.0);
     constants!(dump, slot::PROCESS_INFO.0, slot::PROCS.0, slot::MEM.0, slot::NAMES.0, slot::CONSOLE.0);
-    constants!(dump, slot::MESSAGE_FRAME.0, slot::KERNEL.0, slot::INTERRUPT_CONTROL.0, slot::SERVICE.0, slot::NODE0.0);
+    constants!(dump, slot::IPC_BUFFER.0, slot::KERNEL.0, slot::INTERRUPT_CONTROL.0, slot::SERVICE.0, slot::NODE0.0);
     constants!(
         dump,
         slot::EXTRA.0,
@@ -96,7 +102,7 @@ fn sizes(dump: &mut String) {
         slot::BOOT_UNTYPED.0,
         slot::BOOT_OBJECTS.0
     );
-    constants!(dump, address::PROCESS_INFO, address::MESSAGE_AREAS, address::STACK_TOP, address::STACK_SIZE);
+    constants!(dump, address::PROCESS_INFO, address::IPC_BUFFERS, address::STACK_TOP, address::STACK_SIZE);
     constants!(dump, address::FIRST_STACK_SIZE, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END);
     constants!(dump, address::BOOKS, address::BOOKS_SIZE, address::PROGRAM);
     constants!(dump, boot::MAGIC, boot::VERSION, boot::MAX_SEGMENTS, boot::MAX_UNTYPED);
@@ -111,14 +117,14 @@ fn sizes(dump: &mut String) {
 }
 
 fn layouts(dump: &mut String) {
-    fields!(dump, MessageArea: words, send_caps, receive_slots, fault, upcall_running, registers);
+    fields!(dump, IpcBuffer: words, send_caps, receive_slots, fault, upcall_running, registers);
     fields!(dump, Report: class, address, instruction, syndrome);
     fields!(dump, Registers: x, sp, pc, flags, thread_pointer);
     fields!(dump, boot::Header: magic, version, entry, segment_count, segments, archive_offset, archive_size);
     fields!(dump, boot::Segment: address, offset, size, flags);
     fields!(dump, process::Segment: address, size, flags);
     fields!(dump, process::Info: magic, pid, argument_count, arguments_offset, environment_count, environment_offset,
-        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, message_area, dynamic, books,
+        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, ipc_buffer, dynamic, books,
         bias, random, segment_count, segments);
     fields!(dump, boot::UntypedInfo: address, size_bits, kind);
     fields!(dump, boot::BootInfo: magic, version, untyped_count, archive_address, archive_size, device_tree,

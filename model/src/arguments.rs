@@ -4,7 +4,7 @@
 use tench_abi::fault::Class;
 use tench_abi::layout::{UNBIND, WATERMARK, slot};
 use tench_abi::memory::entry_bits;
-use tench_abi::message::AREA_SIZE;
+use tench_abi::message::IPC_BUFFER_SIZE;
 use tench_abi::object::{DOORBELLS, MAX_DEPTH, MIN_BUDGET, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Kind, Operation, Tag, power};
 use tench_arch_host::Host;
@@ -62,7 +62,7 @@ impl Catalogue {
     pub fn of(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Catalogue {
         let base = k.arch().base();
         let mut catalogue = Catalogue { filled: Vec::new(), empty: Vec::new(), runs: Vec::new(), base };
-        let (root, slots) = (k.get(thread).space_root, k.get(thread).space_slots);
+        let (root, slots) = (k.get(thread).cspace_root, k.get(thread).cspace_slots);
         for index in 0..slots {
             let Some(entry) = k.slot_at(root + index * SLOT_SIZE) else { continue };
             let node = k.slot(entry).cap;
@@ -133,7 +133,7 @@ impl Catalogue {
     }
 
     /// Returns a CSpace: mostly the caller's own.
-    fn space(&self, source: &mut impl Source) -> u64 {
+    fn cspace(&self, source: &mut impl Source) -> u64 {
         if source.one_in(4) { self.kind(source, Kind::CapNode) } else { 0 }
     }
 
@@ -225,7 +225,7 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
             x[4] = if source.one_in(4) { source.below(64) << 12 } else { WATERMARK };
             (x[5], x[6]) = (0, known.empty(source));
             if source.one_in(8) {
-                x[5] = known.space(source);
+                x[5] = known.cspace(source);
             } else if x[3] > 3 {
                 x[6] = known.long_run(source);
             }
@@ -237,12 +237,12 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
             x[0] = known.such_slot(source, |address, cap| {
                 cap.kind == Kind::Untyped && (any || address >= FREE && cap.size_bits <= 14)
             });
-            (x[1], x[2]) = (known.space(source), known.empty(source));
+            (x[1], x[2]) = (known.cspace(source), known.empty(source));
         }
         Operation::Copy | Operation::Mint | Operation::Move => {
-            x[0] = known.space(source);
+            x[0] = known.cspace(source);
             x[1] = known.any(source);
-            x[2] = known.space(source);
+            x[2] = known.cspace(source);
             x[3] = known.empty(source);
             x[4] = if source.one_in(2) { 15 } else { source.below(16) };
             // Sometimes with powers.
@@ -253,17 +253,17 @@ fn shape_capability(operation: Operation, x: &mut [u64; 13], known: &Catalogue, 
             };
         }
         Operation::NodeInstall => {
-            x[0] = known.space(source);
+            x[0] = known.cspace(source);
             x[1] = source.below(NODES + 1);
             x[2] = known.kind(source, Kind::CapNode);
         }
         Operation::NodeRemove => {
-            x[0] = known.space(source);
+            x[0] = known.cspace(source);
             x[1] = if source.one_in(100) { 0 } else { 1 + source.below(NODES) };
             x[2] = known.empty(source);
         }
         _ => {
-            x[0] = known.space(source);
+            x[0] = known.cspace(source);
             x[1] = known.expendable(source);
             // The end of deletions in parts.
             x[2] = source.below(4);
@@ -304,7 +304,7 @@ fn shape_mapping(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
 
 /// Chooses arguments of operations on remote capabilities, except the kernel's capability.
 fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
-    x[1] = known.space(source);
+    x[1] = known.cspace(source);
     match operation {
         Operation::KernelExport => {
             // Memory of exported capabilities is never freed, so large untypeds rarely.
@@ -326,7 +326,7 @@ fn shape_foreign(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sou
                 x[2] = (source.pick(&lent) - known.base) as u64;
             }
             x[4] = if x[1] == Kind::Untyped as u64 || source.one_in(2) { 15 } else { source.below(16) };
-            (x[5], x[6]) = (known.space(source), known.empty(source));
+            (x[5], x[6]) = (known.cspace(source), known.empty(source));
         }
     }
 }
@@ -346,7 +346,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             x[1] = if source.one_in(20) { known.kind(source, Kind::CapNode) } else { slot::CSPACE.0 as u64 };
             x[2] = known.table(source, 0);
             x[3] = if source.one_in(4) { 0 } else { known.kind(source, Kind::Frame) };
-            x[4] = source.below(6) * AREA_SIZE as u64;
+            x[4] = source.below(6) * IPC_BUFFER_SIZE as u64;
         }
         Operation::ThreadBind => {
             let kinds = [Kind::SchedulingContext, Kind::Reply, Kind::Notification];
@@ -400,7 +400,7 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             shape_foreign(operation, x, known, source);
         }
         Operation::KernelPowerOff | Operation::KernelPrint | Operation::KernelQuery => x[1] = source.below(70),
-        Operation::KernelStretches => x[1] = source.pick(&[0, 115, 120, 126, 127, u64::MAX]),
+        Operation::KernelIrqOff => x[1] = source.pick(&[0, 115, 120, 126, 127, u64::MAX]),
         _ => {}
     }
 }

@@ -80,11 +80,11 @@ impl Prepared {
     pub fn execute(&mut self, bytes: &[u8]) -> Result<u64, String> {
         self.restore();
         let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
-        self.player.begin(u64::from(first >> 1), first & 1 != 0);
+        self.player.start(u64::from(first >> 1), first & 1 != 0);
         let mut source = Bytes(rest);
         while !source.exhausted() {
             let goes_on = self.player.step(&mut source)?;
-            self.player.machine.mark_areas();
+            self.player.machine.mark_ipc_buffers();
             if !goes_on {
                 break;
             }

@@ -83,11 +83,11 @@ impl World {
     fn stop_helping(&mut self, caller: usize) {
         let server = self.works_for(caller);
         self.threads[caller].is_helpless = true;
-        self.settle();
+        self.update_standings();
         if let Some(server) = server {
             self.abandon(server, caller);
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Returns true if a waiting thread may help: that raises no height too far, and the thread does not wait for
@@ -95,9 +95,9 @@ impl World {
     fn may_join(&mut self, thread: usize) -> bool {
         let before = self.heights();
         self.threads[thread].is_helpless = false;
-        let (after, settled) = self.rounds();
+        let (after, stable) = self.rounds();
         self.threads[thread].is_helpless = true;
-        settled
+        stable
             && (0..self.threads.len()).all(|other| {
                 let most = match self.threads[other].doing {
                     Doing::Sending { endpoint, .. } if !self.threads[other].is_helpless => self.max_sender(endpoint),
@@ -119,7 +119,7 @@ impl World {
                 self.abandon(thread, caller);
             }
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Returns each thread's height, computed from scratch: how many threads wait for each other behind it. A height is
@@ -214,11 +214,11 @@ impl World {
 
     /// Recomputes what all threads run on after a change. A thread that its caller can no longer help remembers how
     /// urgent the caller's request was.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn update_standings(&mut self) {
         let before = self.standings.clone();
         loop {
             self.standings = self.worked_out();
-            let mut is_settled = true;
+            let mut is_stable = true;
             for thread in 0..self.threads.len() {
                 let Some(caller) = self.caller(thread) else { continue };
                 if Self::offer(&self.standings, caller).is_some() {
@@ -231,10 +231,10 @@ impl World {
                 let had = had.map(|context| self.urgency(context).min(begun));
                 let cap = known.or(self.threads[thread].cap).or(had);
                 let cap = Some(cap.unwrap_or(0));
-                is_settled &= self.threads[thread].cap == cap;
+                is_stable &= self.threads[thread].cap == cap;
                 self.threads[thread].cap = cap;
             }
-            if is_settled {
+            if is_stable {
                 return;
             }
         }
@@ -255,7 +255,7 @@ impl World {
     }
 
     /// Begins a thread's work for a caller.
-    pub(crate) fn begin(&mut self, thread: usize, caller: usize) {
+    pub(crate) fn work_for(&mut self, thread: usize, caller: usize) {
         if self.threads[caller].is_helpless || Self::offer(&self.standings, caller).is_none() {
             let context = self.standings[caller].context;
             self.threads[thread].cap = Some(context.map_or(0, |context| self.urgency(context)));
@@ -264,7 +264,7 @@ impl World {
 
     /// Begins a thread's work on a message for which no thread waits. A thread that serves an endpoint is no more
     /// urgent than the sender.
-    pub(crate) fn begin_unhelped(&mut self, thread: usize, sender: usize) {
+    pub(crate) fn limit_unhelped(&mut self, thread: usize, sender: usize) {
         if self.threads[thread].serves.is_some() {
             let context = self.standings[sender].context;
             self.threads[thread].cap = Some(context.map_or(0, |context| self.urgency(context)));

@@ -89,7 +89,7 @@ pub struct World {
     /// Mappings by number.
     pub mappings: BTreeMap<usize, Mapping>,
     /// The CSpace.
-    pub space: BTreeMap<u64, Capability>,
+    pub cspace: BTreeMap<u64, Capability>,
     /// Slots that exist.
     pub slots: std::ops::Range<u64>,
     made: usize,
@@ -125,11 +125,11 @@ impl World {
     }
 
     fn add(&mut self, address: u64, object: Object, rights: Rights, original: bool) {
-        self.space.insert(address, Capability { object, rights, original });
+        self.cspace.insert(address, Capability { object, rights, original });
     }
 
     fn get(&self, address: u64) -> Result<Capability, Error> {
-        self.space.get(&address).copied().ok_or(Error::InvalidCapability)
+        self.cspace.get(&address).copied().ok_or(Error::InvalidCapability)
     }
 
     fn frame(&self, address: u64) -> Result<(usize, Rights), Error> {
@@ -163,7 +163,7 @@ impl World {
     fn destination(&self, address: u64) -> Result<(), Error> {
         if !self.slots.contains(&address) {
             Err(Error::NoSuchSlot)
-        } else if self.space.contains_key(&address) {
+        } else if self.cspace.contains_key(&address) {
             Err(Error::SlotOccupied)
         } else {
             Ok(())
@@ -266,7 +266,7 @@ impl World {
     }
 
     /// Specifies `PageTableMap`.
-    pub fn hang(&mut self, table: u64, parent: u64, index: u64) -> Result<(), Error> {
+    pub fn install(&mut self, table: u64, parent: u64, index: u64) -> Result<(), Error> {
         let (table, parent) = (self.table(table)?, self.table(parent)?);
         let upper = self.tables[&parent].level;
         let user = if upper == 0 { USER_END >> entry_bits(0) } else { TABLE_ENTRIES as u64 };
@@ -303,38 +303,38 @@ impl World {
     pub fn relocate(&mut self, from: u64, to: u64) -> Result<(), Error> {
         let capability = self.get(from)?;
         self.destination(to)?;
-        self.space.remove(&from);
-        self.space.insert(to, capability);
+        self.cspace.remove(&from);
+        self.cspace.insert(to, capability);
         Ok(())
     }
 
     /// Specifies `Delete`.
     pub fn delete(&mut self, address: u64) -> Result<Freed, Error> {
         let object = self.get(address)?.object;
-        self.space.remove(&address);
-        if self.space.values().any(|other| other.object == object) {
+        self.cspace.remove(&address);
+        if self.cspace.values().any(|other| other.object == object) {
             return Ok(None);
         }
-        Ok(Some(self.end(object)))
+        Ok(Some(self.delete_object(object)))
     }
 
     /// Deletes an object. Returns the memory that becomes free.
-    fn end(&mut self, object: Object) -> (u64, u32) {
+    fn delete_object(&mut self, object: Object) -> (u64, u32) {
         match object {
             Object::Mapping(number) => {
-                self.space.retain(|_, capability| capability.object != object);
+                self.cspace.retain(|_, capability| capability.object != object);
                 let mapping = self.mappings.remove(&number).expect("there");
                 let entries = &mut self.tables.get_mut(&mapping.table).expect("there").entries;
                 entries.retain(|_, entry| !matches!(entry, Entry::Page(_, owner) if *owner == number));
                 (0, 0)
             }
             Object::Frame(number) => {
-                self.end_mappings(|mapping| mapping.frame == number);
+                self.delete_mappings(|mapping| mapping.frame == number);
                 let frame = self.frames.remove(&number).expect("there");
                 (frame.physical, frame.bits)
             }
             Object::Table(number) => {
-                self.end_mappings(|mapping| mapping.table == number);
+                self.delete_mappings(|mapping| mapping.table == number);
                 for table in self.tables.values_mut() {
                     table.entries.retain(|_, entry| *entry != Entry::Table(number));
                 }
@@ -345,10 +345,10 @@ impl World {
     }
 
     /// Deletes the mappings that `which` selects. Returns their number.
-    fn end_mappings(&mut self, which: impl Fn(&Mapping) -> bool) -> u64 {
+    fn delete_mappings(&mut self, which: impl Fn(&Mapping) -> bool) -> u64 {
         let going: Vec<usize> = self.mappings.iter().filter(|(_, m)| which(m)).map(|(number, _)| *number).collect();
         for number in &going {
-            self.end(Object::Mapping(*number));
+            self.delete_object(Object::Mapping(*number));
         }
         going.len() as u64
     }
@@ -359,11 +359,11 @@ impl World {
         if !capability.original {
             return Ok(0);
         }
-        let before = self.space.len();
-        self.space.retain(|at, other| *at == address || other.object != capability.object);
-        let mut count = (before - self.space.len()) as u64;
+        let before = self.cspace.len();
+        self.cspace.retain(|at, other| *at == address || other.object != capability.object);
+        let mut count = (before - self.cspace.len()) as u64;
         if let Object::Frame(number) = capability.object {
-            count += self.end_mappings(|mapping| mapping.frame == number);
+            count += self.delete_mappings(|mapping| mapping.frame == number);
         }
         Ok(count)
     }
@@ -385,7 +385,7 @@ impl World {
 
     /// Returns the kind of the capability at an address.
     pub fn kind(&self, address: u64) -> Kind {
-        match self.space.get(&address).map(|capability| capability.object) {
+        match self.cspace.get(&address).map(|capability| capability.object) {
             None => Kind::Null,
             Some(Object::Frame(_)) => Kind::Frame,
             Some(Object::Table(_)) => Kind::PageTable,

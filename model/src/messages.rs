@@ -83,7 +83,7 @@ pub struct Thread {
     /// Slots in which it receives capabilities.
     pub receive_slots: [u64; MAX_CAPS],
     /// Set if it has an IPC buffer at all.
-    pub has_area: bool,
+    pub has_ipc_buffer: bool,
     /// The scheduling context that is bound to it.
     pub own: Option<usize>,
     /// Upper limit of the priority on its own context: it finishes what it has begun for a thread that can no longer
@@ -138,7 +138,7 @@ pub struct World {
     /// Doorbell lines of the core.
     pub lines: Vec<Line>,
     /// The CSpace that all threads share.
-    pub space: BTreeMap<u64, Capability>,
+    pub cspace: BTreeMap<u64, Capability>,
     /// Slots that exist.
     pub slots: std::ops::Range<u64>,
     /// The system counter.
@@ -201,7 +201,7 @@ impl World {
             Ok(Then::Leave) => {}
             Err(error) => self.answer(me, error as u64),
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Clears the result registers of a thread, and sets the code.
@@ -212,7 +212,7 @@ impl World {
 
     /// Returns the capability that `x[register]` names.
     fn named(&self, me: usize, register: usize) -> Result<Capability, Error> {
-        self.space.get(&self.threads[me].x[register]).copied().ok_or(Error::InvalidCapability)
+        self.cspace.get(&self.threads[me].x[register]).copied().ok_or(Error::InvalidCapability)
     }
 
     fn tag(&self, me: usize) -> Tag {
@@ -235,8 +235,8 @@ impl World {
         if tag.length() > MAX_WORDS || tag.caps() > MAX_CAPS {
             return Err(Error::MessageTooLong);
         }
-        if (tag.length() > REGISTER_WORDS || tag.caps() > 0) && !self.threads[me].has_area {
-            return Err(Error::NoMessageArea);
+        if (tag.length() > REGISTER_WORDS || tag.caps() > 0) && !self.threads[me].has_ipc_buffer {
+            return Err(Error::NoIpcBuffer);
         }
         if tag.caps() > 0 && !may_grant {
             return Err(Error::MissingRights);
@@ -272,7 +272,7 @@ impl World {
                     self.wait_until(me, deadline);
                     self.hold(me, receiver, reply);
                 } else {
-                    self.begin_unhelped(receiver, me);
+                    self.limit_unhelped(receiver, me);
                 }
                 self.set_alarm(receiver, until);
             }
@@ -297,7 +297,7 @@ impl World {
 
     /// Ends the effects of a thread's previous request, after it has replied or before it receives. If it works for no
     /// caller now, its limit on the priority ends, too.
-    fn begin_anew(&mut self, thread: usize) {
+    fn start_afresh(&mut self, thread: usize) {
         let works = self.caller(thread).is_some();
         let t = &mut self.threads[thread];
         t.is_alarmed = false;
@@ -323,7 +323,7 @@ impl World {
         self.threads[caller].doing = Doing::AwaitingReply { reply };
         if self.works_for(caller) == Some(server) {
             self.join(caller);
-            self.begin(server, caller);
+            self.work_for(server, caller);
         }
     }
 
@@ -399,7 +399,7 @@ impl World {
         self.check_message(me, true)?;
         self.answer_caller(me, reply.0);
         if self.current_reply(me) == Some(reply.0) {
-            self.begin_anew(me);
+            self.start_afresh(me);
         }
         match source {
             Object::Endpoint(endpoint) => self.receive_from(me, endpoint, reply, true),
@@ -417,7 +417,7 @@ impl World {
         }
         self.receive_with(me, reply);
         let (reply, _) = reply;
-        self.begin_anew(me);
+        self.start_afresh(me);
         self.threads[me].alarm = None;
         if let Some(bound) = bound {
             self.deliver_signals(me, bound);
@@ -434,7 +434,7 @@ impl World {
                 self.threads[sender].deadline = deadline;
                 self.hold(sender, me, reply);
             } else {
-                self.begin_unhelped(me, sender);
+                self.limit_unhelped(me, sender);
                 self.answer(sender, 0);
             }
             self.set_alarm(me, alarm);
@@ -479,7 +479,7 @@ impl World {
         }
         self.answer_caller(me, reply);
         if self.current_reply(me) == Some(reply) {
-            self.begin_anew(me);
+            self.start_afresh(me);
         }
         Ok(Then::Clear)
     }
@@ -490,7 +490,7 @@ impl World {
         self.stop_waiting(caller);
         self.deliver(server, caller, 0);
         // Another server may have worked for the caller, and returns to its previous caller with nothing of this one's.
-        self.settle();
+        self.update_standings();
     }
 
     /// Specifies `Signal`.
@@ -514,7 +514,7 @@ impl World {
             self.stop_waiting(waiter);
             self.deliver_signals(waiter, notification);
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Notifies a doorbell line of the core. Several notifications between two interrupts count as one.
@@ -554,7 +554,7 @@ impl World {
         let tag = self.tag(from);
         let mut length = tag.length();
         let mut arrived = 0;
-        if self.threads[to].has_area {
+        if self.threads[to].has_ipc_buffer {
             for i in REGISTER_WORDS..length {
                 self.threads[to].words[i] = self.threads[from].words[i];
             }
@@ -576,14 +576,14 @@ impl World {
     fn deliver_capabilities(&mut self, from: usize, to: usize, count: usize) -> usize {
         for i in 0..count {
             let ((source, moved), slot) = (self.threads[from].send_caps[i], self.threads[to].receive_slots[i]);
-            let Some(capability) = self.space.get(&source).copied() else { return i };
-            if slot == 0 || !self.slots.contains(&slot) || self.space.contains_key(&slot) {
+            let Some(capability) = self.cspace.get(&source).copied() else { return i };
+            if slot == 0 || !self.slots.contains(&slot) || self.cspace.contains_key(&slot) {
                 return i;
             }
             if moved {
-                self.space.remove(&source);
+                self.cspace.remove(&source);
             }
-            self.space.insert(slot, capability);
+            self.cspace.insert(slot, capability);
         }
         count
     }
@@ -615,7 +615,7 @@ impl World {
                 self.abandon(server, thread);
             }
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Advances the time. Waits end in the order of their deadlines; no two have the same.
@@ -634,17 +634,17 @@ impl World {
             } else {
                 t.alarm = None;
                 t.is_alarmed = true;
-                self.settle();
+                self.update_standings();
             }
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Specifies `ThreadSuspend`.
     pub fn suspend(&mut self, thread: usize) {
         self.cancel(thread, Error::Aborted);
         self.threads[thread].doing = Doing::Suspended;
-        self.settle();
+        self.update_standings();
     }
 
     /// Specifies `ThreadResume`.
@@ -652,12 +652,12 @@ impl World {
         if self.threads[thread].doing == Doing::Suspended {
             self.threads[thread].doing = Doing::Ready;
         }
-        self.settle();
+        self.update_standings();
     }
 
     /// Deletes an object with every capability to it. Threads that wait for it get an error.
     pub fn destroy(&mut self, object: Object) {
-        self.space.retain(|_, capability| capability.object != object);
+        self.cspace.retain(|_, capability| capability.object != object);
         for line in &mut self.lines {
             if line.signals.is_some_and(|(notification, _)| object == Object::Notification(notification)) {
                 (line.signals, line.is_let_in) = (None, false);
@@ -685,7 +685,7 @@ impl World {
             if let Object::Reply(gone) = object {
                 self.lose_reply(thread, gone);
             }
-            self.settle();
+            self.update_standings();
         }
     }
 }

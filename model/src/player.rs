@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tench_abi::fault::{Class, Report};
 use tench_abi::memory::entry_bits;
-use tench_abi::message::{MAX_CAPS, MessageArea};
+use tench_abi::message::{IpcBuffer, MAX_CAPS};
 use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::check::{Inventory, check};
 use tench_arch_host::{Host, Machine};
@@ -72,16 +72,16 @@ impl Player {
             history: Vec::new(),
             is_silent: false,
         };
-        player.begin(seed, fast);
+        player.start(seed, fast);
         player
     }
 
     /// Begins an episode, in whatever state the machine is, and forgets earlier calls. `seed` chooses what happens at
     /// preemption points.
-    pub fn begin(&mut self, seed: u64, fast: bool) {
+    pub fn start(&mut self, seed: u64, fast: bool) {
         self.machine.fast = fast;
         let mut choices = Seeded::new(seed);
-        self.machine.host().hook = Some(Box::new(move |k| in_window(k, &mut choices)));
+        self.machine.host().hook = Some(Box::new(move |k| at_preemption_point(k, &mut choices)));
         self.calls = 0;
         self.outstanding.clear();
         self.history.clear();
@@ -96,7 +96,7 @@ impl Player {
             return Ok(self.wake_somebody(source));
         }
         let thread = self.machine.current();
-        self.settle(thread);
+        self.count_result(thread);
         if !self.can_call(thread) {
             // The thread lost its capabilities. All it can do is to yield, or to be deleted.
             self.machine.call(Operation::Yield, &[]);
@@ -151,11 +151,11 @@ impl Player {
         let mut able = Vec::new();
         for thread in &inventory.threads[1..] {
             let t = k.get(*thread);
-            let rests = !matches!(t.state, ThreadState::Ready) || t.parked;
+            let rests = !matches!(t.state, ThreadState::Ready) || t.account_suspended;
             // A thread that is being deleted is no longer named by any capability.
             let lives = inventory.objects.get(&(thread.address() - THREAD_OFFSET));
             let lives = lives.is_some_and(|cap| cap.flags & flag::ZOMBIE == 0);
-            if t.base.context.is_some() && t.space_slots != 0 && rests && lives {
+            if t.base.context.is_some() && t.cspace_slots != 0 && rests && lives {
                 able.push(*thread);
             }
         }
@@ -164,7 +164,7 @@ impl Player {
         }
         let thread = source.pick(&able);
         endpoint::cancel(&mut k, thread, Error::Aborted);
-        account::park(&mut k, thread, false);
+        account::set_suspended(&mut k, thread, false);
         if matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted) {
             scheduler::make_ready(&mut k, thread);
         }
@@ -203,7 +203,7 @@ impl Player {
             registers[12] = self.machine.host().time + source.below(100);
             registers[1] |= Tag::DEADLINE | if registers[12].is_multiple_of(2) { 0 } else { Tag::ALARM };
         }
-        self.fill_area(thread, &known, source);
+        self.fill_ipc_buffer(thread, &known, source);
         self.record(|| {
             let name = Operation::from_code(number).map_or("?", Operation::name);
             format!("{thread:?}: {name} ({number}) {registers:x?}")
@@ -226,7 +226,7 @@ impl Player {
 
     /// Counts the last call of a thread that runs now, and so has returned, if its result can be known. It cannot if
     /// the thread was made anew meanwhile, or given other registers.
-    fn settle(&mut self, thread: Ref<Thread>) {
+    fn count_result(&mut self, thread: Ref<Thread>) {
         let Some(Outstanding { operation, place }) = self.outstanding.remove(&thread.address()) else { return };
         let t = self.machine.thread(thread);
         let (is_there, has_faulted) = (t.registers.pc == place, t.fault.instruction == place);
@@ -249,17 +249,17 @@ impl Player {
     }
 
     /// Writes capabilities to send and slots to receive into a thread's IPC buffer.
-    fn fill_area(&mut self, thread: Ref<Thread>, known: &Catalogue, source: &mut impl Source) {
-        if self.machine.thread(thread).message_area == 0 || !source.one_in(4) {
+    fn fill_ipc_buffer(&mut self, thread: Ref<Thread>, known: &Catalogue, source: &mut impl Source) {
+        if self.machine.thread(thread).ipc_buffer == 0 || !source.one_in(4) {
             return;
         }
-        let area = self.machine.area(thread);
+        let buffer = self.machine.buffer(thread);
         for i in 0..MAX_CAPS {
-            let moved = if source.one_in(4) { MessageArea::MOVE } else { 0 };
-            area.send_caps[i] = known.any(source) as u32 | moved;
-            area.receive_slots[i] = known.empty(source) as u32;
+            let moved = if source.one_in(4) { IpcBuffer::MOVE } else { 0 };
+            buffer.send_caps[i] = known.any(source) as u32 | moved;
+            buffer.receive_slots[i] = known.empty(source) as u32;
         }
-        area.upcall_running = u64::from(source.one_in(4));
+        buffer.upcall_running = u64::from(source.one_in(4));
     }
 }
 
@@ -277,7 +277,7 @@ fn count_ready(mut k: Kernel<Host>) -> usize {
 }
 
 /// Makes what may happen at a preemption point: a line fires, or a time slice ends.
-fn in_window(k: &mut Kernel<Host>, source: &mut Seeded) {
+fn at_preemption_point(k: &mut Kernel<Host>, source: &mut Seeded) {
     if source.one_in(3) {
         k.arch().pending.insert(32 + source.below(6) as u32);
         k.arch().time += source.below(2000);
@@ -339,8 +339,8 @@ mod tests {
         player.make_call(thread, REFUSED as u64, &[0; 13]);
         assert_ne!(player.machine.answer(thread).x[0], 0);
         then(&mut player.machine, thread);
-        player.settle(thread);
-        player.settle(thread);
+        player.count_result(thread);
+        player.count_result(thread);
         (player.succeeded[REFUSED as usize], player.refused[REFUSED as usize])
     }
 
@@ -381,7 +381,7 @@ mod tests {
         let mut player = Player::new(0, false);
         let (first, number) = (player.machine.first, Operation::UpcallReturn as usize);
         player.make_call(first, number as u64, &[0; 13]);
-        player.settle(first);
+        player.count_result(first);
         assert_eq!((player.succeeded[number], player.refused[number]), (1, 0));
     }
 }

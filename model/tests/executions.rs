@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use tench_abi::Operation;
-use tench_kernel::watch::WATCHING;
+use tench_kernel::latency_tracer::MEASURING;
 use tench_model::executions::{BATCH, Finding, Sum, execute, history};
 
 /// Number of batches of the long test: 10⁷ executions.
@@ -51,7 +51,7 @@ fn ten_million() {
         let (succeeded, refused) = (sum.succeeded[number], sum.refused[number]);
         println!("{:>22}: {succeeded:>9} succeeded, {refused:>9} refused", operation.name());
         // Most kernels do not measure interrupts-off intervals.
-        let can_succeed = *operation != Operation::KernelStretches || WATCHING;
+        let can_succeed = *operation != Operation::KernelIrqOff || MEASURING;
         assert!((succeeded > 0) == can_succeed, "{operation} succeeded {succeeded} times: the test has gone blind");
         assert!(refused > 0 || *operation == Operation::Yield, "{operation} was never refused");
     }

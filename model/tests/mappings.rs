@@ -9,7 +9,7 @@ use tench_abi::object::Rights;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::machine::{DEVICE, LARGE_DEVICE, RAM, at};
 use tench_arch_host::{Answer, Machine};
-use tench_kernel::{Arch, table};
+use tench_kernel::{Arch, page_table};
 use tench_model::mappings::{Frame, Object, World};
 use tench_model::source::{Bytes, Source};
 
@@ -67,7 +67,7 @@ impl Pair {
             }
             _ => {
                 self.world.add_table(slot, size as u32);
-                let Object::Table(number) = self.world.space[&slot].object else { unreachable!() };
+                let Object::Table(number) = self.world.cspace[&slot].object else { unreachable!() };
                 self.objects.insert(number, self.machine.cap(slot).object);
             }
         }
@@ -81,7 +81,7 @@ impl Pair {
 
     /// Returns mostly a table of a level.
     fn table(&self, level: u32, source: &mut Bytes<'_>) -> u64 {
-        let fits = |slot: &u64| match self.world.space.get(slot).map(|capability| capability.object) {
+        let fits = |slot: &u64| match self.world.cspace.get(slot).map(|capability| capability.object) {
             Some(Object::Table(number)) => self.world.tables[&number].level == level,
             _ => false,
         };
@@ -125,7 +125,7 @@ impl Pair {
                 let (table, parent) = (self.table(level, source), self.table(level - 1, source));
                 let index = if source.one_in(12) { source.below(520) } else { source.below(4) };
                 let found = self.call(Operation::PageTableMap, &[table, parent, index]);
-                agree(found, self.world.hang(table, parent, index).map(|()| [0; 5]));
+                agree(found, self.world.install(table, parent, index).map(|()| [0; 5]));
             }
             9 => {
                 let level = 1 + source.below(3) as u32;
@@ -164,7 +164,7 @@ impl Pair {
 
     fn map(&mut self, source: &mut Bytes<'_>) {
         let frame = self.filled(Kind::Frame, source);
-        let bits = match self.world.space.get(&frame).map(|capability| capability.object) {
+        let bits = match self.world.cspace.get(&frame).map(|capability| capability.object) {
             Some(Object::Frame(number)) => self.world.frames[&number].bits,
             _ => 12,
         };
@@ -228,8 +228,8 @@ impl Pair {
         let roots: Vec<usize> = self.world.tables.iter().filter(|(_, t)| t.level == 0).map(|(n, _)| *n).collect();
         for root in roots {
             let (mut k, object) = (self.machine.kernel(), self.objects[&root]);
-            let register = match table::space_register(&mut k, object) {
-                register if register == k.arch().empty_space_register() => table::share(&mut k, object),
+            let register = match page_table::space_register(&mut k, object) {
+                register if register == k.arch().empty_space_register() => page_table::share(&mut k, object),
                 register => register,
             };
             for address in &self.visited {

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tench_abi::layout::{UNBIND, slot};
-use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
+use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::object::{Rights, line_flags};
 use tench_abi::{Kind, Operation, Tag};
 use tench_arch_host::Machine;
@@ -23,7 +23,7 @@ const LINE: u32 = 40;
 const RUNG: [(u32, usize, bool); 5] = [(2, 0, true), (3, 1, true), (4, 2, true), (5, 0, false), (6, 0, true)];
 /// Priorities of the threads. The last has no scheduling context of its own, the one before it no IPC buffer.
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
-const WITHOUT_AREA: usize = 3;
+const WITHOUT_IPC_BUFFER: usize = 3;
 const PASSIVE: usize = 4;
 /// Granularity in ticks in which time passes, greater than the number of threads.
 const SPACING: u64 = 8;
@@ -118,7 +118,7 @@ impl Pair {
 
     /// Adds a kernel capability to the model.
     fn learn(&mut self, address: u64, object: Object, rights: Rights, badge: u64) {
-        self.world.space.insert(address, Capability { object, rights, badge });
+        self.world.cspace.insert(address, Capability { object, rights, badge });
         self.known.push(address);
     }
 
@@ -127,7 +127,7 @@ impl Pair {
         let first = m.free;
         let thread = m.make_thread(PRIORITIES[i]);
         let (time, reply) = (first + 1, first + 2);
-        if i == WITHOUT_AREA {
+        if i == WITHOUT_IPC_BUFFER {
             m.call(Operation::ThreadSuspend, &[first]).ok();
             m.call(Operation::ThreadConfigure, &[first, at(slot::CSPACE), at(slot::VSPACE), 0, 0]).ok();
             m.call(Operation::ThreadResume, &[first]).ok();
@@ -147,7 +147,7 @@ impl Pair {
             words: vec![0; MAX_WORDS],
             send_caps: [(0, false); MAX_CAPS],
             receive_slots: [0; MAX_CAPS],
-            has_area: i != WITHOUT_AREA,
+            has_ipc_buffer: i != WITHOUT_IPC_BUFFER,
             own: Some(i),
             cap: None,
             deadline: None,
@@ -286,7 +286,7 @@ impl Pair {
             }
         };
         // The original capability may have been moved in a message; then it stays where it is.
-        if self.world.space.get(&address).is_none_or(|capability| capability.object != object) {
+        if self.world.cspace.get(&address).is_none_or(|capability| capability.object != object) {
             return;
         }
         self.log.push(format!("{object:?} is deleted"));
@@ -320,7 +320,7 @@ impl Pair {
         x[11] = if source.one_in(4) { source.pick(&self.known) } else { source.pick(&self.replies) };
         // No two threads' waits end at the same time: which ends first can make a difference to what others inherit.
         x[12] = self.world.now + source.below(40) * SPACING + me as u64;
-        self.fill_area(me, source);
+        self.fill_ipc_buffer(me, source);
         self.log.push(format!("thread {me}: {operation} {x:?}"));
         let t = &mut self.world.threads[me];
         t.x = x;
@@ -333,7 +333,7 @@ impl Pair {
         match operation {
             Operation::Reply if source.one_in(2) => 0,
             Operation::Signal => {
-                let signals = |address: &&u64| matches!(self.world.space.get(address), Some(c) if matches!(c.object, Object::Notification(_)));
+                let signals = |address: &&u64| matches!(self.world.cspace.get(address), Some(c) if matches!(c.object, Object::Notification(_)));
                 let able: Vec<u64> = self.known.iter().filter(signals).copied().collect();
                 if able.is_empty() { 0 } else { source.pick(&able) }
             }
@@ -343,9 +343,9 @@ impl Pair {
     }
 
     /// Fills the IPC buffer of a thread in both worlds.
-    fn fill_area(&mut self, me: usize, source: &mut Bytes<'_>) {
+    fn fill_ipc_buffer(&mut self, me: usize, source: &mut Bytes<'_>) {
         let t = &mut self.world.threads[me];
-        if !t.has_area {
+        if !t.has_ipc_buffer {
             return;
         }
         let salt = source.below(256) << 8 | (me as u64) << 16;
@@ -356,12 +356,12 @@ impl Pair {
             t.send_caps[i] = (source.pick(&self.known), source.one_in(3));
             t.receive_slots[i] = if source.one_in(8) { 0 } else { source.pick(&self.known[self.known.len() - 20..]) };
         }
-        let area = self.machine.area(self.threads[me].0);
-        area.words.copy_from_slice(&t.words);
+        let buffer = self.machine.buffer(self.threads[me].0);
+        buffer.words.copy_from_slice(&t.words);
         for i in 0..MAX_CAPS {
             let (address, moved) = t.send_caps[i];
-            area.send_caps[i] = address as u32 | if moved { MessageArea::MOVE } else { 0 };
-            area.receive_slots[i] = t.receive_slots[i] as u32;
+            buffer.send_caps[i] = address as u32 | if moved { IpcBuffer::MOVE } else { 0 };
+            buffer.receive_slots[i] = t.receive_slots[i] as u32;
         }
     }
 
@@ -376,7 +376,7 @@ impl Pair {
             self.compare_thread(i);
         }
         for (i, address) in self.notifications.clone().into_iter().enumerate() {
-            let known = self.world.space.get(&address).is_some_and(|c| c.object == Object::Notification(i));
+            let known = self.world.cspace.get(&address).is_some_and(|c| c.object == Object::Notification(i));
             if known {
                 let object = self.machine.cap(address).object;
                 // SAFETY: a notification capability names a live notification.
@@ -391,7 +391,7 @@ impl Pair {
             assert_eq!(is_let_in, expected.is_let_in, "whether line {number} is let in");
             assert_eq!(is_rung, expected.is_rung, "whether line {number} was rung and is waiting");
         }
-        self.compare_space();
+        self.compare_cspace();
         self.machine.check();
     }
 
@@ -416,17 +416,17 @@ impl Pair {
             let answer = self.machine.answer(thread);
             assert_eq!(answer.x, self.world.threads[i].x[..11], "registers of thread {i}");
         }
-        if self.world.threads[i].has_area {
-            let words = &self.machine.area(thread).words[REGISTER_WORDS..];
-            assert_eq!(words, &self.world.threads[i].words[REGISTER_WORDS..], "message area of thread {i}");
+        if self.world.threads[i].has_ipc_buffer {
+            let words = &self.machine.buffer(thread).words[REGISTER_WORDS..];
+            assert_eq!(words, &self.world.threads[i].words[REGISTER_WORDS..], "IPC buffer of thread {i}");
         }
     }
 
-    fn compare_space(&mut self) {
+    fn compare_cspace(&mut self) {
         for address in self.world.slots.clone() {
-            let expected = self.world.space.get(&address);
+            let expected = self.world.cspace.get(&address);
             let mut k = self.machine.kernel();
-            let found = tench_kernel::space::lookup_of(&mut k, self.threads[0].0, address).ok();
+            let found = tench_kernel::cspace::lookup_of(&mut k, self.threads[0].0, address).ok();
             let found = found.map(|slot| k.slot(slot).cap);
             let found = found.filter(|c| matches!(c.kind, Kind::Endpoint | Kind::Notification | Kind::Reply));
             let found = found.map(|cap| (cap.kind, cap.rights, cap.badge));

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tench_abi::Operation;
-use tench_kernel::watch::WATCHING;
+use tench_kernel::latency_tracer::MEASURING;
 use tench_model::executions::play;
 use tench_model::player::Player;
 use tench_model::source::{Seeded, Source};
@@ -52,7 +52,7 @@ fn random_calls_harm_nobody() {
     let (wanted, first) = (wanted.unwrap_or(100_000), first.unwrap_or(0));
     let (mut calls, mut seed) = (0, first);
     let (mut succeeded, mut refused) = ([0; 128], [0; 128]);
-    let (mut preemptions, mut windows) = (0, 0);
+    let (mut preemptions, mut points) = (0, 0);
     while calls < wanted {
         let mut player = episode(seed);
         calls += player.calls;
@@ -63,9 +63,9 @@ fn random_calls_harm_nobody() {
         }
         let statistics = player.machine.kernel().state().statistics;
         preemptions += statistics.preemptions;
-        windows += statistics.windows;
+        points += statistics.preemption_points;
     }
-    println!("{calls} calls in {} episodes, {windows} windows, {preemptions} preemptions", seed - first);
+    println!("{calls} calls in {} episodes, {points} preemption points, {preemptions} preemptions", seed - first);
     for operation in Operation::ALL {
         let number = *operation as usize;
         println!("{:>22}: {:>6} succeeded, {:>6} refused", operation.name(), succeeded[number], refused[number]);
@@ -73,7 +73,7 @@ fn random_calls_harm_nobody() {
     for operation in Operation::ALL {
         let number = *operation as usize;
         // Most kernels do not measure interrupts-off intervals.
-        let can_succeed = *operation != Operation::KernelStretches || WATCHING;
+        let can_succeed = *operation != Operation::KernelIrqOff || MEASURING;
         assert!(
             (succeeded[number] > 0) == can_succeed,
             "{operation} succeeded {} times: the test has gone blind",
@@ -81,7 +81,11 @@ fn random_calls_harm_nobody() {
         );
         assert!(refused[number] > 0 || *operation == Operation::Yield, "{operation} was never refused");
     }
-    assert_eq!(preemptions > 0, tench_kernel::window::PREEMPTIBLE, "{preemptions} windows switched threads");
+    assert_eq!(
+        preemptions > 0,
+        tench_kernel::preemption_point::PREEMPTIBLE,
+        "{preemptions} preemption points switched threads"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use tench_kernel::window::PREEMPTIBLE;
+use tench_kernel::preemption_point::PREEMPTIBLE;
 use tench_model::small_scope::{Finding, Level, Progress, Scope, explore};
 
 /// Number of states after one, two and three calls. docs/manual/proof.md has the same numbers.
@@ -13,7 +13,7 @@ const ALL: [u64; 3] = [250, 17_074, 752_904];
 /// Number of states after one, two and three calls by which threads wait.
 const WAITING: [u64; 3] = [102, 2_665, 45_403];
 /// These numbers for a kernel in which no operation is ever left halfway.
-const WAITING_WITHOUT_WINDOWS: [u64; 3] = [102, 2_663, 45_274];
+const WAITING_WITHOUT_PREEMPTION: [u64; 3] = [102, 2_663, 45_274];
 
 /// Explores, and prints the progress.
 fn explored(scope: Scope, depth: usize) -> Vec<Level> {
@@ -51,7 +51,7 @@ fn all_calls() {
 
 #[test]
 fn waiting_calls() {
-    let expected = if PREEMPTIBLE { &WAITING[..] } else { &WAITING_WITHOUT_WINDOWS };
+    let expected = if PREEMPTIBLE { &WAITING[..] } else { &WAITING_WITHOUT_PREEMPTION };
     compared(Scope::Waiting, depth(3), expected);
 }
 

@@ -29,7 +29,7 @@ use crate::entry::{Outcome, argument, capability};
 use crate::object::{PageTable, Ref, SchedulingContext};
 use crate::slot::{SlotRef, flag};
 use crate::thread::{Binding, Thread};
-use crate::{Arch, Kernel, helping, power, scheduler, window};
+use crate::{Arch, Kernel, helping, kernel_object, preemption_point, scheduler};
 
 /// Maximum number of members visited between two preemption points, including the threads that they help.
 const BATCH: u32 = 6;
@@ -100,7 +100,7 @@ pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, account: Option<Ref
         c.accounted = c.consumed;
     }
     let Some(table) = account else {
-        park(k, thread, false);
+        set_suspended(k, thread, false);
         return;
     };
     let (first, suspended) = (k.get(table).account.first, k.get(table).account.suspended);
@@ -114,13 +114,13 @@ pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, account: Option<Ref
     let a = &mut k.get(table).account;
     a.first = a.first.or(Some(thread));
     a.count += 1;
-    park(k, thread, suspended);
+    set_suspended(k, thread, suspended);
 }
 
 /// Removes a thread from its account, which keeps the time that the thread used. Whether the thread may run does not
 /// change.
 pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    settle(k, thread);
+    transfer_time(k, thread);
     let Membership { account: Some(table), next, previous } = core::mem::take(&mut k.get(thread).membership) else {
         return;
     };
@@ -151,7 +151,7 @@ pub fn own_context<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Re
 }
 
 /// Moves the time that a thread's own scheduling context has consumed to the thread's account.
-pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+pub fn transfer_time<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let Some(context) = own_context(k, thread) else { return };
     let current = k.current();
     if k.get(current).scheduling == Some(context) {
@@ -167,23 +167,23 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 
 /// Suspends or resumes a thread on behalf of its account. A suspended thread keeps waiting, and can get its reply.
 /// Returns the number of other threads whose priority has changed.
-pub fn park<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, parked: bool) -> usize {
-    if k.get(thread).parked == parked {
+pub fn set_suspended<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, suspended: bool) -> usize {
+    if k.get(thread).account_suspended == suspended {
         return 0;
     }
     let t = k.get(thread);
-    t.parked = parked;
+    t.account_suspended = suspended;
     // The thread may wait for a call, and the fast path would let it run.
     t.fast_reply = None;
-    helping::settle_with_server(k, thread)
+    helping::propagate_with_server(k, thread)
 }
 
 /// Applies the suspension of a thread's account to the thread. A visit to the members leaves out the thread that makes
 /// it, so this follows whenever its visit ends: at its end, with an error, or discarded at a preemption point.
-pub fn obey<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+pub fn apply_suspension<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if let Some(table) = k.get(thread).membership.account {
         let suspended = k.get(table).account.suspended;
-        park(k, thread, suspended);
+        set_suspended(k, thread, suspended);
     }
 }
 
@@ -208,27 +208,27 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
             done += 1;
             let Some(member) = k.get(table).account.first else { break };
             k.get(table).account.first = k.get(member).membership.next;
-            settle(k, member);
+            transfer_time(k, member);
             let suspended = k.get(table).account.suspended;
             if member != caller {
-                done += park(k, member, suspended) as u32;
+                done += set_suspended(k, member, suspended) as u32;
             }
         }
         if left == 0 {
             break;
         }
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Err(Error::Aborted);
         }
         table = match named(k, caller, rights) {
             Ok(table) => table,
             Err(error) => {
-                obey(k, caller);
+                apply_suspension(k, caller);
                 return Err(error);
             }
         };
     }
-    obey(k, caller);
+    apply_suspension(k, caller);
     Ok(table)
 }
 
@@ -236,7 +236,7 @@ fn visit<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Res
 pub fn open<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let table = capability::<A, PageTable>(k, caller, Kind::PageTable, Rights::WRITE)?;
     let authority = argument(k, caller, 1);
-    power::whole(k, authority)?;
+    kernel_object::whole(k, authority)?;
     let t = k.get(table);
     if t.level != 0 {
         return Err(Error::WrongType);

@@ -91,7 +91,7 @@ pub unsafe trait Arch: Sized {
     /// Lets pending interrupts in for a moment: unmasks, and masks again. The handler enters through
     /// [`entry::kernel_interrupt`](crate::entry) with a token of its own, so this function takes the token and holds
     /// nothing.
-    fn open_window(k: &mut Kernel<Self>);
+    fn take_pending_interrupts(k: &mut Kernel<Self>);
 
     /// Returns a page-table entry that maps memory at `physical` in a table of `level` (1 to 3). The entry for the
     /// memory that follows is greater by the size.
@@ -155,7 +155,7 @@ pub unsafe trait Arch: Sized {
     fn instructions(&self) -> u64;
     /// Sets whether programs may read the counters of events and cycles. At first they may not.
     fn let_count(&mut self, readable: bool);
-    /// Returns the address of the call to the function into which this is inlined, for [`watch`](crate::watch); 0 if
+    /// Returns the address of the call to the function into which this is inlined, for [`latency_tracer`](crate::latency_tracer); 0 if
     /// unknown.
     #[inline(always)]
     fn place() -> usize {

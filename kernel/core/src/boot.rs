@@ -19,7 +19,7 @@ use crate::object::{Book, PageTable, Ref, SchedulingContext};
 use crate::slot::{Cap, SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
 use crate::timers::Timers;
-use crate::{Arch, Kernel, derivation, mapping, scheduler, table, thread};
+use crate::{Arch, Kernel, derivation, mapping, page_table, scheduler, thread};
 
 /// The resources with which the machine was booted.
 pub struct Plan<'a> {
@@ -68,7 +68,7 @@ impl<A: Arch> State<A> {
         // SAFETY: the state is complete now, and this is its first token.
         let mut kernel = unsafe { Kernel::from_state(place) };
         thread::initialise(&mut kernel, idle);
-        kernel.state().asids[0] = table::RESERVED;
+        kernel.state().asids[0] = page_table::RESERVED;
         Some(kernel)
     }
 }
@@ -128,16 +128,16 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     give_memory(k, node, plan)?;
     let mut cap = Cap::new(Kind::CapNode, root_node, (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8);
     cap.aux = NODE_BITS;
-    cap.settle();
+    cap.update_flags();
     put(k, node, slot::CSPACE, cap)?;
     cap.object = node;
     install(k, root_node, cap)?;
 
     let root = objects.take(k, PAGE_TABLE_BITS)?;
-    table::initialise(k, root, 0);
+    page_table::initialise(k, root, 0);
     put(k, node, slot::VSPACE, Cap::new(Kind::PageTable, root, PAGE_TABLE_BITS as u8))?;
     map_program(k, &mut objects, root, plan)?;
-    let area = map_fresh(k, &mut objects, root, address::MESSAGE_AREAS, 0, Some(slot::MESSAGE_FRAME))?;
+    let buffer = map_fresh(k, &mut objects, root, address::IPC_BUFFERS, 0, Some(slot::IPC_BUFFER))?;
     let stack_bits = (address::STACK_SIZE >> PAGE_BITS).ilog2();
     map_fresh(k, &mut objects, root, address::STACK_TOP - address::STACK_SIZE, stack_bits, None)?;
     let info = map_fresh(k, &mut objects, root, address::PROCESS_INFO, 0, Some(slot::PROCESS_INFO))?;
@@ -153,7 +153,7 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
     put(k, node, slot::KERNEL, Cap::new(Kind::Kernel, 0, 0))?;
     put(k, node, slot::INTERRUPT_CONTROL, Cap::new(Kind::InterruptControl, 0, 0))?;
     set_watermark(k, node, home, objects.next - start)?;
-    start_thread(k, object, context, node, area, plan)
+    start_thread(k, object, context, node, buffer, plan)
 }
 
 /// Returns the index of the smallest block of RAM that is large enough for `init`'s objects.
@@ -213,15 +213,15 @@ fn start_thread<A: Arch>(
     object: usize,
     context: usize,
     node: usize,
-    area: usize,
+    buffer: usize,
     plan: &Plan<'_>,
 ) -> Result<Ref<Thread>, &'static str> {
     // SAFETY: the thread object was just initialised.
     let first = unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }.ok_or("no thread")?;
     let wanted = [
-        (thread::Binding::Space, slot::CSPACE),
+        (thread::Binding::CSpace, slot::CSPACE),
         (thread::Binding::AddressSpace, slot::VSPACE),
-        (thread::Binding::MessageFrame, slot::MESSAGE_FRAME),
+        (thread::Binding::IpcBuffer, slot::IPC_BUFFER),
         (thread::Binding::Scheduling, slot::SCHEDULING),
         (thread::Binding::Reply, slot::REPLY),
     ];
@@ -236,7 +236,7 @@ fn start_thread<A: Arch>(
         let source = slot_in(k, node, address)?;
         thread::binding::adopt(k, first, binding, source);
     }
-    k.get(first).message_area = area;
+    k.get(first).ipc_buffer = buffer;
     let t = k.get(first);
     t.registers.pc = plan.header.entry;
     t.registers.sp = address::STACK_TOP;
@@ -359,13 +359,13 @@ fn new_table<A: Arch>(
     level: u32,
 ) -> Result<Ref<PageTable>, &'static str> {
     let object = objects.take(k, PAGE_TABLE_BITS)?;
-    table::initialise(k, object, level.into());
+    page_table::initialise(k, object, level.into());
     let mut cap = Cap::new(Kind::PageTable, object, PAGE_TABLE_BITS as u8);
     cap.aux = level;
     objects.keep(k, cap)?;
     // SAFETY: just made of zeroed memory.
     let made = unsafe { Ref::<PageTable>::at(object) }.ok_or("no table")?;
-    table::hang(k, made, parent, index);
+    page_table::install(k, made, parent, index);
     Ok(made)
 }
 

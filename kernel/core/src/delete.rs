@@ -5,11 +5,11 @@
 //! deleted further by any thread. So if the thread is deleted at a preemption point, there is nothing to undo.
 //!
 //! [`containers`] deals with objects that contain slots. Exported capabilities stay, and so do containers with exported
-//! capabilities in them ([`past`] continues after them). Invariants: docs/invariants.md, "Zombies". Operations are
+//! capabilities in them ([`past_exports`] continues after them). Invariants: docs/invariants.md, "Zombies". Operations are
 //! documented in `tench_abi::Operation`.
 
 pub(crate) mod containers;
-mod past;
+mod past_exports;
 
 use tench_abi::{Error, Kind, Rights};
 
@@ -18,8 +18,8 @@ use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{
-    Arch, Kernel, derivation, endpoint, interrupt, mapping, notification, power, reply, scheduling, space, table,
-    thread, tree, window,
+    Arch, Kernel, cspace, derivation, endpoint, interrupt, kernel_object, mapping, notification, page_table,
+    preemption_point, reply, scheduling_context, thread, tree,
 };
 
 /// The result of a deletion.
@@ -80,10 +80,10 @@ enum Step {
 
 /// Number of preemption points that an operation may still pass before it ends, completed or not.
 #[derive(Clone, Copy, Debug)]
-struct Windows(u64);
+struct PreemptionPoints(u64);
 
-impl Windows {
-    const ALL: Windows = Windows(u64::MAX);
+impl PreemptionPoints {
+    const ALL: PreemptionPoints = PreemptionPoints(u64::MAX);
 
     /// Passes a preemption point.
     ///
@@ -96,20 +96,20 @@ impl Windows {
             return Err(Error::Unfinished);
         }
         self.0 -= 1;
-        if window::pass(k) { Ok(()) } else { Err(Error::Aborted) }
+        if preemption_point::pass(k) { Ok(()) } else { Err(Error::Aborted) }
     }
 }
 
 /// Performs `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let is_told = power::tells_addresses(k, thread, 2)?;
-    delete_within(k, thread, Windows::ALL, is_told)
+    let is_told = kernel_object::tells_addresses(k, thread, 2)?;
+    delete_within(k, thread, PreemptionPoints::ALL, is_told)
 }
 
 /// Performs `DeletePart`.
 pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let windows = Windows(argument(k, thread, 2));
-    delete_within(k, thread, windows, false)
+    let points = PreemptionPoints(argument(k, thread, 2));
+    delete_within(k, thread, points, false)
 }
 
 /// Deletes the capability in a slot, completely or in part. Returns the address of the memory that became free, if the
@@ -118,17 +118,17 @@ pub fn delete_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Resu
 fn delete_within<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
-    windows: Windows,
+    points: PreemptionPoints,
     is_told: bool,
 ) -> Result<Outcome, Error> {
-    let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
-    let slot = space::slot_in(k, space, address, Rights::WRITE)?;
+    let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
+    let slot = cspace::slot_in(k, cspace, address, Rights::WRITE)?;
     if k.slot(slot).cap.kind as u8 == Kind::Null as u8 {
         return Err(Error::InvalidCapability);
     }
     let deleted = match delete_first(k, slot) {
         Some(deleted) => deleted,
-        None => delete_named(k, slot, (space, address), windows)?,
+        None => delete_named(k, slot, (cspace, address), points)?,
     };
     Ok(match deleted {
         Deleted::NotLast => Outcome::Done,
@@ -145,20 +145,22 @@ fn delete_within<A: Arch>(
 fn delete_named<A: Arch>(
     k: &mut Kernel<A>,
     slot: SlotRef,
-    (space, address): (u64, u64),
-    windows: Windows,
+    (cspace, address): (u64, u64),
+    points: PreemptionPoints,
 ) -> Result<Deleted, Error> {
-    delete_in_steps(k, slot, windows, &mut |k| space::slot_in(k, space, address, Rights::WRITE).ok())
+    delete_in_steps(k, slot, points, &mut |k| cspace::slot_in(k, cspace, address, Rights::WRITE).ok())
 }
 
 /// Deletes the capability in a slot without an address: a thread's binding. Contains preemption points; after each, the
 /// slot is looked up in the derivation structure.
 ///
 /// # Errors
-/// `Aborted` if the running thread has deleted itself: it must stop at once. `ForeignCopies` if the slot still holds a
+/// `Aborted` if the running thread has deleted itself: it must stop at once. `RemoteCopies` if the slot still holds a
 /// container with exported capabilities in it.
 pub fn delete<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<Deleted, Error> {
-    delete_in_steps(k, slot, Windows::ALL, &mut |k| if derivation::slot_exists(k, slot) { Some(slot) } else { None })
+    delete_in_steps(k, slot, PreemptionPoints::ALL, &mut |k| {
+        if derivation::slot_exists(k, slot) { Some(slot) } else { None }
+    })
 }
 
 /// Deletes a capability that needs no preemption point: one of several, or the last to something small.
@@ -191,7 +193,7 @@ fn delete_first<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<Deleted> {
 fn delete_in_steps<A: Arch>(
     k: &mut Kernel<A>,
     slot: SlotRef,
-    mut windows: Windows,
+    mut points: PreemptionPoints,
     find: &mut dyn FnMut(&mut Kernel<A>) -> Option<SlotRef>,
 ) -> Result<Deleted, Error> {
     let cap = k.slot(slot).cap;
@@ -201,10 +203,10 @@ fn delete_in_steps<A: Arch>(
     loop {
         match step(k, slot, &mut budget) {
             Step::Pending => {}
-            Step::Stays => return Err(Error::ForeignCopies),
+            Step::Stays => return Err(Error::RemoteCopies),
             Step::Done | Step::DoneWithContents => break,
         }
-        windows.pass(k)?;
+        points.pass(k)?;
         budget = BUDGET;
         // If the slot is gone, another thread has completed the deletion, and got its result.
         let Some(found) = find(k) else { return Ok(Deleted::NotLast) };
@@ -248,7 +250,7 @@ impl Scope {
     #[inline]
     fn of(cap: &Cap) -> Scope {
         if matches!(cap.kind, Kind::Untyped) {
-            Scope::Memory(derivation::end(cap))
+            Scope::Memory(derivation::end_address(cap))
         } else if cap.flags & flag::ORIGINAL != 0 {
             Scope::Object
         } else if cap.flags & flag::BADGE_ORIGIN != 0 {
@@ -281,23 +283,23 @@ impl Scope {
 /// If the capability itself is deleted or split meanwhile (by another thread, or because it lies in what it revokes),
 /// the call ends there.
 pub fn revoke_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let count = revoke_within(k, thread, &mut { Windows::ALL })?;
+    let count = revoke_within(k, thread, &mut { PreemptionPoints::ALL })?;
     Ok(Outcome::results(k, thread, &[count]))
 }
 
 /// Performs `RevokePart`.
 pub fn revoke_part_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let most = argument(k, thread, 2);
-    let mut windows = Windows(most);
-    let count = revoke_within(k, thread, &mut windows)?;
-    Ok(Outcome::results(k, thread, &[count, most - windows.0]))
+    let mut points = PreemptionPoints(most);
+    let count = revoke_within(k, thread, &mut points)?;
+    Ok(Outcome::results(k, thread, &[count, most - points.0]))
 }
 
 /// Revokes a capability, completely or in part. Returns the number of capabilities deleted.
 #[inline(always)]
-fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: &mut Windows) -> Result<u64, Error> {
-    let (space, address) = (argument(k, thread, 0), argument(k, thread, 1));
-    let mut slot = space::lookup_in(k, space, address, Rights::WRITE)?;
+fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, points: &mut PreemptionPoints) -> Result<u64, Error> {
+    let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
+    let mut slot = cspace::lookup_in(k, cspace, address, Rights::WRITE)?;
     let cap = k.slot(slot).cap;
     let scope = Scope::of(&cap);
     let mut count = 0;
@@ -314,24 +316,24 @@ fn revoke_within<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, windows: &mut 
             continue;
         }
         if step == Step::Stays {
-            return Err(past::revoke(k, space, address, &cap, *windows));
+            return Err(past_exports::revoke(k, cspace, address, &cap, *points));
         }
         if step == Step::Pending {
             count += k.state().removed - since;
-            windows.pass(k)?;
+            points.pass(k)?;
             since = k.state().removed;
             budget = BUDGET;
         }
-        match space::lookup_in(k, space, address, Rights::WRITE) {
+        match cspace::lookup_in(k, cspace, address, Rights::WRITE) {
             Ok(found) if is_same(&k.slot(found).cap, &cap) => slot = found,
-            Ok(found) if past::is_same(&k.slot(found).cap, &cap) => {
-                return Err(past::revoke(k, space, address, &cap, *windows));
+            Ok(found) if past_exports::is_same(&k.slot(found).cap, &cap) => {
+                return Err(past_exports::revoke(k, cspace, address, &cap, *points));
             }
             _ => break,
         }
     }
     if cap.is_exported() {
-        return Err(past::stays(k, space, address, &cap));
+        return Err(past_exports::stays(k, cspace, address, &cap));
     }
     Ok(count + k.state().removed - since)
 }
@@ -412,7 +414,7 @@ fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 fn unbind_embedded<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let cap = &mut k.slot(slot).cap;
     if cap.is_exported() {
-        cap.want();
+        cap.request_revoke();
         return false;
     }
     thread::binding::unbind(k, slot);
@@ -434,7 +436,7 @@ fn remove_simple<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) 
     let last = is_zombie(&k.slot(slot).cap) || derivation::is_last(k, slot);
     if last && !finalise(k, slot, budget) {
         k.slot(slot).cap.flags |= flag::ZOMBIE;
-        k.slot(slot).cap.settle();
+        k.slot(slot).cap.update_flags();
         return Step::Pending;
     }
     derivation::remove(k, slot);
@@ -475,11 +477,11 @@ fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isize) -> bo
     match kind {
         Kind::Frame => unmap_one(k, slot, budget),
         Kind::Mapping => mapping::finalise(k, slot),
-        Kind::PageTable => end_of(object, |object| table::finalise(k, object)),
+        Kind::PageTable => end_of(object, |object| page_table::finalise(k, object)),
         Kind::Endpoint => end_of(object, |object| endpoint::finalise(k, object)),
         Kind::Reply => end_of(object, |object| reply::finalise(k, object)),
         Kind::Notification => end_of(object, |object| notification::finalise(k, object)),
-        Kind::SchedulingContext => end_of(object, |object| scheduling::finalise(k, object)),
+        Kind::SchedulingContext => end_of(object, |object| scheduling_context::finalise(k, object)),
         Kind::Interrupt => interrupt::finalise(k, object as u32),
         Kind::Untyped
         | Kind::InterruptControl

@@ -5,7 +5,7 @@
 //!  ready ──────────► runs, timed ─────────────────────► used up ──────────────────────────► ready
 //!            pause ◄──────┘      └──► timeout fault, if it has a handler; then the same
 //! ```
-//! A thread that runs on a context with a budget has `BUDGETED` in [`Thread::slow`], so no fast path switches to or
+//! A thread that runs on a context with a budget has `BUDGETED` in [`Thread::blockers`], so no fast path switches to or
 //! from it: [`begin`] and [`pause`] see every such switch. The kernel does not ask whether a thread that becomes ready
 //! has budget left. If it has none, a timer tells when the thread runs, before its first instruction. So waking a
 //! thread costs the same with and without a budget, and no loop searches for a thread with budget.
@@ -15,22 +15,22 @@
 
 use crate::kernel::NEVER;
 use crate::object::{Ref, SchedulingContext};
-use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, fault, scheduler, scheduling, timers};
+use crate::thread::{Thread, ThreadState, blocker};
+use crate::{Arch, Kernel, fault, scheduler, scheduling_context, timers};
 
 /// Stops timing the budget of the running thread, which stops running on that context, or whose budget changes. The
 /// time has been charged.
 #[cold]
 #[inline(never)]
-pub fn leave<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+pub fn stop_timing<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     if let Some(context) = k.get(thread).scheduling {
-        settle(k, context);
+        charge_budget(k, context);
     }
     k.state().budget_end = NEVER;
 }
 
 /// Takes what a context has consumed since the last call off its budget. The consumption was without a break.
-pub fn settle<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
+pub fn charge_budget<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     let until = k.state().charged_until;
     let c = k.get(context);
     let used = c.consumed.wrapping_sub(c.charged);
@@ -47,14 +47,14 @@ fn usable<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) -> u64 {
 /// Times the budget of a thread that runs or is about to run. The time has been charged.
 #[cold]
 #[inline(never)]
-pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+pub fn start_timing<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let Some(context) = k.get(thread).scheduling else { return };
     let usable = usable(k, context);
     let t = k.get(thread);
     if usable != 0 {
-        t.slow &= !slow::REPORTED;
+        t.blockers &= !blocker::REPORTED;
     }
-    let (is_due, in_kernel) = (t.slow & slow::TIMEOUT != 0, t.kernel_stack_pointer != 0);
+    let (is_due, in_kernel) = (t.blockers & blocker::TIMEOUT != 0, t.kernel_stack_pointer != 0);
     let s = k.state();
     s.budget_end = s.charged_until.saturating_add(usable);
     if is_due && in_kernel {
@@ -73,15 +73,15 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 #[inline(never)]
 pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     scheduler::charge(k);
-    leave(k, thread);
+    stop_timing(k, thread);
     let Some(context) = k.get(thread).scheduling else { return };
     // A server may have returned to its own context, whose budget was used up before another thread helped it.
     if k.get(context).is_used_up || !matches!(k.get(thread).state, ThreadState::Ready) {
         return;
     }
     let is_empty = usable(k, context) == 0;
-    let flags = k.get(thread).slow;
-    if flags & slow::TIMEOUT != 0 || is_empty && flags & slow::REPORTED == 0 {
+    let flags = k.get(thread).blockers;
+    if flags & blocker::TIMEOUT != 0 || is_empty && flags & blocker::REPORTED == 0 {
         report(k, thread, leaves);
     }
     if is_empty && matches!(k.get(thread).state, ThreadState::Ready) && k.get(thread).scheduling == Some(context) {
@@ -94,11 +94,11 @@ pub fn pause<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
 /// Raises the timeout fault of the running thread if it has a handler: now, or when the thread leaves the kernel.
 fn report<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, leaves: bool) {
     if !leaves && fault::is_handled(k, thread, tench_abi::fault::Class::Timeout) {
-        k.get(thread).slow |= slow::TIMEOUT;
+        k.get(thread).blockers |= blocker::TIMEOUT;
         return;
     }
     let t = k.get(thread);
-    t.slow = t.slow & !slow::TIMEOUT | slow::REPORTED;
+    t.blockers = t.blockers & !blocker::TIMEOUT | blocker::REPORTED;
     if leaves {
         fault::timeout(k, thread);
     }
@@ -111,7 +111,7 @@ fn use_up<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     let refill = c.budget.next_refill(now).unwrap_or(NEVER);
     c.is_used_up = true;
     timers::await_refill(k, context, refill);
-    scheduling::refresh(k, context);
+    scheduling_context::refresh(k, context);
 }
 
 /// Handles the timer at the expected end of the running thread's budget.
@@ -121,14 +121,14 @@ pub fn ended<A: Arch>(k: &mut Kernel<A>) {
     scheduler::charge(k);
     let current = k.current();
     let Some(context) = k.get(current).scheduling else { return };
-    settle(k, context);
-    if usable(k, context) == 0 || k.get(current).slow & slow::TIMEOUT != 0 {
+    charge_budget(k, context);
+    if usable(k, context) == 0 || k.get(current).blockers & blocker::TIMEOUT != 0 {
         // The next switch deals with it.
         let s = k.state();
         s.budget_end = NEVER;
         s.reschedule = true;
     } else {
-        begin(k, current);
+        start_timing(k, current);
     }
 }
 
@@ -153,5 +153,5 @@ pub fn replenish<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
 pub fn release<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) {
     timers::forget_refill(k, context);
     k.get(context).is_used_up = false;
-    scheduling::refresh(k, context);
+    scheduling_context::refresh(k, context);
 }

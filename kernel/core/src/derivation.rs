@@ -55,7 +55,7 @@ pub const fn is_reservation(cap: &Cap) -> bool {
 
 /// Returns the address at which a capability's memory ends.
 #[inline(always)]
-pub const fn end(cap: &Cap) -> usize {
+pub const fn end_address(cap: &Cap) -> usize {
     if is_reservation(cap) { cap.object.wrapping_add(cap.extra as usize) } else { cap.object.wrapping_add(cap.size()) }
 }
 
@@ -223,7 +223,7 @@ pub fn is_last<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 /// Returns the capability after an untyped's, if it is one of its children.
 #[inline]
 pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotRef> {
-    let end = end(&k.slot(untyped).cap);
+    let end = end_address(&k.slot(untyped).cap);
     let next = tree::next(k, untyped)?;
     if k.slot(next).cap.object < end { Some(next) } else { None }
 }
@@ -242,7 +242,7 @@ pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_en
     if before == untyped || start >= object + marks as usize {
         return Some(gap);
     }
-    if end(&k.slot(before).cap) > start {
+    if end_address(&k.slot(before).cap) > start {
         return None;
     }
     // All others between the untyped and the range end before the range, except untypeds that contain the last of them.
@@ -283,17 +283,18 @@ pub fn room_outside<A: Arch>(
     cap: &Cap,
     lent: impl Fn(&Cap) -> bool,
 ) -> Option<(Gap, Option<SlotRef>)> {
-    let (start, range_end) = (cap.object, end(cap));
+    let (start, range_end) = (cap.object, end_address(cap));
     let gap = tree::gap(k, |k, node| in_order(&k.slot(node).cap, cap));
     if gap.1.is_some_and(|after| k.slot(after).cap.object < range_end) {
         return None;
     }
     let Some(before) = gap.0 else { return Some((gap, None)) };
     // An object that reaches into the range from before it is an untyped, or comes last before the range.
-    let around = if end(&k.slot(before).cap) > start { Some(before) } else { tree::last_reaching(k, before, start) };
+    let around =
+        if end_address(&k.slot(before).cap) > start { Some(before) } else { tree::last_reaching(k, before, start) };
     let fits = around.is_none_or(|around| {
         let around = &k.slot(around).cap;
-        matches!(around.kind, Kind::Untyped) && lent(around) && end(around) >= range_end
+        matches!(around.kind, Kind::Untyped) && lent(around) && end_address(around) >= range_end
     });
     fits.then_some((gap, around))
 }
@@ -311,7 +312,7 @@ pub fn slot_exists<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let address = k.arch().locate(slot.number(), SLOT_SHIFT);
     let (Some(nearest), _) = tree::gap(k, |k, node| k.slot(node).cap.object <= address) else { return false };
     let cap = &k.slot(nearest).cap;
-    matches!(cap.kind, Kind::CapNode | Kind::Thread) && address < end(cap)
+    matches!(cap.kind, Kind::CapNode | Kind::Thread) && address < end_address(cap)
 }
 
 /// Maximum nesting of objects: one for each bit of an address.
@@ -350,11 +351,11 @@ pub fn check_invariants<A: Arch>(k: &mut Kernel<A>) -> Result<usize, &'static st
         }
         if !sibling && has_memory(&cap) {
             let enclosing = if depth == 0 { usize::MAX } else { *around.get(depth - 1).unwrap_or(&0) };
-            if end(&cap) > enclosing {
+            if end_address(&cap) > enclosing {
                 return Err("an object reaches beyond what it was made of");
             }
-            if end(&cap) < enclosing {
-                *around.get_mut(depth).ok_or("objects are nested too deeply")? = end(&cap);
+            if end_address(&cap) < enclosing {
+                *around.get_mut(depth).ok_or("objects are nested too deeply")? = end_address(&cap);
                 depth += 1;
             }
         }
@@ -382,9 +383,9 @@ fn check_cap(cap: &Cap, base: usize) -> Result<(), &'static str> {
     if matches!(cap.kind, Kind::Null) {
         return Err("an empty slot is in the tree");
     }
-    let mut settled = *cap;
-    settled.settle();
-    if settled != *cap {
+    let mut updated = *cap;
+    updated.update_flags();
+    if updated != *cap {
         return Err("a capability's call and receive flags do not follow from its rights");
     }
     if has_memory(cap) && !is_reservation(cap) && cap.object.wrapping_sub(base) & (cap.size() - 1) != 0 {
@@ -413,7 +414,7 @@ fn check_neighbours(before: &Cap, cap: &Cap) -> Result<bool, &'static str> {
         }
         return Ok(false);
     }
-    if cap.object < end(before) {
+    if cap.object < end_address(before) {
         if !matches!(before.kind, Kind::Untyped) || is_reservation(before) {
             return Err("something lies in an object that is not untyped");
         }

@@ -2,15 +2,15 @@
 
 pub mod queue;
 
-use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
+use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::{Error, Kind, Rights, Tag};
 
-use crate::area::Area;
 use crate::entry::{Outcome, argument, clear};
 use crate::helping::heights;
+use crate::ipc_buffer::Buffer;
 use crate::object::{Endpoint, Notification, Ref, Reply};
-use crate::thread::{Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, fault, helping, notification, reply, scheduler, space, timers};
+use crate::thread::{Purpose, Thread, ThreadState, blocker};
+use crate::{Arch, Kernel, cspace, fault, helping, notification, reply, scheduler, timers};
 use queue::{Waiting, enqueue_receiver, enqueue_sender, first_sender, unqueue_receiver, waiting};
 
 /// Checks a message on the sender's side, before anything is written.
@@ -21,8 +21,8 @@ pub fn check_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: Tag, 
     if tag.length() > MAX_WORDS || tag.caps() > MAX_CAPS {
         return Err(Error::MessageTooLong);
     }
-    if (tag.length() > REGISTER_WORDS || tag.caps() > 0) && k.get(thread).message_area == 0 {
-        return Err(Error::NoMessageArea);
+    if (tag.length() > REGISTER_WORDS || tag.caps() > 0) && k.get(thread).ipc_buffer == 0 {
+        return Err(Error::NoIpcBuffer);
     }
     if tag.caps() > 0 && !may_grant {
         return Err(Error::MissingRights);
@@ -60,7 +60,7 @@ pub fn try_send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 /// Performs `Call`, `Send` and `TrySend`.
 fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, purpose: Purpose, blocking: bool) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
-    let slot = space::lookup(k, address)?;
+    let slot = cspace::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
     if cap.kind != Kind::Endpoint {
         return Err(Error::WrongType);
@@ -101,7 +101,7 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
             let (object, is_alarm) = (r.receive_reply, is_alarm(Tag(r.registers.x[1])));
             queue::leave(k, receiver);
             hand_over(k, sender, receiver, object);
-            if k.get(receiver).slow & slow::DEADLINE != 0 {
+            if k.get(receiver).blockers & blocker::DEADLINE != 0 {
                 keep_alarm(k, receiver, is_alarm);
             }
             if !matches!(k.get(sender).state, ThreadState::Ready) {
@@ -130,9 +130,9 @@ pub fn rendezvous<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, endpoint: Ref
 /// another thread.
 #[cold]
 fn keep_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, is_alarm: bool) {
-    let works = helping::caller_of(k, receiver).is_some() || k.get(receiver).slow & slow::CAPPED != 0;
+    let works = helping::caller_of(k, receiver).is_some() || k.get(receiver).blockers & blocker::CAPPED != 0;
     if is_alarm && works {
-        k.get(receiver).slow |= slow::ALARM;
+        k.get(receiver).blockers |= blocker::ALARM;
     } else {
         timers::disarm(k, receiver);
     }
@@ -142,7 +142,7 @@ fn keep_alarm<A: Arch>(k: &mut Kernel<A>, receiver: Ref<Thread>, is_alarm: bool)
 fn hand_over<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, object: Option<Ref<Reply>>) {
     transfer(k, sender, receiver);
     if k.get(sender).purpose == Purpose::Send {
-        helping::begin_unhelped(k, receiver, sender);
+        helping::limit_unhelped(k, receiver, sender);
         return;
     }
     if let Some(object) = object {
@@ -172,9 +172,9 @@ fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking:
             if k.get(reply.0).caller.is_some() {
                 return Err(Error::ReplyInUse);
             }
-            let before = k.get(thread).slow;
+            let before = k.get(thread).blockers;
             let received = receive(k, thread, endpoint, reply, deadline, blocking);
-            helping::settle_receiver(k, thread, before);
+            helping::update_receiver(k, thread, before);
             received
         }
     }
@@ -182,7 +182,7 @@ fn receive_from_named<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, blocking:
 
 /// Performs `ReplyReceive`.
 pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let before = k.get(thread).slow;
+    let before = k.get(thread).blockers;
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
     let source = source(k, thread)?;
@@ -190,13 +190,13 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     check_message(k, thread, tag, true)?;
     reply::answer(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {
-        helping::begin_anew(k, thread);
+        helping::start_afresh(k, thread);
     }
     let received = match source {
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, true),
         Source::Endpoint(endpoint) => receive(k, thread, endpoint, (object, aside), deadline, true),
     };
-    helping::settle_receiver(k, thread, before);
+    helping::update_receiver(k, thread, before);
     received
 }
 
@@ -211,7 +211,7 @@ enum Source {
 /// Returns the object that `x0` names, if the capability has the right to receive from it.
 fn source<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Source, Error> {
     let address = argument(k, thread, 0);
-    let slot = space::lookup(k, address)?;
+    let slot = cspace::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
     let (kind, object, allowed) = (cap.kind, cap.object, cap.allows(Rights::READ));
     if !matches!(kind, Kind::Endpoint | Kind::Notification) {
@@ -244,7 +244,7 @@ fn receive<A: Arch>(
         return Err(Error::WouldBlock);
     }
     helping::receive_with(k, thread, (object, aside));
-    helping::begin_anew(k, thread);
+    helping::start_afresh(k, thread);
     timers::disarm(k, thread);
     if notification::take_bound(k, thread) {
         return Ok(Outcome::Written);
@@ -255,7 +255,7 @@ fn receive<A: Arch>(
         return Ok(Outcome::Written);
     }
     // The fast path makes the receiver run on the caller's context without comparing.
-    let fast = deadline.is_none() && !aside && k.get(thread).slow & slow::OF_HELPING == 0;
+    let fast = deadline.is_none() && !aside && k.get(thread).blockers & blocker::OF_HELPING == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);
     t.receive_reply = Some(object);
@@ -280,7 +280,7 @@ fn take<A: Arch>(
     }
     hand_over(k, sender, thread, Some(object));
     if queue::server(k, endpoint) != Some(thread) {
-        settle_server(k, endpoint);
+        update_server(k, endpoint);
     }
     if k.get(sender).purpose == Purpose::Send {
         finish(k, sender);
@@ -319,7 +319,7 @@ pub fn cancel<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
 fn cancel_sender<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, endpoint: Ref<Endpoint>, error: Error) {
     queue::leave(k, thread);
     wake(k, thread, error);
-    settle_server(k, endpoint);
+    update_server(k, endpoint);
 }
 
 /// Ends the wait of a caller for its reply, and its help for the thread that owes the reply.
@@ -336,7 +336,7 @@ fn cancel_caller<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, object: Ref<Re
 /// Wakes a thread whose wait has ended with an error.
 #[inline]
 fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
-    if k.get(thread).slow & (slow::DEADLINE | slow::FAULT | slow::HELPLESS) != 0 {
+    if k.get(thread).blockers & (blocker::DEADLINE | blocker::FAULT | blocker::HELPLESS) != 0 {
         return wake_from_more(k, thread, error);
     }
     fail(k, thread, error);
@@ -347,8 +347,8 @@ fn wake<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
 fn wake_from_more<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
     timers::end_wait(k, thread);
     let t = k.get(thread);
-    t.slow &= !slow::HELPLESS;
-    if t.slow & slow::FAULT != 0 {
+    t.blockers &= !blocker::HELPLESS;
+    if t.blockers & blocker::FAULT != 0 {
         fault::forget(t);
         t.state = ThreadState::Faulted;
     } else {
@@ -366,9 +366,9 @@ fn fail<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, error: Error) {
 }
 
 /// Chooses again what an endpoint's server runs on, after the first sender has changed.
-fn settle_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
+fn update_server<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
     if let Some(server) = queue::server(k, endpoint) {
-        helping::settle(k, server);
+        helping::propagate(k, server);
     }
 }
 
@@ -413,7 +413,7 @@ pub fn transfer_message<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receive
 pub fn transfer_long<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<Thread>, tag: Tag) {
     let (mut length, mut arrived) = (tag.length(), 0);
     transfer_registers(k, sender, receiver, length);
-    match (Area::of(k, sender), Area::of(k, receiver)) {
+    match (Buffer::of(k, sender), Buffer::of(k, receiver)) {
         (Some(from), Some(to)) => {
             from.copy_words(k, to, length);
             arrived = transfer_caps(k, (sender, from), (receiver, to), tag.caps());
@@ -445,8 +445,8 @@ fn transfer_registers<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver:
 /// that cannot be transferred. Returns the number transferred.
 fn transfer_caps<A: Arch>(
     k: &mut Kernel<A>,
-    (sender, from): (Ref<Thread>, Area),
-    (receiver, to): (Ref<Thread>, Area),
+    (sender, from): (Ref<Thread>, Buffer),
+    (receiver, to): (Ref<Thread>, Buffer),
     count: usize,
 ) -> usize {
     let count = count.min(MAX_CAPS);
@@ -466,14 +466,14 @@ fn transfer_cap<A: Arch>(
     source: u32,
     offered: u32,
 ) -> Result<(), Error> {
-    let source_slot = space::lookup_of(k, sender, u64::from(source & !MessageArea::MOVE))?;
+    let source_slot = cspace::lookup_of(k, sender, u64::from(source & !IpcBuffer::MOVE))?;
     if offered == 0 {
         return Err(Error::NoSuchSlot);
     }
-    let destination = space::destination_of(k, receiver, u64::from(offered))?;
-    if source & MessageArea::MOVE != 0 {
-        space::move_to(k, source_slot, destination)
+    let destination = cspace::destination_of(k, receiver, u64::from(offered))?;
+    if source & IpcBuffer::MOVE != 0 {
+        cspace::move_to(k, source_slot, destination)
     } else {
-        space::copy_to(k, source_slot, destination)
+        cspace::copy_to(k, source_slot, destination)
     }
 }

@@ -4,15 +4,15 @@
 //! thread that it returns.
 
 use tench_abi::fault::{Class, Report};
-use tench_abi::object::stretch;
+use tench_abi::object::entry_path;
 use tench_abi::{Error, Kind, Operation, Rights};
 
 use crate::object::Ref;
 use crate::slot::SlotRef;
-use crate::thread::{Thread, slow};
+use crate::thread::{Thread, blocker};
 use crate::{
-    Arch, Kernel, account, delete, endpoint, fast, fault, foreign, frame, interrupt, mapping, notification, reply,
-    scheduler, scheduling, space, table, thread, untyped, watch,
+    Arch, Kernel, account, cspace, delete, endpoint, fast, fault, frame, interrupt, latency_tracer, mapping,
+    notification, page_table, remote, reply, scheduler, scheduling_context, thread, untyped,
 };
 
 /// The effect of a system call on its thread's registers.
@@ -77,7 +77,7 @@ pub fn capability_slot<A: Arch>(
 /// rights.
 #[inline]
 pub fn slot_at<A: Arch>(k: &mut Kernel<A>, address: u64, kind: Kind, rights: Rights) -> Result<SlotRef, Error> {
-    let slot = space::lookup(k, address)?;
+    let slot = cspace::lookup(k, address)?;
     let cap = &k.slot(slot).cap;
     if cap.kind != kind {
         return Err(Error::WrongType);
@@ -127,7 +127,7 @@ fn finish<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, outcome: Result<Outco
         Err(error) => error as u64,
     };
     let t = k.get(thread);
-    if t.slow & slow::DELETED == 0 {
+    if t.blockers & blocker::DELETED == 0 {
         clear(&mut t.registers.x);
         t.registers.x[0] = code;
     }
@@ -155,21 +155,21 @@ impl<A: Arch> Table<A> {
         table[Operation::UntypedQuery as usize] = untyped::query::<A>;
         table[Operation::UntypedSplit as usize] = untyped::split::split::<A>;
         table[Operation::UntypedChildren as usize] = untyped::children::children::<A>;
-        table[Operation::Copy as usize] = space::copy_call::<A>;
-        table[Operation::Mint as usize] = space::mint_call::<A>;
-        table[Operation::Move as usize] = space::move_call::<A>;
+        table[Operation::Copy as usize] = cspace::copy_call::<A>;
+        table[Operation::Mint as usize] = cspace::mint_call::<A>;
+        table[Operation::Move as usize] = cspace::move_call::<A>;
         table[Operation::Delete as usize] = delete::delete_call::<A>;
         table[Operation::Revoke as usize] = delete::revoke_call::<A>;
         table[Operation::DeletePart as usize] = delete::delete_part_call::<A>;
         table[Operation::RevokePart as usize] = delete::revoke_part_call::<A>;
-        table[Operation::Identify as usize] = space::identify::<A>;
-        table[Operation::NodeInstall as usize] = space::node_install::<A>;
-        table[Operation::NodeRemove as usize] = space::node_remove::<A>;
+        table[Operation::Identify as usize] = cspace::identify::<A>;
+        table[Operation::NodeInstall as usize] = cspace::node_install::<A>;
+        table[Operation::NodeRemove as usize] = cspace::node_remove::<A>;
         table[Operation::FrameMap as usize] = frame::map_call::<A>;
         table[Operation::MappingProtect as usize] = mapping::protect::<A>;
         table[Operation::MappingQuery as usize] = mapping::query::<A>;
-        table[Operation::PageTableMap as usize] = table::map::<A>;
-        table[Operation::PageTableUnmap as usize] = table::unmap::<A>;
+        table[Operation::PageTableMap as usize] = page_table::map::<A>;
+        table[Operation::PageTableUnmap as usize] = page_table::unmap::<A>;
         table[Operation::ThreadConfigure as usize] = thread::binding::configure::<A>;
         table[Operation::ThreadBind as usize] = thread::binding::bind::<A>;
         table[Operation::ThreadFaults as usize] = thread::binding::faults::<A>;
@@ -180,9 +180,9 @@ impl<A: Arch> Table<A> {
         table[Operation::ThreadQuery as usize] = thread::control::query::<A>;
         table[Operation::ThreadServe as usize] = thread::binding::serve::<A>;
         table[Operation::UpcallReturn as usize] = fault::upcall_return::<A>;
-        table[Operation::SchedulingConfigure as usize] = scheduling::configure::<A>;
-        table[Operation::SchedulingQuery as usize] = scheduling::query::<A>;
-        table[Operation::SchedulingReserve as usize] = scheduling::reserve::<A>;
+        table[Operation::SchedulingConfigure as usize] = scheduling_context::configure::<A>;
+        table[Operation::SchedulingQuery as usize] = scheduling_context::query::<A>;
+        table[Operation::SchedulingReserve as usize] = scheduling_context::reserve::<A>;
         table[Operation::AccountOpen as usize] = account::open::<A>;
         table[Operation::AccountQuery as usize] = account::query::<A>;
         table[Operation::AccountSuspend as usize] = account::suspend::<A>;
@@ -190,25 +190,25 @@ impl<A: Arch> Table<A> {
         table[Operation::InterruptBind as usize] = interrupt::bind::<A>;
         table[Operation::InterruptAcknowledge as usize] = interrupt::acknowledge::<A>;
         table[Operation::InterruptDoorbell as usize] = interrupt::doorbell::<A>;
-        table[Operation::KernelExport as usize] = foreign::export::<A>;
-        table[Operation::KernelUnexport as usize] = foreign::unexport::<A>;
-        table[Operation::KernelImport as usize] = foreign::import::<A>;
-        table[Operation::KernelHolders as usize] = foreign::holders::<A>;
-        table[Operation::KernelPowerOff as usize] = crate::power::power_off::<A>;
-        table[Operation::KernelPrint as usize] = crate::power::print::<A>;
-        table[Operation::KernelQuery as usize] = crate::power::query::<A>;
-        table[Operation::KernelStretches as usize] = crate::power::stretches::<A>;
-        table[Operation::KernelMachine as usize] = crate::power::machine::<A>;
-        table[Operation::KernelStartCore as usize] = crate::power::start_core::<A>;
-        table[Operation::KernelCorePower as usize] = crate::power::core_power::<A>;
-        table[Operation::KernelCounters as usize] = crate::power::counters::<A>;
+        table[Operation::KernelExport as usize] = remote::export::<A>;
+        table[Operation::KernelUnexport as usize] = remote::unexport::<A>;
+        table[Operation::KernelImport as usize] = remote::import::<A>;
+        table[Operation::KernelHolders as usize] = remote::holders::<A>;
+        table[Operation::KernelPowerOff as usize] = crate::kernel_object::power_off::<A>;
+        table[Operation::KernelPrint as usize] = crate::kernel_object::print::<A>;
+        table[Operation::KernelQuery as usize] = crate::kernel_object::query::<A>;
+        table[Operation::KernelIrqOff as usize] = crate::kernel_object::irq_off_intervals::<A>;
+        table[Operation::KernelMachine as usize] = crate::kernel_object::machine::<A>;
+        table[Operation::KernelStartCore as usize] = crate::kernel_object::start_core::<A>;
+        table[Operation::KernelCorePower as usize] = crate::kernel_object::core_power::<A>;
+        table[Operation::KernelCounters as usize] = crate::kernel_object::counters::<A>;
         table
     };
 }
 
 /// Fails a system call with an unknown number.
 fn unknown<A: Arch>(k: &mut Kernel<A>, _: Ref<Thread>) -> Result<Outcome, Error> {
-    watch::entered(k, stretch::UNKNOWN);
+    latency_tracer::entered(k, entry_path::UNKNOWN);
     Err(Error::UnknownOperation)
 }
 
@@ -253,7 +253,7 @@ pub fn idle<A: Arch>(k: &mut Kernel<A>) {
         // SAFETY: the idle thread runs only in the kernel, on its own kernel stack; `next` waited, or came from the
         // scheduler, so it is alive; this function holds no reference.
         unsafe { A::switch(idle, next) };
-        watch::goes_on(k, stretch::IDLE);
+        latency_tracer::goes_on(k, entry_path::IDLE);
     }
 }
 
@@ -283,7 +283,7 @@ pub fn kernel_interrupt<A: Arch>(k: &mut Kernel<A>) {
 /// was not loaded, loads it and returns true: then the thread continues.
 pub fn space_was_missing<A: Arch>(k: &mut Kernel<A>) -> bool {
     let thread = k.current();
-    table::load_shared(k, thread)
+    page_table::load_shared(k, thread)
 }
 
 /// Handles a fault or foreign system call of the running thread, with all its registers saved. Returns the thread that
@@ -296,7 +296,7 @@ pub fn exception<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Re
 pub fn float_trap<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
     let thread = k.current();
     k.arch().float_enable(true);
-    k.get(thread).slow |= slow::FLOAT;
+    k.get(thread).blockers |= blocker::FLOAT;
     let owner = k.state().float_owner.replace(thread);
     if owner != Some(thread) {
         if let Some(owner) = owner {

@@ -20,8 +20,8 @@ use crate::entry::clear;
 use crate::helping::heights;
 use crate::object::{Endpoint, Notification, Ref, Reply};
 use crate::slot::{Slot, flag};
-use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, fault, helping, interrupt, notification, scheduler, space};
+use crate::thread::{Binding, HEIGHT_UNIT, Purpose, Thread, ThreadState, blocker};
+use crate::{Arch, Kernel, cspace, endpoint, fault, helping, interrupt, notification, scheduler};
 
 /// The thread that runs next, with its message.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub enum Fast {
     /// This thread runs next, with the registers saved in it; those of the previous thread are saved, too.
     Resume(Ref<Thread>),
     /// Like `Resume`, but the thread's budget has to be timed before it runs
-    /// ([`depletion::begin`](crate::depletion::begin)).
+    /// ([`depletion::start_timing`](crate::depletion::start_timing)).
     Begin(Ref<Thread>),
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
     /// another function decides: [`ring`], [`receive_message`] or [`answer_aside`].
@@ -60,15 +60,15 @@ const INVALID: Fast = Fast::Answer(Error::InvalidCapability as u64);
 #[inline(always)]
 fn slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Option<Ref<Slot>> {
     let t = k.get(thread);
-    let (root, slots) = (t.space_root, t.space_slots);
+    let (root, slots) = (t.cspace_root, t.cspace_slots);
     let index = (address >> NODE_BITS) as usize;
     if index >= slots {
         return None;
     }
-    // SAFETY: a thread's root node is a live node of `space_slots` slots.
+    // SAFETY: a thread's root node is a live node of `cspace_slots` slots.
     let entry = unsafe { Ref::<Slot>::at_unchecked(root + (index << 6)) };
     let cap = &k.get(entry).cap;
-    if !space::is_second_level(cap) {
+    if !cspace::is_second_level(cap) {
         return None;
     }
     let node = cap.object;
@@ -93,7 +93,7 @@ pub const fn is_long(tag: u64) -> bool {
 #[inline(always)]
 fn is_plain<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, tag: u64) -> bool {
     let caps = tag >> 8 & 0xff;
-    tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).message_area != 0
+    tag & 0xff <= MAX_WORDS as u64 && caps <= MAX_CAPS as u64 && k.get(thread).ipc_buffer != 0
 }
 
 /// Writes a long message into the receiver's registers, IPC buffer and slots.
@@ -163,10 +163,10 @@ fn help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<[u64; 2]> {
 #[inline(always)]
 fn without_float<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, standing: u64) -> Option<u64> {
     cold_path();
-    if standing >> 32 & !u64::from(slow::FLOAT) != 0 {
+    if standing >> 32 & !u64::from(blocker::FLOAT) != 0 {
         return None;
     }
-    k.get(thread).slow = 0;
+    k.get(thread).blockers = 0;
     k.arch().float_enable(false);
     Some(standing & 0xffff_ffff)
 }
@@ -222,7 +222,7 @@ pub fn fault<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> O
     t.badge = badge;
     t.may_grant = false;
     t.purpose = Purpose::Fault;
-    t.slow = slow::FAULT;
+    t.blockers = blocker::FAULT;
     meet(k, thread, endpoint, receiver, (reply, next));
     fault::transfer(k, thread, receiver);
     let x = &mut k.get(receiver).registers.x;
@@ -262,15 +262,15 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
     }
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
-    let ([_, helping], slow) = (c.standing(), c.slow);
+    let ([_, helping], blockers) = (c.standing(), c.blockers);
     // If the server runs on the caller's context, the caller can continue at once: no ready thread has a higher
     // priority.
     if helping != context {
         return Fast::Other(slot);
     }
-    if slow != 0 {
+    if blockers != 0 {
         // The reply is short here: the handler's reply to a fault.
-        if LONG || slow != slow::FAULT || !fault::lets_go_on(Tag(tag)) {
+        if LONG || blockers != blocker::FAULT || !fault::lets_go_on(Tag(tag)) {
             return Fast::Slow;
         }
         fault::answer_now(k, caller, thread, Tag(tag));
@@ -294,8 +294,8 @@ pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<S
     let Some(reply) = k.get(thread).bound_reply else { return Fast::Slow };
     let Some(caller) = k.get(reply).caller else { return Fast::Slow };
     let c = k.get(caller);
-    let (slow, priority) = (c.slow, c.priority);
-    if slow != 0 || priority < 0 {
+    let (blockers, priority) = (c.blockers, c.priority);
+    if blockers != 0 || priority < 0 {
         return Fast::Slow;
     }
     // ── Point of no return ──
@@ -312,7 +312,7 @@ pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<S
     scheduler::make_ready(k, caller);
     let next = scheduler::leave_to_first(k, thread);
     wait_again(k, thread, endpoint, (caller, reply));
-    if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+    if k.get(next).blockers & blocker::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// Ends the wait of the caller in `reply`, and makes its server wait at an endpoint with an empty queue.
@@ -400,9 +400,9 @@ pub fn wake<A: Arch>(
 ) -> Option<Ref<Thread>> {
     let waiter = k.get(notification).head?;
     let w = k.get(waiter);
-    let (slow, priority) = (w.slow, w.priority);
+    let (blockers, priority) = (w.blockers, w.priority);
     let t = k.get(thread);
-    if slow != 0 || t.slow != 0 || priority <= t.priority || t.priority < 0 {
+    if blockers != 0 || t.blockers != 0 || priority <= t.priority || t.priority < 0 {
         return None;
     }
     // ── Point of no return ──
@@ -428,7 +428,7 @@ pub fn wake_alone<A: Arch>(
     let waiter = first.or(bound)?;
     let w = k.get(waiter);
     let waits = first.is_some() || matches!(w.state, ThreadState::Receiving(_));
-    if !waits || w.slow != 0 || w.priority < 0 || k.state().highest_ready >= 0 {
+    if !waits || w.blockers != 0 || w.priority < 0 || k.state().highest_ready >= 0 {
         return None;
     }
     // ── Point of no return ──
@@ -459,13 +459,13 @@ pub fn receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64, ta
     let object = cap.object;
     // SAFETY: a live notification capability names a live notification.
     let notification = unsafe { Ref::<Notification>::at_unchecked(object) };
-    if k.get(notification).word != 0 || k.get(thread).slow != 0 {
+    if k.get(notification).word != 0 || k.get(thread).blockers != 0 {
         return Fast::Slow;
     }
     // ── Point of no return ──
     notification::enqueue(k, notification, thread);
     let next = scheduler::leave_to_first(k, thread);
-    if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+    if k.get(next).blockers & blocker::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// Fast path of `Receive` with a deadline or with a reply object, which only messages can have.
@@ -490,7 +490,7 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
     let is_empty = k.get(endpoint).head == 0;
     let t = k.get(thread);
-    let (bound, flags, named) = (t.bound_reply, t.slow, t.registers.x[11]);
+    let (bound, flags, named) = (t.bound_reply, t.blockers, t.registers.x[11]);
     if !is_empty || flags != 0 {
         return Fast::Slow;
     }
@@ -514,7 +514,7 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
         let base = k.get(thread).base.standing();
         k.get(thread).set_standing(base);
     }
-    if k.get(next).slow & slow::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
+    if k.get(next).blockers & blocker::BUDGETED == 0 { Fast::Resume(next) } else { Fast::Begin(next) }
 }
 
 /// Returns the reply object at an address in the CSpace of `thread`, if it can be used, and whether callers in it are
@@ -536,7 +536,7 @@ fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Op
 #[inline(always)]
 pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
     let t = k.get(thread);
-    let (flags, priority) = (t.slow, t.priority);
+    let (flags, priority) = (t.blockers, t.priority);
     if flags != 0 || priority < 0 {
         return Fast::Slow;
     }

@@ -5,11 +5,11 @@ use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as la
 use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Kind, Rights, Tag};
 
-use crate::area::Area;
 use crate::endpoint::rendezvous;
+use crate::ipc_buffer::Buffer;
 use crate::object::{Endpoint, Ref};
-use crate::thread::{Binding, Purpose, Thread, ThreadState, slow};
-use crate::{Arch, Kernel, account, fast, scheduler, window};
+use crate::thread::{Binding, Purpose, Thread, ThreadState, blocker};
+use crate::{Arch, Kernel, account, fast, preemption_point, scheduler};
 
 /// Raises a fault of the running thread, whose registers have all been saved. The thread continues in its upcall, waits
 /// for its handler's reply, or stops. Returns the thread that runs next.
@@ -33,7 +33,7 @@ pub fn raise<A: Arch>(k: &mut Kernel<A>, class: Class, report: Report) -> Ref<Th
 #[cold]
 #[inline(never)]
 fn raise_slowly<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) {
-    if window::pass(k) && !send(k, thread, class) {
+    if preemption_point::pass(k) && !send(k, thread, class) {
         k.get(thread).state = ThreadState::Faulted;
     }
 }
@@ -74,13 +74,13 @@ fn upcall<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class, report:
     if target.entry == 0 {
         return false;
     }
-    let Some(area) = Area::of(k, thread).filter(|area| !area.upcall_is_running()) else { return false };
-    area.set_upcall_running(true);
-    area.set_fault(*report);
+    let Some(buffer) = Buffer::of(k, thread).filter(|buffer| !buffer.upcall_is_running()) else { return false };
+    buffer.set_upcall_running(true);
+    buffer.set_fault(*report);
     // The running thread may have changed its thread pointer since the last switch.
     let pointer = k.arch().thread_pointer();
     k.get(thread).registers.thread_pointer = pointer;
-    area.store_registers(k, thread);
+    buffer.store_registers(k, thread);
     let r = &mut k.get(thread).registers;
     r.pc = target.entry;
     if target.stack != 0 {
@@ -106,7 +106,7 @@ fn send<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, class: Class) -> bool {
     t.badge = badge;
     t.may_grant = false;
     t.purpose = Purpose::Fault;
-    t.slow |= slow::FAULT;
+    t.blockers |= blocker::FAULT;
     rendezvous(k, thread, endpoint, None);
     true
 }
@@ -117,7 +117,7 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
     let report = t.fault;
     let foreign = report.class == Class::ForeignCall as u64;
     let arguments: [u64; 9] = core::array::from_fn(|i| t.registers.x[i]);
-    let receiver_area = Area::of(k, receiver);
+    let receiver_buffer = Buffer::of(k, receiver);
     let mut length = MESSAGE_WORDS;
     let x = &mut k.get(receiver).registers.x;
     x[2] = report.class;
@@ -127,10 +127,10 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
     if foreign {
         x[6..10].copy_from_slice(&arguments[..4]);
         length = REGISTER_WORDS;
-        if let Some(area) = receiver_area {
+        if let Some(buffer) = receiver_buffer {
             length = FOREIGN_WORDS;
             for (i, word) in arguments[4..].iter().enumerate() {
-                area.set_word(REGISTER_WORDS + i, *word);
+                buffer.set_word(REGISTER_WORDS + i, *word);
             }
         }
     } else {
@@ -161,9 +161,9 @@ pub const fn lets_go_on(tag: Tag) -> bool {
 /// meanwhile, the report is forgotten.
 #[inline]
 pub const fn forget(t: &mut Thread) {
-    t.slow &= !slow::FAULT;
-    if t.slow & slow::BUDGETED == 0 {
-        t.slow &= !slow::REPORTED;
+    t.blockers &= !blocker::FAULT;
+    if t.blockers & blocker::BUDGETED == 0 {
+        t.blockers &= !blocker::REPORTED;
     }
 }
 
@@ -183,9 +183,9 @@ pub fn upcall_return<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
 ) -> Result<crate::entry::Outcome, tench_abi::Error> {
-    let area = Area::of(k, thread).ok_or(tench_abi::Error::NoMessageArea)?;
-    area.set_upcall_running(false);
-    crate::thread::load_registers(k, thread, area);
+    let buffer = Buffer::of(k, thread).ok_or(tench_abi::Error::NoIpcBuffer)?;
+    buffer.set_upcall_running(false);
+    crate::thread::load_registers(k, thread, buffer);
     let pointer = k.get(thread).registers.thread_pointer;
     k.arch().set_thread_pointer(pointer);
     Ok(crate::entry::Outcome::Written)

@@ -13,7 +13,7 @@ use crate::mapping::{self, Mapping, STEP, extent};
 use crate::object::{Book, PageTable, Ref};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, space, table, window};
+use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point};
 
 /// The checked arguments of `FrameMap`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
         let x = &k.get(thread).registers.x;
         [x[1], x[2], x[3], x[4], x[5]]
     };
-    let table = table::named(k, address, Rights::WRITE)?;
+    let table = page_table::named(k, address, Rights::WRITE)?;
     let level = u32::from(k.get(table).level);
     let frame = &k.slot(slot).cap;
     let flags = mapping::allowed_flags(flags, frame)?;
@@ -96,7 +96,7 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let (first, count) = request.entries;
     check_free(k, request.table, first, count)?;
     let address = argument(k, thread, 6);
-    let mut slot = space::destination(k, 0, address)?;
+    let mut slot = cspace::destination(k, 0, address)?;
     let flags = Mapping::of(&request.cap).flags;
     let mut disturbances = 0;
     if mapping::needs_maintenance(&request.cap, flags) {
@@ -105,23 +105,23 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         }
         (source, _) = decode(k, thread)?;
         check_free(k, request.table, first, count)?;
-        slot = space::destination(k, 0, address)?;
+        slot = cspace::destination(k, 0, address)?;
     }
     if count > STEP {
         // Checking so many entries has taken long. Those beyond the first step are checked again before they are
         // filled, if another thread has run by then.
-        disturbances = window::disturbances(k);
-        if !window::pass(k) {
+        disturbances = preemption_point::disturbances(k);
+        if !preemption_point::pass(k) {
             return Ok(Outcome::Written);
         }
-        if window::disturbances(k) != disturbances {
+        if preemption_point::disturbances(k) != disturbances {
             let now;
             (source, now) = decode(k, thread)?;
             if now != request {
                 return Err(Error::Aborted);
             }
             check_free(k, request.table, first, STEP)?;
-            slot = space::destination(k, 0, address)?;
+            slot = cspace::destination(k, 0, address)?;
         }
     }
     // ── Point of no return ──
@@ -129,13 +129,13 @@ pub fn map_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     derivation::insert_mapping(k, source, slot, &Cap { aux: extent(first, done), ..request.cap });
     fill(k, &request, slot, 0, done);
     while done < count {
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Ok(Outcome::Written);
         }
-        if window::disturbances(k) != disturbances {
+        if preemption_point::disturbances(k) != disturbances {
             slot = look_again(k, thread, &request, address, done)?;
             check_free(k, request.table, first + done, count - done)?;
-            disturbances = window::disturbances(k);
+            disturbances = preemption_point::disturbances(k);
         }
         let step = STEP.min(count - done);
         fill(k, &request, slot, done, step);
@@ -164,7 +164,7 @@ fn look_again<A: Arch>(
     if decode(k, thread)?.1 != *r {
         return Err(Error::Aborted);
     }
-    let slot = space::lookup(k, address)?;
+    let slot = cspace::lookup(k, address)?;
     if k.slot(slot).cap != (Cap { aux: extent(r.entries.0, done), ..r.cap }) {
         return Err(Error::Aborted);
     }

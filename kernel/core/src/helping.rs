@@ -23,7 +23,7 @@
 //!
 //! The highest priority wins. Contexts do not move: a waiting thread keeps its context, and the thread that it waits
 //! for has a copy of the reference. So every copy derives from the context's owner through threads that wait for each
-//! other, and when one of them stops waiting, [`settle`] takes the copies back along the chain.
+//! other, and when one of them stops waiting, [`propagate`] takes the copies back along the chain.
 //!
 //! Not every waiting thread helps: the length of a chain is bounded ([`heights`]).
 //!
@@ -31,10 +31,10 @@
 //! too long), the thread continues on its own context, but at no higher priority than the caller's, and at the lowest
 //! if the caller's context has a budget. Otherwise a client could have work done at a server's priority, or beyond its
 //! own budget, by making a request and leaving. The same holds for a caller that cannot help from the start, and for a
-//! message that was sent before the thread served the endpoint ([`begin_unhelped`]); `Send` to a served endpoint is
+//! message that was sent before the thread served the endpoint ([`limit_unhelped`]); `Send` to a served endpoint is
 //! refused.
 //!
-//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would only pass on what it
+//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would only propagate what it
 //! has from the others.
 //!
 //! The fast paths copy and restore a thread's scheduling state without choosing; they are taken only where [`choose`]
@@ -46,7 +46,7 @@ use core::hint::cold_path;
 
 use crate::endpoint::queue;
 use crate::object::{Ref, Reply, SchedulingContext};
-use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, slow};
+use crate::thread::{HEIGHT_UNIT, Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, depletion, scheduler};
 use heights::{MAX_HEIGHT, rejoin, take_height};
 
@@ -84,8 +84,8 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
 /// the kernel ends a thread's help if its chain would get too long.
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
-    let flags = k.get(thread).slow;
-    flags & slow::TOLD != slow::TOLD && flags & slow::HELPLESS == 0
+    let flags = k.get(thread).blockers;
+    flags & blocker::TOLD != blocker::TOLD && flags & blocker::HELPLESS == 0
 }
 
 /// Returns the highest priority at which a server may complete, on its own context, work that it began on `context`.
@@ -115,7 +115,7 @@ fn cap_of_report<A: Arch>(k: &mut Kernel<A>, context: Ref<SchedulingContext>) ->
 #[inline]
 fn offer<A: Arch>(k: &mut Kernel<A>, waiter: Ref<Thread>) -> Option<Offer> {
     let t = k.get(waiter);
-    if t.parked || t.scheduling.is_none() {
+    if t.account_suspended || t.scheduling.is_none() {
         return None;
     }
     Some(Offer { priority: t.priority, context: t.scheduling })
@@ -165,7 +165,7 @@ fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Repl
     }
 }
 
-/// Makes the bound reply object a thread's current one again. The caller of this function then settles the thread.
+/// Makes the bound reply object a thread's current one again. The caller of this function then updates the thread.
 #[inline]
 pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
@@ -207,14 +207,14 @@ fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
             }
         },
     };
-    let flags = k.get(thread).slow;
-    if flags & slow::URGENT != 0 {
+    let flags = k.get(thread).blockers;
+    if flags & blocker::URGENT != 0 {
         let own = own(k, thread, UNCAPPED);
         if own.priority > best.priority {
             best = own;
         }
     }
-    if flags & slow::HELPED != 0
+    if flags & blocker::HELPED != 0
         && let Some(endpoint) = k.get(thread).served
         && let Some(first) = queue::first_sender(k, endpoint)
         && can_help(k, first)
@@ -223,7 +223,7 @@ fn choose<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Offer {
     {
         best = offer;
     }
-    if k.get(thread).parked {
+    if k.get(thread).account_suspended {
         best.priority = -1;
     }
     best
@@ -249,29 +249,29 @@ fn cap_without<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thre
 fn set_cap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, cap: i16) {
     let t = k.get(thread);
     t.cap = cap;
-    t.slow |= slow::CAPPED;
+    t.blockers |= blocker::CAPPED;
 }
 
 /// Makes a thread work for a caller.
 #[inline]
-pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
+pub fn work_for<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     let is_too_high = k.get(caller).height == MAX_HEIGHT;
     if is_too_high {
         cold_path();
-        k.get(caller).slow |= slow::HELPLESS;
+        k.get(caller).blockers |= blocker::HELPLESS;
     }
     let offer = if is_too_high { None } else { offer(k, caller) };
     let t = k.get(thread);
-    let others = t.slow & slow::OF_HELPING != 0 || t.parked;
+    let others = t.blockers & blocker::OF_HELPING != 0 || t.account_suspended;
     match offer {
         // The caller alone decides, and the thread is in no queue that is ordered by priority.
         Some(offer) if !others && matches!(t.state, ThreadState::Receiving(_)) => accept(k, thread, caller, offer),
-        Some(_) if !others && can_change_at_once(t) && t.base.slow == 0 => receive_on(k, thread, caller),
-        Some(_) => drop(settle(k, thread)),
+        Some(_) if !others && can_change_at_once(t) && t.base.blockers == 0 => receive_on(k, thread, caller),
+        Some(_) => drop(propagate(k, thread)),
         None => {
             let cap = k.get(caller).scheduling.map_or(0, |context| cap_of(k, context));
             set_cap(k, thread, cap);
-            settle(k, thread);
+            propagate(k, thread);
         }
     }
 }
@@ -281,32 +281,32 @@ pub fn begin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread
 /// the sender's: otherwise a client could have work done at the server's priority.
 #[cold]
 #[inline(never)]
-pub fn begin_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: Ref<Thread>) {
+pub fn limit_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: Ref<Thread>) {
     if k.get(thread).served.is_none() {
         return;
     }
-    let reports = k.get(sender).slow & slow::TOLD == slow::TOLD;
+    let reports = k.get(sender).blockers & blocker::TOLD == blocker::TOLD;
     let cap_of = if reports { cap_of_report } else { cap_of };
     let cap = k.get(sender).scheduling.map_or(0, |context| cap_of(k, context));
     set_cap(k, thread, cap);
-    settle(k, thread);
+    propagate(k, thread);
 }
 
 /// Makes a thread run on what its caller offers.
 #[inline]
 fn accept<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>, offer: Offer) {
     let c = k.get(caller);
-    let (limit, height) = (c.slow & slow::BUDGETED, c.height + 1);
+    let (limit, height) = (c.blockers & blocker::BUDGETED, c.height + 1);
     let t = k.get(thread);
-    t.slow = t.slow & !slow::OF_BUDGET | limit;
+    t.blockers = t.blockers & !blocker::OF_BUDGET | limit;
     (t.scheduling, t.priority, t.height) = (offer.context, offer.priority, height);
 }
 
 /// Makes the running thread, which has received the message of a waiting caller, run on what the caller offers.
 #[inline]
 fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
-    if thread != k.current() || k.get(caller).slow & slow::BUDGETED != 0 {
-        settle(k, thread);
+    if thread != k.current() || k.get(caller).blockers & blocker::BUDGETED != 0 {
+        propagate(k, thread);
         return;
     }
     scheduler::charge(k);
@@ -314,28 +314,28 @@ fn receive_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Threa
     change_at_once(k, thread, [(standing & 0xffff_ffff) + HEIGHT_UNIT, context]);
 }
 
-/// Settles a thread whose caller has left without a reply.
+/// Updates a thread whose caller has left without a reply.
 pub fn abandon<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, caller: Ref<Thread>) {
     cap_without(k, thread, caller);
-    settle(k, thread);
+    propagate(k, thread);
 }
 
 /// Starts afresh after a thread has replied or before it receives: its alarm is over, and if it works for no caller,
 /// its earlier requests no longer limit its priority.
 #[inline]
-pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
+pub fn start_afresh<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    if t.slow & (slow::CAPPED | slow::ALARMED) == 0 {
+    if t.blockers & (blocker::CAPPED | blocker::ALARMED) == 0 {
         return;
     }
-    t.slow &= !slow::ALARMED;
+    t.blockers &= !blocker::ALARMED;
     if caller_of(k, thread).is_none() {
         let t = k.get(thread);
-        t.slow &= !slow::CAPPED;
+        t.blockers &= !blocker::CAPPED;
         t.cap = UNCAPPED;
         // The thread may already run on its own context, because its caller lost the context in this system call, and
         // yet still have the height that the caller gave it.
-        settle(k, thread);
+        propagate(k, thread);
     }
 }
 
@@ -344,38 +344,38 @@ pub fn begin_anew<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 #[inline]
 pub fn hurry<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    if t.scheduling != t.base.context || t.slow & slow::CAPPED != 0 {
-        settle(k, thread);
+    if t.scheduling != t.base.context || t.blockers & blocker::CAPPED != 0 {
+        propagate(k, thread);
     }
 }
 
-/// Settles the running thread after it has received, begun to wait for a message, or replied. `before` are its
+/// Updates the running thread after it has received, begun to wait for a message, or replied. `before` are its
 /// fast-path blockers when the system call began.
 #[inline(always)]
-pub fn settle_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
+pub fn update_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, before: u32) {
     let t = k.get(thread);
-    let others = (t.slow | before) & slow::OF_HELPING != 0;
+    let others = (t.blockers | before) & blocker::OF_HELPING != 0;
     if others || t.scheduling != t.base.context {
-        settle_helped_receiver(k, thread, others);
+        update_helped_receiver(k, thread, others);
     }
 }
 
-/// Settles a thread that runs on another's context, or for which more than its caller counts (`others`).
+/// Updates a thread that runs on another's context, or for which more than its caller counts (`others`).
 #[inline(never)]
-fn settle_helped_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, others: bool) {
+fn update_helped_receiver<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, others: bool) {
     if others {
-        settle(k, thread);
+        propagate(k, thread);
     } else if caller_of(k, thread).is_none() {
         return_to_own(k, thread);
     }
-    // Otherwise the thread works for a caller, and did so before or was settled when it began.
+    // Otherwise the thread works for a caller, and did so before or was updated when it began.
 }
 
 /// Makes the running thread run on its own context when it no longer works for a caller and nothing else counts.
 fn return_to_own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    if t.base.slow != 0 || !can_change_at_once(t) {
-        settle(k, thread);
+    if t.base.blockers != 0 || !can_change_at_once(t) {
+        propagate(k, thread);
         return;
     }
     scheduler::charge(k);
@@ -386,14 +386,14 @@ fn return_to_own<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// Returns whether the running thread can be given another context without a budget by changing its fields alone.
 #[inline]
 fn can_change_at_once(t: &Thread) -> bool {
-    t.slow & slow::OF_BUDGET == 0 && !t.parked
+    t.blockers & blocker::OF_BUDGET == 0 && !t.account_suspended
 }
 
 /// Makes the running thread run on another context. Neither context has a budget.
 #[inline]
 fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, context]: [u64; 2]) {
     let t = k.get(thread);
-    let (before, others) = (t.priority, u64::from(t.slow & !slow::OF_BUDGET) << 32);
+    let (before, others) = (t.priority, u64::from(t.blockers & !blocker::OF_BUDGET) << 32);
     t.set_standing([standing | others, context]);
     if t.priority != before && matches!(t.state, ThreadState::Ready) {
         scheduler::time_again(k, thread);
@@ -406,7 +406,7 @@ fn change_at_once<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, [standing, co
 ///
 /// This terminates: each further thread has a greater height, and the chain is followed only as long as something
 /// changes.
-pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
+pub fn propagate<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     let (mut at, mut count) = (thread, 1);
     while take_best(k, at)
         && let Some(next) = server_of(k, at)
@@ -419,9 +419,9 @@ pub fn settle<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
 
 /// Chooses again for a thread whose offer has changed although its context and priority may be the same. Returns the
 /// number of other threads examined.
-pub fn settle_with_server<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
+pub fn propagate_with_server<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> usize {
     take_best(k, thread);
-    server_of(k, thread).map_or(0, |server| settle(k, server))
+    server_of(k, thread).map_or(0, |server| propagate(k, server))
 }
 
 /// Gives a thread the best context and priority. Returns whether those, or the thread's height, have changed.
@@ -430,7 +430,7 @@ fn take_best<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let best = choose(k, thread);
     let is_limited = best.context.is_some_and(|context| k.get(context).budget.is_limited());
     let t = k.get(thread);
-    let was_limited = t.slow & slow::BUDGETED != 0;
+    let was_limited = t.blockers & blocker::BUDGETED != 0;
     let before = Offer { priority: t.priority, context: t.scheduling };
     if before == best && is_limited == was_limited {
         return is_other_height;
@@ -448,21 +448,21 @@ fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limit
     let is_current = thread == k.current();
     if is_current {
         scheduler::charge(k);
-        if k.get(thread).slow & slow::BUDGETED != 0 {
-            depletion::leave(k, thread);
+        if k.get(thread).blockers & blocker::BUDGETED != 0 {
+            depletion::stop_timing(k, thread);
         }
     }
     let t = k.get(thread);
     t.scheduling = best.context;
     // A thread that waits for the reply to its timeout fault keeps that status.
-    let kept = if t.slow & slow::TOLD == slow::TOLD { slow::REPORTED } else { 0 };
-    t.slow = t.slow & !slow::OF_BUDGET | kept;
+    let kept = if t.blockers & blocker::TOLD == blocker::TOLD { blocker::REPORTED } else { 0 };
+    t.blockers = t.blockers & !blocker::OF_BUDGET | kept;
     if is_limited {
-        t.slow |= slow::BUDGETED;
+        t.blockers |= blocker::BUDGETED;
     }
     run_at(k, thread, best);
     if is_current && is_limited {
-        depletion::begin(k, thread);
+        depletion::start_timing(k, thread);
     }
 }
 

@@ -11,7 +11,7 @@
 //! line is not masked at all; otherwise the notification holds the line until then. So for each time that a thread
 //! takes the signal there are at most two interrupts: one that woke the thread, and one that was held.
 //!
-//! Handlers run with interrupts off except at [`window::nested`](crate::window::nested), where other interrupts get in.
+//! Handlers run with interrupts off except at [`preemption_point::nested`](crate::preemption_point::nested), where other interrupts get in.
 //! Only the timer's handler passes such preemption points, when more deadlines have passed than one batch. Its own line
 //! is masked then, and every other handler is short. So at most two handlers are active at once, whatever programs do.
 
@@ -23,7 +23,7 @@ use crate::kernel::INTERRUPTS;
 use crate::object::{InterruptLine, Notification, Ref};
 use crate::slot::Cap;
 use crate::thread::Thread;
-use crate::{Arch, Kernel, derivation, notification, space, timers, watch, window};
+use crate::{Arch, Kernel, cspace, derivation, latency_tracer, notification, preemption_point, timers};
 
 /// Handles one pending interrupt, if there is one. Returns the notification to signal, and the bits.
 #[inline(always)]
@@ -31,7 +31,7 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>) -> Option<(Ref<Notification>, u64)> {
     let number = k.arch().interrupt_acknowledge()?;
     k.state().statistics.interrupts += 1;
     if number == k.arch().timer_interrupt() {
-        watch::timer(k);
+        latency_tracer::timer(k);
         if timers::expire(k) {
             k.arch().interrupt_end(number);
         } else {
@@ -92,7 +92,7 @@ fn expire_rest<A: Arch>(k: &mut Kernel<A>, number: u32) {
     k.arch().interrupt_disable(number);
     k.arch().interrupt_end(number);
     loop {
-        window::nested(k);
+        preemption_point::nested(k);
         if timers::expire(k) {
             break;
         }
@@ -125,7 +125,7 @@ pub fn get<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
         return Err(Error::Busy);
     }
     let address = argument(k, thread, 3);
-    let destination = space::destination(k, 0, address)?;
+    let destination = cspace::destination(k, 0, address)?;
     let line = &mut k.state().interrupts[number as usize];
     (line.taken, line.automatic) = (true, automatic);
     k.arch().interrupt_set_edge(number, flags & line_flags::EDGE != 0);
@@ -188,7 +188,7 @@ pub fn doorbell<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         return Err(Error::InvalidArgument);
     }
     let address = argument(k, thread, 3);
-    let destination = space::destination(k, 0, address)?;
+    let destination = cspace::destination(k, 0, address)?;
     derivation::insert_child(k, destination, Cap::new(Kind::Doorbell, bell(core, line), 0));
     Ok(Outcome::Done)
 }

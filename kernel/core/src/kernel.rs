@@ -31,7 +31,7 @@ pub struct Statistics {
     /// Deepest use of a kernel stack, in bytes.
     pub deepest_stack: u64,
     /// Preemption points passed.
-    pub windows: u64,
+    pub preemption_points: u64,
     /// Preemption points at which the kernel switched to another thread.
     pub preemptions: u64,
     /// Interrupts taken.
@@ -52,8 +52,8 @@ pub struct Statistics {
 #[repr(C)]
 pub struct State<A> {
     /// Latency tracer: how long interrupts were off. First field, so that the assembly finds it.
-    #[cfg(feature = "watch")]
-    pub watch: crate::watch::Watch,
+    #[cfg(feature = "latency-tracer")]
+    pub latency_tracer: crate::latency_tracer::LatencyTracer,
     /// The running thread. Valid inside the kernel: every entry except those of fast paths writes it, and so does every
     /// path that resumes a thread which may be at a preemption point.
     pub current: Ref<Thread>,
@@ -95,7 +95,7 @@ pub struct State<A> {
     pub asids_full: [u64; ASIDS / 64 / 64],
     /// Number of identifiers that belong to exactly one address space.
     pub asids_used: usize,
-    /// Root table of the address space with possible TLB entries under [`SHARED`](crate::table::SHARED); 0 if there is
+    /// Root table of the address space with possible TLB entries under [`SHARED`](crate::page_table::SHARED); 0 if there is
     /// none.
     pub shared_space: usize,
     /// Physical address and size of the device tree, in bytes.

@@ -7,10 +7,10 @@
 //!   entry        decodes a trap into an operation, and decides which thread runs next
 //!   fast         the two message paths that matter most, checked first and short
 //!   endpoint, reply, notification, fault      messages
-//!   thread, scheduler, scheduling, helping, timers, account     which thread runs, and when
+//!   thread, scheduler, scheduling_context, helping, timers, account  which thread runs, and when
 //!   budget, depletion                         for how long
-//!   space, untyped, delete, frame, table      capabilities and memory
-//!   foreign                                   remote capabilities: exported to and imported from other cores
+//!   cspace, untyped, delete, frame, page_table  capabilities and memory
+//!   remote                                    remote capabilities: exported to and imported from other cores
 //!   derivation, tree, heap                    the ordered structures below them
 //!   kernel, object, slot                      the state, and how it is reached
 //! ```
@@ -23,9 +23,9 @@
 
 pub mod account;
 pub mod arch;
-pub mod area;
 pub mod boot;
 pub mod budget;
+pub mod cspace;
 pub mod delete;
 pub mod depletion;
 pub mod derivation;
@@ -33,28 +33,28 @@ pub mod endpoint;
 pub mod entry;
 pub mod fast;
 pub mod fault;
-pub mod foreign;
 pub mod frame;
 pub mod heap;
 pub mod helping;
 pub mod interrupt;
+pub mod ipc_buffer;
 pub mod kernel;
+pub mod kernel_object;
+pub mod latency_tracer;
 pub mod mapping;
 pub mod notification;
 pub mod object;
-pub mod power;
+pub mod page_table;
+pub mod preemption_point;
+pub mod remote;
 pub mod reply;
 pub mod scheduler;
-pub mod scheduling;
+pub mod scheduling_context;
 pub mod slot;
-pub mod space;
-pub mod table;
 pub mod thread;
 pub mod timers;
 pub mod tree;
 pub mod untyped;
-pub mod watch;
-pub mod window;
 
 pub use arch::Arch;
 pub use kernel::{Kernel, State};

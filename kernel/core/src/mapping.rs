@@ -20,7 +20,7 @@ use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{Book, PageTable, Ref};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, table, window};
+use crate::{Arch, Kernel, page_table, preemption_point};
 
 /// Number of entries changed between two preemption points.
 pub const STEP: usize = 64;
@@ -127,7 +127,7 @@ pub fn maintain<A: Arch>(
 ) -> Result<bool, Error> {
     let mut done = 0;
     // The checks before have taken long.
-    if !window::pass(k) {
+    if !preemption_point::pass(k) {
         return Ok(false);
     }
     if !same(k)? {
@@ -142,7 +142,7 @@ pub fn maintain<A: Arch>(
         }
         done += step;
         // Also after the last step: what follows takes as long.
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Ok(false);
         }
         if !same(k)? {
@@ -199,7 +199,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let t = k.get(table);
     t.used -= step as u16;
     let level = u32::from(t.level);
-    if let Some(place) = table::place(k, table, from) {
+    if let Some(place) = page_table::place(k, table, from) {
         k.arch().invalidate(place.asid, place.address, level, step);
     }
     k.slot(slot).cap.aux = extent(mapping.first, rest);
@@ -245,7 +245,7 @@ pub fn protect<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         if done == mapping.count {
             break;
         }
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Ok(Outcome::Written);
         }
         (slot, _) = decode_protect(k, thread)?;
@@ -286,7 +286,7 @@ fn protect_step<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping, (done, step): (us
     let level = u32::from(k.get(table).level);
     let size = 1u64 << entry_bits(level);
     let first = mapping.first + done;
-    let place = table::place(k, table, first);
+    let place = page_table::place(k, table, first);
     let same_type = (mapping.flags ^ flags).intersection(MEMORY_TYPE).is_empty() && !mapping.protecting;
     if !same_type {
         rewrite(k, table, (first, step), (0, 0));
@@ -327,7 +327,7 @@ pub fn physical<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> u64 {
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let mapping = Mapping::of(&k.slot(slot).cap);
-    let place = mapping.table().and_then(|table| table::virtual_address(k, table, mapping.first));
+    let place = mapping.table().and_then(|table| page_table::virtual_address(k, table, mapping.first));
     let (first, count) = (mapping.first as u64, mapping.count as u64);
     Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), place.unwrap_or(u64::MAX)]))
 }

@@ -4,13 +4,13 @@ use tench_abi::{Error, Kind, Rights, Tag};
 
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::{Notification, Ref};
-use crate::thread::{Thread, ThreadState, slow};
-use crate::{Arch, Kernel, endpoint, helping, interrupt, scheduler, space, timers};
+use crate::thread::{Thread, ThreadState, blocker};
+use crate::{Arch, Kernel, cspace, endpoint, helping, interrupt, scheduler, timers};
 
 /// Performs `Signal`.
 pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let address = argument(k, thread, 0);
-    let slot = space::lookup(k, address)?;
+    let slot = cspace::lookup(k, address)?;
     if k.slot(slot).cap.kind == Kind::Doorbell {
         let slot = capability_slot(k, thread, Kind::Doorbell, Rights::WRITE)?;
         let bell = k.slot(slot).cap.object;
@@ -42,7 +42,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, bits:
             endpoint::queue::leave(k, thread);
             wake(k, notification, thread);
         } else {
-            k.get(thread).slow |= slow::SIGNALLED;
+            k.get(thread).blockers |= blocker::SIGNALLED;
             helping::hurry(k, thread);
         }
     }
@@ -71,11 +71,11 @@ pub fn deliver<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>, thre
     let_in(k, notification);
     deliver_first(k, notification, thread);
     if let Some(bound) = k.get(notification).bound
-        && k.get(bound).slow & slow::SIGNALLED != 0
+        && k.get(bound).blockers & blocker::SIGNALLED != 0
     {
         // Another thread has taken the bound thread's signal.
-        k.get(bound).slow &= !slow::SIGNALLED;
-        helping::settle(k, bound);
+        k.get(bound).blockers &= !blocker::SIGNALLED;
+        helping::propagate(k, bound);
     }
 }
 
@@ -94,7 +94,7 @@ pub fn deliver_first<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>
     let t = k.get(thread);
     // A notification other than the bound one says nothing about the bound one's signal.
     if t.notification == Some(notification) {
-        t.slow &= !slow::SIGNALLED;
+        t.blockers &= !blocker::SIGNALLED;
     }
     let x = &mut t.registers.x;
     (x[0], x[1], x[10]) = (0, Tag::NOTIFICATION, word);
@@ -113,7 +113,7 @@ pub fn has_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
 pub fn take_bound<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let Some(notification) = k.get(thread).notification else { return false };
     if k.get(notification).word == 0 {
-        k.get(thread).slow &= !slow::SIGNALLED;
+        k.get(thread).blockers &= !blocker::SIGNALLED;
         return false;
     }
     deliver(k, notification, thread);
@@ -129,11 +129,11 @@ pub fn wait<A: Arch>(
     blocking: bool,
 ) -> Result<Outcome, Error> {
     if k.get(notification).word != 0 {
-        let before = k.get(thread).slow;
+        let before = k.get(thread).blockers;
         deliver(k, notification, thread);
-        if before & slow::SIGNALLED != 0 {
+        if before & blocker::SIGNALLED != 0 {
             // This signal may be the reason why the thread's own context counted.
-            helping::settle(k, thread);
+            helping::propagate(k, thread);
         }
         return Ok(Outcome::Written);
     }
@@ -200,8 +200,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, notification: Ref<Notification>) -> 
     if let Some(thread) = k.get(notification).bound.take() {
         let t = k.get(thread);
         t.notification = None;
-        t.slow &= !slow::SIGNALLED;
-        helping::settle(k, thread);
+        t.blockers &= !blocker::SIGNALLED;
+        helping::propagate(k, thread);
     }
     true
 }

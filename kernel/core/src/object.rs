@@ -130,7 +130,7 @@ pub struct SchedulingContext {
     /// Set while the budget is used up: no thread runs on the context until its next refill.
     pub is_used_up: bool,
     /// Set once a caller has configured the context. Before that, its slice of 0 is only the initial value
-    /// ([`configure`](crate::scheduling::configure)).
+    /// ([`configure`](crate::scheduling_context::configure)).
     pub is_configured: bool,
     /// Ticks until the next thread of equal priority runs; 0 for no limit.
     pub slice: u64,

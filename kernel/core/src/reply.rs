@@ -5,7 +5,7 @@ use tench_abi::{Error, Kind, Rights, Tag};
 use crate::entry::{Outcome, argument, capability_at, slot_at};
 use crate::helping::heights;
 use crate::object::{Ref, Reply};
-use crate::thread::{Thread, ThreadState, slow};
+use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, endpoint, fault, helping, scheduler, timers};
 
 /// Returns the reply object that `address` names in the calling thread's CSpace.
@@ -51,9 +51,9 @@ pub fn hold<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, sender: Ref<Thread>,
     }
     k.get(object).caller = Some(sender);
     if !helps {
-        helping::begin_unhelped(k, receiver, sender);
+        helping::limit_unhelped(k, receiver, sender);
     } else if works {
-        helping::begin(k, receiver, sender);
+        helping::work_for(k, receiver, sender);
     }
 }
 
@@ -66,26 +66,26 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     if k.get(object).caller.is_none() {
         return Err(Error::NoCaller);
     }
-    let before = k.get(thread).slow;
+    let before = k.get(thread).blockers;
     answer(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {
-        helping::begin_anew(k, thread);
-        helping::settle_receiver(k, thread, before);
+        helping::start_afresh(k, thread);
+        helping::update_receiver(k, thread, before);
     }
     Ok(Outcome::Done)
 }
 
 /// Replies to the caller in `object`, if there is one, with the message in `server`'s registers. The server itself is
-/// settled later, when it is known for which caller it works next.
+/// updated later, when it is known for which caller it works next.
 pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
     let Some(caller) = k.get(object).caller.take() else { return };
     if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {
-        helping::settle(k, other);
+        helping::propagate(k, other);
     }
     timers::end_wait(k, caller);
-    let flags = k.get(caller).slow;
-    k.get(caller).slow = flags & !slow::HELPLESS;
-    if flags & slow::FAULT != 0 {
+    let flags = k.get(caller).blockers;
+    k.get(caller).blockers = flags & !blocker::HELPLESS;
+    if flags & blocker::FAULT != 0 {
         fault::answer(k, caller, server, tag);
         return;
     }

@@ -9,7 +9,7 @@
 
 use crate::kernel::Queue;
 use crate::object::Ref;
-use crate::thread::{Thread, ThreadState, slow};
+use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, depletion, timers};
 
 /// Returns the priority of the running thread; -1 for the idle thread, and for a thread that has lost its processor
@@ -214,13 +214,13 @@ pub fn leave<A: Arch>(k: &mut Kernel<A>) -> Ref<Thread> {
 pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     debug_assert!(k.state().nesting == 0, "nobody else runs before the outermost interrupt's handler is left");
     let current = k.current();
-    let flags = k.get(current).slow;
-    if flags & (slow::FLOAT | slow::BUDGETED) != 0 {
-        if flags & slow::FLOAT != 0 {
-            k.get(current).slow &= !slow::FLOAT;
+    let flags = k.get(current).blockers;
+    if flags & (blocker::FLOAT | blocker::BUDGETED) != 0 {
+        if flags & blocker::FLOAT != 0 {
+            k.get(current).blockers &= !blocker::FLOAT;
             k.arch().float_enable(false);
         }
-        if flags & slow::BUDGETED != 0 {
+        if flags & blocker::BUDGETED != 0 {
             depletion::pause(k, current, LEAVES);
         }
     }
@@ -236,8 +236,8 @@ pub fn switch<A: Arch, const LEAVES: bool>(k: &mut Kernel<A>) -> Ref<Thread> {
     if next != current {
         change_current(k, current, next);
     }
-    if k.get(next).slow & slow::BUDGETED != 0 {
-        depletion::begin(k, next);
+    if k.get(next).blockers & blocker::BUDGETED != 0 {
+        depletion::start_timing(k, next);
     }
     next
 }
@@ -269,7 +269,7 @@ pub fn end_idleness<A: Arch>(k: &mut Kernel<A>, idle: Ref<Thread>) {
 #[inline]
 pub fn first_unlimited<A: Arch>(k: &mut Kernel<A>, priority: i16) -> Option<Ref<Thread>> {
     let first = k.state().ready[priority as u8 as usize].head?;
-    if k.get(first).slow & slow::BUDGETED == 0 { Some(first) } else { None }
+    if k.get(first).blockers & blocker::BUDGETED == 0 { Some(first) } else { None }
 }
 
 /// Queues the running thread behind its equals and makes `first`, the first of them ([`first_unlimited`]), the running

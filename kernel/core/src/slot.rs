@@ -69,18 +69,18 @@ pub const BORROWED: u32 = 1;
 pub const EXPORTED: u64 = 1;
 /// Bit for "revoke requested": a deletion has met this exported capability. In [`Cap::extra`]; for an untyped in
 /// [`Cap::aux`].
-pub const WANTED: u32 = 2;
+pub const REVOKE_REQUESTED: u32 = 2;
 
 /// The content of a slot: a capability. Addresses are kernel virtual.
 ///
 /// | kind         | `object`        | `badge`            | `aux`                           | `extra`                  |
 /// |--------------|-----------------|--------------------|---------------------------------|--------------------------|
-/// | Untyped      | address         | watermark          | [`BORROWED`], [`WANTED`]        | highest placed           |
+/// | Untyped      | address         | watermark          | [`BORROWED`], [`REVOKE_REQUESTED`]        | highest placed           |
 /// | CapNode      | address         | –                  | log2 of slots, [`SECOND_LEVEL`] | zombie: progress         |
-/// | Frame        | address         | –                  | [`BORROWED`]                    | [`EXPORTED`], [`WANTED`] |
+/// | Frame        | address         | –                  | [`BORROWED`]                    | [`EXPORTED`], [`REVOKE_REQUESTED`] |
 /// | PageTable    | address         | –                  | level                           | –                        |
 /// | Mapping      | frame's address | table's address    | first, count << 16              | offset, flags            |
-/// | Endpoint     | address         | badge              | –                               | [`EXPORTED`], [`WANTED`] |
+/// | Endpoint     | address         | badge              | –                               | [`EXPORTED`], [`REVOKE_REQUESTED`] |
 /// | Notification | address         | badge              | –                               | –                        |
 /// | Interrupt    | number          | –                  | –                               | –                        |
 /// | Kernel       | 0               | badge, with powers | –                               | –                        |
@@ -122,13 +122,13 @@ impl Cap {
             badge: 0,
             extra: 0,
         };
-        cap.settle();
+        cap.update_flags();
         cap
     }
 
     /// Recomputes the flags that follow from kind, rights, size and `ZOMBIE`. To be called whenever one of these
     /// changes.
-    pub const fn settle(&mut self) {
+    pub const fn update_flags(&mut self) {
         self.flags &= !(flag::CALLABLE | flag::RECEIVABLE);
         if matches!(self.kind, Kind::CapNode) {
             self.aux &= !SECOND_LEVEL;
@@ -159,19 +159,19 @@ impl Cap {
     }
 
     /// Marks an exported capability as "revoke requested".
-    pub const fn want(&mut self) {
+    pub const fn request_revoke(&mut self) {
         match self.kind {
-            Kind::Untyped => self.aux |= WANTED,
-            _ => self.extra |= WANTED as u64,
+            Kind::Untyped => self.aux |= REVOKE_REQUESTED,
+            _ => self.extra |= REVOKE_REQUESTED as u64,
         }
     }
 
     /// Returns whether the capability is exported and revoke is requested.
-    pub const fn is_wanted(&self) -> bool {
+    pub const fn is_revoke_requested(&self) -> bool {
         self.is_exported()
             && match self.kind {
-                Kind::Untyped => self.aux & WANTED != 0,
-                _ => self.extra & WANTED as u64 != 0,
+                Kind::Untyped => self.aux & REVOKE_REQUESTED != 0,
+                _ => self.extra & REVOKE_REQUESTED as u64 != 0,
             }
     }
 

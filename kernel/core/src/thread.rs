@@ -19,13 +19,13 @@ use tench_abi::fault::{Class, Registers, Report};
 use tench_abi::object::THREAD_BITS;
 use tench_abi::{Error, Kind, Rights};
 
-use crate::area::Area;
 use crate::entry::capability_slot;
 use crate::heap::Node;
 use crate::helping::{UNCAPPED, heights};
+use crate::ipc_buffer::Buffer;
 use crate::object::{Endpoint, Notification, Ref, Reply, SchedulingContext};
 use crate::slot::Slot;
-use crate::{Arch, Kernel, account, helping, timers, window};
+use crate::{Arch, Kernel, account, helping, preemption_point, timers};
 
 /// Size of a thread object in bytes.
 pub const OBJECT_SIZE: usize = 1 << THREAD_BITS;
@@ -80,9 +80,9 @@ pub enum Purpose {
     Fault,
 }
 
-/// Bits of [`Thread::slow`], the fast-path blockers: each is a reason why a system call of this thread must not take
+/// Bits of [`Thread::blockers`], the fast-path blockers: each is a reason why a system call of this thread must not take
 /// the fast path.
-pub mod slow {
+pub mod blocker {
     /// The floating-point unit is switched on for the thread.
     pub const FLOAT: u32 = 1;
     /// The bound notification has a signal for the thread.
@@ -135,12 +135,12 @@ pub struct FaultTarget {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Binding {
-    /// Root node of the capability space.
-    Space = 0,
+    /// Root node of the CSpace.
+    CSpace = 0,
     /// Root page table.
     AddressSpace = 1,
     /// Frame with the IPC buffer.
-    MessageFrame = 2,
+    IpcBuffer = 2,
     /// The thread's own scheduling context.
     Scheduling = 3,
     /// Bound reply object.
@@ -165,9 +165,9 @@ pub const BINDINGS: usize = 11;
 impl Binding {
     /// Every binding.
     pub const ALL: [Binding; BINDINGS] = [
-        Binding::Space,
+        Binding::CSpace,
         Binding::AddressSpace,
-        Binding::MessageFrame,
+        Binding::IpcBuffer,
         Binding::Scheduling,
         Binding::Reply,
         Binding::Notification,
@@ -204,10 +204,10 @@ pub struct Thread {
     /// Kernel stack pointer with which the thread continues in the kernel, if it was preempted at a preemption point;
     /// else 0.
     pub kernel_stack_pointer: usize,
-    /// Kernel virtual address of the slots of the CSpace's root node. Meaningless if `space_slots` is 0.
-    pub space_root: usize,
+    /// Kernel virtual address of the slots of the CSpace's root node. Meaningless if `cspace_slots` is 0.
+    pub cspace_root: usize,
     /// Number of slots in the root node; 0 without a CSpace.
-    pub space_slots: usize,
+    pub cspace_slots: usize,
     /// The reply object with which the fast path may deliver a call, or `None` if it must not: if the receive has a
     /// deadline, or if the caller is not all that decides the thread's scheduling context. Meaningful in state
     /// `Receiving` only.
@@ -224,8 +224,8 @@ pub struct Thread {
     pub height: u8,
     /// Always 0.
     pub spare: u8,
-    /// Fast-path blockers, bits of [`slow`].
-    pub slow: u32,
+    /// Fast-path blockers, bits of [`blocker`].
+    pub blockers: u32,
     /// The scheduling context on which the thread runs: its own, or that of a thread that waits for it
     /// ([`helping`](crate::helping)).
     pub scheduling: Option<Ref<SchedulingContext>>,
@@ -248,7 +248,7 @@ pub struct Thread {
     /// Set if callers received with `other_reply` are deferred: then the thread works for no caller.
     pub aside: bool,
     /// Set while the thread's account is suspended: the thread's priority is then -1, whatever its context.
-    pub parked: bool,
+    pub account_suspended: bool,
     /// Number of servers deep that the thread's own calls go while it serves its endpoint, as declared with
     /// `ThreadServe` ([`heights`](crate::helping::heights)).
     pub depth: u8,
@@ -256,7 +256,7 @@ pub struct Thread {
     /// cannot help.
     pub cap: i16,
     /// Kernel virtual address of the IPC buffer; 0 for none.
-    pub message_area: usize,
+    pub ipc_buffer: usize,
     /// The bound notification.
     pub notification: Option<Ref<Notification>>,
     /// Ticks left of the time slice when the thread was preempted; 0 if it begins a new one.
@@ -295,14 +295,14 @@ pub struct Base {
     /// Always 0.
     pub spare: u8,
     /// `BUDGETED`, if the context is limited.
-    pub slow: u32,
+    pub blockers: u32,
     /// The scheduling context that is bound to the thread.
     pub context: Option<Ref<SchedulingContext>>,
 }
 
 impl Base {
     /// The value for a thread without a context.
-    pub const NONE: Base = Base { priority: -1, height: 0, spare: 0, slow: 0, context: None };
+    pub const NONE: Base = Base { priority: -1, height: 0, spare: 0, blockers: 0, context: None };
 
     /// Returns the fields as two words, like [`Thread::standing`].
     #[inline(always)]
@@ -319,7 +319,7 @@ const _: () = {
     let start = offset_of!(Thread, priority);
     assert!(start.is_multiple_of(8) && size_of::<Base>() == 16 && align_of::<Base>() == 8);
     assert!(offset_of!(Thread, height) - start == offset_of!(Base, height) && offset_of!(Base, height) == 2);
-    assert!(offset_of!(Thread, slow) - start == offset_of!(Base, slow) && offset_of!(Base, slow) == 4);
+    assert!(offset_of!(Thread, blockers) - start == offset_of!(Base, blockers) && offset_of!(Base, blockers) == 4);
     assert!(offset_of!(Thread, scheduling) - start == offset_of!(Base, context));
 };
 
@@ -330,7 +330,7 @@ impl Thread {
     pub fn standing(&self) -> [u64; 2] {
         // SAFETY: the offset of a field, in a valid reference.
         let first = unsafe { core::ptr::from_ref(self).byte_add(offset_of!(Thread, priority)) };
-        // SAFETY: `priority`, `height`, `spare`, `slow` and `scheduling` lie there without padding (asserted above).
+        // SAFETY: `priority`, `height`, `spare`, `blockers` and `scheduling` lie there without padding (asserted above).
         unsafe { first.cast::<[u64; 2]>().read() }
     }
 
@@ -391,7 +391,7 @@ pub fn stack_depth<A: Arch>(
         if offset >= THREAD_OFFSET {
             return Ok(Some(0));
         }
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Ok(None);
         }
     }
@@ -404,8 +404,8 @@ pub fn canary_intact(thread: Ref<Thread>) -> bool {
 }
 
 /// Copies user registers from an IPC buffer into a thread: general registers, stack pointer, program counter, flags.
-pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, area: Area) {
-    area.load_registers(k, thread);
+pub fn load_registers<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, buffer: Buffer) {
+    buffer.load_registers(k, thread);
     let t = k.get(thread);
     t.registers.flags &= 0xf000_0000;
     t.full_restore = 1;
@@ -423,7 +423,7 @@ fn target<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>, rights: Rights) -> Re
 pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     // SAFETY: the caller finalises a live thread object.
     let Some(thread) = (unsafe { Ref::<Thread>::at(object + THREAD_OFFSET) }) else { return true };
-    let has_deadline = k.get(thread).slow & slow::DEADLINE != 0;
+    let has_deadline = k.get(thread).blockers & blocker::DEADLINE != 0;
     control::suspend(k, thread);
     timers::disarm(k, thread);
     if has_deadline {
@@ -440,7 +440,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: usize) -> bool {
     }
     account::leave(k, thread);
     if thread == k.current() {
-        k.get(thread).slow |= slow::DELETED;
+        k.get(thread).blockers |= blocker::DELETED;
     }
     true
 }

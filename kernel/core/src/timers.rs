@@ -24,7 +24,7 @@ use tench_abi::Error;
 use crate::heap::{self, EMPTY, Holder, Node};
 use crate::kernel::NEVER;
 use crate::object::{Ref, SchedulingContext};
-use crate::thread::{Thread, ThreadState, slow};
+use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, depletion, endpoint, helping, scheduler};
 
 /// Number of classes of priorities, each with a queue.
@@ -179,11 +179,11 @@ pub fn wait_until<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: Opt
 /// Sets the time at which a thread's wait ends. Clears the thread's alarm.
 #[inline(never)]
 pub fn arm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
-    if k.get(thread).slow & slow::DEADLINE != 0 {
+    if k.get(thread).blockers & blocker::DEADLINE != 0 {
         return arm_again(k, thread, deadline);
     }
     let t = k.get(thread);
-    t.slow |= slow::DEADLINE;
+    t.blockers |= blocker::DEADLINE;
     let priority = t.priority.max(t.base.priority);
     insert(k, of_thread(thread), deadline, priority);
 }
@@ -199,8 +199,8 @@ fn arm_again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, deadline: u64) {
 /// Clears a thread's deadline or alarm, if there is one.
 pub fn disarm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    if t.slow & slow::DEADLINE != 0 {
-        t.slow &= !(slow::DEADLINE | slow::ALARM);
+    if t.blockers & blocker::DEADLINE != 0 {
+        t.blockers &= !(blocker::DEADLINE | blocker::ALARM);
         remove(k, of_thread(thread));
     }
 }
@@ -208,7 +208,7 @@ pub fn disarm<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 /// Clears the deadline of a thread whose wait ends. An alarm stays.
 #[inline]
 pub fn end_wait<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
-    if k.get(thread).slow & (slow::DEADLINE | slow::ALARM) == slow::DEADLINE {
+    if k.get(thread).blockers & (blocker::DEADLINE | blocker::ALARM) == blocker::DEADLINE {
         disarm(k, thread);
     }
 }
@@ -344,10 +344,10 @@ fn expire_one<A: Arch>(k: &mut Kernel<A>, node: Ref<Node>) -> bool {
     // SAFETY: the node lies in a live thread, which leaves the queue before it is deleted.
     let thread = unsafe { Ref::<Thread>::at_unchecked(node.address() - offset_of!(Thread, timer)) };
     let t = k.get(thread);
-    let flags = t.slow;
-    t.slow = flags & !(slow::DEADLINE | slow::ALARM);
-    if flags & slow::ALARM != 0 {
-        t.slow |= slow::ALARMED;
+    let flags = t.blockers;
+    t.blockers = flags & !(blocker::DEADLINE | blocker::ALARM);
+    if flags & blocker::ALARM != 0 {
+        t.blockers |= blocker::ALARMED;
         helping::hurry(k, thread);
         return true;
     }

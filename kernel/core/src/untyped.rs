@@ -33,7 +33,7 @@ use crate::object::Ref;
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::tree::Gap;
-use crate::{Arch, Kernel, derivation, foreign, space, table, thread, tree, window};
+use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point, remote, thread, tree};
 
 /// Maximum number of objects made without a preemption point.
 const DIRECT_OBJECTS: usize = 4;
@@ -95,7 +95,7 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
     // The argument is the level of a page table, or log2 of a node's slots.
     if matches!(kind, Kind::PageTable | Kind::CapNode) {
         cap.aux = size as u32;
-        cap.settle();
+        cap.update_flags();
     }
     Ok(cap)
 }
@@ -118,8 +118,8 @@ fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64,
 /// Does all checks.
 #[inline]
 fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Place), Error> {
-    let untyped = foreign::own_untyped(k, thread)?;
-    let [_, kind, size, count, place, space, address, ..] = k.get(thread).registers.x;
+    let untyped = remote::own_untyped(k, thread)?;
+    let [_, kind, size, count, place, cspace, address, ..] = k.get(thread).registers.x;
     let source = &k.slot(untyped).cap;
     let mut cap = decode_cap(source, kind, size)?;
     if count == 0 || count > NODE_SLOTS as u64 {
@@ -131,7 +131,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
     let length = count << cap.size_bits;
     cap.object = start;
     let gap = derivation::room(k, untyped, start, start + length).ok_or(Error::Overlap)?;
-    let first = space::destinations(k, space, address, count)?;
+    let first = cspace::destinations(k, cspace, address, count)?;
     let zero = !matches!(cap.kind, Kind::Untyped) && cap.flags & (flag::DEVICE | flag::PRESERVED) == 0;
     Ok((Request { start, length, count, cap, zero }, Place { untyped, gap, first }))
 }
@@ -177,7 +177,7 @@ fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) ->
 /// Makes object `i` of zeroed memory, with its capability in slot `i` from `first` on. Returns that slot.
 #[inline(always)]
 fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first: SlotRef) -> Result<SlotRef, Error> {
-    let destination = space::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
+    let destination = cspace::neighbour(first, i).ok_or(Error::NoSuchSlot)?;
     let cap = Cap { object: request.start + (i << request.cap.size_bits), ..request.cap };
     initialise(k, &cap);
     derivation::insert(k, gap, destination, &cap);
@@ -189,7 +189,7 @@ fn make<A: Arch>(k: &mut Kernel<A>, request: &Request, i: usize, gap: Gap, first
 fn initialise<A: Arch>(k: &mut Kernel<A>, cap: &Cap) {
     match cap.kind {
         Kind::Thread => thread::initialise(k, cap.object),
-        Kind::PageTable => table::initialise(k, cap.object, cap.aux.into()),
+        Kind::PageTable => page_table::initialise(k, cap.object, cap.aux.into()),
         _ => {}
     }
 }
@@ -220,7 +220,7 @@ fn make_in_steps<A: Arch>(
     let mut done = if request.zero { 0 } else { request.length };
     loop {
         // The checks have taken long.
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Ok(false);
         }
         let slot = reserved(k, thread, request, request.length)?;
@@ -241,8 +241,8 @@ fn reserved<A: Arch>(
     request: &Request,
     length: usize,
 ) -> Result<SlotRef, Error> {
-    let (space, address) = (argument(k, thread, 5), argument(k, thread, 6));
-    let slot = space::slot_in(k, space, address, Rights::WRITE).map_err(|_| Error::Aborted)?;
+    let (cspace, address) = (argument(k, thread, 5), argument(k, thread, 6));
+    let slot = cspace::slot_in(k, cspace, address, Rights::WRITE).map_err(|_| Error::Aborted)?;
     let cap = &k.slot(slot).cap;
     let ours = derivation::is_reservation(cap)
         && cap.object == request.start
@@ -264,14 +264,14 @@ fn make_from_last<A: Arch>(
     let mut i = request.count - 1;
     while i > 0 {
         if left == 0 {
-            if !window::pass(k) {
+            if !preemption_point::pass(k) {
                 return Ok(false);
             }
             slot = reserved(k, thread, request, (i + 1) * size)?;
             left = request.step();
         }
         left -= 1;
-        let is_empty = match space::neighbour(slot, i) {
+        let is_empty = match cspace::neighbour(slot, i) {
             Some(destination) => k.slot(destination).cap.kind == Kind::Null,
             None => false,
         };

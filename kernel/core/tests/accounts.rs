@@ -152,7 +152,7 @@ fn a_suspended_account_runs_nobody_and_its_threads_go_on_waiting() {
 }
 
 #[test]
-fn a_parked_server_without_time_does_not_run_on_its_clients() {
+fn a_suspended_server_without_time_does_not_run_on_its_clients() {
     let mut machine = machine();
     let first = machine.first;
     let table = account(&mut machine);
@@ -181,7 +181,7 @@ fn threads_in_spaces_of_their_own_belong_to_who_made_them() {
     assert_eq!(query(&mut machine, table)[1], 2);
     suspend(&mut machine, table, true);
     let hidden = machine.thread_at(capability);
-    assert!(machine.thread(hidden).parked);
+    assert!(machine.thread(hidden).account_suspended);
     // The account is deleted with its table: no thread belongs to it any more, and none may run.
     let more: Vec<Made> = (0..36).map(|_| thread(&mut machine, table, 50)).collect();
     for made in more.iter().chain([&one]) {
@@ -191,8 +191,8 @@ fn threads_in_spaces_of_their_own_belong_to_who_made_them() {
     machine.call(Operation::Revoke, &[0, table]).ok();
     machine.call(Operation::Delete, &[0, table]).ok();
     check(&mut machine);
-    assert!(machine.thread(hidden).parked && machine.thread(hidden).membership.account.is_none());
-    assert!(machine.thread(one.thread).parked);
+    assert!(machine.thread(hidden).account_suspended && machine.thread(hidden).membership.account.is_none());
+    assert!(machine.thread(one.thread).account_suspended);
 }
 
 /// Makes a copy of a capability to a root table without `GRANT`, as a process has one to its own.
@@ -217,7 +217,7 @@ fn nobody_without_grant_suspends_or_lets_go_on() {
         let query = machine.call_as(child.thread, Operation::AccountQuery, &[own]).ok();
         assert_eq!(query[3], 1, "it is suspended still");
     }
-    assert!(machine.thread(parent.thread).parked);
+    assert!(machine.thread(parent.thread).account_suspended);
     check(&mut machine);
 }
 
@@ -245,7 +245,7 @@ fn a_child_does_not_run_what_is_suspended() {
     // In an address space without an account the thread stays in its account.
     configure(&mut machine, parent.capability, empty).ok();
     machine.call(Operation::ThreadResume, &[parent.capability]).ok();
-    assert!(machine.thread(parent.thread).parked);
+    assert!(machine.thread(parent.thread).account_suspended);
     assert_eq!(query(&mut machine, table)[1..], [1, 1]);
     check(&mut machine);
     // The child may use its own address space, and one without an account.
@@ -256,7 +256,7 @@ fn a_child_does_not_run_what_is_suspended() {
     machine.call(Operation::ThreadSuspend, &[parent.capability]).ok();
     configure(&mut machine, parent.capability, child_table).ok();
     machine.call(Operation::ThreadResume, &[parent.capability]).ok();
-    assert!(!machine.thread(parent.thread).parked);
+    assert!(!machine.thread(parent.thread).account_suspended);
     assert_eq!((query(&mut machine, table)[1], query(&mut machine, child_table)[1]), (0, 3));
     check(&mut machine);
 }
@@ -275,8 +275,8 @@ fn an_account_is_opened_before_anybody_lives_there() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn windows_disturb_nothing() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn preemption_points_change_nothing() {
     let mut machine = Machine::new();
     let table = account(&mut machine);
     let made: Vec<Made> = (0..36).map(|_| thread(&mut machine, table, 50)).collect();
@@ -300,8 +300,8 @@ fn windows_disturb_nothing() {
     assert_eq!(query(&mut machine, table), [630, 18, 0]);
     machine.host().hook = None;
     suspend(&mut machine, table, true);
-    assert!(made[18..].iter().all(|made| machine.thread(made.thread).parked));
-    assert!(!made[..18].iter().any(|made| machine.thread(made.thread).parked));
+    assert!(made[18..].iter().all(|made| machine.thread(made.thread).account_suspended));
+    assert!(!made[..18].iter().any(|made| machine.thread(made.thread).account_suspended));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn who_suspends_itself_suspends_all_before() {
     machine.call(Operation::SchedulingConfigure, &[made[3].time, 200, 200, 0]).ok();
     assert!(machine.current() == made[3].thread);
     machine.call(Operation::AccountSuspend, &[table, 1]);
-    assert!(made.iter().all(|made| machine.thread(made.thread).parked));
+    assert!(made.iter().all(|made| machine.thread(made.thread).account_suspended));
     assert!(machine.current() == machine.first);
     check(&mut machine);
     // A thread continues while others are still visited.
@@ -360,7 +360,7 @@ proptest! {
             }
             check(&mut machine);
             for (one, account) in &made {
-                prop_assert_eq!(machine.thread(one.thread).parked, suspended[*account]);
+                prop_assert_eq!(machine.thread(one.thread).account_suspended, suspended[*account]);
             }
         }
         for (account, table) in tables.into_iter().enumerate() {

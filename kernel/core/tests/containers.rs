@@ -34,14 +34,14 @@ fn a_thousand_nested_nodes_go_with_the_outermost() {
     check(&mut machine);
     let (start, last) = (machine.cap(RAM).object, machine.cap(inner).object);
     assert!(object != last);
-    let windows = machine.kernel().state().statistics.windows;
+    let points = machine.kernel().state().statistics.preemption_points;
     let answer = machine.call(Operation::Delete, &[0, inner, at(slot::KERNEL)]).ok();
     let physical = (last - start) as u64 + machine.physical(RAM);
     assert_eq!(answer[1..4], [1, physical, 14]);
     assert_eq!(watermark(&mut machine, RAM), 0);
     assert_eq!(capabilities(&mut machine), before);
-    let passed = machine.kernel().state().statistics.windows - windows;
-    assert!(passed > 1000, "{passed} windows for 256,000 slots");
+    let passed = machine.kernel().state().statistics.preemption_points - points;
+    assert!(passed > 1000, "{passed} preemption points for 256,000 slots");
     check(&mut machine);
 }
 
@@ -84,7 +84,7 @@ fn a_root_installed_in_itself_can_be_deleted() {
 }
 
 #[test]
-fn a_thread_takes_its_space_along_and_so_on() {
+fn a_thread_takes_its_cspace_along_and_so_on() {
     let mut machine = Machine::new();
     let before = capabilities(&mut machine);
     let mut inner = machine.make(Kind::Endpoint, 0);
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn a_revoker_deleted_at_any_window_leaves_a_state_to_go_on_from(shape in shape(), window in 1..30usize) {
+    fn a_revoker_deleted_at_any_preemption_point_leaves_a_state_to_continue_from(shape in shape(), point in 1..30usize) {
         let mut machine = Machine::new();
         let before = capabilities(&mut machine);
         let killer = machine.first;
@@ -236,7 +236,7 @@ proptest! {
         build(&mut machine, &shape);
         release(&mut machine, &shape);
         let_work(&mut machine, worker.1);
-        interrupt_at(&mut machine, killer, window);
+        interrupt_at(&mut machine, killer, point);
         machine.call(Operation::Revoke, &[0, RAM]);
         take_over(&mut machine);
         check(&mut machine);
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn a_deletion_that_was_interrupted_for_good_is_finished_by_the_next(shape in shape(), window in 1..12usize) {
+    fn a_deletion_that_was_interrupted_for_good_is_finished_by_the_next(shape in shape(), point in 1..12usize) {
         let mut machine = Machine::new();
         let killer = machine.first;
         let worker = worker(&mut machine);
@@ -260,7 +260,7 @@ proptest! {
         build(&mut machine, &shape);
         release(&mut machine, &shape);
         let_work(&mut machine, worker.1);
-        interrupt_at(&mut machine, killer, window);
+        interrupt_at(&mut machine, killer, point);
         let addresses = first..first + shape.containers as u64 + 2;
         for address in addresses.clone() {
             if machine.current() == worker.1 {
@@ -289,10 +289,10 @@ proptest! {
         let first = machine.free;
         build(&mut machine, &shape);
         release(&mut machine, &shape);
-        for (window, mine, theirs, revoke) in turns {
+        for (point, mine, theirs, revoke) in turns {
             machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
             prop_assert!(machine.current() == worker.1);
-            interrupt_at(&mut machine, other, window);
+            interrupt_at(&mut machine, other, point);
             if mine == 9 {
                 machine.call(Operation::Revoke, &[0, RAM]);
             } else {

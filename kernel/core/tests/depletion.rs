@@ -7,7 +7,7 @@ use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
 use tench_abi::{Error, Kind, Operation, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::RAM;
-use tench_kernel::thread::{Thread, ThreadState, slow};
+use tench_kernel::thread::{Thread, ThreadState, blocker};
 use tench_kernel::timers::CLASSES;
 use tench_kernel::{Ref, account, entry};
 
@@ -435,7 +435,7 @@ fn a_budget_ends_before_the_slice_does() {
 }
 
 /// Advances the time at each preemption point of the kernel, where the timer may fire.
-fn let_time_pass_in_windows(machine: &mut Machine, ticks: u64) {
+fn let_time_pass_at_preemption_points(machine: &mut Machine, ticks: u64) {
     machine.host().hook = Some(Box::new(move |k| {
         k.arch().time += ticks;
         while k.arch().interrupted() {
@@ -448,14 +448,14 @@ fn let_time_pass_in_windows(machine: &mut Machine, ticks: u64) {
 /// address of the frame's slot.
 fn long_operation(stage: &mut Stage) -> u64 {
     let place = stage.machine.take_free();
-    let_time_pass_in_windows(&mut stage.machine, BUDGET / 3);
+    let_time_pass_at_preemption_points(&mut stage.machine, BUDGET / 3);
     stage.machine.retype(RAM, Kind::Frame, 16, 1, place);
     place
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn a_budget_ends_in_a_window_and_the_operation_goes_on_later() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn a_budget_ends_at_a_preemption_point_and_the_operation_continues_later() {
     let mut stage = Stage::new();
     long_operation(&mut stage);
     stage.check_current(false);
@@ -473,8 +473,8 @@ fn a_budget_ends_in_a_window_and_the_operation_goes_on_later() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn what_is_found_in_a_window_is_reported_at_the_end_of_the_operation() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn what_is_found_at_a_preemption_point_is_reported_at_the_end_of_the_operation() {
     let mut stage = Stage::new();
     let address = stage.address;
     let (handler, _) = handler(&mut stage, address);
@@ -492,8 +492,8 @@ fn what_is_found_in_a_window_is_reported_at_the_end_of_the_operation() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn deleted_in_a_window_while_depleted() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn a_depleted_thread_is_deleted_at_a_preemption_point() {
     let mut stage = Stage::new();
     long_operation(&mut stage);
     stage.machine.host().hook = None;
@@ -507,33 +507,33 @@ fn a_depleted_thread_whose_account_is_suspended_waits_for_both() {
     let mut stage = Stage::new();
     let thread = stage.thread;
     stage.pass(BUDGET, false);
-    account::park(&mut stage.machine.kernel(), thread, true);
+    account::set_suspended(&mut stage.machine.kernel(), thread, true);
     stage.machine.check();
     // The refill comes, and does not make the suspended thread run.
     stage.pass(PERIOD, false);
     assert!(!stage.is_depleted());
-    account::park(&mut stage.machine.kernel(), thread, false);
+    account::set_suspended(&mut stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(true);
     // In the opposite order.
     stage.pass(BUDGET, false);
-    account::park(&mut stage.machine.kernel(), thread, true);
-    account::park(&mut stage.machine.kernel(), thread, false);
+    account::set_suspended(&mut stage.machine.kernel(), thread, true);
+    account::set_suspended(&mut stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(false);
     stage.pass(PERIOD - BUDGET, true);
 }
 
 #[test]
-fn a_running_thread_that_is_parked_loses_no_budget() {
+fn a_running_thread_whose_account_is_suspended_loses_no_budget() {
     let mut stage = Stage::new();
     let thread = stage.thread;
     stage.pass(100, true);
-    account::park(&mut stage.machine.kernel(), thread, true);
+    account::set_suspended(&mut stage.machine.kernel(), thread, true);
     stage.machine.reschedule();
     stage.check_current(false);
     assert_eq!(stage.query()[2], BUDGET - 100);
-    account::park(&mut stage.machine.kernel(), thread, false);
+    account::set_suspended(&mut stage.machine.kernel(), thread, false);
     stage.machine.reschedule();
     stage.check_current(true);
     stage.pass(BUDGET - 100, false);
@@ -575,11 +575,11 @@ fn a_server_loses_a_budget_that_is_used_up_with_its_client() {
     let (server, endpoint, _) = service(&mut stage);
     stage.machine.call(Operation::Call, &[endpoint, 0]);
     stage.pass(BUDGET, false);
-    assert_eq!(stage.machine.thread(server).slow & slow::BUDGETED, slow::BUDGETED);
+    assert_eq!(stage.machine.thread(server).blockers & blocker::BUDGETED, blocker::BUDGETED);
     stage.machine.call(Operation::Revoke, &[0, stage.time]).ok();
     stage.machine.call(Operation::Delete, &[0, stage.time]).ok();
     stage.machine.check();
-    assert_eq!(stage.machine.thread(server).slow & slow::OF_BUDGET, 0);
+    assert_eq!(stage.machine.thread(server).blockers & blocker::OF_BUDGET, 0);
     stage.check_no_timer();
 }
 

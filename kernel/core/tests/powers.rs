@@ -32,7 +32,7 @@ const OPERATIONS: [(Operation, Powers); 13] = [
     (Operation::KernelPowerOff, Powers::POWER),
     (Operation::KernelPrint, Powers::empty()),
     (Operation::KernelQuery, Powers::COUNTERS),
-    (Operation::KernelStretches, Powers::COUNTERS),
+    (Operation::KernelIrqOff, Powers::COUNTERS),
     (Operation::KernelMachine, Powers::all()),
     (Operation::KernelStartCore, Powers::empty()),
     (Operation::KernelCorePower, Powers::CORES),

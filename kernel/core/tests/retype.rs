@@ -71,7 +71,7 @@ fn the_archive_keeps_its_contents() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn reservations_cannot_be_used() {
     // A thread that is deleted while it zeroes memory leaves a zombie that only Delete touches.
     let mut machine = Machine::new();
@@ -131,7 +131,7 @@ fn whoever_is_deleted_while_it_retypes_leaves_a_complete_state() {
             machine.call(Operation::Delete, &[0, address]);
             check(&mut machine);
         }
-        assert_eq!(watermark(&mut machine, RAM), 0, "window {n}");
+        assert_eq!(watermark(&mut machine, RAM), 0, "preemption point {n}");
         // The worker's scheduling context is left.
         assert_eq!(capabilities(&mut machine), before + 1);
     }

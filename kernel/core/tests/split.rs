@@ -152,7 +152,7 @@ fn interrupted(machine: &mut Machine, offset: u64, n: usize) -> (u64, Ref<Thread
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn what_a_retype_prepares_is_not_divided() {
     let mut seen = 0;
     for n in 1..60 {
@@ -166,13 +166,13 @@ fn what_a_retype_prepares_is_not_divided() {
         seen += 1;
         // The last objects are made first, eight between two preemption points, so that the reservation crosses the
         // middle at each.
-        assert_eq!(split(&mut machine, RAM, UPPER), Err(Error::Overlap), "window {n}");
+        assert_eq!(split(&mut machine, RAM, UPPER), Err(Error::Overlap), "preemption point {n}");
         // The reservation counts as one object, besides those that are made.
         let made = (161..200).filter(|slot| machine.call(Operation::Identify, &[0, *slot]).ok()[1] != 0).count();
-        assert_eq!(children(&mut machine, RAM), (made as u64 + 2, 41 * 4096), "window {n}");
+        assert_eq!(children(&mut machine, RAM), (made as u64 + 2, 41 * 4096), "preemption point {n}");
         check(&mut machine);
         let_work(&mut machine, worker.1);
-        assert_eq!(machine.answer(worker.1).error(), None, "window {n}");
+        assert_eq!(machine.answer(worker.1).error(), None, "preemption point {n}");
         take_over(&mut machine);
         assert_eq!(children(&mut machine, RAM), (41, 41 * 4096));
         check(&mut machine);
@@ -199,14 +199,18 @@ fn a_retype_goes_on_in_either_half() {
             assert_eq!(machine.answer(worker.1).ok()[1], offset);
             take_over(&mut machine);
             check(&mut machine);
-            assert_eq!([children(&mut machine, RAM).0, children(&mut machine, UPPER).0], halves, "window {n}");
+            assert_eq!(
+                [children(&mut machine, RAM).0, children(&mut machine, UPPER).0],
+                halves,
+                "preemption point {n}"
+            );
         }
     }
 }
 
 /// Checks that the rest of a reservation fits into the lower half, where the whole reservation would not have.
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_half_with_what_is_left_of_a_reservation_comes_before_it() {
     let mut divided = 0;
     for n in 1..20 {
@@ -230,14 +234,14 @@ fn a_half_with_what_is_left_of_a_reservation_comes_before_it() {
 }
 
 #[test]
-fn counting_passes_windows() {
+fn counting_passes_preemption_points() {
     let mut machine = Machine::new();
     many(&mut machine, 8);
-    let windows = |machine: &mut Machine| machine.kernel().state().statistics.windows;
-    let before = windows(&mut machine);
+    let points = |machine: &mut Machine| machine.kernel().state().statistics.preemption_points;
+    let before = points(&mut machine);
     assert_eq!(children(&mut machine, RAM), (2048, 2048 * 32));
-    let passed = windows(&mut machine) - before;
-    assert!(passed >= 2048 / 64, "{passed} windows for 2048 children");
+    let passed = points(&mut machine) - before;
+    assert!(passed >= 2048 / 64, "{passed} preemption points for 2048 children");
     let slot = machine.take_free();
     machine.retype(RAM, Kind::Untyped, 20, 1, slot).ok();
     assert_eq!(children(&mut machine, RAM), (2049, 2048 * 32 + (1 << 20)));
@@ -263,10 +267,10 @@ fn nested_objects_and_copies_are_stepped_over() {
         machine.call(Operation::Mint, &[0, endpoint, 0, CHILDREN + 256 + i, 15, badge]).ok();
     }
     check(&mut machine);
-    let before = machine.kernel().state().statistics.windows;
+    let before = machine.kernel().state().statistics.preemption_points;
     assert_eq!(children(&mut machine, RAM), (2, (1 << 16) + 32));
-    let passed = machine.kernel().state().statistics.windows - before;
-    assert!(passed <= 2, "{passed} windows for two children");
+    let passed = machine.kernel().state().statistics.preemption_points - before;
+    assert!(passed <= 2, "{passed} preemption points for two children");
     assert_eq!(children(&mut machine, inner), (256, 256 * 32));
 }
 
@@ -284,7 +288,7 @@ fn counting(machine: &mut Machine, n: usize) -> (Ref<Thread>, bool) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_count_whose_untyped_changes_ends() {
     type Change = (&'static str, fn(&mut Machine), Option<(u64, u64)>);
     let changes: [Change; 6] = [
@@ -304,14 +308,16 @@ fn a_count_whose_untyped_changes_ends() {
         for n in [1, 2, 7, 15] {
             let mut machine = Machine::new();
             let (worker, interrupted) = counting(&mut machine, n);
-            assert!(interrupted, "window {n}");
+            assert!(interrupted, "preemption point {n}");
             change(&mut machine);
             check(&mut machine);
             let_work(&mut machine, worker);
             let answer = machine.answer(worker);
             match expected {
-                Some((objects, bytes)) => assert_eq!(answer.ok()[1..3], [objects, bytes], "{what}, window {n}"),
-                None => assert_eq!(answer.err(), Error::Aborted, "{what}, window {n}"),
+                Some((objects, bytes)) => {
+                    assert_eq!(answer.ok()[1..3], [objects, bytes], "{what}, preemption point {n}")
+                }
+                None => assert_eq!(answer.err(), Error::Aborted, "{what}, preemption point {n}"),
             }
             check(&mut machine);
         }
@@ -319,7 +325,7 @@ fn a_count_whose_untyped_changes_ends() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_count_ends_with_what_it_counts() {
     // All children are deleted while they are counted, and the counting thread, too.
     let mut machine = Machine::new();
@@ -337,7 +343,7 @@ fn a_count_ends_with_what_it_counts() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_revocation_ends_where_its_untyped_is_divided() {
     let mut machine = Machine::new();
     many(&mut machine, 4);

@@ -6,15 +6,15 @@ use core::ptr::NonNull;
 
 use tench_abi::boot::{CORE_MAGIC, CoreBoot, Header, VERSION};
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::object::stretch;
+use tench_abi::object::entry_path;
 use tench_arch_aarch64::cores::{self, Cores};
 use tench_arch_aarch64::interrupts::{self, Devices, Interrupts};
 use tench_arch_aarch64::layout::Region;
 use tench_arch_aarch64::platform::{HEADER_SIZE, Platform, TOTAL_SIZE, used_size};
 use tench_arch_aarch64::{BASE, Machine, early, fatal, plan, start, timer, trap};
 use tench_kernel::boot::{Plan, first_process};
+use tench_kernel::latency_tracer::{self, edge};
 use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
-use tench_kernel::watch::{self, edge};
 use tench_kernel::{Arch, Kernel, State, entry, scheduler};
 
 /// Zero-initialised memory that one core uses through one reference.
@@ -196,12 +196,12 @@ unsafe fn prepare_idle(idle: usize) {
 extern "C" fn idle_loop() -> ! {
     loop {
         let mut kernel: Kernel<Machine> = trap::token();
-        watch::end(&mut kernel, edge::WINDOW);
+        latency_tracer::end_interval(&mut kernel, edge::PREEMPTION_POINT);
         // SAFETY: waits until an interrupt is pending; interrupts are masked, so it stays pending until it is handled
         // below.
         unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
         let here: extern "C" fn() -> ! = idle_loop;
-        watch::begin(&mut kernel, stretch::IDLE, here as usize);
+        latency_tracer::begin_interval(&mut kernel, entry_path::IDLE, here as usize);
         entry::idle(&mut kernel);
     }
 }

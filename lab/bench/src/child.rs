@@ -8,7 +8,7 @@ use tench::abi::Rights;
 use tench::abi::layout::slot;
 use tench::memory::{self, Made, make};
 use tench::procs::Procs;
-use tench::sys::{Cap, Endpoint, OWN_SPACE};
+use tench::sys::{Cap, Endpoint, OWN_CSPACE};
 
 /// A process that receives at one of the measuring process's endpoints.
 pub struct Child {
@@ -31,7 +31,7 @@ impl Child {
             spawn.start()
         };
         let process = starting().map_err(|error| problem(&error))?;
-        OWN_SPACE.delete_at(place).map_err(|error| problem(&error))?;
+        OWN_CSPACE.delete_at(place).map_err(|error| problem(&error))?;
         memory::free_slot(place);
         Ok(Child { process, endpoint })
     }

@@ -96,19 +96,19 @@ impl Bench {
     /// Makes `count` siblings.
     fn fill(&self, what: What, count: usize) -> Result<(), Error> {
         if what == What::Copies {
-            let (space, place) = self.slots.place(0);
-            self.pool.cap().retype_many(Kind::Endpoint, 0, 1, Place::Watermark, space, place)?;
+            let (cspace, place) = self.slots.place(0);
+            self.pool.cap().retype_many(Kind::Endpoint, 0, 1, Place::Watermark, cspace, place)?;
             for i in 1..count {
                 let (to, address) = self.slots.place(i);
-                to.copy_from(address, space, place)?;
+                to.copy_from(address, cspace, place)?;
             }
             return Ok(());
         }
         let (kind, size) = if what == What::Untyped { (Kind::Untyped, 4) } else { (Kind::Notification, 0) };
         for first in (0..count).step_by(NODE_SLOTS) {
-            let (space, address) = self.slots.place(first);
+            let (cspace, address) = self.slots.place(first);
             let some = (count - first).min(NODE_SLOTS) as u64;
-            self.pool.cap().retype_many(kind, size, some, Place::Watermark, space, address)?;
+            self.pool.cap().retype_many(kind, size, some, Place::Watermark, cspace, address)?;
         }
         Ok(())
     }
@@ -119,9 +119,9 @@ impl Bench {
         let (mut sum, mut worst) = (0, 0);
         let measured = count.min(MEASURED);
         for i in 0..measured {
-            let (space, address) = self.slots.place(if order == Order::First { i } else { count - 1 - i });
+            let (cspace, address) = self.slots.place(if order == Order::First { i } else { count - 1 - i });
             let before = instructions();
-            let deleted = space.delete_at(address);
+            let deleted = cspace.delete_at(address);
             let cost = instructions() - before - self.readings;
             deleted?;
             sum += cost;

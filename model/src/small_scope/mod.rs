@@ -113,7 +113,7 @@ impl Explorer {
         let callers = self.universe.callers();
         let mut choices: Vec<_> = Vec::new();
         for (i, thread) in callers.into_iter().enumerate() {
-            let can_call = self.universe.machine.thread(thread).space_slots != 0;
+            let can_call = self.universe.machine.thread(thread).cspace_slots != 0;
             // Without capabilities no call succeeds.
             let mut steps = steps::steps(&slots, self.scope);
             steps.truncate(if can_call { usize::MAX } else { 3 });

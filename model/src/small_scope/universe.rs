@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use tench_abi::layout::slot;
-use tench_abi::message::{AREA_SIZE, MAX_CAPS};
+use tench_abi::message::{IPC_BUFFER_SIZE, MAX_CAPS};
 use tench_abi::object::SLOT_SIZE;
 use tench_abi::{Kind, Operation};
 use tench_arch_host::image::Regions;
@@ -94,14 +94,14 @@ impl Universe {
         }
         // The last thread begins with the context of the first, so that it can wait.
         for (i, thread) in threads.into_iter().enumerate() {
-            let (space, offset) = (spaces[i % 2], (i * AREA_SIZE) as u64);
+            let (space, offset) = (spaces[i % 2], (i * IPC_BUFFER_SIZE) as u64);
             m.call(Operation::ThreadConfigure, &[thread, root, space, frame, offset]).ok();
             m.call(Operation::ThreadBind, &[thread, if i == 2 { contexts[0] } else { 0 }, replies[i], 0]).ok();
             let thread = m.thread_at(thread);
-            let area = m.area(thread);
-            area.send_caps[..1].fill(place::SENT as u32);
-            area.receive_slots = [0; MAX_CAPS];
-            area.receive_slots[0] = place::RECEIVED as u32;
+            let buffer = m.buffer(thread);
+            buffer.send_caps[..1].fill(place::SENT as u32);
+            buffer.receive_slots = [0; MAX_CAPS];
+            buffer.receive_slots[0] = place::RECEIVED as u32;
         }
         let mut moved = vec![(untyped, place::UNTYPED), (node, place::NODE), (notification, place::NOTIFICATION)];
         moved.extend(spaces.into_iter().zip(place::SPACES));

@@ -355,7 +355,7 @@ fn nonsense(stage: &mut Stage) -> Outcome {
     let block = MEM.allocate(12, place)?;
     // The object made at an offset lies where it should.
     let made = stage.slot();
-    block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Place::At(0), tench::sys::OWN_SPACE, made)?;
+    block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Place::At(0), tench::sys::OWN_CSPACE, made)?;
     MEM.free(block.number)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use tench::mem::protocol::Error as Refusal;
 use tench::mem::{Failure, Mem};
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs};
-use tench::sys::{CapAddress, Instant, Kind, OWN_SPACE, Place, Tag, raw};
+use tench::sys::{CapAddress, Instant, Kind, OWN_CSPACE, Place, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
@@ -205,6 +205,6 @@ pub fn furnish() {
     for (index, (kind, size)) in (0..).zip(kinds.into_iter().cycle().take(28)) {
         let place = CapAddress(OBJECTS + 1 + index);
         // The child can do without some of them.
-        let _ = block.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, place);
+        let _ = block.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, place);
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of untyped memory that is split while in use, and of the kernel's count of the objects made of it.
 
 use tench::sys::{
-    Cap, CapAddress, CapNode, Children, Endpoint, Frame, Kind, MapFlags, OWN_SPACE, PageTable, Place, Rights, Untyped,
+    Cap, CapAddress, CapNode, Children, Endpoint, Frame, Kind, MapFlags, OWN_CSPACE, PageTable, Place, Rights, Untyped,
 };
 
 use crate::case::{Case, Outcome};
@@ -13,7 +13,7 @@ pub const CASES: &[Case] = &[
     Case::new("UNT0022", "what lies in an untyped that is split stays, and belongs to its half", split_in_use),
     Case::new("UNT0023", "a split through an object is refused", split_across),
     Case::new("UNT0024", "the smallest untyped is not split", split_smallest),
-    Case::new("UNT0025", "a split needs an empty slot that exists, and fills slots of another space", split_slots),
+    Case::new("UNT0025", "a split needs an empty slot that exists, and fills slots of another CSpace", split_slots),
     Case::new("UNT0026", "a lender takes half of a block back while the other is in use", half_back),
     Case::new("UNT0027", "children are counted once, whatever is copied, mapped or made of them", counted),
     Case::new("UNT0028", "the count follows a random sequence of retypes, splits and deletions", counted_randomly),
@@ -39,15 +39,15 @@ fn split_in_use(stage: &mut Stage) -> Outcome {
     let lower = stage.make::<Untyped>(16)?;
     let first = stage.slots(6);
     let slot = |index: u32| CapAddress(first.0 + index);
-    lower.retype_many(Kind::Frame, 12, 2, Place::Watermark, OWN_SPACE, slot(0))?;
-    lower.retype_many(Kind::Frame, 12, 3, Place::At(9 << 12), OWN_SPACE, slot(2))?;
+    lower.retype_many(Kind::Frame, 12, 2, Place::Watermark, OWN_CSPACE, slot(0))?;
+    lower.retype_many(Kind::Frame, 12, 3, Place::At(9 << 12), OWN_CSPACE, slot(2))?;
     let place = stage.slot();
     let upper = lower.split(place)?;
     equal!((lower.query()?.watermark, upper.query()?.watermark), (2 << 12, 0));
     equal!((lower.children()?.objects, upper.children()?.objects), (2, 3));
     // Memory above both watermarks is free, below them it is not.
     refused!(retype(upper, Kind::Frame, 13, slot(5)), Overlap);
-    upper.retype_many(Kind::Frame, 12, 1, Place::At(4 << 12), OWN_SPACE, slot(5))?;
+    upper.retype_many(Kind::Frame, 12, 1, Place::At(4 << 12), OWN_CSPACE, slot(5))?;
     equal!(upper.revoke()?, 4);
     check!(is_empty(Cap::<Frame>::new(slot(2))) && !is_empty(Cap::<Frame>::new(slot(1))));
     equal!((lower.query()?.watermark, upper.children()?.objects), (2 << 12, 0));
@@ -66,8 +66,8 @@ fn split_across(stage: &mut Stage) -> Outcome {
     }
     // An object as large as a half is no obstacle.
     let above = stage.slot();
-    untyped.retype_many(Kind::Untyped, 15, 1, Place::At(1 << 15), OWN_SPACE, a)?;
-    untyped.retype_many(Kind::Frame, 15, 1, Place::At(0), OWN_SPACE, above)?;
+    untyped.retype_many(Kind::Untyped, 15, 1, Place::At(1 << 15), OWN_CSPACE, a)?;
+    untyped.retype_many(Kind::Frame, 15, 1, Place::At(0), OWN_CSPACE, above)?;
     let upper = untyped.split(b)?;
     equal!((untyped.children()?.bytes, upper.children()?.bytes), (1 << 15, 1 << 15));
     Ok(())
@@ -105,7 +105,7 @@ fn half_back(stage: &mut Stage) -> Outcome {
     let lender = stage.make::<Untyped>(16)?;
     let (a, b, c, d) = (stage.slot(), stage.slot(), stage.slot(), stage.slot());
     let client = lender.retype::<Untyped>(16, a)?;
-    client.retype_many(Kind::Endpoint, 0, 1, Place::At(3 << 14), OWN_SPACE, b)?;
+    client.retype_many(Kind::Endpoint, 0, 1, Place::At(3 << 14), OWN_CSPACE, b)?;
     refused!(lender.split(c), Overlap);
     let rest = client.split(c)?;
     // The client's halves are as large as the lender's will be.
@@ -122,7 +122,7 @@ fn counted(stage: &mut Stage) -> Outcome {
     equal!(stage.pool.children()?, Children { objects: 0, bytes: 0 });
     let untyped = stage.make::<Untyped>(16)?;
     let first = stage.slots(20);
-    untyped.retype_many(Kind::Endpoint, 0, 20, Place::Watermark, OWN_SPACE, first)?;
+    untyped.retype_many(Kind::Endpoint, 0, 20, Place::Watermark, OWN_CSPACE, first)?;
     let endpoint = stage.endpoint()?;
     stage.copy(endpoint)?;
     stage.mint(endpoint, Rights::WRITE, 7)?;
@@ -143,7 +143,7 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
     // Untypeds and objects made of them: the slot's number gives the object's place.
     let first = stage.slots(64);
     let slot = |index: u64| CapAddress(first.0 + index as u32);
-    stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Place::At(0), OWN_SPACE, slot(0))?;
+    stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Place::At(0), OWN_CSPACE, slot(0))?;
     let start = place(stage.pool)?;
     let mut random = 42u64;
     let mut draw = |bound: u64| {
@@ -158,11 +158,11 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
         let size = 1u64 << identify(at)?.size_bits;
         match draw(10) {
             0..3 => splits += u64::from(untyped.split(to).is_ok()),
-            3 if at != slot(0) => drop(OWN_SPACE.delete_at(at)),
-            4..7 => drop(OWN_SPACE.delete_at(object)),
+            3 if at != slot(0) => drop(OWN_CSPACE.delete_at(at)),
+            4..7 => drop(OWN_CSPACE.delete_at(object)),
             _ if size >= 32 => {
                 let place = Place::At(draw(size / 32) * 32);
-                made += u64::from(untyped.retype_many(Kind::Endpoint, 0, 1, place, OWN_SPACE, object).is_ok());
+                made += u64::from(untyped.retype_many(Kind::Endpoint, 0, 1, place, OWN_CSPACE, object).is_ok());
             }
             _ => {}
         }
@@ -171,7 +171,7 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
         let total = endpoints.count() as u64;
         let mut counted = stage.pool.children()?.objects;
         for index in 0..8 {
-            let found = OWN_SPACE.locate_at(KERNEL, slot(index))?;
+            let found = OWN_CSPACE.locate_at(KERNEL, slot(index))?;
             if found.kind == Kind::Untyped {
                 check!(found.address >= start && found.address < start + (1 << CHUNK_BITS));
                 counted += Cap::<Untyped>::new(slot(index)).children()?.objects;

@@ -32,8 +32,8 @@ pub const CASES: &[Case] = &[
     Case::new("END0021", "deleting one capability of several ends no wait", one_of_several),
     Case::new("END0022", "a suspended sender leaves the queue", suspended_sender),
     Case::new("END0023", "a deleted sender and a deleted receiver leave the queue", deleted_threads),
-    Case::new("END0024", "without a message area messages have eight words", without_area),
-    Case::new("END0025", "a receiver without a message area gets the first eight words", receiver_without_area),
+    Case::new("END0024", "without an IPC buffer messages have eight words", without_buffer),
+    Case::new("END0025", "a receiver without an IPC buffer gets the first eight words", receiver_without_buffer),
     Case::new("END0026", "a receive needs a reply object", no_reply_object),
     Case::new("END0027", "calls nest through several servers", nested),
     Case::new("END0028", "a server answers thousands of calls on the fast path", many_calls),
@@ -408,22 +408,22 @@ fn deleted_threads(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn without_area(stage: &mut Stage) -> Outcome {
+fn without_buffer(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
     let address = u64::from(endpoint.address().0);
-    let worker = stage.spawn_with(Equipment { area: false, ..Equipment::at(LOW) }, move || {
+    let worker = stage.spawn_with(Equipment { buffer: false, ..Equipment::at(LOW) }, move || {
         let send = |tag: Tag| system_call(Operation::Send as u64, &[address, tag.0]).map(drop);
         (send(Tag::new(1, 9)), send(Tag::new(1, 0).with_caps(1)), send(Tag::new(1, 8)))
     })?;
     let received = endpoint.receive(Wait::until(patience()))?;
     equal!(received.words().len(), 8);
-    equal!(worker.join()?, (Err(Error::NoMessageArea), Err(Error::NoMessageArea), Ok(())));
+    equal!(worker.join()?, (Err(Error::NoIpcBuffer), Err(Error::NoIpcBuffer), Ok(())));
     Ok(())
 }
 
-fn receiver_without_area(stage: &mut Stage) -> Outcome {
+fn receiver_without_buffer(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
-    let worker = stage.spawn_with(Equipment { area: false, ..Equipment::at(LOW) }, move || {
+    let worker = stage.spawn_with(Equipment { buffer: false, ..Equipment::at(LOW) }, move || {
         let received = endpoint.receive(Wait::FOREVER)?;
         Ok::<_, Error>((received.words().len(), received.caps().len(), is_numbered(received.words(), 4)))
     })?;

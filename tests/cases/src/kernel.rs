@@ -22,7 +22,7 @@ pub const CASES: &[Case] = &[
     Case::new("INT0005", "a line stays silent until it is acknowledged", acknowledged),
     Case::new("INT0006", "an unbound line is silent", unbound),
     Case::new("INT0007", "deleting the notification unbinds the line", notification_gone),
-    Case::new("INT0008", "device memory is mapped as such, and is no message area", device_memory),
+    Case::new("INT0008", "device memory is mapped as such, and is no IPC buffer", device_memory),
     Case::new("KRN0001", "statistics are told, others refused", statistics),
     Case::new("KRN0002", "at most 64 bytes are printed at once", print),
     Case::new("KRN0003", "no kernel stack came near its end", stack_depth),
@@ -217,7 +217,7 @@ fn powers(stage: &mut Stage) -> Outcome {
         };
         let refusal = |may: Powers| (!power.intersects(may)).then_some(Error::MissingRights);
         equal!((power, kernel.machine().err()), (power, refusal(Powers::all())));
-        equal!((power, kernel.query(Statistic::Windows).err()), (power, refusal(Powers::COUNTERS)));
+        equal!((power, kernel.query(Statistic::PreemptionPoints).err()), (power, refusal(Powers::COUNTERS)));
         equal!((power, kernel.let_count(true).err()), (power, refusal(Powers::COUNTERS)));
         // The capability is checked before other reasons to refuse.
         let core = refusal(Powers::CORES).unwrap_or(Error::NoSuchCore);
@@ -248,10 +248,10 @@ fn no_more_powers(stage: &mut Stage) -> Outcome {
     }
     let copy = narrow.mint_to(place, Rights::all(), 0)?;
     equal!(copy.identify()?.badge, Powers::COUNTERS.badge(PROCESS));
-    copy.query(Statistic::Windows)?;
+    copy.query(Statistic::PreemptionPoints)?;
     refused!(copy.print(b"never"), MissingRights);
     equal!(narrow.revoke()?, 1);
-    refused!(copy.query(Statistic::Windows), InvalidCapability);
+    refused!(copy.query(Statistic::PreemptionPoints), InvalidCapability);
     narrow.delete()?;
     Ok(())
 }

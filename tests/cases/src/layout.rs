@@ -44,7 +44,7 @@ const PARTS: [Part; 10] = [
     ("stack", || black_box(&0u64) as *const u64 as u64),
     ("information", || process::info().map_or(0, |info| core::ptr::from_ref(info) as u64)),
     ("first-stack", || process::info().map_or(0, |info| info.stack_top)),
-    ("message-area", || process::info().map_or(0, |info| info.message_area)),
+    ("ipc-buffer", || process::info().map_or(0, |info| info.ipc_buffer)),
     ("dynamic", || process::info().map_or(0, |info| info.dynamic)),
     ("random", || process::info().map_or(0, |info| info.random[0])),
 ];

@@ -38,13 +38,13 @@ mod division;
 mod endpoint;
 mod exhaustion;
 mod faults;
-mod foreign;
 mod handlers;
 mod helping;
 mod hostile;
 mod identifiers;
 mod kernel;
 mod killing;
+mod latency_tracer;
 mod layout;
 mod memory;
 mod nesting;
@@ -56,6 +56,7 @@ mod processes;
 mod programs;
 mod random;
 mod registers;
+mod remote;
 mod reply;
 mod reserve;
 mod scheduling;
@@ -71,7 +72,6 @@ mod transfer;
 mod untyped;
 mod upcall;
 mod victim;
-mod watching;
 
 use case::Case;
 use stage::Stage;
@@ -106,7 +106,7 @@ const CASES: &[&[Case]] = &[
     kernel::CASES,
     identifiers::CASES,
     cores::CASES,
-    foreign::CASES,
+    remote::CASES,
     nesting::CASES,
     bytes::CASES,
     blocks::CASES,
@@ -125,7 +125,7 @@ const CASES: &[&[Case]] = &[
     hostile::CASES,
     hostile::authority::CASES,
     hostile::powers::CASES,
-    watching::CASES,
+    latency_tracer::CASES,
     reserve::CASES,
     srr::CASES,
 ];

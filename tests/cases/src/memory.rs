@@ -5,7 +5,7 @@ use tench::abi::layout::slot;
 use tench::abi::memory::{TABLE_ENTRIES, entry_bits};
 use tench::abi::object::ThreadState;
 use tench::memory::Window;
-use tench::sys::{Cap, CapAddress, Error, Frame, Kind, MapFlags, Mapping, OWN_SPACE, PageTable, Rights};
+use tench::sys::{Cap, CapAddress, Error, Frame, Kind, MapFlags, Mapping, OWN_CSPACE, PageTable, Rights};
 
 use crate::assembly;
 use crate::case::{Case, Failure, Outcome};
@@ -36,10 +36,10 @@ pub const CASES: &[Case] = &[
     Case::new("MEM0020", "deleting a frame's last capability unmaps it", delete_frame),
     Case::new("MEM0021", "revoking a frame unmaps it everywhere", revoke_frame),
     Case::new("MEM0022", "deleting a table unmaps what it shows", delete_table),
-    Case::new("MEM0023", "taking a table out unmaps what it shows, hanging it elsewhere moves it", unhang),
-    Case::new("MEM0024", "tables hang one level below each other", levels),
-    Case::new("MEM0025", "an entry or a table in use is not hung over", hang_twice),
-    Case::new("MEM0026", "deleting a table leaves the tables below it hanging nowhere", delete_parent),
+    Case::new("MEM0023", "uninstalling a page table unmaps what it shows, installing it elsewhere moves it", uninstall),
+    Case::new("MEM0024", "page tables are installed one level below each other", levels),
+    Case::new("MEM0025", "an entry or a page table in use is not installed again", install_twice),
+    Case::new("MEM0026", "deleting a page table uninstalls those below it", delete_parent),
     Case::new("MEM0027", "programs cannot have the entries of the kernel's half", kernel_half),
     Case::new("MEM0028", "a thread whose address space goes faults alone", space_gone),
     Case::new("MEM0029", "two address spaces show different memory at one address", two_spaces),
@@ -120,7 +120,7 @@ fn flags(stage: &mut Stage) -> Outcome {
         let (frame, table) = (u64::from(frame.address().0), u64::from(tables.level3.address().0));
         refused!(system_call(48, &[frame, table, 0, 1, 0, flags, u64::from(place.0)]), InvalidArgument);
     }
-    equal!(OWN_SPACE.identify_at(place)?.kind, Kind::Null);
+    equal!(OWN_CSPACE.identify_at(place)?.kind, Kind::Null);
     Ok(())
 }
 
@@ -294,7 +294,7 @@ fn query(stage: &mut Stage) -> Outcome {
     equal!((info.first, info.count, info.flags), (17, 2, RW));
     equal!(place(mapping)?, place(frame)? + 4096);
     equal!(info.address, Some(BASE + 17 * 4096));
-    tables.level2.unhang()?;
+    tables.level2.uninstall()?;
     equal!(mapping.query()?.address, None);
     Ok(())
 }
@@ -359,24 +359,24 @@ fn delete_table(stage: &mut Stage) -> Outcome {
     faults(access(stage, assembly::load, BASE)?, BASE, Access::Read, false)?;
     // Its entry is free again.
     let table = stage.make::<PageTable>(3)?;
-    table.hang(tables.level2, 0)?;
+    table.install(tables.level2, 0)?;
     faults(access(stage, assembly::load, BASE)?, BASE, Access::Read, false)?;
     stage.map(frame, table, 0, RW)?;
     equal!(read(BASE), 0);
     Ok(())
 }
 
-fn unhang(stage: &mut Stage) -> Outcome {
+fn uninstall(stage: &mut Stage) -> Outcome {
     let (tables, frame) = (stage.tables()?, stage.make::<Frame>(12)?);
     let mapping = stage.map(frame, tables.level3, 1, RW)?;
     write(BASE + 4096, 6);
-    tables.level3.unhang()?;
+    tables.level3.uninstall()?;
     faults(access(stage, assembly::load, BASE + 4096)?, BASE + 4096, Access::Read, false)?;
-    refused!(tables.level3.unhang(), NotMapped);
-    tables.level3.hang(tables.level2, 9)?;
+    refused!(tables.level3.uninstall(), NotMapped);
+    tables.level3.install(tables.level2, 9)?;
     let address = BASE + (9 << entry_bits(2)) + 4096;
     equal!((read(address), mapping.query()?.address), (6, Some(address)));
-    tables.level1.unhang()?;
+    tables.level1.uninstall()?;
     faults(access(stage, assembly::load, address)?, address, Access::Read, false)
 }
 
@@ -385,28 +385,28 @@ fn levels(stage: &mut Stage) -> Outcome {
     for (lower, table) in tables.iter().enumerate() {
         for (upper, parent) in tables.iter().enumerate() {
             if upper + 1 != lower {
-                refused!(table.hang(*parent, 0), InvalidArgument);
+                refused!(table.install(*parent, 0), InvalidArgument);
             }
         }
     }
     for entry in [512, 1 << 32, u64::MAX] {
-        refused!(tables[3].hang(tables[2], entry), InvalidArgument);
+        refused!(tables[3].install(tables[2], entry), InvalidArgument);
     }
     let weak = stage.mint(tables[2], Rights::READ, 0)?;
-    refused!(tables[3].hang(weak, 0), MissingRights);
-    refused!(tables[3].hang(Cap::new(stage.pool.address()), 0), WrongType);
-    tables[3].hang(tables[2], 511)?;
+    refused!(tables[3].install(weak, 0), MissingRights);
+    refused!(tables[3].install(Cap::new(stage.pool.address()), 0), WrongType);
+    tables[3].install(tables[2], 511)?;
     Ok(())
 }
 
-fn hang_twice(stage: &mut Stage) -> Outcome {
+fn install_twice(stage: &mut Stage) -> Outcome {
     let (tables, other) = (stage.tables()?, stage.make::<PageTable>(3)?);
-    refused!(other.hang(tables.level2, 0), AlreadyMapped);
-    refused!(tables.level3.hang(tables.level2, 1), AlreadyMapped);
+    refused!(other.install(tables.level2, 0), AlreadyMapped);
+    refused!(tables.level3.install(tables.level2, 1), AlreadyMapped);
     let (large, place) = (stage.make::<Frame>(21)?, stage.slot());
     large.map(tables.level2, 1, 1, 0, MapFlags::READ, place)?;
-    refused!(other.hang(tables.level2, 1), AlreadyMapped);
-    other.hang(tables.level2, 2)?;
+    refused!(other.install(tables.level2, 1), AlreadyMapped);
+    other.install(tables.level2, 2)?;
     Ok(())
 }
 
@@ -415,12 +415,12 @@ fn delete_parent(stage: &mut Stage) -> Outcome {
     let mapping = stage.map(frame, tables.level3, 0, RW)?;
     write(BASE, 8);
     tables.level2.delete()?;
-    refused!(tables.level3.unhang(), NotMapped);
+    refused!(tables.level3.uninstall(), NotMapped);
     equal!(mapping.query()?.address, None);
     faults(access(stage, assembly::load, BASE)?, BASE, Access::Read, false)?;
     let level2 = stage.make::<PageTable>(2)?;
-    level2.hang(tables.level1, 0)?;
-    tables.level3.hang(level2, 0)?;
+    level2.install(tables.level1, 0)?;
+    tables.level3.install(level2, 0)?;
     equal!(read(BASE), 8);
     Ok(())
 }
@@ -428,10 +428,13 @@ fn delete_parent(stage: &mut Stage) -> Outcome {
 fn kernel_half(stage: &mut Stage) -> Outcome {
     let table = stage.make::<PageTable>(1)?;
     for entry in [256, 257, 511, 512] {
-        refused!(table.hang(ROOT, entry), InvalidArgument);
+        refused!(table.install(ROOT, entry), InvalidArgument);
     }
     // An entry of the upper half will do; this process has nothing there.
-    let free = (0..256).rev().map(|entry| table.hang(ROOT, entry)).find(|hung| *hung != Err(Error::AlreadyMapped));
+    let free = (0..256)
+        .rev()
+        .map(|entry| table.install(ROOT, entry))
+        .find(|installed| *installed != Err(Error::AlreadyMapped));
     equal!(free, Some(Ok(())));
     Ok(())
 }
@@ -458,9 +461,9 @@ fn two_spaces(stage: &mut Stage) -> Outcome {
     write(BASE, 0x1111);
     let (root, place) = (stage.make::<PageTable>(0)?, stage.slot());
     let chain = [stage.make::<PageTable>(1)?, stage.make::<PageTable>(2)?, stage.make::<PageTable>(3)?];
-    chain[0].hang(root, root_entry())?;
-    chain[1].hang(chain[0], 0)?;
-    chain[2].hang(chain[1], 0)?;
+    chain[0].install(root, root_entry())?;
+    chain[1].install(chain[0], 0)?;
+    chain[2].install(chain[1], 0)?;
     let code = stage.make::<Frame>(12)?;
     let window = Window::new(code, 12, RW)?;
     // `ldr x0, [x0]`, then the next instruction is beyond the page, and faults there.

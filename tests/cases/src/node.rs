@@ -1,6 +1,6 @@
 //! Tests of CSpaces: copying, minting, moving, deleting, revoking, nodes in nodes.
 
-use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_SPACE, Rights, Thread};
+use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_CSPACE, Rights, Thread};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, Stage, identify, is_empty, system_call};
@@ -20,11 +20,11 @@ pub const CASES: &[Case] = &[
     Case::new("NOD0012", "a node is installed and taken out with what it holds", install),
     Case::new("NOD0013", "a second-level node has 256 slots, and needs WRITE", install_errors),
     Case::new("NOD0014", "what is taken out must be a node", remove_errors),
-    Case::new("NOD0015", "operations reach another space through its root", other_space),
+    Case::new("NOD0015", "operations reach another CSpace through its root", other_cspace),
     Case::new("NOD0016", "deleting a node deletes what it holds", delete_node),
     Case::new("NOD0017", "nodes nested in nodes go without recursion", nested),
     Case::new("NOD0018", "nodes that hold each other go with their memory", cycle),
-    Case::new("NOD0019", "deleting a thousand capabilities passes windows", many),
+    Case::new("NOD0019", "deleting a thousand capabilities passes preemption points", many),
     Case::new("NOD0020", "a node's own last capability in itself goes", in_itself),
 ];
 
@@ -86,8 +86,8 @@ fn sources(stage: &mut Stage) -> Outcome {
     let (empty, place) = (stage.slot(), stage.slot());
     for address in [empty, CapAddress::NULL, CapAddress::new(EMPTY_INDEX, 1), CapAddress(u32::MAX)] {
         equal!(attempts(Cap::new(address), place), [Err(Error::InvalidCapability); 3]);
-        refused!(OWN_SPACE.delete_at(address), InvalidCapability);
-        refused!(OWN_SPACE.revoke_at(address), InvalidCapability);
+        refused!(OWN_CSPACE.delete_at(address), InvalidCapability);
+        refused!(OWN_CSPACE.revoke_at(address), InvalidCapability);
     }
     for address in [1 << 32 | 1, 1 << 63 | 1, u64::MAX] {
         refused!(system_call(35, &[0, address]), InvalidCapability);
@@ -156,7 +156,7 @@ fn identify_empty(stage: &mut Stage) -> Outcome {
 }
 
 /// Makes a root with a node in entry 1.
-fn space(stage: &mut Stage) -> Outcome<Cap<CapNode>> {
+fn cspace(stage: &mut Stage) -> Outcome<Cap<CapNode>> {
     let (root, node) = (stage.make::<CapNode>(3)?, stage.make::<CapNode>(8)?);
     root.install_node(1, node)?;
     check!(is_empty(node));
@@ -164,9 +164,9 @@ fn space(stage: &mut Stage) -> Outcome<Cap<CapNode>> {
 }
 
 fn install(stage: &mut Stage) -> Outcome {
-    let (root, endpoint, place) = (space(stage)?, stage.endpoint()?, stage.slot());
+    let (root, endpoint, place) = (cspace(stage)?, stage.endpoint()?, stage.slot());
     let inside = CapAddress::new(1, 200);
-    root.copy_from(inside, OWN_SPACE, endpoint.address())?;
+    root.copy_from(inside, OWN_CSPACE, endpoint.address())?;
     let node = root.remove_node(1, place)?;
     equal!(node.identify()?.kind, Kind::CapNode);
     refused!(root.identify_at(inside), InvalidCapability);
@@ -176,7 +176,7 @@ fn install(stage: &mut Stage) -> Outcome {
 }
 
 fn install_errors(stage: &mut Stage) -> Outcome {
-    let (root, node, small) = (space(stage)?, stage.make::<CapNode>(8)?, stage.make::<CapNode>(7)?);
+    let (root, node, small) = (cspace(stage)?, stage.make::<CapNode>(8)?, stage.make::<CapNode>(7)?);
     refused!(root.install_node(0, small), WrongType);
     refused!(root.install_node(0, Cap::new(stage.pool.address())), WrongType);
     refused!(root.install_node(1, node), SlotOccupied);
@@ -190,7 +190,7 @@ fn install_errors(stage: &mut Stage) -> Outcome {
 }
 
 fn remove_errors(stage: &mut Stage) -> Outcome {
-    let (root, place) = (space(stage)?, stage.slot());
+    let (root, place) = (cspace(stage)?, stage.slot());
     refused!(root.remove_node(2, place), NoSuchSlot);
     refused!(root.remove_node(8, place), InvalidArgument);
     refused!(root.remove_node(1, root.address()), SlotOccupied);
@@ -200,21 +200,21 @@ fn remove_errors(stage: &mut Stage) -> Outcome {
     let copy = stage.copy(node)?;
     root.install_node(0, copy)?;
     let endpoint = stage.endpoint()?;
-    root.copy_from(CapAddress::new(0, 3), OWN_SPACE, endpoint.address())?;
+    root.copy_from(CapAddress::new(0, 3), OWN_CSPACE, endpoint.address())?;
     refused!(node.remove_node(3, place), WrongType);
     Ok(())
 }
 
-fn other_space(stage: &mut Stage) -> Outcome {
-    let (root, endpoint, place) = (space(stage)?, stage.endpoint()?, stage.slot());
+fn other_cspace(stage: &mut Stage) -> Outcome {
+    let (root, endpoint, place) = (cspace(stage)?, stage.endpoint()?, stage.slot());
     let (a, b) = (CapAddress::new(1, 1), CapAddress::new(1, 2));
-    root.copy_from(a, OWN_SPACE, endpoint.address())?;
+    root.copy_from(a, OWN_CSPACE, endpoint.address())?;
     root.mint_from(b, root, a, Rights::WRITE, 6)?;
     equal!(root.identify_at(b)?.badge, 6);
-    OWN_SPACE.move_from(place, root, b)?;
+    OWN_CSPACE.move_from(place, root, b)?;
     equal!((identify(place)?.badge, root.identify_at(b)?.kind), (6, Kind::Null));
-    refused!(root.copy_from(a, OWN_SPACE, endpoint.address()), SlotOccupied);
-    refused!(root.copy_from(CapAddress::new(2, 0), OWN_SPACE, endpoint.address()), NoSuchSlot);
+    refused!(root.copy_from(a, OWN_CSPACE, endpoint.address()), SlotOccupied);
+    refused!(root.copy_from(CapAddress::new(2, 0), OWN_CSPACE, endpoint.address()), NoSuchSlot);
     equal!(root.revoke_at(a)?, 0);
     equal!(endpoint.revoke()?, 2);
     refused!(root.delete_at(a), InvalidCapability);
@@ -226,8 +226,8 @@ fn delete_node(stage: &mut Stage) -> Outcome {
     let copy = stage.copy(node)?;
     root.install_node(0, copy)?;
     let (endpoint, notification) = (stage.endpoint()?, stage.notification()?);
-    root.move_from(CapAddress::new(0, 5), OWN_SPACE, endpoint.address())?;
-    root.copy_from(CapAddress::new(0, 6), OWN_SPACE, notification.address())?;
+    root.move_from(CapAddress::new(0, 5), OWN_CSPACE, endpoint.address())?;
+    root.copy_from(CapAddress::new(0, 6), OWN_CSPACE, notification.address())?;
     let watcher = stage.spawn(move || notification.wait())?;
     equal!(node.delete()?.freed, None);
     equal!(root.identify_at(CapAddress::new(0, 5))?.kind, Kind::Endpoint);
@@ -255,7 +255,7 @@ fn nested(stage: &mut Stage) -> Outcome {
     let thread = stage.make::<Thread>(0)?;
     let root = stage.make::<CapNode>(1)?;
     root.install_node(0, inner)?;
-    root.move_from(CapAddress::new(0, 1), OWN_SPACE, thread.address())?;
+    root.move_from(CapAddress::new(0, 1), OWN_CSPACE, thread.address())?;
     check!(outer.delete()?.freed.is_some());
     check!(root.delete()?.freed.is_some());
     equal!(stage.pool.revoke()?, 0);
@@ -282,13 +282,13 @@ fn many(stage: &mut Stage) -> Outcome {
         let node = stage.make::<CapNode>(8)?;
         root.install_node(index, node)?;
         for number in u32::from(index == 0)..256 {
-            root.copy_from(CapAddress::new(index, number), OWN_SPACE, notification.address())?;
+            root.copy_from(CapAddress::new(index, number), OWN_CSPACE, notification.address())?;
         }
     }
     equal!(notification.revoke()?, 1023);
     for index in 0..4 {
         for number in u32::from(index == 0)..256 {
-            root.copy_from(CapAddress::new(index, number), OWN_SPACE, notification.address())?;
+            root.copy_from(CapAddress::new(index, number), OWN_CSPACE, notification.address())?;
         }
     }
     check!(root.delete()?.freed.is_some());
@@ -301,7 +301,7 @@ fn in_itself(stage: &mut Stage) -> Outcome {
     // The node is its own root and its own second-level node.
     let copy = stage.copy(node)?;
     node.install_node(0, copy)?;
-    node.move_from(CapAddress(7), OWN_SPACE, node.address())?;
+    node.move_from(CapAddress(7), OWN_CSPACE, node.address())?;
     equal!(stage.pool.revoke()?, 2);
     Ok(())
 }

@@ -71,7 +71,7 @@ operations! {
     "OPS0038" KernelPowerOff [Kernel] WRITE;
     "OPS0039" KernelPrint [Kernel] WRITE;
     "OPS0040" KernelQuery [Kernel] READ;
-    "OPS0046" KernelStretches [Kernel] READ;
+    "OPS0046" KernelIrqOff [Kernel] READ;
     "OPS0049" KernelExport [Kernel] WRITE;
     "OPS0050" KernelUnexport [Kernel] WRITE;
     "OPS0051" KernelImport [Kernel] WRITE;

@@ -323,7 +323,7 @@ fn refused(_: &mut Stage) -> Outcome {
         (FIXED + 8 * PAGE, PAGE, 2 * PAGE),
         (FIXED + 8 * PAGE + 1, 0, PAGE),
         (0, 0, PAGE),
-        (info.message_area, 0, PAGE),
+        (info.ipc_buffer, 0, PAGE),
         (info.books, 0, PAGE),
     ] {
         check!(map(start, cap, offset, size, RW).is_err());

@@ -12,7 +12,7 @@ use tench::procs::Procs;
 use tench::procs::protocol::State;
 use tench::reserve::protocol::{Error, FIRST_PRIORITY, LAST_PRIORITY, RESERVABLE};
 use tench::reserve::{Failure as ReserveFailure, Refusal, Reservation, Reserve, Wish};
-use tench::sys::{Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_SPACE, Place, SchedulingContext, Untyped};
+use tench::sys::{Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_CSPACE, Place, SchedulingContext, Untyped};
 use tench::time::{self, frequency};
 
 use crate::case::{Case, Failure, Outcome};
@@ -210,7 +210,7 @@ fn ordered(stage: &mut Stage) -> Outcome {
 fn gone(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let place = stage.slot();
-    stage.pool.retype_many(Kind::Untyped, 12, 1, Place::Watermark, OWN_SPACE, place)?;
+    stage.pool.retype_many(Kind::Untyped, 12, 1, Place::Watermark, OWN_CSPACE, place)?;
     let memory = Cap::<Untyped>::new(place);
     let context = memory.retype::<SchedulingContext>(0, stage.slot())?;
     let all = server.possible(1_000_000, 0).map_err(failed)?;

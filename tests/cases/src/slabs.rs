@@ -7,7 +7,7 @@ use tench::mem::protocol::Error as Refusal;
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Failure as MemFailure, Mem};
 use tench::procs::Procs;
-use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, Notification, OWN_SPACE, Untyped};
+use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, Notification, OWN_CSPACE, Untyped};
 
 use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, identify};
@@ -224,5 +224,5 @@ pub fn leave_a_bundle() -> i32 {
 
 /// Returns whether something lies in a slot.
 fn is_object(slot: CapAddress) -> bool {
-    OWN_SPACE.identify_at(slot).is_ok_and(|found| found.kind != Kind::Null)
+    OWN_CSPACE.identify_at(slot).is_ok_and(|found| found.kind != Kind::Null)
 }

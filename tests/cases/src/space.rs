@@ -35,9 +35,9 @@ impl Stage {
     /// Makes the tables for [`BASE`].
     pub fn tables(&mut self) -> Outcome<Tables> {
         let tables = Tables { level1: self.make(1)?, level2: self.make(2)?, level3: self.make(3)? };
-        tables.level3.hang(tables.level2, 0)?;
-        tables.level2.hang(tables.level1, 0)?;
-        tables.level1.hang(ROOT, root_entry())?;
+        tables.level3.install(tables.level2, 0)?;
+        tables.level2.install(tables.level1, 0)?;
+        tables.level1.install(ROOT, root_entry())?;
         Ok(tables)
     }
 

@@ -9,7 +9,7 @@ use tench::memory::{self, Pages};
 use tench::sys::cap::Object;
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Identity, Instant, Kernel, Kind, Message, Notification, OWN_SPACE,
+    Cap, CapAddress, CapNode, Endpoint, Error, Identity, Instant, Kernel, Kind, Message, Notification, OWN_CSPACE,
     Place, Reply, Rights, Untyped, Wait, raw,
 };
 
@@ -88,10 +88,10 @@ impl Stage {
         let mut left = None;
         for number in 0..NODE_SLOTS as u32 {
             let address = CapAddress::new(NODE_INDEX, number);
-            let found = OWN_SPACE.identify_at(address)?;
+            let found = OWN_CSPACE.identify_at(address)?;
             if found.kind != Kind::Null {
                 left = Some(found.kind);
-                OWN_SPACE.delete_at(address)?;
+                OWN_CSPACE.delete_at(address)?;
             }
         }
         self.next_slot = 0;
@@ -129,7 +129,7 @@ impl Stage {
     /// Makes an object of any kind that can be retyped.
     pub fn make_kind(&mut self, kind: Kind, size: u64) -> Outcome<CapAddress> {
         let place = self.slot();
-        self.pool.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, place)?;
+        self.pool.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, place)?;
         Ok(place)
     }
 
@@ -166,7 +166,7 @@ pub const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
 /// Returns what lies at an address.
 pub fn identify(address: CapAddress) -> Result<Identity, Error> {
-    OWN_SPACE.identify_at(address)
+    OWN_CSPACE.identify_at(address)
 }
 
 /// Returns the physical address of memory. The cases have the kernel's capability, which reveals it.

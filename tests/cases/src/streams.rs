@@ -362,7 +362,7 @@ fn hostile(_: &mut Stage) -> Outcome {
     let other = io::pipe()?;
     equal!(Stream::at(Cap::new(copy)).read(1), Err(Refused::Refused(StreamError::Closed)));
     equal!(Stream::at(Cap::new(copy)).close(), Err(Refused::Refused(StreamError::Closed)));
-    tench::sys::OWN_SPACE.delete_at(copy)?;
+    tench::sys::OWN_CSPACE.delete_at(copy)?;
     memory::free_slot(copy);
     drop((other, writer));
     for path in ["", "a\u{7}b", &"x".repeat(241)] {

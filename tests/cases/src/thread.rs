@@ -16,7 +16,7 @@ pub const CASES: &[Case] = &[
     Case::new("THR0001", "a thread that is new runs only when it has all it needs", needs),
     Case::new("THR0002", "configuring takes a suspended thread", configure_state),
     Case::new("THR0003", "configuring needs the right kinds with the right rights", configure_kinds),
-    Case::new("THR0004", "a message area lies aligned in its frame", area),
+    Case::new("THR0004", "an IPC buffer lies aligned in its frame", buffer),
     Case::new("THR0005", "configuring again replaces what was there", configure_again),
     Case::new("THR0006", "a suspended thread stays where it is until it is resumed", suspend),
     Case::new("THR0007", "suspending ends every wait with Aborted", suspend_waits),
@@ -24,7 +24,7 @@ pub const CASES: &[Case] = &[
     Case::new("THR0009", "each state is told", states),
     Case::new("THR0010", "registers are read and written while a thread is suspended", registers),
     Case::new("THR0011", "registers of a running thread are neither read nor written", registers_state),
-    Case::new("THR0012", "register transfer needs a message area, and known flags", registers_errors),
+    Case::new("THR0012", "register transfer needs an IPC buffer, and known flags", registers_errors),
     Case::new("THR0013", "what is bound cannot be bound again", bound),
     Case::new("THR0014", "a reply object that holds a caller is not bound", busy),
     Case::new("THR0015", "bindings need the right kinds with the right rights", binding_kinds),
@@ -40,8 +40,8 @@ pub const CASES: &[Case] = &[
         deleted_server,
     ),
     Case::new("THR0022", "a thread's bindings keep their objects alive", bindings_keep),
-    Case::new("THR0023", "without its capability space a thread reaches nothing", space_gone),
-    Case::new("THR0024", "without its message area's frame a thread sends eight words", area_gone),
+    Case::new("THR0023", "without its CSpace a thread reaches nothing", cspace_gone),
+    Case::new("THR0024", "without its IPC buffer's frame a thread sends eight words", buffer_gone),
     Case::new("THR0025", "privileged flags cannot be written", privileged_flags),
     Case::new("THR0026", "program counters and stacks that lead nowhere end in faults", wild_registers),
 ];
@@ -76,17 +76,17 @@ fn configure_state(stage: &mut Stage) -> Outcome {
 
 fn configure_kinds(stage: &mut Stage) -> Outcome {
     let (thread, endpoint) = (stage.make::<Thread>(0)?, stage.endpoint()?);
-    let (space, root) = (Cap::<CapNode>::new(slot::CSPACE), Cap::<PageTable>::new(slot::VSPACE));
+    let (cspace, root) = (Cap::<CapNode>::new(slot::CSPACE), Cap::<PageTable>::new(slot::VSPACE));
     refused!(thread.configure(Cap::new(endpoint.address()), root, None), WrongType);
-    refused!(thread.configure(space, Cap::new(endpoint.address()), None), WrongType);
-    refused!(thread.configure(space, root, Some((Cap::new(endpoint.address()), 0))), WrongType);
+    refused!(thread.configure(cspace, Cap::new(endpoint.address()), None), WrongType);
+    refused!(thread.configure(cspace, root, Some((Cap::new(endpoint.address()), 0))), WrongType);
     let empty = stage.slot();
     refused!(thread.configure(Cap::new(empty), root, None), InvalidCapability);
-    refused!(thread.configure(space, Cap::new(empty), None), InvalidCapability);
-    refused!(thread.configure(space, root, Some((Cap::new(empty), 0))), InvalidCapability);
+    refused!(thread.configure(cspace, Cap::new(empty), None), InvalidCapability);
+    refused!(thread.configure(cspace, root, Some((Cap::new(empty), 0))), InvalidCapability);
     for level in 1..=3 {
         let table = stage.make::<PageTable>(level)?;
-        refused!(thread.configure(space, table, None), WrongType);
+        refused!(thread.configure(cspace, table, None), WrongType);
     }
     let (node, table, frame) = (stage.make::<CapNode>(2)?, stage.make::<PageTable>(0)?, stage.make::<Frame>(12)?);
     let weak = stage.mint(node, Rights::READ, 0)?;
@@ -102,7 +102,7 @@ fn configure_kinds(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn area(stage: &mut Stage) -> Outcome {
+fn buffer(stage: &mut Stage) -> Outcome {
     let (thread, frame) = (stage.make::<Thread>(0)?, stage.make::<Frame>(12)?);
     let configure = |offset| thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), Some((frame, offset)));
     for offset in [1, 8, 512, 1025, u64::MAX] {
@@ -248,11 +248,11 @@ fn registers_errors(stage: &mut Stage) -> Outcome {
         refused!(system_call(read, &[thread, flags]), InvalidArgument);
         refused!(system_call(write, &[thread, flags]), InvalidArgument);
     }
-    let worker = stage.spawn_with(Equipment { area: false, ..Equipment::at(HIGH) }, move || {
+    let worker = stage.spawn_with(Equipment { buffer: false, ..Equipment::at(HIGH) }, move || {
         let attempt = |operation| system_call(operation, &[thread, 0]).map(drop);
         (attempt(read), attempt(write), attempt(Operation::UpcallReturn as u64))
     })?;
-    let missing = Err(Error::NoMessageArea);
+    let missing = Err(Error::NoIpcBuffer);
     equal!(worker.join()?, (missing, missing, missing));
     Ok(())
 }
@@ -447,7 +447,7 @@ fn bindings_keep(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn space_gone(stage: &mut Stage) -> Outcome {
+fn cspace_gone(stage: &mut Stage) -> Outcome {
     let (root, never) = (stage.make::<CapNode>(2)?, stage.notification()?);
     let stopped = Equipment { start: false, ..Equipment::at(LOW) };
     let worker = stage.spawn_with(stopped, move || never.wait())?;
@@ -466,7 +466,7 @@ fn space_gone(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn area_gone(stage: &mut Stage) -> Outcome {
+fn buffer_gone(stage: &mut Stage) -> Outcome {
     let (endpoint, frame) = (stage.endpoint()?, stage.make::<Frame>(12)?);
     let address = u64::from(endpoint.address().0);
     let worker = stage.spawn_with(STOPPED, move || {
@@ -479,7 +479,7 @@ fn area_gone(stage: &mut Stage) -> Outcome {
     frame.delete()?;
     worker.thread.resume()?;
     equal!(endpoint.receive(Wait::until(patience()))?.words().len(), 8);
-    equal!(worker.join()?, (Err(Error::NoMessageArea), Ok(())));
+    equal!(worker.join()?, (Err(Error::NoIpcBuffer), Ok(())));
     Ok(())
 }
 

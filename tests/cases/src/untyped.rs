@@ -2,7 +2,9 @@
 
 use tench::abi::object::UNTYPED_MAX_BITS;
 use tench::memory::Window;
-use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, MapFlags, OWN_SPACE, Place, Rights, Untyped};
+use tench::sys::{
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, MapFlags, OWN_CSPACE, Place, Rights, Untyped,
+};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place, system_call};
@@ -25,14 +27,14 @@ pub const CASES: &[Case] = &[
     Case::new("UNT0015", "deleting an untyped leaves its children", children_stay),
     Case::new("UNT0016", "revoke deletes children, copies and grandchildren", revoked),
     Case::new("UNT0017", "an untyped is unique: moved, not copied", unique),
-    Case::new("UNT0018", "retype fills slots of another space", other_space),
-    Case::new("UNT0019", "destination spaces need a node with WRITE", space_errors),
+    Case::new("UNT0018", "retype fills slots of another CSpace", other_cspace),
+    Case::new("UNT0019", "destination CSpaces need a node with WRITE", cspace_errors),
     Case::new("UNT0020", "freed gaps are used again by offset", gaps),
 ];
 
 /// Makes one object at the watermark of the pool.
 pub fn retype(pool: Cap<Untyped>, kind: Kind, size: u64, slot: CapAddress) -> Result<u64, Error> {
-    pool.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, slot)
+    pool.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, slot)
 }
 
 fn every_kind(stage: &mut Stage) -> Outcome {
@@ -68,7 +70,7 @@ fn zeroed(stage: &mut Stage) -> Outcome {
     }
     drop(window);
     frame.delete()?;
-    let again = stage.pool.retype_many(Kind::Frame, 16, 1, Place::At(0), OWN_SPACE, frame.address())?;
+    let again = stage.pool.retype_many(Kind::Frame, 16, 1, Place::At(0), OWN_CSPACE, frame.address())?;
     equal!(again, 0);
     let window = Window::new(frame, 16, MapFlags::READ)?;
     for offset in (0..window.size()).step_by(8) {
@@ -81,7 +83,7 @@ fn watermark(stage: &mut Stage) -> Outcome {
     let (a, b, c) = (stage.slot(), stage.slots(4), stage.slot());
     equal!(retype(stage.pool, Kind::Endpoint, 0, a)?, 0);
     equal!(stage.pool.query()?.watermark, 32);
-    equal!(stage.pool.retype_many(Kind::Frame, 12, 4, Place::Watermark, OWN_SPACE, b)?, 4096);
+    equal!(stage.pool.retype_many(Kind::Frame, 12, 4, Place::Watermark, OWN_CSPACE, b)?, 4096);
     equal!(stage.pool.query()?.watermark, 5 * 4096);
     let start = place(stage.pool)?;
     for index in 0..4 {
@@ -96,7 +98,7 @@ fn offsets(stage: &mut Stage) -> Outcome {
     let start = place(stage.pool)?;
     for offset in [5 << 12, 0, 3 << 12, (1 << 23) - 4096, 1 << 20] {
         let to = stage.slot();
-        let found = stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(offset), OWN_SPACE, to)?;
+        let found = stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(offset), OWN_CSPACE, to)?;
         equal!(found, offset);
         equal!(place(Cap::<Frame>::new(to))?, start + offset);
     }
@@ -106,7 +108,7 @@ fn offsets(stage: &mut Stage) -> Outcome {
 
 fn overlap(stage: &mut Stage) -> Outcome {
     let (a, b) = (stage.slot(), stage.slot());
-    stage.pool.retype_many(Kind::Frame, 14, 1, Place::At(4 << 12), OWN_SPACE, a)?;
+    stage.pool.retype_many(Kind::Frame, 14, 1, Place::At(4 << 12), OWN_CSPACE, a)?;
     for (kind, size, count, offset) in [
         (Kind::Frame, 14, 1, 4 << 12),
         (Kind::Frame, 12, 1, 5 << 12),
@@ -116,12 +118,12 @@ fn overlap(stage: &mut Stage) -> Outcome {
         (Kind::Endpoint, 0, 1, (4 << 12) + 64),
         (Kind::Untyped, 23, 1, 0),
     ] {
-        refused!(stage.pool.retype_many(kind, size, count, Place::At(offset), OWN_SPACE, b), Overlap);
+        refused!(stage.pool.retype_many(kind, size, count, Place::At(offset), OWN_CSPACE, b), Overlap);
     }
     check!(is_empty(Cap::<Frame>::new(b)));
-    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(3 << 12), OWN_SPACE, b)?;
+    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(3 << 12), OWN_CSPACE, b)?;
     let c = stage.slot();
-    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(8 << 12), OWN_SPACE, c)?;
+    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(8 << 12), OWN_CSPACE, c)?;
     // The watermark is still at 0, where an object would overlap those placed by offset.
     let d = stage.slot();
     refused!(retype(stage.pool, Kind::Frame, 15, d), Overlap);
@@ -138,7 +140,7 @@ fn misaligned(stage: &mut Stage) -> Outcome {
         (Kind::Untyped, 4, 8),
         (Kind::CapNode, 8, 8192),
     ] {
-        refused!(stage.pool.retype_many(kind, size, 1, Place::At(offset), OWN_SPACE, place), Misaligned);
+        refused!(stage.pool.retype_many(kind, size, 1, Place::At(offset), OWN_CSPACE, place), Misaligned);
     }
     Ok(())
 }
@@ -146,24 +148,27 @@ fn misaligned(stage: &mut Stage) -> Outcome {
 fn beyond_the_end(stage: &mut Stage) -> Outcome {
     let place = stage.slots(8);
     let small = stage.make::<Untyped>(13)?;
-    refused!(small.retype_many(Kind::Frame, 14, 1, Place::Watermark, OWN_SPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 3, Place::Watermark, OWN_SPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 2, Place::At(4096), OWN_SPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 1, Place::At(8192), OWN_SPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 1, Place::At(1 << 63), OWN_SPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Untyped, 47, 256, Place::At(0), OWN_SPACE, place), OutOfMemory);
-    small.retype_many(Kind::Frame, 12, 2, Place::Watermark, OWN_SPACE, place)?;
+    refused!(small.retype_many(Kind::Frame, 14, 1, Place::Watermark, OWN_CSPACE, place), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 3, Place::Watermark, OWN_CSPACE, place), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 2, Place::At(4096), OWN_CSPACE, place), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 1, Place::At(8192), OWN_CSPACE, place), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 1, Place::At(1 << 63), OWN_CSPACE, place), OutOfMemory);
+    refused!(small.retype_many(Kind::Untyped, 47, 256, Place::At(0), OWN_CSPACE, place), OutOfMemory);
+    small.retype_many(Kind::Frame, 12, 2, Place::Watermark, OWN_CSPACE, place)?;
     let more = CapAddress(place.0 + 2);
-    refused!(small.retype_many(Kind::Untyped, 4, 1, Place::Watermark, OWN_SPACE, more), OutOfMemory);
+    refused!(small.retype_many(Kind::Untyped, 4, 1, Place::Watermark, OWN_CSPACE, more), OutOfMemory);
     Ok(())
 }
 
 fn counts(stage: &mut Stage) -> Outcome {
     let first = stage.slot();
     for count in [0, 257, 1 << 32, u64::MAX] {
-        refused!(stage.pool.retype_many(Kind::Endpoint, 0, count, Place::Watermark, OWN_SPACE, first), InvalidArgument);
+        refused!(
+            stage.pool.retype_many(Kind::Endpoint, 0, count, Place::Watermark, OWN_CSPACE, first),
+            InvalidArgument
+        );
     }
-    stage.pool.retype_many(Kind::Endpoint, 0, 256, Place::Watermark, OWN_SPACE, first)?;
+    stage.pool.retype_many(Kind::Endpoint, 0, 256, Place::Watermark, OWN_CSPACE, first)?;
     for index in 0..256 {
         equal!(identify(CapAddress(first.0 + index))?.kind, Kind::Endpoint);
     }
@@ -205,9 +210,9 @@ fn unmakeable(stage: &mut Stage) -> Outcome {
 
 fn occupied(stage: &mut Stage) -> Outcome {
     let first = stage.slots(4);
-    stage.pool.retype_many(Kind::Endpoint, 0, 1, Place::Watermark, OWN_SPACE, CapAddress(first.0 + 3))?;
+    stage.pool.retype_many(Kind::Endpoint, 0, 1, Place::Watermark, OWN_CSPACE, CapAddress(first.0 + 3))?;
     let before = stage.pool.query()?;
-    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 4, Place::Watermark, OWN_SPACE, first), SlotOccupied);
+    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 4, Place::Watermark, OWN_CSPACE, first), SlotOccupied);
     equal!(stage.pool.query()?, before);
     for index in 0..3 {
         equal!(identify(CapAddress(first.0 + index))?.kind, Kind::Null);
@@ -220,7 +225,7 @@ fn no_such_slot(stage: &mut Stage) -> Outcome {
         refused!(retype(stage.pool, Kind::Endpoint, 0, address), NoSuchSlot);
     }
     let last = Stage::last_slot();
-    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 2, Place::Watermark, OWN_SPACE, last), NoSuchSlot);
+    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 2, Place::Watermark, OWN_CSPACE, last), NoSuchSlot);
     equal!(identify(last)?.kind, Kind::Null);
     equal!(stage.pool.query()?.watermark, 0);
     Ok(())
@@ -254,7 +259,7 @@ fn freed(stage: &mut Stage) -> Outcome {
         (Kind::Notification, 0),
     ] {
         let made = stage.make_kind(kind, size)?;
-        let deleted = OWN_SPACE.delete_located_at(KERNEL, made)?;
+        let deleted = OWN_CSPACE.delete_located_at(KERNEL, made)?;
         let Some(freed) = deleted.freed else { return Err(crate::case::Failure::new("nothing became free")) };
         equal!((kind, freed.address, Some(freed.size_bits)), (kind, start, kind.object_bits(size)));
         equal!(stage.pool.query()?.watermark, 0);
@@ -270,9 +275,9 @@ fn children_stay(stage: &mut Stage) -> Outcome {
     equal!(frame.identify()?.kind, Kind::Frame);
     // The pool still regards the memory as in use.
     let other = stage.slot();
-    refused!(stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_SPACE, other), Overlap);
+    refused!(stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_CSPACE, other), Overlap);
     check!(frame.delete()?.freed.is_some());
-    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_SPACE, other)?;
+    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_CSPACE, other)?;
     Ok(())
 }
 
@@ -309,7 +314,7 @@ fn unique(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn other_space(stage: &mut Stage) -> Outcome {
+fn other_cspace(stage: &mut Stage) -> Outcome {
     let (root, node) = (stage.make::<CapNode>(2)?, stage.make::<CapNode>(8)?);
     root.install_node(1, node)?;
     let first = CapAddress::new(1, 10);
@@ -325,7 +330,7 @@ fn other_space(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn space_errors(stage: &mut Stage) -> Outcome {
+fn cspace_errors(stage: &mut Stage) -> Outcome {
     let (root, node) = (stage.make::<CapNode>(2)?, stage.make::<CapNode>(8)?);
     root.install_node(0, node)?;
     let (place, first) = (stage.slot(), CapAddress(1));
@@ -341,12 +346,12 @@ fn space_errors(stage: &mut Stage) -> Outcome {
 fn gaps(stage: &mut Stage) -> Outcome {
     let untyped = stage.make::<Untyped>(16)?;
     let first = stage.slots(16);
-    untyped.retype_many(Kind::Frame, 12, 16, Place::Watermark, OWN_SPACE, first)?;
+    untyped.retype_many(Kind::Frame, 12, 16, Place::Watermark, OWN_CSPACE, first)?;
     let slot = |index: u64| CapAddress(first.0 + index as u32);
     for index in [3, 9, 15] {
-        OWN_SPACE.delete_at(slot(index))?;
-        refused!(untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_SPACE, slot(index)), OutOfMemory);
-        untyped.retype_many(Kind::Frame, 12, 1, Place::At(index << 12), OWN_SPACE, slot(index))?;
+        OWN_CSPACE.delete_at(slot(index))?;
+        refused!(untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_CSPACE, slot(index)), OutOfMemory);
+        untyped.retype_many(Kind::Frame, 12, 1, Place::At(index << 12), OWN_CSPACE, slot(index))?;
     }
     Ok(())
 }

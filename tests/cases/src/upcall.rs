@@ -18,7 +18,7 @@ pub const CASES: &[Case] = &[
     Case::new("UPC0002", "an upcall handles an exception on a stack of its own", exception),
     Case::new("UPC0003", "an upcall answers foreign system calls", foreign),
     Case::new("UPC0004", "a fault in an upcall goes to the endpoint", double_fault),
-    Case::new("UPC0005", "without a message area a fault goes to the endpoint", without_area),
+    Case::new("UPC0005", "without an IPC buffer a fault goes to the endpoint", without_buffer),
 ];
 
 /// Values that the handler recorded: class, address, instruction, and the address of a variable of its own.
@@ -122,9 +122,9 @@ fn double_fault(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn without_area(stage: &mut Stage) -> Outcome {
+fn without_buffer(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
-    let bare = Equipment { start: false, area: false, ..Equipment::at(HIGH) };
+    let bare = Equipment { start: false, buffer: false, ..Equipment::at(HIGH) };
     // SAFETY: the fault goes to the endpoint.
     let worker = stage.spawn_with(bare, || unsafe { assembly::undefined(0) })?;
     let entry = handle as *const () as usize;

@@ -63,7 +63,7 @@ pub struct Equipment {
     /// Ticks of its time slice.
     pub slice: u64,
     /// Set if the worker has an IPC buffer.
-    pub area: bool,
+    pub buffer: bool,
     /// Set if a reply object is bound to the worker.
     pub reply: bool,
     /// Set if the worker runs at once.
@@ -73,7 +73,7 @@ pub struct Equipment {
 impl Equipment {
     /// Returns full equipment at a priority.
     pub const fn at(priority: u64) -> Equipment {
-        Equipment { priority: Some(priority), slice: 0, area: true, reply: true, start: true }
+        Equipment { priority: Some(priority), slice: 0, buffer: true, reply: true, start: true }
     }
 }
 
@@ -128,8 +128,8 @@ impl Stage {
             return Err(Failure::new("a case has eight workers at most"));
         };
         self.workers += 1;
-        let area = equipment.area.then_some((page.frame(), 0));
-        thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), area)?;
+        let buffer = equipment.buffer.then_some((page.frame(), 0));
+        thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), buffer)?;
         let mut bindings = Bindings::KEEP;
         if let Some(priority) = equipment.priority {
             scheduling.configure(priority, priority, equipment.slice, None)?;
@@ -143,7 +143,7 @@ impl Stage {
         let (page, stack) = (page.address(), (stack.address(), stack.end()));
         // SAFETY: the page is mapped and its thread does not run yet.
         unsafe { core::ptr::with_exposed_provenance_mut::<[u64; 512]>(page).write([0; 512]) };
-        write_block(page, stack, thread, equipment.area);
+        write_block(page, stack, thread, equipment.buffer);
         // SAFETY: as above; the body fits, and is aligned by the page's layout.
         unsafe { core::ptr::with_exposed_provenance_mut::<F>(page + BODY).write(body) };
         let mut registers = Registers::ZERO;
@@ -161,10 +161,10 @@ impl Stage {
 }
 
 /// Writes a worker's thread block into its page.
-fn write_block(page: usize, stack: (usize, usize), thread: Cap<Thread>, area: bool) {
+fn write_block(page: usize, stack: (usize, usize), thread: Cap<Thread>, buffer: bool) {
     let block = ThreadBlock::new();
     block.this.set(page + BLOCK);
-    block.message_area.set(if area { page } else { 0 });
+    block.ipc_buffer.set(if buffer { page } else { 0 });
     block.thread.set(thread.address());
     block.stack_bottom.set(stack.0);
     block.stack_top.set(stack.1);

@@ -33,7 +33,7 @@ use tench::memory::{self, Window};
 use tench::names::Names;
 use tench::println;
 use tench::procs::Procs;
-use tench::sys::{Cap, CapAddress, Kernel, MapFlags, OWN_SPACE};
+use tench::sys::{Cap, CapAddress, Kernel, MapFlags, OWN_CSPACE};
 use tench::time::{self, Duration};
 use tench_monitor_client::Monitor;
 
@@ -137,7 +137,7 @@ fn end_shell() -> Result<(), String> {
 
 /// Breaks the channel. The monitor goes on, and so do all other processes here.
 fn break_channel() -> Result<(), String> {
-    let bits = OWN_SPACE.identify_at(CHANNEL).map_err(|error| error.to_string())?.size_bits;
+    let bits = OWN_CSPACE.identify_at(CHANNEL).map_err(|error| error.to_string())?.size_bits;
     let flags = MapFlags::READ | MapFlags::WRITE;
     let channel = Window::new(Cap::new(CHANNEL), bits, flags).map_err(|error| error.to_string())?;
     // The second half is this core's, and its first line says what this core has received.

@@ -33,17 +33,17 @@ pub enum Kernel {
     #[default]
     Usual,
     /// Long operations never let interrupts in.
-    WithoutWindows,
+    NonPreemptible,
     /// The usual kernel, measuring interrupts-off intervals.
-    Watching,
+    Measuring,
     /// The kernel without preemption points, measuring.
-    WatchingWithoutWindows,
+    MeasuringNonPreemptible,
 }
 
 impl Kernel {
     /// Every kernel.
     pub const ALL: [Kernel; 4] =
-        [Kernel::Usual, Kernel::WithoutWindows, Kernel::Watching, Kernel::WatchingWithoutWindows];
+        [Kernel::Usual, Kernel::NonPreemptible, Kernel::Measuring, Kernel::MeasuringNonPreemptible];
 
     /// Returns the name as it is typed, and of its directory.
     pub fn name(self) -> &'static str {
@@ -59,9 +59,9 @@ impl Kernel {
     fn settings(self) -> (&'static str, &'static str) {
         match self {
             Kernel::Usual => ("usual", "preemption"),
-            Kernel::WithoutWindows => ("without-windows", ""),
-            Kernel::Watching => ("watching", "preemption,watch"),
-            Kernel::WatchingWithoutWindows => ("watching-without-windows", "watch"),
+            Kernel::NonPreemptible => ("non-preemptible", ""),
+            Kernel::Measuring => ("measuring", "preemption,latency-tracer"),
+            Kernel::MeasuringNonPreemptible => ("measuring-non-preemptible", "latency-tracer"),
         }
     }
 }

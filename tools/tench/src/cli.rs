@@ -55,8 +55,8 @@ pub struct RunOptions {
     /// Count instructions instead of time, so that every run is the same.
     #[arg(long)]
     pub icount: bool,
-    /// Kernel to boot. All kernels are equal, but `without-windows` never lets interrupts in during long operations,
-    /// and the watching ones measure interrupts-off intervals.
+    /// Kernel to boot. All kernels are equal, but `non-preemptible` never lets interrupts in during long operations,
+    /// and the measuring ones measure interrupts-off intervals.
     #[arg(long, value_name = "NAME", default_value = "usual")]
     pub kernel: Kernel,
     /// Seed of the random numbers that choose the addresses in each process; a fresh one is shown.

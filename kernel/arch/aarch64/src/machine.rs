@@ -122,7 +122,7 @@ unsafe impl Arch for Machine {
         27
     }
     #[inline]
-    fn open_window(_: &mut Kernel<Machine>) {
+    fn take_pending_interrupts(_: &mut Kernel<Machine>) {
         // SAFETY: unmasks interrupts for a moment. The handler makes a token of its own while this one is borrowed by
         // a caller that holds no reference into kernel state, and returns here.
         unsafe { core::arch::asm!("msr daifclr, #2", "isb", "msr daifset, #2", options(nostack)) };

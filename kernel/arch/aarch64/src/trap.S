@@ -2,7 +2,7 @@
 //
 // Registers lie in the thread at [sp]: x(n) at 8n, then {SP}, {PC}, {FLAGS}, {POINTER}.
 //
-// In kernels that measure how long interrupts are off ({WATCH}), each entry writes counter, path and vector where
+// In kernels that measure how long interrupts are off ({MEASURING}), each entry writes counter, path and vector where
 // tpidr_el1 points to, and each way out calls Rust.
 
 .section .text.vectors, "ax"
@@ -52,7 +52,7 @@ vector el1_sp0_error
 vector el1_sync
     b fatal_4
 vector el1_irq
-    // In a window: the interrupted code is Rust, so what a call preserves is preserved by the handler.
+    // At a preemption point: the interrupted code is Rust, so what a call preserves is preserved by the handler.
     sub sp, sp, #192
     stp x0, x1, [sp, #0]
     stp x2, x3, [sp, #16]
@@ -64,7 +64,7 @@ vector el1_irq
     stp x14, x15, [sp, #112]
     stp x16, x17, [sp, #128]
     stp x18, x30, [sp, #144]
-.if {WATCH}
+.if {MEASURING}
     mrs x0, pmevcntr0_el0
     mov x1, #{KERNEL_INTERRUPT}
     adr x2, el1_irq
@@ -79,7 +79,7 @@ vector el1_error
     b fatal_7
 vector el0_sync
     stp x16, x17, [sp, #128]
-.if {WATCH}
+.if {MEASURING}
     mrs x16, pmevcntr0_el0
     mrs x17, tpidr_el1
     stp x16, x10, [x17, #{START}]   // Rust corrects the path if this is no system call.
@@ -109,11 +109,11 @@ vector el0_sync
     b el0_call_other
 vector el0_irq
     stp x16, x17, [sp, #128]
-.if {WATCH}
+.if {MEASURING}
     mrs x16, pmevcntr0_el0
     mrs x17, tpidr_el1
     str x16, [x17, #{START}]
-    b el0_irq_watched
+    b el0_irq_measured
 .endif
 el0_irq_go_on:
     save_all_but_16_17
@@ -134,9 +134,9 @@ vector el0_32_error
     b fatal_15
 
 .balign 128
-.if {WATCH}
+.if {MEASURING}
 // The vector has no room for all of it.
-el0_irq_watched:
+el0_irq_measured:
     mov x16, #{USER_INTERRUPT}
     str x16, [x17, #{PATH}]
     adr x16, el0_irq
@@ -163,14 +163,14 @@ tench_slow_call:
     mov x0, sp
     bl tench_system_call
 
-// Continues with the thread at x0: in the kernel, if it was switched away from in a window; else in user mode.
+// Continues with the thread at x0: in the kernel, if it was switched away from at a preemption point; else in user mode.
 .global tench_resume
 tench_resume:
     mov sp, x0
-.if {WATCH}
+.if {MEASURING}
     ldr x16, [sp, #{KERNEL_SP}]
     cbnz x16, resume_in_kernel
-    bl tench_watch_resume
+    bl tench_trace_resume
 .endif
     ldr x16, [sp, #{KERNEL_SP}]
     ldr x17, [sp, #{FULL}]
@@ -267,8 +267,8 @@ el1_irq_body:
     str x29, [sp, #176]
     add x29, sp, #176
     bl tench_kernel_interrupt
-.if {WATCH}
-    bl tench_watch_return
+.if {MEASURING}
+    bl tench_trace_return
 .endif
     ldr x29, [sp, #176]
     ldp x0, x1, [sp, #160]

@@ -15,10 +15,10 @@ use core::ptr::NonNull;
 
 use tench_abi::Operation;
 use tench_abi::fault::{Class, Registers, Report};
-use tench_abi::object::stretch;
+use tench_abi::object::entry_path;
+use tench_kernel::latency_tracer::{self, LatencyTracer, edge};
 use tench_kernel::slot::Slot;
 use tench_kernel::thread::Thread;
-use tench_kernel::watch::{self, Watch, edge};
 use tench_kernel::{Kernel, Ref, State, depletion, entry, fast};
 
 use crate::Machine;
@@ -31,20 +31,20 @@ core::arch::global_asm!(
     POINTER = const offset_of!(Registers, thread_pointer),
     FULL = const offset_of!(Thread, full_restore),
     KERNEL_SP = const offset_of!(Thread, kernel_stack_pointer),
-    WATCH = const watch::WATCHING as usize,
-    START = const WATCH + offset_of!(Watch, start),
-    PATH = const WATCH + offset_of!(Watch, path),
-    PLACE = const WATCH + offset_of!(Watch, place),
-    USER_INTERRUPT = const stretch::USER_INTERRUPT,
-    KERNEL_INTERRUPT = const stretch::KERNEL_INTERRUPT,
+    MEASURING = const latency_tracer::MEASURING as usize,
+    START = const TRACER + offset_of!(LatencyTracer, start),
+    PATH = const TRACER + offset_of!(LatencyTracer, path),
+    PLACE = const TRACER + offset_of!(LatencyTracer, place),
+    USER_INTERRUPT = const entry_path::USER_INTERRUPT,
+    KERNEL_INTERRUPT = const entry_path::KERNEL_INTERRUPT,
 );
 
 /// Offset of the latency tracer in the kernel's state.
-#[cfg(feature = "watch")]
-const WATCH: usize = offset_of!(State<Machine>, watch);
+#[cfg(feature = "latency-tracer")]
+const TRACER: usize = offset_of!(State<Machine>, latency_tracer);
 /// Unused: this kernel does not measure.
-#[cfg(not(feature = "watch"))]
-const WATCH: usize = 0;
+#[cfg(not(feature = "latency-tracer"))]
+const TRACER: usize = 0;
 
 const _: () = assert!(offset_of!(Thread, registers) == 0 && offset_of!(Registers, x) == 0);
 
@@ -273,12 +273,12 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
     match fast {
         // SAFETY: the hand-off is for this trap's thread.
         fast::Fast::HandOff(handoff) => unsafe {
-            watch::end(&mut token(), edge::HAND_OFF);
+            latency_tracer::end_interval(&mut token(), edge::HAND_OFF);
             hand_off::<EMPTY>(handoff, old)
         },
         // SAFETY: the answer is for this trap's thread.
         fast::Fast::Answer(answer) => unsafe {
-            watch::end(&mut token(), edge::HAND_BACK);
+            latency_tracer::end_interval(&mut token(), edge::HAND_BACK);
             hand_back(answer, old)
         },
         // SAFETY: as above.
@@ -305,7 +305,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
 /// Continues with the thread at `next`, and times its budget from now on.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tench_begin(next: usize, _: u64, old: usize) -> ! {
-    depletion::begin(&mut token(), thread(next));
+    depletion::start_timing(&mut token(), thread(next));
     // SAFETY: a fast path chose `next` for the thread at `old`.
     unsafe { resume(thread(next), old) }
 }
@@ -431,17 +431,17 @@ extern "C" fn tench_kernel_interrupt() {
 }
 
 /// Ends the interrupts-off interval before the kernel is left for user mode through `tench_resume`.
-#[cfg(feature = "watch")]
+#[cfg(feature = "latency-tracer")]
 #[unsafe(no_mangle)]
-extern "C" fn tench_watch_resume() {
-    watch::end(&mut token(), edge::RESUME);
+extern "C" fn tench_trace_resume() {
+    latency_tracer::end_interval(&mut token(), edge::RESUME);
 }
 
 /// Ends the interrupts-off interval at the end of an interrupt in the kernel.
-#[cfg(feature = "watch")]
+#[cfg(feature = "latency-tracer")]
 #[unsafe(no_mangle)]
-extern "C" fn tench_watch_return() {
-    watch::end(&mut token(), edge::KERNEL_INTERRUPT);
+extern "C" fn tench_trace_return() {
+    latency_tracer::end_interval(&mut token(), edge::KERNEL_INTERRUPT);
 }
 
 /// Exception classes in the syndrome register.
@@ -465,7 +465,7 @@ extern "C" fn tench_exception(address: usize) -> usize {
     let current = kernel.current();
     let instruction = kernel.get(current).registers.pc;
     let foreign = syndrome >> 26 == class::SVC;
-    watch::entered(&mut kernel, if foreign { stretch::FOREIGN_CALL } else { stretch::FAULT });
+    latency_tracer::entered(&mut kernel, if foreign { entry_path::FOREIGN_CALL } else { entry_path::FAULT });
     let next = match syndrome >> 26 {
         class::FLOAT => entry::float_trap(&mut kernel),
         class::SVC => entry::exception(

@@ -22,7 +22,7 @@ use tench_kernel::heap::Node;
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::flag;
-use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread, ThreadState, slow};
+use tench_kernel::thread::{BINDINGS, THREAD_OFFSET, Thread, ThreadState, blocker};
 use tench_kernel::{Cap, Kernel, SlotRef, derivation};
 
 use crate::host::Host;
@@ -302,30 +302,32 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
     let message = match state {
         2 => [tag, t.badge, u64::from(t.may_grant), t.sending.key >> 48],
         // The flag that the deadline is to be its alarm.
-        3 if t.slow & slow::DEADLINE != 0 => [tag & Tag::ALARM, 0, 0, 0],
+        3 if t.blockers & blocker::DEADLINE != 0 => [tag & Tag::ALARM, 0, 0, 0],
         _ => [0; 4],
     };
     let purpose = if sends || state == 4 { t.purpose as u64 + 1 } else { 0 };
-    let flags = [t.queued, t.parked, t.aside, t.kernel_stack_pointer != 0, t.message_area != 0, t.sending.is_queued()];
+    let flags =
+        [t.queued, t.account_suspended, t.aside, t.kernel_stack_pointer != 0, t.ipc_buffer != 0, t.sending.is_queued()];
     let flags = flags.into_iter().fold(0, |sum, flag| sum << 1 | u64::from(flag));
-    let deadline = if t.slow & slow::DEADLINE != 0 { due(now, &t.timer) } else { NEVER };
-    let offset = t.message_area as u64 & 0xfff;
+    let deadline = if t.blockers & blocker::DEADLINE != 0 { due(now, &t.timer) } else { NEVER };
+    let offset = t.ipc_buffer as u64 & 0xfff;
     let entries = t.fault_targets.map(|target| target.entry);
     let standing = [
         t.priority as u64,
         u64::from(t.height),
         u64::from(t.depth),
-        u64::from(t.slow),
+        u64::from(t.blockers),
         t.cap as u64,
         t.base.priority as u64,
     ];
-    let rest = [state, purpose, flags, deadline, offset, t.slice_left, t.space_slots as u64, u64::from(t.base.slow)];
+    let rest =
+        [state, purpose, flags, deadline, offset, t.slice_left, t.cspace_slots as u64, u64::from(t.base.blockers)];
     graph.colour(node, &standing);
     graph.colour(node, &rest);
     graph.colour(node, &message);
     graph.colour(node, &entries);
     graph.edge(node, 100, partner);
-    graph.edge(node, 101, t.space_root & !1);
+    graph.edge(node, 101, t.cspace_root & !1);
     graph.name(node, 102, t.scheduling);
     graph.name(node, 103, t.base.context);
     graph.name(node, 104, t.bound_reply);

@@ -13,11 +13,11 @@ use tench_kernel::heap::{self, Holder};
 use tench_kernel::kernel::NEVER;
 use tench_kernel::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use tench_kernel::slot::{SECOND_LEVEL, flag};
-use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, canary_intact, slow};
+use tench_kernel::thread::{BINDINGS, Binding, THREAD_OFFSET, Thread, ThreadState, blocker, canary_intact};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef, derivation};
 
 use crate::host::Host;
-use crate::{check_foreign, check_helping, check_tables};
+use crate::{check_exports, check_helping, check_tables};
 
 /// The result of a check: nothing, or a description of what is wrong.
 pub type Checked = Result<(), String>;
@@ -113,7 +113,7 @@ pub fn check(k: &mut Kernel<Host>) -> Checked {
         check_thread(k, *thread).map_err(|wrong| format!("{thread:?}: {wrong}"))?;
     }
     check_interrupts(k, &inventory)?;
-    check_foreign::check_foreign(k, &inventory)?;
+    check_exports::check_exports(k, &inventory)?;
     check_tables::check(k, &inventory)
 }
 
@@ -197,11 +197,11 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
         while let Some(thread) = at {
             let t = k.get(thread);
             let key = t.sending.key;
-            let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
+            let priority = if t.blockers & blocker::HELPLESS != 0 { -1 } else { t.priority };
             ensure!(keys.insert(key), "two senders have the key {key:x}");
             let place = key >> 48;
             // A thread that reports its used-up budget keeps the place with which it came.
-            let is_told = t.slow & slow::TOLD == slow::TOLD;
+            let is_told = t.blockers & blocker::TOLD == blocker::TOLD;
             let is_right = is_told || place == (256 - i64::from(priority)) as u64 || place == 0;
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
             ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
@@ -347,18 +347,18 @@ fn check_budgets(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     for thread in &inventory.threads {
         let t = k.get(*thread);
-        let (flags, scheduling) = (t.slow, t.scheduling);
+        let (flags, scheduling) = (t.blockers, t.scheduling);
         let is_limited = scheduling.is_some_and(|context| k.get(context).budget.is_limited());
         let has = |bit: u32| flags & bit != 0;
-        ensure!(has(slow::BUDGETED) == is_limited, "{thread:?}: flags {flags:#x}, but a budget is {is_limited}");
+        ensure!(has(blocker::BUDGETED) == is_limited, "{thread:?}: flags {flags:#x}, but a budget is {is_limited}");
         // A thread that reports a used-up budget may have lost the budget meanwhile.
-        let of_budget = if has(slow::FAULT) { slow::OF_BUDGET & !slow::REPORTED } else { slow::OF_BUDGET };
+        let of_budget = if has(blocker::FAULT) { blocker::OF_BUDGET & !blocker::REPORTED } else { blocker::OF_BUDGET };
         ensure!(is_limited || !has(of_budget), "{thread:?} has flags {flags:#x} of a budget that it has not");
     }
-    let (end, flags) = (k.state().budget_end, k.get(current).slow);
-    ensure!(end == NEVER || flags & slow::BUDGETED != 0, "the budget of {current:?} is timed, which has none");
+    let (end, flags) = (k.state().budget_end, k.get(current).blockers);
+    ensure!(end == NEVER || flags & blocker::BUDGETED != 0, "the budget of {current:?} is timed, which has none");
     // No thread runs on an untimed budget, except one that is known already not to go on.
-    let is_timed = end != NEVER || k.state().reschedule || flags & slow::BUDGETED == 0;
+    let is_timed = end != NEVER || k.state().reschedule || flags & blocker::BUDGETED == 0;
     ensure!(is_timed, "{current:?} runs on a budget that is not timed");
     Ok(())
 }
@@ -435,11 +435,11 @@ fn check_timers(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     let mut expected = BTreeSet::new();
     for thread in &inventory.threads {
-        let (flags, state) = (k.get(*thread).slow, k.get(*thread).state);
-        if flags & slow::DEADLINE != 0 {
+        let (flags, state) = (k.get(*thread).blockers, k.get(*thread).state);
+        if flags & blocker::DEADLINE != 0 {
             expected.insert((false, thread.address()));
             let waits = !matches!(state, ThreadState::Ready | ThreadState::Suspended | ThreadState::Faulted);
-            ensure!(waits || flags & slow::ALARM != 0, "{thread:?} has a deadline, and is {state:?}");
+            ensure!(waits || flags & blocker::ALARM != 0, "{thread:?} has a deadline, and is {state:?}");
         }
     }
     for context in inventory.of::<SchedulingContext>(Kind::SchedulingContext) {
@@ -461,12 +461,12 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
         cap if cap.flags & flag::EMBEDDED != 0 => cap,
         _ => Cap::NULL,
     };
-    let space = binding(Binding::Space);
-    let root = if space.kind == Kind::Null { (0, 0) } else { (space.object, space.slots()) };
-    ensure!((t.space_root, t.space_slots) == root, "space {:x}, {} slots", t.space_root, t.space_slots);
-    let (area, frame) = (t.message_area, binding(Binding::MessageFrame));
-    let inside = frame.kind == Kind::Frame && (frame.object..frame.object + frame.size()).contains(&area);
-    ensure!(area == 0 || inside, "its message area {area:x} is not in its frame");
+    let cspace = binding(Binding::CSpace);
+    let root = if cspace.kind == Kind::Null { (0, 0) } else { (cspace.object, cspace.slots()) };
+    ensure!((t.cspace_root, t.cspace_slots) == root, "CSpace {:x}, {} slots", t.cspace_root, t.cspace_slots);
+    let (buffer, frame) = (t.ipc_buffer, binding(Binding::IpcBuffer));
+    let inside = frame.kind == Kind::Frame && (frame.object..frame.object + frame.size()).contains(&buffer);
+    ensure!(buffer == 0 || inside, "its IPC buffer {buffer:x} is not in its frame");
     let reply = t.bound_reply.map_or(0, Ref::address);
     ensure!(reply == binding(Binding::Reply).object, "bound reply {reply:x}");
     let served = t.served.map_or(0, Ref::address);
@@ -474,19 +474,19 @@ fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Checked {
     let notification = t.notification.map_or(0, Ref::address);
     ensure!(notification == binding(Binding::Notification).object, "bound notification {notification:x}");
     let (register, table) = (t.space_register, binding(Binding::AddressSpace));
-    let own = if table.kind == Kind::Null { empty } else { tench_kernel::table::space_register(k, table.object) };
+    let own = if table.kind == Kind::Null { empty } else { tench_kernel::page_table::space_register(k, table.object) };
     ensure!(register == own, "space register {register:x}, not {own:x}");
     if thread == k.current() {
         let loaded = k.arch().space;
         let is_shared = own == empty && table.kind != Kind::Null && k.state().shared_space == table.object;
-        let shared = if is_shared { tench_kernel::table::share(k, table.object) } else { own };
+        let shared = if is_shared { tench_kernel::page_table::share(k, table.object) } else { own };
         ensure!(loaded == own || loaded == shared, "it runs in space {loaded:x}, not {own:x}");
     }
     if let Some(notification) = k.get(thread).notification {
         let n = k.get(notification);
         let (bound, word) = (n.bound, n.word);
         ensure!(bound == Some(thread), "it has {notification:?} bound, which is another's");
-        let is_marked = k.get(thread).slow & slow::SIGNALLED != 0;
+        let is_marked = k.get(thread).blockers & blocker::SIGNALLED != 0;
         ensure!(word == 0 || is_marked, "its notification has signals {word:#x}, and it is not marked");
     }
     Ok(())

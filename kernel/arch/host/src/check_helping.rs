@@ -9,7 +9,7 @@ use tench_kernel::endpoint::queue;
 use tench_kernel::helping::heights::MAX_HEIGHT;
 use tench_kernel::helping::{UNCAPPED, can_help};
 use tench_kernel::object::{Endpoint, Ref, SchedulingContext};
-use tench_kernel::thread::{Base, Binding, Thread, ThreadState, slow};
+use tench_kernel::thread::{Base, Binding, Thread, ThreadState, blocker};
 
 use crate::check::{Checked, Inventory, ensure};
 use crate::host::Host;
@@ -33,7 +33,7 @@ pub struct Facts {
     own: Standing,
     cap: i16,
     is_urgent: bool,
-    is_parked: bool,
+    is_suspended: bool,
     /// The thread's declared depth: how many servers deep its own calls go while it serves.
     depth: u8,
     /// The thread waits without helping: it reports that its budget is used up, or too many threads would wait for
@@ -65,10 +65,10 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
         let facts = Facts {
             own: Standing { context, priority, height: 0 },
             cap: t.cap,
-            is_urgent: t.slow & slow::URGENT != 0,
-            is_parked: t.parked,
+            is_urgent: t.blockers & blocker::URGENT != 0,
+            is_suspended: t.account_suspended,
             depth: t.depth,
-            is_helpless: t.slow & slow::TOLD == slow::TOLD || t.slow & slow::HELPLESS != 0,
+            is_helpless: t.blockers & blocker::TOLD == blocker::TOLD || t.blockers & blocker::HELPLESS != 0,
             caller: None,
             senders: Vec::new(),
         };
@@ -124,7 +124,7 @@ pub fn from_scratch(world: &World) -> BTreeMap<usize, Standing> {
 fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> Standing {
     let offer = |waiter: &usize| {
         let standing = standings[waiter];
-        let can = !world[waiter].is_parked && standing.context.is_some();
+        let can = !world[waiter].is_suspended && standing.context.is_some();
         can.then_some(standing)
     };
     let own = |cap: i16| Standing { priority: facts.own.priority.min(cap), ..facts.own };
@@ -137,7 +137,7 @@ fn best(world: &World, standings: &BTreeMap<usize, Standing>, facts: &Facts) -> 
             best = other;
         }
     }
-    if facts.is_parked {
+    if facts.is_suspended {
         best.priority = -1;
     }
     let by_sender = |sender: &usize| match standings[sender].height {
@@ -203,28 +203,28 @@ fn check_helpers(k: &mut Kernel<Host>, endpoint: Ref<Endpoint>, inventory: &Inve
 /// Checks one thread.
 fn check_thread(k: &mut Kernel<Host>, thread: Ref<Thread>, facts: &Facts, expected: Standing) -> Checked {
     let t = k.get(thread);
-    let (flags, cap, served, fast_reply) = (t.slow, t.cap, t.served, t.fast_reply);
+    let (flags, cap, served, fast_reply) = (t.blockers, t.cap, t.served, t.fast_reply);
     let (base, spare, state) = (t.base, t.spare, t.state);
     let found = Standing { context: t.scheduling.map(Ref::address), priority: t.priority, height: t.height };
     ensure!(found == expected, "it runs on {found:x?}, should run on {expected:x?}");
     ensure!((spare, base.spare, base.height) == (0, 0, 0), "what is always 0 is not");
     let own = base.context.map(Ref::address);
     ensure!((own, base.priority) == (facts.own.context, facts.own.priority), "base {base:?}");
-    ensure!((flags & slow::CAPPED != 0) == (cap != UNCAPPED), "cap {cap}, flags {flags:#x}");
+    ensure!((flags & blocker::CAPPED != 0) == (cap != UNCAPPED), "cap {cap}, flags {flags:#x}");
     let fast = matches!(state, ThreadState::Receiving(_)) && fast_reply.is_some();
-    ensure!(!fast || flags & !slow::OF_BUDGET == 0, "a fast call would make it forget flags {flags:#x}");
+    ensure!(!fast || flags & !blocker::OF_BUDGET == 0, "a fast call would make it forget flags {flags:#x}");
     ensure!(
-        flags & slow::ALARM == 0 || flags & slow::DEADLINE != 0,
+        flags & blocker::ALARM == 0 || flags & blocker::DEADLINE != 0,
         "it has an alarm without a time, flags {flags:#x}"
     );
     ensure!(served.is_some() || facts.depth == 0, "it serves nothing, with depth {}", facts.depth);
     let is_waited_for = !facts.senders.is_empty();
     let waits = matches!(state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
-    ensure!(flags & slow::HELPLESS == 0 || waits, "it waits without helping, and is {state:?}");
+    ensure!(flags & blocker::HELPLESS == 0 || waits, "it waits without helping, and is {state:?}");
     ensure!(found.height <= MAX_HEIGHT, "too many threads wait for each other");
     let is_sender = matches!(state, ThreadState::Sending(_));
     ensure!(!is_sender || facts.is_helpless || found.height < MAX_HEIGHT, "a sender is too high to help");
-    ensure!((flags & slow::HELPED != 0) == is_waited_for, "flags {flags:#x}, senders: {is_waited_for}");
+    ensure!((flags & blocker::HELPED != 0) == is_waited_for, "flags {flags:#x}, senders: {is_waited_for}");
     if let Some(endpoint) = served {
         ensure!(queue::server(k, endpoint) == Some(thread), "it serves {endpoint:?}, which is another's");
     }
@@ -240,7 +240,10 @@ fn check_contexts(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             ensure!(inventory.threads.contains(&owner), "{context:?} is {owner:?}'s, which does not live");
             let base = k.get(owner).base;
             ensure!(base.context == Some(context), "{context:?} is {owner:?}'s, which has {base:?}");
-            ensure!((base.slow == slow::BUDGETED) == is_limited, "{context:?} is limited: {is_limited}, but {base:?}");
+            ensure!(
+                (base.blockers == blocker::BUDGETED) == is_limited,
+                "{context:?} is limited: {is_limited}, but {base:?}"
+            );
         }
         ensure!(!is_used_up || is_limited, "{context:?} is used up, and has no limit");
         ensure!(is_used_up == refill.is_queued(), "{context:?} is used up: {is_used_up}; it waits: {refill:?}");

@@ -7,7 +7,7 @@ use tench_abi::Kind;
 use tench_abi::memory::entry_bits;
 use tench_kernel::mapping::{Mapping, allowed_flags};
 use tench_kernel::object::{Book, PageTable, Ref};
-use tench_kernel::table::{RESERVED, SHARED};
+use tench_kernel::page_table::{RESERVED, SHARED};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
 use crate::check::{Checked, Inventory, ensure};
@@ -129,7 +129,7 @@ fn check_table(
             let child = unsafe { Ref::<PageTable>::at(child) }.ok_or("no table")?;
             let c = k.get(child);
             let linked = (c.parent, usize::from(c.index), c.level) == (table.address(), index, level + 1);
-            ensure!(linked, "the table in entry {index} hangs in {:x}, {}", c.parent, c.index);
+            ensure!(linked, "the table in entry {index} is installed in {:x}, {}", c.parent, c.index);
             ensure!(entry == translation::table_entry(k.physical(child.address())), "entry {index} is {entry:x}");
         }
     }

@@ -23,7 +23,7 @@ pub const TIMER_INTERRUPT: u32 = 27;
 pub const CORES: u64 = 4;
 
 /// A function that runs at a preemption point.
-pub type WindowHook = Box<dyn FnMut(&mut Kernel<Host>)>;
+pub type PreemptionHook = Box<dyn FnMut(&mut Kernel<Host>)>;
 
 /// The payload with which `power_off` unwinds: the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +69,10 @@ pub struct Host {
     /// Doorbells of other cores that were notified, in order: core and line.
     pub rung: Vec<(u64, u32)>,
     /// Hook that runs at each preemption point of an operation, after pending interrupts.
-    pub hook: Option<WindowHook>,
+    pub hook: Option<PreemptionHook>,
     /// Hook that runs at each preemption point of an interrupt handler, before pending interrupts. No other thread can
     /// run there.
-    pub nested_hook: Option<WindowHook>,
+    pub nested_hook: Option<PreemptionHook>,
     thread_pointer: u64,
     float: FloatState,
     float_enabled: bool,
@@ -205,7 +205,7 @@ impl Host {
 }
 
 /// Runs a hook, which may install another one in its place.
-fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<WindowHook>) {
+fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<PreemptionHook>) {
     if let Some(mut hook) = place(k.arch()).take() {
         hook(k);
         place(k.arch()).get_or_insert(hook);
@@ -312,7 +312,7 @@ unsafe impl Arch for Host {
         TIMER_INTERRUPT
     }
 
-    fn open_window(k: &mut Kernel<Self>) {
+    fn take_pending_interrupts(k: &mut Kernel<Self>) {
         let nested = k.state().nesting > 0;
         if nested {
             run_hook(k, |host| &mut host.nested_hook);

@@ -12,7 +12,7 @@ use std::ops::Range;
 use tench_abi::Kind;
 use tench_abi::fault;
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::message::AREA_SIZE;
+use tench_abi::message::IPC_BUFFER_SIZE;
 use tench_kernel::kernel::State;
 use tench_kernel::thread::{THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Ref, SlotRef};
@@ -184,7 +184,7 @@ impl Machine {
         for cap in self.capabilities(Kind::Frame) {
             self.host().memory.unmark_zeros(cap.object, cap.size());
         }
-        self.mark_areas();
+        self.mark_ipc_buffers();
         let regions = Regions::written(self);
         let mut image = Image::default();
         self.save(&regions, &mut image);
@@ -205,13 +205,13 @@ impl Machine {
 
     /// Marks the IPC buffers as possibly written. Must be called whenever threads may have been given IPC buffers, if
     /// [`restore_all`](Self::restore_all) is used.
-    pub fn mark_areas(&mut self) {
+    pub fn mark_ipc_buffers(&mut self) {
         for cap in self.capabilities(Kind::Thread) {
             // SAFETY: a thread capability names a live thread object.
             let Some(thread) = (unsafe { Ref::<Thread>::at(cap.object + THREAD_OFFSET) }) else { continue };
-            let area = self.thread(thread).message_area;
-            if area != 0 {
-                self.host().memory.mark(area, AREA_SIZE);
+            let buffer = self.thread(thread).ipc_buffer;
+            if buffer != 0 {
+                self.host().memory.mark(buffer, IPC_BUFFER_SIZE);
             }
         }
     }
@@ -258,7 +258,7 @@ mod tests {
             |m, _| m.thread(m.first).badge = 1,
             |m, _| m.host().time += 1,
             |m, _| m.kernel().state().reschedule = true,
-            |m, _| m.area(m.first).send_caps[0] = 1,
+            |m, _| m.buffer(m.first).send_caps[0] = 1,
             |m, _| m.kernel().state().shared_space = 64,
         ];
         for (i, change) in changes.into_iter().enumerate() {
@@ -276,7 +276,7 @@ mod tests {
         let places = [m.cap(made.0).object, m.cap(made.1).object];
         let first = m.first;
         let thread = m.make_thread(90);
-        m.area(thread).send_caps[0] = 5;
+        m.buffer(thread).send_caps[0] = 5;
         m.call(Operation::Copy, &[0, made.1, 0, m.free]).ok();
         m.host().started.insert(1, (2, 3));
         m.restore_all(&regions, &image);

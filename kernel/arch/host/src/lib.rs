@@ -16,7 +16,7 @@
 mod boot;
 pub mod canonical;
 pub mod check;
-mod check_foreign;
+mod check_exports;
 pub mod check_helping;
 mod check_tables;
 pub mod host;

@@ -20,13 +20,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 use tench_abi::layout::{WATERMARK, slot};
-use tench_abi::message::MessageArea;
+use tench_abi::message::IpcBuffer;
 use tench_abi::object::{CapAddress, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{Error, Kind, Operation, Tag};
 use tench_kernel::fast::{self, Fast};
 use tench_kernel::kernel::{Kernel, State};
 use tench_kernel::object::Ref;
-use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, slow};
+use tench_kernel::thread::{THREAD_OFFSET, Thread, ThreadState, blocker};
 use tench_kernel::{Arch, depletion, entry, scheduler};
 
 use crate::host::{Host, PowerOff};
@@ -140,7 +140,7 @@ impl Machine {
     /// Returns the capability at an address of the first thread's CSpace.
     pub fn cap(&mut self, address: u64) -> tench_kernel::Cap {
         let (mut k, first) = (self.kernel(), self.first);
-        let slot = tench_kernel::space::lookup_of(&mut k, first, address).expect("a capability lies there");
+        let slot = tench_kernel::cspace::lookup_of(&mut k, first, address).expect("a capability lies there");
         k.slot(slot).cap
     }
 
@@ -215,7 +215,7 @@ impl Machine {
         let mut k = self.kernel();
         assert!(scheduler::runnable(&mut k, thread), "{thread:?} is {:?}", k.get(thread).state);
         assert!(k.get(thread).kernel_stack_pointer == 0, "{thread:?} continues in the kernel");
-        let is_budgeted = |k: &mut Kernel<Host>, thread: Ref<Thread>| k.get(thread).slow & slow::BUDGETED != 0;
+        let is_budgeted = |k: &mut Kernel<Host>, thread: Ref<Thread>| k.get(thread).blockers & blocker::BUDGETED != 0;
         if is_budgeted(&mut k, current) {
             depletion::pause(&mut k, current, false);
         }
@@ -228,7 +228,7 @@ impl Machine {
         }
         if is_budgeted(&mut k, thread) {
             scheduler::charge(&mut k);
-            depletion::begin(&mut k, thread);
+            depletion::start_timing(&mut k, thread);
         }
     }
 
@@ -325,17 +325,17 @@ impl Machine {
         let reply = self.make(Kind::Reply, 0);
         let frame = self.make(Kind::Frame, 12);
         self.call(Operation::SchedulingConfigure, &[time, priority, priority, 0]).ok();
-        let (space, root) = (u64::from(slot::CSPACE.0), u64::from(slot::VSPACE.0));
-        self.call(Operation::ThreadConfigure, &[address, space, root, frame, 0]).ok();
+        let (cspace, root) = (u64::from(slot::CSPACE.0), u64::from(slot::VSPACE.0));
+        self.call(Operation::ThreadConfigure, &[address, cspace, root, frame, 0]).ok();
         self.call(Operation::ThreadBind, &[address, time, reply, 0]).ok();
         self.call(Operation::ThreadResume, &[address]).ok();
         self.thread_at(address)
     }
 
     /// Returns a thread's IPC buffer.
-    pub fn area(&mut self, thread: Ref<Thread>) -> &mut MessageArea {
-        let address = self.thread(thread).message_area;
-        assert!(address != 0, "{thread:?} has no message area");
+    pub fn buffer(&mut self, thread: Ref<Thread>) -> &mut IpcBuffer {
+        let address = self.thread(thread).ipc_buffer;
+        assert!(address != 0, "{thread:?} has no IPC buffer");
         // SAFETY: a bound IPC buffer is live, aligned RAM, and the machine is borrowed meanwhile.
         unsafe { &mut *std::ptr::with_exposed_provenance_mut(address) }
     }
@@ -386,7 +386,7 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         }
         Fast::Resume(next) => return Some(exchange(k, thread, next)),
         Fast::Begin(next) => {
-            depletion::begin(k, next);
+            depletion::start_timing(k, next);
             return Some(exchange(k, thread, next));
         }
         Fast::Other(_) | Fast::Slow => return None,

@@ -7,7 +7,7 @@
 //! The kernel never accesses device memory, so none is backed.
 //!
 //! The buffer records which of its pages may hold anything but zeros. The kernel writes to objects, which it has filled
-//! with zeros before, and to IPC buffers, which [`Machine::mark_areas`](crate::Machine::mark_areas) marks.
+//! with zeros before, and to IPC buffers, which [`Machine::mark_ipc_buffers`](crate::Machine::mark_ipc_buffers) marks.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 

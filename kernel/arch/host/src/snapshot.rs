@@ -120,8 +120,8 @@ fn thread_state(text: &mut String, k: &mut Kernel<Host>, thread: Ref<Thread>, wi
         thread.address() - base,
         partner - base,
         t.priority,
-        t.parked,
-        if t.message_area == 0 { 0 } else { t.message_area - base },
+        t.account_suspended,
+        if t.ipc_buffer == 0 { 0 } else { t.ipc_buffer - base },
         t.fault_targets.map(|target| target.entry),
     );
     if with_registers {

@@ -89,7 +89,7 @@ pub fn walk(memory: &Memory, root: u64, address: u64) -> Option<Page> {
             Step::Page(page) => return Some(page),
         }
     }
-    panic!("a table hangs below level 3 at {table:#x}")
+    panic!("a page table is installed below level 3 at {table:#x}")
 }
 
 /// Walks down to the table that an entry of `level` leads to.

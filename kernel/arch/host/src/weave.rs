@@ -50,7 +50,7 @@ pub struct Moment<'m> {
     /// Actors that can continue. The running one comes first.
     pub candidates: &'m [usize],
     /// The actor at a preemption point, and how many of them it has passed in its calls so far, including this one.
-    pub window: Option<(usize, usize)>,
+    pub point: Option<(usize, usize)>,
 }
 
 /// A thread and the calls that it is to make.
@@ -60,7 +60,7 @@ struct Actor {
     answers: Vec<Answer>,
     /// Set while a call that it has made has not ended.
     calling: bool,
-    windows: usize,
+    points: usize,
     /// Set after it was switched away from at a preemption point, until it continues.
     was_away: bool,
 }
@@ -114,7 +114,7 @@ impl Weave {
             calls: calls.into_iter(),
             answers: Vec::new(),
             calling: false,
-            windows: 0,
+            points: 0,
             was_away: false,
         };
         let shared = Shared {
@@ -128,14 +128,14 @@ impl Weave {
             event: None,
         };
         let shared = Rc::new(RefCell::new(shared));
-        let in_windows = shared.clone();
-        machine.host().hook = Some(Box::new(move |k| in_windows.borrow_mut().window(k)));
+        let at_points = shared.clone();
+        machine.host().hook = Some(Box::new(move |k| at_points.borrow_mut().point(k)));
         Weave { machine, shared }
     }
 
     /// Sets an event that runs at each preemption point, before the decision. It is passed the actor and the number of
     /// that actor's preemption point.
-    pub fn at_windows(&mut self, event: Event) {
+    pub fn at_preemption_points(&mut self, event: Event) {
         self.shared.borrow_mut().event = Some(event);
     }
 
@@ -219,8 +219,8 @@ impl Weave {
     }
 
     /// Returns how many preemption points each actor has passed.
-    pub fn windows(&self) -> Vec<usize> {
-        self.shared.borrow().actors.iter().map(|actor| actor.windows).collect()
+    pub fn points(&self) -> Vec<usize> {
+        self.shared.borrow().actors.iter().map(|actor| actor.points).collect()
     }
 
     /// Returns the decisions, in order, as text.
@@ -231,7 +231,7 @@ impl Weave {
 
 impl Shared {
     /// Handles a preemption point of the running thread.
-    fn window(&mut self, k: &mut Kernel<Host>) {
+    fn point(&mut self, k: &mut Kernel<Host>) {
         let current = k.current();
         let Some(me) = self.actors.iter().position(|actor| actor.thread == current) else { return };
         self.check(k);
@@ -240,12 +240,12 @@ impl Shared {
         if k.state().nesting != 0 || core::mem::take(&mut self.actors[me].was_away) {
             return;
         }
-        self.actors[me].windows += 1;
-        let window = (me, self.actors[me].windows);
+        self.actors[me].points += 1;
+        let point = (me, self.actors[me].points);
         if let Some(event) = &mut self.event {
-            event(k, window);
+            event(k, point);
         }
-        let next = self.decide(k, Some(me), Some(window));
+        let next = self.decide(k, Some(me), Some(point));
         if next == Some(me) {
             return;
         }
@@ -281,12 +281,7 @@ impl Shared {
     }
 
     /// Returns the actor that continues, if any can. With one candidate there is no decision.
-    fn decide(
-        &mut self,
-        k: &mut Kernel<Host>,
-        running: Option<usize>,
-        window: Option<(usize, usize)>,
-    ) -> Option<usize> {
+    fn decide(&mut self, k: &mut Kernel<Host>, running: Option<usize>, point: Option<(usize, usize)>) -> Option<usize> {
         let order = running.into_iter().chain((0..self.actors.len()).filter(|i| Some(*i) != running));
         let mut candidates: Vec<usize> = order.collect();
         candidates.retain(|i| {
@@ -296,12 +291,12 @@ impl Shared {
         if candidates.is_empty() {
             return None;
         }
-        let next = (self.policy)(&Moment { candidates: &candidates, window });
+        let next = (self.policy)(&Moment { candidates: &candidates, point });
         if candidates.len() > 1 {
             self.decisions += 1;
         }
         if let Some(next) = next {
-            self.trace.push(match window {
+            self.trace.push(match point {
                 Some((me, at)) => format!("{}{at}→{}", name(me), name(next)),
                 None => format!("→{}", name(next)),
             });

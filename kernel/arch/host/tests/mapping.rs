@@ -6,7 +6,7 @@ use tench_abi::object::Rights;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::machine::{ARCHIVE, DEVICE, LARGE_DEVICE, RAM_MEDIUM, at};
-use tench_kernel::table;
+use tench_kernel::page_table;
 
 const READ: u64 = MapFlags::READ.bits();
 const WRITE: u64 = READ | MapFlags::WRITE.bits();
@@ -205,7 +205,7 @@ fn revoking_a_frame_unmaps_it() {
 }
 
 #[test]
-fn mappings_follow_their_table_wherever_it_hangs() {
+fn mappings_follow_their_page_table_wherever_it_is_installed() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 12);
     let [_, two, three] = w.tables;
@@ -254,7 +254,7 @@ fn deleting_a_table_removes_its_mappings_and_drops_its_children() {
 }
 
 #[test]
-fn tables_hang_only_where_they_belong() {
+fn page_tables_are_installed_only_where_they_belong() {
     let mut w = world();
     let [one, two, three] = w.tables;
     let other = w.m.make(Kind::PageTable, 1);
@@ -310,7 +310,7 @@ fn a_root_that_goes_leaves_no_translation_and_gives_its_identifier_back() {
     let again = w.m.make(Kind::PageTable, 0);
     let object = w.m.cap(again).object;
     let mut k = w.m.kernel();
-    let register = table::space_register(&mut k, object);
+    let register = page_table::space_register(&mut k, object);
     assert_eq!(register >> 48, 3, "the lowest free identifier is taken");
 }
 
@@ -329,16 +329,16 @@ fn a_thread_loses_its_address_space_with_the_root() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn mapping_stops_when_its_mapping_goes_in_a_window() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn mapping_stops_if_its_mapping_is_deleted_at_a_preemption_point() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
     let mapping = w.m.free;
-    let slot = tench_kernel::space::destination(&mut w.m.kernel(), 0, mapping).expect("empty");
-    let mut windows = 0;
+    let slot = tench_kernel::cspace::destination(&mut w.m.kernel(), 0, mapping).expect("empty");
+    let mut points = 0;
     w.m.host().hook = Some(Box::new(move |k| {
-        windows += 1;
-        if windows == 3 {
+        points += 1;
+        if points == 3 {
             while !tench_kernel::mapping::finalise(k, slot) {}
             tench_kernel::derivation::remove(k, slot);
             // The counter changes as if another thread had run.
@@ -350,8 +350,8 @@ fn mapping_stops_when_its_mapping_goes_in_a_window() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn mapping_stops_where_somebody_else_maps_in_a_window() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn mapping_stops_where_another_thread_maps_at_a_preemption_point() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
     let page = w.m.make(Kind::Frame, 12);
@@ -381,7 +381,7 @@ fn mapping_stops_where_somebody_else_maps_in_a_window() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_thread_that_is_deleted_while_it_maps_leaves_what_is_mapped() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
@@ -409,14 +409,14 @@ fn a_thread_that_is_deleted_while_it_maps_leaves_what_is_mapped() {
 }
 
 #[test]
-fn executable_and_uncached_memory_is_prepared_in_windows() {
+fn executable_and_uncached_memory_is_prepared_between_preemption_points() {
     let mut w = world();
     let frame = w.m.make(Kind::Frame, 21);
-    let before = w.m.kernel().state().statistics.windows;
+    let before = w.m.kernel().state().statistics.preemption_points;
     w.map(frame, w.tables[2], 0, 512, 0, EXECUTE);
     w.map(frame, w.tables[1], 9, 1, 0, READ | MapFlags::UNCACHED.bits());
-    let windows = w.m.kernel().state().statistics.windows - before;
-    assert!(windows >= 2 * (1 << entry_bits(2)) / (16 << 10) - 2, "{windows} windows");
+    let points = w.m.kernel().state().statistics.preemption_points - before;
+    assert!(points >= 2 * (1 << entry_bits(2)) / (16 << 10) - 2, "{points} preemption points");
 }
 
 #[test]

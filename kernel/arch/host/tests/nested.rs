@@ -83,7 +83,7 @@ struct Seen {
 
 /// Checks at each preemption point of a handler that the kernel's state is consistent and the same thread is still
 /// current, and then runs `what`.
-fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static) -> Rc<RefCell<Seen>> {
+fn observe(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static) -> Rc<RefCell<Seen>> {
     let seen = Rc::new(RefCell::new(Seen::default()));
     let (sleepers, driver) = (w.sleepers.clone(), w.driver);
     let notes = seen.clone();
@@ -94,7 +94,7 @@ fn watch(w: &mut World, mut what: impl FnMut(&mut Kernel<Host>, usize) + 'static
         let (handler, now) = (s.interrupts - s.nested_interrupts, (current, s.switches));
         let (_, then) = *outside.insert(outside.filter(|(before, _)| *before == handler).unwrap_or((handler, now)));
         assert!(then == now, "somebody else ran before the handler was left");
-        check(k).expect("consistent in a handler's window");
+        check(k).expect("consistent at a handler's preemption point");
         let mut notes = notes.borrow_mut();
         notes.depths.push(k.state().nesting);
         let ready = |k: &mut Kernel<Host>, thread: Ref<Thread>| matches!(k.get(thread).state, ThreadState::Ready);
@@ -118,10 +118,10 @@ fn statistic(m: &mut Machine, which: Statistic) -> u64 {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn many_deadlines_let_interrupts_in_between_batches() {
     let mut w = world(&[70; 5 * BATCH - 1], false);
-    let seen = watch(&mut w, |_, _| {});
+    let seen = observe(&mut w, |_, _| {});
     w.m.pass_time(1000);
     w.m.check();
     assert_eq!(seen.borrow().depths, [1; 4], "five batches");
@@ -130,31 +130,35 @@ fn many_deadlines_let_interrupts_in_between_batches() {
         assert_eq!(w.m.answer(sleeper).err(), Error::TimedOut);
     }
     assert_eq!(w.m.host().timer.unwrap_or(u64::MAX), u64::MAX, "no deadline is left");
-    assert_eq!(statistic(&mut w.m, Statistic::DeepestNesting), 1, "nothing came in the windows");
+    assert_eq!(statistic(&mut w.m, Statistic::DeepestNesting), 1, "nothing came at the preemption points");
     assert_eq!(statistic(&mut w.m, Statistic::Interrupts), 1, "the timer did not have to fire again");
 }
 
 #[test]
-fn a_single_batch_passes_no_window() {
+fn a_single_batch_passes_no_preemption_point() {
     let mut w = world(&[70; BATCH], false);
-    let seen = watch(&mut w, |_, _| {});
+    let seen = observe(&mut w, |_, _| {});
     w.m.pass_time(1000);
     w.m.check();
     assert_eq!(*seen.borrow(), Seen::default());
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn nobody_runs_before_the_outermost_handler_is_left() {
     let mut w = world(&[195; 3 * BATCH], false);
-    let seen = watch(&mut w, |k, n| {
+    let seen = observe(&mut w, |k, n| {
         if n == 1 {
             raise(k, LINE);
         }
     });
     w.m.pass_time(1000);
     w.m.check();
-    assert_eq!(seen.borrow().driver_ready, [false, true], "it was woken in the first window, and waited for the last");
+    assert_eq!(
+        seen.borrow().driver_ready,
+        [false, true],
+        "it was woken at the first preemption point, and waited for the last"
+    );
     assert!(w.m.current() == w.driver, "then it ran, before the others");
     assert_eq!(w.m.answer(w.driver).ok()[10], 1);
     for sleeper in w.sleepers.clone() {
@@ -166,10 +170,10 @@ fn nobody_runs_before_the_outermost_handler_is_left() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
-fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_window() {
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
+fn an_interrupt_handler_at_a_preemption_point_nests_and_leaves_switching_to_the_operation() {
     let mut w = world(&[70; 3 * BATCH], false);
-    let seen = watch(&mut w, |k, n| {
+    let seen = observe(&mut w, |k, n| {
         if n == 2 {
             raise(k, LINE);
         }
@@ -181,7 +185,7 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
     w.m.retype(RAM, Kind::Frame, 20, 1, frame);
     assert_eq!(seen.borrow().depths, [1, 1], "one handler, counted once");
     assert!(w.m.current() == driver, "it preempted the operation");
-    assert!(w.m.thread(first).kernel_stack_pointer != 0, "which waits in its window");
+    assert!(w.m.thread(first).kernel_stack_pointer != 0, "which waits at its preemption point");
     assert_eq!(w.m.kernel().state().statistics.preemptions, 1);
     assert_eq!(w.m.kernel().state().statistics.deepest_nesting, 2);
     w.m.check();
@@ -194,10 +198,10 @@ fn a_handler_in_a_window_of_an_operation_nests_and_leaves_switching_to_the_windo
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn interrupts_nest_while_nobody_runs() {
     let mut w = world(&[195; 3 * BATCH], false);
-    let seen = watch(&mut w, |k, n| {
+    let seen = observe(&mut w, |k, n| {
         if n == 1 {
             raise(k, LINE);
         }
@@ -216,13 +220,13 @@ fn interrupts_nest_while_nobody_runs() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn the_timer_does_not_interrupt_its_own_handler() {
     // The driver's wait has the first deadline; its end sets the timer to the next, which has passed, too.
     let mut w = world(&[195; 3 * BATCH], true);
-    let seen = watch(&mut w, |k, n| {
+    let seen = observe(&mut w, |k, n| {
         k.arch().time += 1;
-        assert!(!k.arch().interrupted(), "window {n}: the timer is being served");
+        assert!(!k.arch().interrupted(), "preemption point {n}: the timer is being served");
     });
     w.m.pass_time(1000);
     w.m.check();
@@ -231,13 +235,13 @@ fn the_timer_does_not_interrupt_its_own_handler() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn deadlines_that_pass_in_a_handler_are_met_by_it() {
     let mut w = world(&[70; 6], false);
     let late = w.m.make_thread(90);
     let never = w.m.make(Kind::Notification, 0);
     wait(&mut w.m, late, never, Some(2000));
-    watch(&mut w, |k, _| k.arch().time = 2000);
+    observe(&mut w, |k, _| k.arch().time = 2000);
     w.m.pass_time(1000);
     w.m.check();
     assert_eq!(w.m.answer(late).err(), Error::TimedOut);
@@ -245,7 +249,7 @@ fn deadlines_that_pass_in_a_handler_are_met_by_it() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "preemption"), ignore = "windows let nobody in")]
+#[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
     let mut w = world(&[70; 3 * BATCH], false);
     let rival = w.m.make_thread(100);
@@ -258,7 +262,7 @@ fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
     assert!(w.m.current() == rival);
     w.m.call(Operation::Yield, &[]);
     assert!(w.m.current() == first);
-    let seen = watch(&mut w, |_, _| {});
+    let seen = observe(&mut w, |_, _| {});
     w.m.pass_time(1000);
     assert_eq!(seen.borrow().depths, [1, 1]);
     assert!(w.m.current() == rival, "its turn came with the end of the slice");
@@ -326,7 +330,7 @@ proptest! {
             w.sleepers.push(thread);
         }
         let mut left = steps.into_iter();
-        let seen = watch(&mut w, move |k, _| match left.next() {
+        let seen = observe(&mut w, move |k, _| match left.next() {
             Some(Step::Raise(number)) => raise(k, number),
             Some(Step::Pass(ticks)) => k.arch().time += ticks,
             None => {}

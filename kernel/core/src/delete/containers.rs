@@ -29,7 +29,7 @@ use tench_abi::Kind;
 use super::{END_USE_COST, FINALISE_COST, REMOVE_COST, Step, affords, is_zombie, remove_simple, unbind};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::{BINDINGS, THREAD_OFFSET, Thread};
-use crate::{Arch, Kernel, derivation, mapping, space, thread, tree};
+use crate::{Arch, Kernel, cspace, derivation, mapping, thread, tree};
 
 /// Cost of examining a slot, in instructions.
 const SLOT_COST: isize = 8;
@@ -72,7 +72,7 @@ pub(super) fn empty<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, budget: &mut isiz
 }
 
 /// Returns the budget needed to begin the end of the container in this slot.
-fn begin_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
+fn zombie_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
     let cap = &k.slot(slot).cap;
     if matches!(cap.kind, Kind::Thread) && !is_zombie(cap) { STOP_COST } else { FINALISE_COST }
 }
@@ -80,7 +80,7 @@ fn begin_cost<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> isize {
 /// Charges the budget for having begun the end of the container in this slot. The running thread ceases to exist at the
 /// next preemption point; it waits for nothing, so stopping it costs little, and it gets the budget to empty its
 /// bindings.
-fn charge_for_begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) {
+fn charge_for_zombie<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) {
     let Cap { kind, object, .. } = k.slot(slot).cap;
     if !matches!(kind, Kind::Thread) {
         work.budget -= FINALISE_COST;
@@ -100,8 +100,8 @@ fn stop<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, work: &mut Work) -> bool {
     if !matches!(kind, Kind::Thread) || is_zombie(&k.slot(slot).cap) || is_current {
         return false;
     }
-    begin(k, slot);
-    charge_for_begin(k, slot, work);
+    make_zombie(k, slot);
+    charge_for_zombie(k, slot, work);
     true
 }
 
@@ -115,13 +115,13 @@ fn contents<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> Option<(SlotRef, u64)> {
 }
 
 /// Makes the last capability to a container a zombie, alone in its ring. A thread is stopped.
-fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
+fn make_zombie<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     unbind(k, slot);
     let Cap { kind, object, .. } = k.slot(slot).cap;
     let stopped = !matches!(kind, Kind::Thread) || thread::finalise(k, object);
     let cap = &mut k.slot(slot).cap;
     cap.flags |= flag::ZOMBIE;
-    cap.settle();
+    cap.update_flags();
     cap.badge = if stopped { 0 } else { NOT_STOPPED };
     set_ring(k, slot, slot, slot);
 }
@@ -129,11 +129,11 @@ fn begin<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
 /// Empties containers of the ring of `work.root`, that of the root last, until a preemption point is due.
 fn empty_ring<A: Arch>(k: &mut Kernel<A>, work: &mut Work) -> Step {
     if !is_zombie(&k.slot(work.root).cap) {
-        if !affords(&mut work.budget, begin_cost(k, work.root)) {
+        if !affords(&mut work.budget, zombie_cost(k, work.root)) {
             return Step::Pending;
         }
-        begin(k, work.root);
-        charge_for_begin(k, work.root, work);
+        make_zombie(k, work.root);
+        charge_for_zombie(k, work.root, work);
     }
     while work.budget > 0 {
         let (member, _) = ring(k, work.root);
@@ -196,11 +196,11 @@ fn empty_container<A: Arch>(k: &mut Kernel<A>, zombie: SlotRef, work: &mut Work)
         if progress >= count || work.budget <= 0 {
             break;
         }
-        let slot = space::neighbour(first, progress as usize)?;
+        let slot = cspace::neighbour(first, progress as usize)?;
         if slot == zombie {
             progress += 1;
         } else if is_last(k, slot) {
-            if !affords(&mut work.budget, END_USE_COST.max(begin_cost(k, slot))) {
+            if !affords(&mut work.budget, END_USE_COST.max(zombie_cost(k, slot))) {
                 break;
             }
             if stop(k, slot, work) {
@@ -226,7 +226,7 @@ fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64,
     let limit = count.min(from + (*budget / SLOT_COST).max(0) as u64);
     let mut i = from;
     while i < limit {
-        match space::neighbour(first, i as usize) {
+        match cspace::neighbour(first, i as usize) {
             Some(slot) if k.slot(slot).cap.kind as u8 == Kind::Null as u8 => i += 1,
             _ => break,
         }
@@ -244,8 +244,8 @@ fn skip_empty<A: Arch>(k: &mut Kernel<A>, first: SlotRef, from: u64, count: u64,
 fn move_inside<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, zombie: SlotRef, work: &mut Work) -> Option<SlotRef> {
     work.budget -= END_USE_COST;
     if !is_zombie(&k.slot(slot).cap) {
-        begin(k, slot);
-        charge_for_begin(k, slot, work);
+        make_zombie(k, slot);
+        charge_for_zombie(k, slot, work);
     }
     let cap = k.slot(slot).cap;
     let (host, _) = contents(k, &cap)?;

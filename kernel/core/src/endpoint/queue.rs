@@ -8,7 +8,7 @@ use core::mem::offset_of;
 use crate::heap::{self, Node};
 use crate::helping::heights::MAX_HEIGHT;
 use crate::object::{Endpoint, Ref};
-use crate::thread::{Thread, ThreadState, slow};
+use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel, helping};
 
 /// The kind of threads that wait at an endpoint, with the first of them.
@@ -153,7 +153,7 @@ pub fn change_height<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, before
 pub fn stop_helping<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let height = k.get(thread).height;
     k.get(endpoint).helpers[class(height)] -= 1;
-    k.get(thread).slow |= slow::HELPLESS;
+    k.get(thread).blockers |= blocker::HELPLESS;
     requeue(k, endpoint, thread);
 }
 
@@ -163,10 +163,10 @@ pub fn note_senders<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>) {
     let is_waited_for = first_sender(k, endpoint).is_some();
     let t = k.get(server);
     if is_waited_for {
-        t.slow |= slow::HELPED;
+        t.blockers |= blocker::HELPED;
         t.fast_reply = None;
     } else {
-        t.slow &= !slow::HELPED;
+        t.blockers &= !blocker::HELPED;
     }
 }
 
@@ -213,7 +213,7 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
 /// its priority may come from another sender that waits here.
 #[inline]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
-    let priority = if t.slow & slow::HELPLESS != 0 { -1 } else { t.priority };
+    let priority = if t.blockers & blocker::HELPLESS != 0 { -1 } else { t.priority };
     let place = (i16::from(u8::MAX) + 1 - priority) as u64;
     place << ARRIVAL_BITS | arrival & ARRIVAL
 }
@@ -252,7 +252,7 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
 /// so a change of the first sender would go unnoticed.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    let is_told = t.slow & slow::TOLD == slow::TOLD;
+    let is_told = t.blockers & blocker::TOLD == blocker::TOLD;
     if is_told || t.sending.key <= ARRIVAL {
         return;
     }
@@ -279,5 +279,5 @@ pub fn leave_as_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thre
         k.get(endpoint).helpers[class(height)] -= 1;
     }
     unqueue_sender(k, endpoint, thread);
-    k.get(thread).slow &= !slow::HELPLESS;
+    k.get(thread).blockers &= !blocker::HELPLESS;
 }

@@ -4,7 +4,7 @@
 //! A thread's *height* is greater than that of each thread that helps it, 0 without helpers, and at most
 //! [`MAX_HEIGHT`]. So heights grow along each chain, no chain is longer than that, and none is a ring. The kernel
 //! checks this whenever a thread begins to help: when a wait begins ([`look_ahead`], [`lower`]), and when a deferred
-//! caller becomes a caller again ([`rejoin`]). A thread that may not help waits as [`slow::HELPLESS`] until that wait
+//! caller becomes a caller again ([`rejoin`]). A thread that may not help waits as [`blocker::HELPLESS`] until that wait
 //! ends, behind those that help.
 //!
 //! If a chain gets too long, the client at its beginning stops helping, and no server does: a client with a chain of
@@ -14,10 +14,10 @@
 //! path admits callers of any height; when a thread is about to wait and its callers have made it too high, one of them
 //! stops helping ([`excess_caller`]).
 
-use super::{abandon, caller_of, can_help, server_of, settle};
+use super::{abandon, caller_of, can_help, propagate, server_of};
 use crate::endpoint::queue;
 use crate::object::{Endpoint, Ref};
-use crate::thread::{Thread, ThreadState, slow};
+use crate::thread::{Thread, ThreadState, blocker};
 use crate::{Arch, Kernel};
 
 /// Maximum length of a chain of helpers, which is also how many times a context is copied.
@@ -78,7 +78,7 @@ pub fn look_ahead<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Optio
             may_help(k, thread, server, given)
         });
     if !may {
-        k.get(thread).slow |= slow::HELPLESS;
+        k.get(thread).blockers |= blocker::HELPLESS;
     }
 }
 
@@ -113,7 +113,7 @@ pub fn join<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, server: Ref<Thread>
     let (priority, height) = (t.priority, t.height);
     let s = k.get(server);
     if priority > s.priority || queue::height_by_sender(height, s.depth) > s.height {
-        settle(k, server);
+        propagate(k, server);
     }
 }
 
@@ -125,10 +125,10 @@ pub fn serve<A: Arch>(k: &mut Kernel<A>, server: Ref<Thread>, endpoint: Ref<Endp
         // 3. Those of height 3 leave no room for a depth.
         k.get(server).depth = 0;
     }
-    if k.get(server).slow & slow::HELPED != 0 {
+    if k.get(server).blockers & blocker::HELPED != 0 {
         stop_helping(k, server);
     }
-    settle(k, server);
+    propagate(k, server);
 }
 
 /// Ends a waiting thread's help until its next wait.
@@ -140,9 +140,9 @@ fn stop_helping<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
         if can_help(k, thread) {
             queue::stop_helping(k, endpoint, thread);
         }
-        server.map(|server| settle(k, server));
+        server.map(|server| propagate(k, server));
     } else if let Some(server) = server {
-        k.get(thread).slow |= slow::HELPLESS;
+        k.get(thread).blockers |= blocker::HELPLESS;
         abandon(k, server, thread);
     }
 }
@@ -159,7 +159,7 @@ pub fn rejoin<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
             stop_helping(k, caller);
         }
     }
-    settle(k, thread);
+    propagate(k, thread);
 }
 
 /// Returns the height that follows from the threads that help a thread.
@@ -167,7 +167,7 @@ fn height_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> u8 {
     let by_caller = caller_of(k, thread).map_or(0, |caller| k.get(caller).height + 1);
     let t = k.get(thread);
     let depth = t.depth;
-    match t.served.filter(|_| t.slow & slow::HELPED != 0) {
+    match t.served.filter(|_| t.blockers & blocker::HELPED != 0) {
         Some(endpoint) => by_caller.max(queue::height_above(k, endpoint, depth)),
         None => by_caller,
     }

@@ -6,16 +6,18 @@
 
 use tench_abi::fault::Class;
 use tench_abi::layout::UNBIND;
-use tench_abi::message::AREA_SIZE;
+use tench_abi::message::IPC_BUFFER_SIZE;
 use tench_abi::object::MAX_DEPTH;
 use tench_abi::{Error, Kind, Rights};
 
-use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadState, slow, target};
+use super::{Binding, FaultTarget, OBJECT_SIZE, THREAD_OFFSET, Thread, ThreadState, blocker, target};
 use crate::entry::{Outcome, argument, slot_at};
 use crate::helping::heights;
 use crate::object::{Endpoint, Notification, PageTable, Ref, Reply, SchedulingContext};
 use crate::slot::{Cap, Slot, SlotRef, flag};
-use crate::{Arch, Kernel, account, endpoint, helping, reply, scheduling, space, table, window};
+use crate::{
+    Arch, Kernel, account, cspace, endpoint, helping, page_table, preemption_point, reply, scheduling_context,
+};
 
 /// Returns the thread that contains a binding slot, and which binding the slot holds.
 fn owner_of_binding<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Option<(Ref<Thread>, Binding)> {
@@ -38,12 +40,12 @@ fn binding_slot<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Bindin
 /// The checked arguments of `ThreadConfigure`. The slots are invalid after a preemption point.
 struct Configuration {
     thread: Ref<Thread>,
-    space: SlotRef,
+    cspace: SlotRef,
     root: SlotRef,
     /// The account to which the thread will belong.
     account: Option<Ref<PageTable>>,
     /// Frame of the IPC buffer, and the offset there in bytes.
-    area: Option<(SlotRef, usize)>,
+    buffer: Option<(SlotRef, usize)>,
 }
 
 /// Does all checks of `ThreadConfigure`.
@@ -52,35 +54,35 @@ fn decode_configuration<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resu
     if !matches!(k.get(thread).state, ThreadState::Suspended | ThreadState::Faulted) {
         return Err(Error::WrongState);
     }
-    let [space_address, root_address, frame_address, offset] = core::array::from_fn(|i| argument(k, caller, i + 1));
-    let space = slot_at(k, space_address, Kind::CapNode, Rights::WRITE)?;
+    let [cspace_address, root_address, frame_address, offset] = core::array::from_fn(|i| argument(k, caller, i + 1));
+    let cspace = slot_at(k, cspace_address, Kind::CapNode, Rights::WRITE)?;
     let root = slot_at(k, root_address, Kind::PageTable, Rights::WRITE)?;
     if k.slot(root).cap.aux != 0 {
         return Err(Error::WrongType);
     }
     let account = account::of_configured(k, caller, thread, root)?;
     if frame_address == 0 {
-        return Ok(Configuration { thread, space, root, account, area: None });
+        return Ok(Configuration { thread, cspace, root, account, buffer: None });
     }
     let frame = slot_at(k, frame_address, Kind::Frame, Rights::READ.union(Rights::WRITE))?;
     let cap = &k.slot(frame).cap;
     if cap.flags & flag::DEVICE != 0 {
         return Err(Error::DeviceMemory);
     }
-    if offset % AREA_SIZE as u64 != 0 {
+    if offset % IPC_BUFFER_SIZE as u64 != 0 {
         return Err(Error::Misaligned);
     }
     if offset >= cap.size() as u64 {
         return Err(Error::InvalidArgument);
     }
-    Ok(Configuration { thread, space, root, account, area: Some((frame, offset as usize)) })
+    Ok(Configuration { thread, cspace, root, account, buffer: Some((frame, offset as usize)) })
 }
 
 /// Performs `ThreadConfigure`.
 pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome, Error> {
     let mut c = decode_configuration(k, caller)?;
     let thread = c.thread;
-    let bindings = [Binding::Space, Binding::AddressSpace, Binding::MessageFrame];
+    let bindings = [Binding::CSpace, Binding::AddressSpace, Binding::IpcBuffer];
     let mut cleared = 0;
     for binding in bindings {
         cleared += 1;
@@ -93,11 +95,11 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
         }
     }
     account::join(k, thread, c.account);
-    adopt(k, thread, Binding::Space, c.space);
+    adopt(k, thread, Binding::CSpace, c.cspace);
     adopt(k, thread, Binding::AddressSpace, c.root);
-    if let Some((frame, offset)) = c.area {
-        adopt(k, thread, Binding::MessageFrame, frame);
-        k.get(thread).message_area = k.slot(frame).cap.object + offset;
+    if let Some((frame, offset)) = c.buffer {
+        adopt(k, thread, Binding::IpcBuffer, frame);
+        k.get(thread).ipc_buffer = k.slot(frame).cap.object + offset;
     }
     Ok(Outcome::Done)
 }
@@ -105,7 +107,7 @@ pub fn configure<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outc
 /// Copies a capability, which was checked, into an empty binding slot, and makes the binding effective.
 pub fn adopt<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, source: SlotRef) {
     let Some(slot) = binding_slot(k, thread, binding) else { return };
-    space::embed(k, source, slot);
+    cspace::embed(k, source, slot);
     let cap = k.slot(source).cap;
     take_up(k, thread, binding, &cap);
 }
@@ -129,7 +131,7 @@ fn clear_binding<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Bindi
         crate::delete::delete(k, slot)?;
     }
     // One system call can empty several bindings, and each can be the last capability of an object.
-    if window::pass(k) { Ok(true) } else { Err(Error::Aborted) }
+    if preemption_point::pass(k) { Ok(true) } else { Err(Error::Aborted) }
 }
 
 /// Bindings that `ThreadBind` can bind, in the order of its arguments.
@@ -205,13 +207,13 @@ fn check_free<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> Result<(), Error> {
 fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, cap: &Cap) {
     let object = cap.object;
     match binding {
-        Binding::Space => {
+        Binding::CSpace => {
             let t = k.get(thread);
-            t.space_root = object;
-            t.space_slots = cap.slots();
+            t.cspace_root = object;
+            t.cspace_slots = cap.slots();
         }
         Binding::AddressSpace => {
-            let register = table::enter(k, object);
+            let register = page_table::enter(k, object);
             k.get(thread).space_register = register;
             if thread == k.current() {
                 k.arch().load_space(register);
@@ -220,7 +222,7 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
         Binding::Scheduling => {
             // SAFETY: `object` comes from a live capability of the kind that goes with the binding (also below).
             let Some(context) = (unsafe { Ref::<SchedulingContext>::at(object) }) else { return };
-            scheduling::bind(k, context, thread);
+            scheduling_context::bind(k, context, thread);
         }
         Binding::Reply => {
             // SAFETY: as above.
@@ -241,9 +243,9 @@ fn take_up<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, binding: Binding, ca
             let t = k.get(thread);
             t.notification = Some(notification);
             if pending {
-                t.slow |= slow::SIGNALLED;
+                t.blockers |= blocker::SIGNALLED;
                 t.fast_reply = None;
-                helping::settle(k, thread);
+                helping::propagate(k, thread);
             }
         }
         Binding::Served => {
@@ -263,25 +265,25 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let Some((thread, binding)) = owner_of_binding(k, slot) else { return };
     let object = k.slot(slot).cap.object;
     match binding {
-        Binding::Space => {
+        Binding::CSpace => {
             let t = k.get(thread);
-            t.space_root = 0;
-            t.space_slots = 0;
+            t.cspace_root = 0;
+            t.cspace_slots = 0;
         }
         Binding::AddressSpace => {
-            table::leave(k, object);
+            page_table::leave(k, object);
             let empty = k.arch().empty_space_register();
             k.get(thread).space_register = empty;
             if thread == k.current() {
                 k.arch().load_space(empty);
             }
         }
-        Binding::MessageFrame => k.get(thread).message_area = 0,
+        Binding::IpcBuffer => k.get(thread).ipc_buffer = 0,
         Binding::Scheduling => {
-            account::settle(k, thread);
+            account::transfer_time(k, thread);
             // SAFETY: the binding's capability is still alive, so is its object (also below).
             if let Some(context) = unsafe { Ref::<SchedulingContext>::at(object) } {
-                scheduling::unbind(k, context);
+                scheduling_context::unbind(k, context);
             }
         }
         Binding::Reply => unbind_reply(k, thread, object),
@@ -292,8 +294,8 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             }
             let t = k.get(thread);
             t.notification = None;
-            t.slow &= !slow::SIGNALLED;
-            helping::settle(k, thread);
+            t.blockers &= !blocker::SIGNALLED;
+            helping::propagate(k, thread);
         }
         Binding::Served => {
             // SAFETY: as above.
@@ -302,8 +304,8 @@ pub fn unbind<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
             }
             let t = k.get(thread);
             (t.served, t.depth) = (None, 0);
-            t.slow &= !slow::HELPED;
-            helping::settle(k, thread);
+            t.blockers &= !blocker::HELPED;
+            helping::propagate(k, thread);
         }
         Binding::Fault0 | Binding::Fault1 | Binding::Fault2 | Binding::Fault3 => {}
     }

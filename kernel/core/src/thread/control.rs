@@ -4,15 +4,15 @@ use tench_abi::object::ThreadState as State;
 use tench_abi::{Error, Kind, Rights};
 
 use super::{Binding, Thread, ThreadState, load_registers, stack_depth, target};
-use crate::area::Area;
 use crate::entry::{Outcome, argument};
+use crate::ipc_buffer::Buffer;
 use crate::object::Ref;
 use crate::{Arch, Kernel, account, endpoint, scheduler};
 
 /// Resumes a suspended or faulted thread.
 fn resume<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(), Error> {
     let t = k.get(thread);
-    if t.space_slots == 0 || t.bindings[Binding::AddressSpace as usize].cap.kind == Kind::Null {
+    if t.cspace_slots == 0 || t.bindings[Binding::AddressSpace as usize].cap.kind == Kind::Null {
         return Err(Error::NotConfigured);
     }
     if matches!(t.state, ThreadState::Suspended | ThreadState::Faulted) {
@@ -57,14 +57,14 @@ pub fn read_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result
     if flags > 1 {
         return Err(Error::InvalidArgument);
     }
-    let area = Area::of(k, caller).ok_or(Error::NoMessageArea)?;
+    let buffer = Buffer::of(k, caller).ok_or(Error::NoIpcBuffer)?;
     if flags & 1 != 0 && thread != caller {
         suspend(k, thread);
     }
     if !at_rest(k, thread) {
         return Err(Error::WrongState);
     }
-    area.store_registers(k, thread);
+    buffer.store_registers(k, thread);
     Ok(Outcome::Done)
 }
 
@@ -75,17 +75,17 @@ pub fn write_registers<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Resul
     if flags > 1 {
         return Err(Error::InvalidArgument);
     }
-    let area = Area::of(k, caller).ok_or(Error::NoMessageArea)?;
+    let buffer = Buffer::of(k, caller).ok_or(Error::NoIpcBuffer)?;
     if !at_rest(k, thread) {
         return Err(Error::WrongState);
     }
     if flags & 1 != 0 {
         resume(k, thread)?;
     }
-    load_registers(k, thread, area);
+    load_registers(k, thread, buffer);
     if k.get(thread).kernel_stack_pointer != 0 {
         k.get(thread).kernel_stack_pointer = 0;
-        account::obey(k, thread);
+        account::apply_suspension(k, thread);
     }
     Ok(Outcome::Done)
 }

@@ -14,7 +14,7 @@ use crate::entry::{Outcome, argument, capability_slot};
 use crate::object::Ref;
 use crate::slot::{Cap, SlotRef};
 use crate::thread::Thread;
-use crate::{Arch, Kernel, delete, derivation, space, tree, window};
+use crate::{Arch, Kernel, cspace, delete, derivation, preemption_point, tree};
 
 /// Approximate number of instructions between two preemption points.
 const BUDGET: isize = 1200;
@@ -39,7 +39,7 @@ pub fn children<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let mut counted = cap.object;
     while let Some(reached) = count_some(k, untyped, counted, &mut account) {
         counted = reached;
-        if !window::pass(k) {
+        if !preemption_point::pass(k) {
             return Ok(Outcome::Written);
         }
         untyped = again(k, thread, &cap)?;
@@ -50,14 +50,14 @@ pub fn children<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 /// Looks up the untyped again after a preemption point.
 fn again<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, then: &Cap) -> Result<SlotRef, Error> {
     let address = argument(k, thread, 0);
-    let slot = space::lookup(k, address).map_err(|_| Error::Aborted)?;
+    let slot = cspace::lookup(k, address).map_err(|_| Error::Aborted)?;
     if delete::is_same(&k.slot(slot).cap, then) { Ok(slot) } else { Err(Error::Aborted) }
 }
 
 /// Counts children that begin at `from` or later, until a preemption point is due. Returns the address up to which it
 /// has counted, or `None` if there are no more.
 fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account: &mut Account) -> Option<usize> {
-    let end = derivation::end(&k.slot(untyped).cap);
+    let end = derivation::end_address(&k.slot(untyped).cap);
     let mut counted = from;
     let mut budget = BUDGET;
     let mut at = if from == k.slot(untyped).cap.object { tree::next(k, untyped) } else { search(k, from, &mut budget) };
@@ -77,7 +77,7 @@ fn count_some<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, from: usize, account
         if budget <= 0 {
             return Some(counted);
         }
-        let child_end = derivation::end(cap);
+        let child_end = derivation::end_address(cap);
         account.objects += 1;
         account.bytes += (child_end - cap.object) as u64;
         counted = child_end;

@@ -25,19 +25,19 @@ use crate::object::Ref;
 use crate::slot::{Cap, SlotRef};
 use crate::thread::Thread;
 use crate::tree::Gap;
-use crate::{Arch, Kernel, derivation, foreign, space, tree};
+use crate::{Arch, Kernel, cspace, derivation, remote, tree};
 
 /// Performs `UntypedSplit`.
 pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let slot = foreign::own_untyped(k, thread)?;
+    let slot = remote::own_untyped(k, thread)?;
     let cap = k.slot(slot).cap;
     if u32::from(cap.size_bits) <= UNTYPED_MIN_BITS {
         return Err(Error::InvalidArgument);
     }
     let half = 1 << (cap.size_bits - 1);
     let gap = middle(k, slot, cap.object + half).ok_or(Error::Overlap)?;
-    let (space, address) = (argument(k, thread, 1), argument(k, thread, 2));
-    let destination = space::destination(k, space, address)?;
+    let (cspace, address) = (argument(k, thread, 1), argument(k, thread, 2));
+    let destination = cspace::destination(k, cspace, address)?;
     // ── Point of no return ──
     let (lower, upper) = halves(k, slot, &cap, gap);
     k.slot(slot).cap = lower;
@@ -49,7 +49,7 @@ pub fn split<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 /// Returns the gap in derivation order for the upper half of an untyped, which begins at `middle`; `None` if an object
 /// lies across the middle.
 fn middle<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, middle: usize) -> Option<Gap> {
-    let crosses = |cap: &Cap| cap.object < middle && derivation::end(cap) > middle;
+    let crosses = |cap: &Cap| cap.object < middle && derivation::end_address(cap) > middle;
     if let Some(first) = tree::next(k, untyped)
         && crosses(&k.slot(first).cap)
     {
@@ -71,7 +71,7 @@ fn halves<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, cap: &Cap, (_, after): G
     let middle = cap.object + half as usize;
     let first = tree::next(k, untyped);
     let lower_used = first.is_some_and(|first| k.slot(first).cap.object < middle);
-    let upper_used = after.is_some_and(|after| k.slot(after).cap.object < derivation::end(cap));
+    let upper_used = after.is_some_and(|after| k.slot(after).cap.object < derivation::end_address(cap));
     let below = |mark: u64| if lower_used { mark.min(half) } else { 0 };
     let above = |mark: u64| if upper_used { mark.saturating_sub(half) } else { 0 };
     let lower = Cap { size_bits, badge: below(cap.badge), extra: below(cap.extra), ..*cap };

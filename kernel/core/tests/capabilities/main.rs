@@ -315,7 +315,7 @@ fn begin() -> (Machine, Model) {
 
 /// Returns true if a step touches capabilities that the model does not know (the first process's own), or deletes what
 /// all other steps need.
-fn foreign(step: &Step) -> bool {
+fn is_out_of_scope(step: &Step) -> bool {
     let ours = |address: u64| OWN.contains(&address) || KEPT.contains(&address);
     let nowhere = |address: u64| address >= 256 || ours(address);
     match *step {
@@ -338,7 +338,7 @@ fn run(plans: &[Plan]) {
     used.extend(KEPT);
     for plan in plans {
         let step = plan.step(&model);
-        if foreign(&step) {
+        if is_out_of_scope(&step) {
             continue;
         }
         apply(&mut machine, &mut model, &step);

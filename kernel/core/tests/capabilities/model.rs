@@ -43,7 +43,7 @@ pub struct Known {
     badge_origin: bool,
     /// Set if the capability is exported to other cores.
     pub exported: bool,
-    pub wanted: bool,
+    pub revoke_requested: bool,
 }
 
 /// The model's state.
@@ -68,7 +68,7 @@ impl Model {
             original: true,
             badge_origin: false,
             exported: false,
-            wanted: false,
+            revoke_requested: false,
         };
         self.caps.insert(address, known);
     }
@@ -188,7 +188,7 @@ impl Model {
         }
         known.original = false;
         known.badge_origin = false;
-        (known.exported, known.wanted) = (false, false);
+        (known.exported, known.revoke_requested) = (false, false);
         known.rights &= mask as u8;
         if badge != 0 {
             if !matches!(kind, Kind::Endpoint | Kind::Notification | Kind::Kernel) || known.badge != 0 {
@@ -232,8 +232,8 @@ impl Model {
 
     pub fn delete(&mut self, address: u64) -> Answer {
         if self.cap(address)?.exported {
-            self.want(address);
-            return Err(Error::ForeignCopies);
+            self.request_revoke(address);
+            return Err(Error::RemoteCopies);
         }
         Ok(match self.remove(address) {
             Some(object) => vec![1, object.start, object.bits.into()],
@@ -270,13 +270,13 @@ impl Model {
             self.remove(*victim);
         }
         let all = stay.iter().copied().chain(known.exported.then_some(address));
-        let is_over = all.map(|stays| self.want(stays)).count() == 0;
-        if is_over { Ok(vec![go.len() as u64]) } else { Err(Error::ForeignCopies) }
+        let is_over = all.map(|stays| self.request_revoke(stays)).count() == 0;
+        if is_over { Ok(vec![go.len() as u64]) } else { Err(Error::RemoteCopies) }
     }
 
     /// Records that revocation of an exported capability was requested.
-    fn want(&mut self, address: u64) {
-        self.caps.get_mut(&address).expect("it exists").wanted = true;
+    fn request_revoke(&mut self, address: u64) {
+        self.caps.get_mut(&address).expect("it exists").revoke_requested = true;
     }
 
     pub fn identify(&self, address: u64) -> Answer {
@@ -339,7 +339,7 @@ impl Model {
     /// Sets or clears the exported flag of a capability.
     fn mark(&mut self, address: u64, exported: bool) {
         let known = self.caps.get_mut(&address).expect("it exists");
-        (known.exported, known.wanted) = (exported, false);
+        (known.exported, known.revoke_requested) = (exported, false);
         if self.objects[&known.object].kind == Kind::Untyped {
             known.rights ^= Rights::WRITE.bits();
         }
@@ -404,7 +404,7 @@ impl Model {
             }
         };
         let place = if matches!(object.kind, Kind::Endpoint | Kind::Notification) { object.start } else { 0 };
-        let stands_in = u64::from(known.exported) + u64::from(known.wanted);
-        Ok(vec![u64::from(others), stands_in, u64::from(object.borrowed), place])
+        let exported = u64::from(known.exported) + u64::from(known.revoke_requested);
+        Ok(vec![u64::from(others), exported, u64::from(object.borrowed), place])
     }
 }

@@ -6,7 +6,7 @@ use tench_arch_host::machine::at;
 use tench_arch_host::{Answer, Machine};
 use tench_kernel::object::{Ref, Reply};
 use tench_kernel::thread::{Thread, ThreadState};
-use tench_kernel::{account, endpoint, scheduler, space};
+use tench_kernel::{account, cspace, endpoint, scheduler};
 
 /// A thread, with its capabilities in the CSpace that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,8 +163,8 @@ impl Stage {
     }
 
     /// Suspends a thread or lets it run, as `AccountSuspend` does.
-    pub fn park(&mut self, actor: Actor, parked: bool) {
-        account::park(&mut self.machine.kernel(), actor.thread, parked);
+    pub fn set_suspended(&mut self, actor: Actor, suspended: bool) {
+        account::set_suspended(&mut self.machine.kernel(), actor.thread, suspended);
         self.machine.reschedule();
         self.check();
     }
@@ -189,7 +189,7 @@ impl Stage {
         let address = context.map(|context| {
             let first = self.machine.first;
             let mut k = self.machine.kernel();
-            let is_it = |time: &&u64| match space::lookup_of(&mut k, first, **time) {
+            let is_it = |time: &&u64| match cspace::lookup_of(&mut k, first, **time) {
                 Ok(slot) => k.slot(slot).cap.object == context,
                 Err(_) => false,
             };

@@ -4,7 +4,7 @@
 use tench_abi::object::MAX_DEPTH;
 use tench_abi::{Error, Kind, Operation};
 use tench_kernel::helping::heights::MAX_HEIGHT;
-use tench_kernel::thread::{ThreadState, slow};
+use tench_kernel::thread::{ThreadState, blocker};
 
 use crate::actors::{Actor, Stage};
 use crate::{CHAIN, chain};
@@ -274,19 +274,19 @@ fn who_is_suspended_helps_nobody() {
     let (server, low, high) = (stage.server(10, true), stage.actor(5), stage.actor(200));
     stage.call(low, server);
     stage.call(high, server);
-    stage.park(high, true);
+    stage.set_suspended(high, true);
     assert_eq!(stage.priority(server), 5, "it falls at once");
     stage.answer(server);
-    assert_eq!(stage.runs_on(server), (10, Some(server.time)), "it works for who is parked on its own time");
-    stage.park(high, false);
+    assert_eq!(stage.runs_on(server), (10, Some(server.time)), "it works for who is suspended on its own time");
+    stage.set_suspended(high, false);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
     // A suspended server does not run, and helps nobody.
     let second = stage.server(20, true);
     stage.call(server, second);
     assert_eq!(stage.runs_on(second), (200, Some(high.time)));
-    stage.park(server, true);
+    stage.set_suspended(server, true);
     assert_eq!((stage.priority(server), stage.runs_on(second)), (-1, (20, Some(second.time))));
-    stage.park(server, false);
+    stage.set_suspended(server, false);
     assert_eq!((stage.priority(server), stage.priority(second)), (200, 200));
 }
 
@@ -297,7 +297,7 @@ fn a_ring_of_threads_that_wait_for_each_other_ends() {
     stage.cancel(a);
     stage.call_until(a, b, 1000);
     stage.call(b, a);
-    assert!(stage.machine.thread(b.thread).slow & slow::HELPLESS != 0);
+    assert!(stage.machine.thread(b.thread).blockers & blocker::HELPLESS != 0);
     let high = stage.actor(200);
     stage.call_until(high, a, 500);
     assert_eq!((stage.priority(a), stage.priority(b)), (200, 200));
@@ -327,7 +327,7 @@ fn a_ring_that_is_closed_by_serving() {
     assert_eq!((stage.priority(a), stage.priority(b)), (10, 10));
     stage.serve(a, a.endpoint);
     assert!(
-        stage.machine.thread(a.thread).slow & slow::HELPLESS != 0,
+        stage.machine.thread(a.thread).blockers & blocker::HELPLESS != 0,
         "who begins to serve while it waits helps no more"
     );
     assert_eq!((stage.priority(a), stage.priority(b)), (10, 10), "who came before that comes first");

@@ -8,7 +8,7 @@ use tench_abi::{Kind, Operation, Tag};
 use tench_kernel::helping;
 use tench_kernel::helping::heights::MAX_HELPER;
 use tench_kernel::scheduler;
-use tench_kernel::thread::{ThreadState, slow};
+use tench_kernel::thread::{ThreadState, blocker};
 
 use crate::actors::{Actor, Stage};
 
@@ -139,8 +139,8 @@ impl Play {
             28 => self.stage.configure(actor, amount % 100),
             29 => self.stage.manage(Operation::ThreadSuspend, &[actor.capability]),
             30 | 31 => self.stage.manage(Operation::ThreadResume, &[actor.capability]),
-            32 => self.stage.park(actor, true),
-            33 | 34 => self.stage.park(actor, false),
+            32 => self.stage.set_suspended(actor, true),
+            33 | 34 => self.stage.set_suspended(actor, false),
             35 => self.stage.take_time(actor),
             36 => drop(self.stage.try_to(Operation::ThreadBind, &[actor.capability, actor.time, 0, 0])),
             37 => self.stage.manage(Operation::ThreadServe, &[actor.capability, 0]),
@@ -167,10 +167,10 @@ impl Play {
         for n in 0..SERVERS {
             let (thread, next) = (self.servers[n].thread, self.servers.get(n + 1).map(|next| next.thread));
             let t = self.stage.machine.thread(thread);
-            let (state, flags) = (t.state, t.slow);
+            let (state, flags) = (t.state, t.blockers);
             let waits = matches!(state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
             if waits {
-                prop_assert!(flags & slow::HELPLESS == 0, "server {} is helpless", n);
+                prop_assert!(flags & blocker::HELPLESS == 0, "server {} is helpless", n);
                 let mut k = self.stage.machine.kernel();
                 let helped = helping::server_of(&mut k, thread);
                 // The next server may have set the caller aside.
@@ -193,7 +193,7 @@ impl Play {
         }
         let t = self.stage.machine.thread(self.high.thread);
         let waits = matches!(t.state, ThreadState::Sending(_) | ThreadState::AwaitingReply(_));
-        prop_assert!(!waits || t.slow & slow::HELPLESS == 0, "the victim is helpless");
+        prop_assert!(!waits || t.blockers & blocker::HELPLESS == 0, "the victim is helpless");
         if waits {
             let mut at = self.high.thread;
             loop {

@@ -23,14 +23,14 @@ fn whoever_stops_waiting_changes_little_at_once() {
         let (low, servers, high) = chain(&mut stage, length, true);
         stage.cancel(high);
         let before = standings(&mut stage, &servers);
-        let windows = stage.machine.kernel().state().statistics.windows;
+        let points = stage.machine.kernel().state().statistics.preemption_points;
         stage.cancel(low);
         let after = standings(&mut stage, &servers);
         let changed = before.iter().zip(&after).filter(|(before, after)| before != after).count();
-        let passed = stage.machine.kernel().state().statistics.windows - windows;
+        let passed = stage.machine.kernel().state().statistics.preemption_points - points;
         assert!(
             changed <= 2 * CHAIN + 2 || passed > 0,
-            "{changed} of {length} threads change, and {passed} windows are passed"
+            "{changed} of {length} threads change, and {passed} preemption points are passed"
         );
     }
 }

@@ -62,7 +62,7 @@ fn an_alarm_goes_off_while_the_server_works() {
         assert_eq!(stage.state(server), ThreadState::Ready);
         stage.check();
         stage.answer(server);
-        assert_eq!(stage.machine.thread(server.thread).slow, 0);
+        assert_eq!(stage.machine.thread(server.thread).blockers, 0);
     }
 }
 
@@ -123,7 +123,7 @@ fn an_alarm_goes_off_while_the_server_does_what_was_sent_before_it_served() {
     stage.machine.pass_time(1000);
     assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
     stage.answer(server);
-    assert_eq!(stage.machine.thread(server.thread).slow, 0);
+    assert_eq!(stage.machine.thread(server.thread).blockers, 0);
 }
 
 #[test]

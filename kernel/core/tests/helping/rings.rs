@@ -129,7 +129,7 @@ fn a_caller_who_comes_back_closes_no_ring() {
 }
 
 #[test]
-fn a_long_ring_is_settled_in_the_end() {
+fn a_long_ring_is_resolved_in_the_end() {
     let works = (2..16).map(|length| {
         let work: Box<dyn FnOnce() + Send> = Box::new(move || long_ring(length));
         (format!("{length} threads"), work)

@@ -7,10 +7,10 @@ use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
 use crate::outcome::weave;
-use crate::world::{Subject, WITH_WINDOWS, place};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, place};
 
 fn subject(name: &str) -> &'static Subject {
-    WITH_WINDOWS.iter().find(|subject| subject.name == name).expect("a subject of this name")
+    WITH_PREEMPTION_POINTS.iter().find(|subject| subject.name == name).expect("a subject of this name")
 }
 
 /// Lets A query its account, and reach itself in that while B, which is suspending the account, is at a preemption
@@ -23,9 +23,9 @@ fn passed_over() -> (Weave, Ref<Thread>) {
         let wanted = choices.next().unwrap_or(1);
         moment.candidates.contains(&wanted).then_some(wanted)
     }));
-    assert_eq!(run.windows(), [1, 2]);
+    assert_eq!(run.points(), [1, 2]);
     assert!(matches!(run.ends()[1][..], [End::Answered(answer)] if answer.x[0] == 0), "B has suspended the account");
-    assert!(!run.machine.thread(actors[0]).parked, "A is not stopped yet");
+    assert!(!run.machine.thread(actors[0]).account_suspended, "A is not stopped yet");
     (run, actors[0])
 }
 
@@ -35,7 +35,7 @@ fn who_finds_its_account_gone_stops_with_the_others() {
     run.machine.call(Operation::Move, &[0, place::ROOT, 0, place::ASIDE]).ok();
     run.run(Box::new(|moment| moment.candidates.contains(&0).then_some(0)));
     assert!(matches!(run.ends()[0][..], [End::Answered(answer)] if answer.err() == Error::InvalidCapability));
-    assert!(run.machine.thread(a).parked, "A may not run");
+    assert!(run.machine.thread(a).account_suspended, "A may not run");
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn who_is_made_to_forget_stops_with_the_others() {
     let (mut run, a) = passed_over();
     run.machine.call(Operation::ThreadSuspend, &[place::ACTORS]).ok();
     run.machine.call(Operation::ThreadWriteRegisters, &[place::ACTORS, 1]).ok();
-    assert!(run.machine.thread(a).parked, "A may not run");
+    assert!(run.machine.thread(a).account_suspended, "A may not run");
     run.machine.call(Operation::AccountSuspend, &[place::ROOT, 0]).ok();
-    assert!(!run.machine.thread(a).parked, "A may run again");
+    assert!(!run.machine.thread(a).account_suspended, "A may run again");
     run.machine.check();
 }

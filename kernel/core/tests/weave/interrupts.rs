@@ -6,7 +6,7 @@ use tench_arch_host::weave::{Call, End, Weave};
 use tench_kernel::entry;
 
 use crate::outcome::{Shown, delete_all};
-use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS, World, place};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS, World, place};
 
 /// Time at which the timer fires.
 const DEADLINE: u64 = 1000;
@@ -29,15 +29,15 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     calls.push(Call::new(Operation::Receive, &[notification]));
     let expected = calls.len();
     let mut weave = Weave::new(machine, vec![(actors[0], (subject.calls)(0)), (actors[1], calls)]);
-    weave.at_windows(Box::new(move |k, (who, window)| {
-        if (who, window) == (0, at) {
+    weave.at_preemption_points(Box::new(move |k, (who, point)| {
+        if (who, point) == (0, at) {
             k.arch().time = DEADLINE;
             assert!(k.arch().interrupted(), "the timer was set");
             entry::kernel_interrupt(k);
         }
     }));
     weave.run(Box::new(|moment| moment.candidates.iter().copied().max()));
-    let passed = weave.windows()[0] >= at;
+    let passed = weave.points()[0] >= at;
     let ends = weave.ends();
     if passed && !matches!(other.name, "suspend itself" | "delete the own thread") {
         let woken = &ends[1];
@@ -52,11 +52,14 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
 #[test]
 fn whoever_an_interrupt_wakes_may_do_anything() {
     let mut interrupted = 0;
-    for subject in WITH_WINDOWS {
-        for other in WITHOUT_WINDOWS {
+    for subject in WITH_PREEMPTION_POINTS {
+        for other in WITHOUT_PREEMPTION_POINTS {
             interrupted += (1..).take_while(|at| interrupt(subject, other, *at)).count();
         }
     }
     println!("{interrupted} interrupts");
-    assert!(!tench_kernel::window::PREEMPTIBLE || interrupted > 1000, "few windows were interrupted: {interrupted}");
+    assert!(
+        !tench_kernel::preemption_point::PREEMPTIBLE || interrupted > 1000,
+        "few preemption points were interrupted: {interrupted}"
+    );
 }

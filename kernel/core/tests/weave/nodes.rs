@@ -5,13 +5,13 @@ use tench_arch_host::weave::Call;
 
 use crate::outcome::{References, explore};
 use crate::pairs::is_described;
-use crate::world::{Subject, WITH_WINDOWS, part, place};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, part, place};
 
 /// Removes the node.
 const TAKE_OUT: Subject = Subject {
     name: "take the node out",
     parts: 0,
-    windows: None,
+    points: None,
     calls: |_| vec![Call::new(Operation::NodeRemove, &[0, 4, place::NEW_COPY])],
     remains: None,
 };
@@ -20,7 +20,7 @@ const TAKE_OUT: Subject = Subject {
 const DELETE: Subject = Subject {
     name: "delete the node",
     parts: 0,
-    windows: Some(Operation::Delete),
+    points: Some(Operation::Delete),
     calls: |_| {
         let delete = Call::new(Operation::Delete, &[0, place::NEW_COPY]);
         vec![Call::new(Operation::NodeRemove, &[0, 4, place::NEW_COPY]), delete]
@@ -31,7 +31,7 @@ const DELETE: Subject = Subject {
 #[test]
 fn the_node_that_holds_the_capabilities_goes() {
     let (mut orders, mut strange) = (0, String::new());
-    for subject in WITH_WINDOWS {
+    for subject in WITH_PREEMPTION_POINTS {
         let subject = Subject { parts: subject.parts | part::APART, ..*subject };
         for other in [&TAKE_OUT, &DELETE] {
             let explored = explore([&subject, other], &References::of([&subject, other]));

@@ -92,7 +92,7 @@ pub struct References {
     operations: [Option<Operation>; 2],
     known: Vec<Known>,
     /// Number of preemption points that each passes if undisturbed, running first.
-    pub windows: [usize; 2],
+    pub points: [usize; 2],
 }
 
 /// Returns a policy that runs `first` until it has come to `stop` preemption points or calls, and then the other.
@@ -115,19 +115,19 @@ fn play(pair: [&Subject; 2], first: usize, stop: usize) -> (Outcome, usize) {
     let (mut run, actors) = weave(&pair);
     run.run(policy(first, stop));
     let outcome = outcome(&mut run, &actors);
-    (outcome, run.windows()[first])
+    (outcome, run.points()[first])
 }
 
 impl References {
     /// Plays the reference runs of a pair.
     pub fn of(pair: [&Subject; 2]) -> References {
         let mut references =
-            References { operations: pair.map(|subject| subject.windows), known: Vec::new(), windows: [0; 2] };
+            References { operations: pair.map(|subject| subject.points), known: Vec::new(), points: [0; 2] };
         for first in 0..2 {
-            let (outcome, windows) = play(pair, first, usize::MAX);
-            references.windows[first] = windows;
+            let (outcome, points) = play(pair, first, usize::MAX);
+            references.points[first] = points;
             references.add(["AB", "BA"][first], None, outcome);
-            let steps = windows + (pair[first].calls)(0).len();
+            let steps = points + (pair[first].calls)(0).len();
             for stop in 0..steps {
                 let (outcome, _) = play(pair, first, stop);
                 references.add(&format!("{}{stop}{}", ["A", "B"][first], ["B", "A"][first]), Some(first), outcome);
@@ -181,7 +181,7 @@ impl References {
                 // A revocation ends when its capability is deleted, and does not count what others delete.
                 (None, Some(Operation::Revoke)) => true,
                 // A revocation does not look again whether the exported capabilities that it passed are still there.
-                (Some(Error::ForeignCopies), Some(Operation::Revoke)) => true,
+                (Some(Error::RemoteCopies), Some(Operation::Revoke)) => true,
                 // Changes that others make meanwhile are counted before or after.
                 (None, Some(Operation::UntypedChildren)) => self.is_between(actor, answer.x[2]),
                 _ => false,
@@ -283,7 +283,7 @@ pub fn explore(pair: [&Subject; 2], references: &References) -> Explored {
         }
         drop(shown);
         explored.orders += 1;
-        assert!(explored.orders < 13_000, "{} and {} pass too many windows", pair[0].name, pair[1].name);
+        assert!(explored.orders < 13_000, "{} and {} pass too many preemption points", pair[0].name, pair[1].name);
         next = orders.next();
     }
     explored

@@ -1,10 +1,10 @@
 //! All orders of two operations.
 
 use tench_abi::Operation;
-use tench_kernel::window::PREEMPTIBLE;
+use tench_kernel::preemption_point::PREEMPTIBLE;
 
 use crate::outcome::{References, explore};
-use crate::world::{Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS};
 
 /// Operations whose handlers pass preemption points. An operation that passes some and is missing here fails in
 /// `triples`. (Those that delete in parts are `Delete` and `Revoke` with an end; `parts` tests them.)
@@ -32,7 +32,7 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "map",
         "map instructions",
         "A SlotOccupied, B [0, 0], like A0B",
-        "A had taken nothing yet; after a window it looks at the slot before it looks at all entries again",
+        "A had taken nothing yet; after a preemption point it looks at the slot before it looks at all entries again",
     ),
     ("map", "map one page in the middle", "A AlreadyMapped, B [0, 0], like A2B", "it stays as far as it came"),
     (
@@ -51,14 +51,14 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "suspend an account",
         "take the node out",
         "A InvalidCapability, B [0, 0], like ?",
-        "A had said that nobody may run, and obeys, whatever it is told",
+        "A had said that nobody may run, and applies the suspension, whatever it is told",
     ),
     ("suspend an account", "delete the node", "A InvalidCapability, B [0, 0]+[1, 0], like ?", "likewise"),
     (
         "revoke the pool",
         "suspend an account",
         "A [1c, 0], B InvalidCapability, like ?",
-        "B obeyed when it found the account's capability gone, and its space, with the account, went after that",
+        "B applied the suspension when it found the account's capability gone, and its address space, with the account, went after that",
     ),
     ("revoke all, both threads too", "suspend an account", "A never, B InvalidCapability, like ?", "likewise"),
     (
@@ -68,7 +68,7 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
         "A had not come to B yet, which lifted the suspension; so each thread runs",
     ),
     (
-        "delete a node with a stand-in",
+        "delete a node with an exported capability",
         "revoke all, both threads too",
         "A never, B never, like ?",
         "the zombie stays, and says how far B had looked through the node when it deleted itself",
@@ -76,7 +76,7 @@ const DESCRIBED: &[(&str, &str, &str, &str)] = &[
     (
         "revoke the pool",
         "lend some of the pool and borrow a page back",
-        "A ForeignCopies, B [38000, 0]+[0, 0]+[0, 0], like ?",
+        "A RemoteCopies, B [38000, 0]+[0, 0]+[0, 0], like ?",
         "A had passed what B had lent when B borrowed a page of it, and says that something stays",
     ),
     (
@@ -102,8 +102,8 @@ pub fn is_described([one, other]: [&Subject; 2], class: &str) -> bool {
 /// each operation without.
 fn pairs() -> Vec<[&'static Subject; 2]> {
     let mut pairs = Vec::new();
-    for (i, one) in WITH_WINDOWS.iter().enumerate() {
-        pairs.extend(WITH_WINDOWS[i..].iter().chain(WITHOUT_WINDOWS).map(|other| [one, other]));
+    for (i, one) in WITH_PREEMPTION_POINTS.iter().enumerate() {
+        pairs.extend(WITH_PREEMPTION_POINTS[i..].iter().chain(WITHOUT_PREEMPTION_POINTS).map(|other| [one, other]));
     }
     pairs
 }
@@ -119,7 +119,7 @@ fn play_pairs(part: usize, of: usize) {
         sequential += explored.sequential;
         let [one, other] = pair.map(|subject| subject.name);
         if verbose {
-            println!("{one} | {other}: windows {:?}, orders {}", references.windows, explored.orders);
+            println!("{one} | {other}: preemption points {:?}, orders {}", references.points, explored.orders);
         }
         for (class, (count, choices, difference)) in explored.strange {
             if !is_described(pair, &class) {
@@ -152,10 +152,10 @@ fn pairs_in_every_order_4() {
 }
 
 #[test]
-fn every_operation_with_windows_meets_every_other() {
+fn every_operation_with_preemption_points_meets_every_other() {
     for one in HANDLERS {
         for other in HANDLERS {
-            let is = |subject: &Subject, operation| subject.windows == Some(operation);
+            let is = |subject: &Subject, operation| subject.points == Some(operation);
             let found = pairs().iter().any(|[a, b]| is(a, one) && is(b, other) || is(a, other) && is(b, one));
             assert!(found, "{one:?} and {other:?} never meet");
         }
@@ -163,8 +163,8 @@ fn every_operation_with_windows_meets_every_other() {
     if !PREEMPTIBLE {
         return;
     }
-    for subject in WITH_WINDOWS {
-        let windows = References::of([subject, &WITHOUT_WINDOWS[0]]).windows[0];
-        assert!((1..=8).contains(&windows), "{} passes {windows} windows", subject.name);
+    for subject in WITH_PREEMPTION_POINTS {
+        let points = References::of([subject, &WITHOUT_PREEMPTION_POINTS[0]]).points[0];
+        assert!((1..=8).contains(&points), "{} passes {points} preemption points", subject.name);
     }
 }

@@ -4,7 +4,7 @@ use tench_abi::{Error, Operation};
 use tench_arch_host::Machine;
 use tench_arch_host::snapshot::snapshot;
 
-use crate::world::{Subject, WITH_WINDOWS, World, part};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, World, part};
 
 /// Returns the operation that does a part of another operation.
 fn in_parts(operation: Operation) -> Option<Operation> {
@@ -17,13 +17,13 @@ fn in_parts(operation: Operation) -> Option<Operation> {
 
 /// Makes a call. Returns its result, and the number of preemption points that it has passed.
 fn call(m: &mut Machine, operation: Operation, arguments: &[u64]) -> (Result<[u64; 3], Error>, u64) {
-    let before = m.kernel().state().statistics.windows;
+    let before = m.kernel().state().statistics.preemption_points;
     let found = m.call(operation, arguments);
     let answer = match Error::from_code(found.x[0]) {
         Some(error) => Err(error),
         None => Ok([found.x[1], found.x[2], found.x[3]]),
     };
-    (answer, m.kernel().state().statistics.windows - before)
+    (answer, m.kernel().state().statistics.preemption_points - before)
 }
 
 /// Plays a subject in a world of its own. Returns the last result, the state, and each call's number of preemption
@@ -42,10 +42,10 @@ fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, Stri
                 }
                 _ => one.operation,
             };
-            let (answer, windows) = call(&mut m, operation, &arguments);
+            let (answer, points) = call(&mut m, operation, &arguments);
             m.check();
-            passed.push(windows);
-            assert!(passed.len() < 10_000, "{}: parts of {limit:?} windows come to no end", subject.name);
+            passed.push(points);
+            assert!(passed.len() < 10_000, "{}: parts of {limit:?} preemption points come to no end", subject.name);
             last = answer;
             if answer != Err(Error::Unfinished) {
                 break;
@@ -61,24 +61,24 @@ fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, Stri
 #[test]
 fn many_parts_come_to_the_same_as_one_call() {
     let mut divided = 0;
-    for subject in WITH_WINDOWS.iter().filter(|subject| subject.windows.and_then(in_parts).is_some()) {
+    for subject in WITH_PREEMPTION_POINTS.iter().filter(|subject| subject.points.and_then(in_parts).is_some()) {
         let (answer, state, whole) = play(subject, None);
         for limit in [0, 1, 2, 5, 1000] {
             let (found, parts_state, parts) = play(subject, Some(limit));
-            assert!(parts_state == state, "{}, parts of {limit} windows", subject.name);
+            assert!(parts_state == state, "{}, parts of {limit} preemption points", subject.name);
             // A revocation returns the count of its last part.
             match (answer, found) {
-                (Ok([count, ..]), Ok([last, ..])) if subject.windows == Some(Operation::Revoke) => {
+                (Ok([count, ..]), Ok([last, ..])) if subject.points == Some(Operation::Revoke) => {
                     assert!(last <= count)
                 }
-                _ => assert_eq!(found, answer, "{}, parts of {limit} windows", subject.name),
+                _ => assert_eq!(found, answer, "{}, parts of {limit} preemption points", subject.name),
             }
             divided += usize::from(parts.len() > whole.len());
             // Examining exported capabilities passes preemption points that do not count.
-            if subject.parts & (part::STAND_INS | part::MARKED | part::IN_NODE) == 0 {
+            if subject.parts & (part::EXPORTS | part::MARKED | part::IN_NODE) == 0 {
                 let (most, all) = (parts.iter().copied().max().unwrap_or(0), whole.iter().sum::<u64>());
-                assert!(most <= limit, "{}: {most} windows in a part of {limit}", subject.name);
-                assert!(all <= limit || parts.len() > whole.len(), "{}: {all} windows at once", subject.name);
+                assert!(most <= limit, "{}: {most} preemption points in a part of {limit}", subject.name);
+                assert!(all <= limit || parts.len() > whole.len(), "{}: {all} preemption points at once", subject.name);
             }
         }
     }

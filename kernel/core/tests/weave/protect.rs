@@ -45,10 +45,10 @@ fn policy(at: usize, with_third: bool) -> Policy {
     let mut turns = if with_third { vec![0, 1, 2, 0] } else { vec![0, 1, 0] };
     let mut has_begun = false;
     Box::new(move |moment| {
-        let is_over = match (turns[0], moment.window) {
+        let is_over = match (turns[0], moment.point) {
             _ if !has_begun => false,
-            (0, Some((0, window))) => turns.len() > 1 && window >= at,
-            (2, window) => window.is_some_and(|(who, _)| who == 2),
+            (0, Some((0, point))) => turns.len() > 1 && point >= at,
+            (2, point) => point.is_some_and(|(who, _)| who == 2),
             (who, _) => !moment.candidates.contains(&who),
         };
         has_begun = true;
@@ -82,8 +82,8 @@ fn while_caches_are_cleaned() {
         let mut run = world(RAM, 18, UNCACHED);
         let before = memory(&mut run);
         run.run(policy(at, false));
-        if run.windows()[0] < at {
-            assert!(at > 3, "few windows were passed: {at}");
+        if run.points()[0] < at {
+            assert!(at > 3, "few preemption points were passed: {at}");
             return;
         }
         judge(&mut run, before);

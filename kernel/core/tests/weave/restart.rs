@@ -6,7 +6,7 @@ use tench_abi::Error;
 use tench_arch_host::weave::{End, Policy, Weave};
 
 use crate::outcome::{Outcome, outcome, weave};
-use crate::world::{Subject, WITH_WINDOWS};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS};
 
 /// The outcome of an operation that is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ const VERDICTS: &[(&str, Restarted)] = &[
     // The revocation deletes one capability, in the last step.
     ("revoke a mapped frame", Same),
     // Before its first preemption point the revocation finds only capabilities that stay.
-    ("revoke past stand-ins", NeverEnds),
-    ("revoke an endpoint past stand-ins", NeverEnds),
-    ("delete a node with a stand-in", Same),
+    ("revoke past exported capabilities", NeverEnds),
+    ("revoke an endpoint past exported capabilities", NeverEnds),
+    ("delete a node with an exported capability", Same),
     ("map", Refused(Error::AlreadyMapped)),
     ("map instructions", NeverEnds),
     ("protect", NeverEnds),
@@ -61,12 +61,12 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("print", NeverEnds),
 ];
 
-/// Returns a policy that runs until `windows` preemption points were passed.
-fn until(windows: usize) -> Policy {
+/// Returns a policy that runs until `points` preemption points were passed.
+fn until(points: usize) -> Policy {
     let mut steps = 0;
     Box::new(move |moment| {
         steps += 1;
-        (steps <= windows).then_some(moment.candidates[0])
+        (steps <= points).then_some(moment.candidates[0])
     })
 }
 
@@ -94,8 +94,8 @@ fn verdict(subject: &Subject) -> Option<Restarted> {
     }
     let (mut run, _) = weave(&[subject]);
     run.run(until(usize::MAX));
-    let windows = run.windows()[0];
-    for at in 1..=windows {
+    let points = run.points()[0];
+    for at in 1..=points {
         let once = restart(subject, at, 1);
         match (&once.ends[0][..], once == undisturbed) {
             (_, true) => {}
@@ -119,6 +119,6 @@ fn verdict(subject: &Subject) -> Option<Restarted> {
 
 #[test]
 fn operations_that_could_not_be_begun_anew() {
-    let found = WITH_WINDOWS.iter().filter_map(|subject| Some((subject.name, verdict(subject)?)));
+    let found = WITH_PREEMPTION_POINTS.iter().filter_map(|subject| Some((subject.name, verdict(subject)?)));
     assert_eq!(found.collect::<Vec<_>>(), VERDICTS);
 }

@@ -7,7 +7,7 @@ use tench_arch_host::weave::End;
 
 use crate::outcome::{Shown, delete_all, weave};
 use crate::pairs::HANDLERS;
-use crate::world::{FORGOTTEN, Subject, WITH_WINDOWS, WITHOUT_WINDOWS};
+use crate::world::{FORGOTTEN, Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS};
 
 /// The errors with which an operation may fail that finds things changed.
 const REFUSALS: [Error; 20] = [
@@ -25,10 +25,10 @@ const REFUSALS: [Error; 20] = [
     Error::Aborted,
     Error::WouldBlock,
     Error::NoReplyObject,
-    Error::NoMessageArea,
+    Error::NoIpcBuffer,
     Error::DeviceMemory,
     Error::Busy,
-    Error::ForeignCopies,
+    Error::RemoteCopies,
     Error::Lent,
     Error::NotExported,
 ];
@@ -55,17 +55,17 @@ impl Random {
 fn weave_three(seed: u64) -> usize {
     let mut random = Random(seed);
     let subject = |random: &mut Random| -> &'static Subject {
-        let n = random.below(WITH_WINDOWS.len() + WITHOUT_WINDOWS.len());
-        WITH_WINDOWS.get(n).unwrap_or_else(|| &WITHOUT_WINDOWS[n - WITH_WINDOWS.len()])
+        let n = random.below(WITH_PREEMPTION_POINTS.len() + WITHOUT_PREEMPTION_POINTS.len());
+        WITH_PREEMPTION_POINTS.get(n).unwrap_or_else(|| &WITHOUT_PREEMPTION_POINTS[n - WITH_PREEMPTION_POINTS.len()])
     };
-    let first = &WITH_WINDOWS[random.below(WITH_WINDOWS.len())];
+    let first = &WITH_PREEMPTION_POINTS[random.below(WITH_PREEMPTION_POINTS.len())];
     let three = [first, subject(&mut random), subject(&mut random)];
     let shown = Shown { subjects: &three, choices: vec![seed as usize] };
     let (mut run, actors) = weave(&three);
-    run.at_windows(Box::new(move |k, (who, _)| {
+    run.at_preemption_points(Box::new(move |k, (who, _)| {
         let number = k.get(actors[who]).registers.x[10];
         let known = HANDLERS.iter().any(|operation| *operation as u64 == number);
-        assert!(known, "operation {number} passes a window; add it to the table of pairs");
+        assert!(known, "operation {number} passes a preemption point; add it to the table of pairs");
     }));
     run.run(Box::new(move |moment| Some(moment.candidates[random.below(moment.candidates.len())])));
     for (subject, ends) in three.iter().zip(run.ends()) {
@@ -81,7 +81,7 @@ fn weave_three(seed: u64) -> usize {
     }
     delete_all(&mut run);
     drop(shown);
-    run.windows().into_iter().sum()
+    run.points().into_iter().sum()
 }
 
 #[test]
@@ -91,7 +91,10 @@ fn three_in_random_orders() {
         return;
     }
     let count = variable("TENCH_WEAVES").unwrap_or(3000);
-    let windows: usize = (0..count).map(weave_three).sum();
-    println!("{windows} windows");
-    assert!(!tench_kernel::window::PREEMPTIBLE || windows as u64 > 2 * count, "few windows were passed: {windows}");
+    let points: usize = (0..count).map(weave_three).sum();
+    println!("{points} preemption points");
+    assert!(
+        !tench_kernel::preemption_point::PREEMPTIBLE || points as u64 > 2 * count,
+        "few preemption points were passed: {points}"
+    );
 }

@@ -43,7 +43,7 @@ pub mod part {
     /// Senders at the fault endpoint of the part [`THREAD`].
     pub const FAULTS: u32 = 512 | THREAD;
     /// An untyped with exported capabilities between others that can be deleted.
-    pub const STAND_INS: u32 = 1024;
+    pub const EXPORTS: u32 = 1024;
     /// An exported copy and an exported badge of the endpoint of [`COPIES`].
     pub const MARKED: u32 = 4096 | COPIES;
     /// A node with an exported capability.
@@ -168,9 +168,9 @@ impl World {
             (part::CODE, make_code),
             (part::NOTIFIED & !part::THREAD, make_notified),
             (part::FAULTS & !part::THREAD, make_faults),
-            (part::STAND_INS, make_stand_ins),
+            (part::EXPORTS, make_exports),
             (part::MARKED & !part::COPIES, make_marked),
-            (part::IN_NODE, make_stand_in_in_node),
+            (part::IN_NODE, make_export_in_node),
         ];
         for (part, make) in makers {
             if parts & part != 0 {
@@ -180,7 +180,7 @@ impl World {
         let root = if parts & part::ACCOUNT != 0 { make_account(m) } else { VSPACE };
         // Register values of a thread that was made to forget its operation.
         let first = m.first;
-        m.area(first).registers.x.fill(FORGOTTEN);
+        m.buffer(first).registers.x.fill(FORGOTTEN);
         let actors = (0..actors as u64).map(|i| make_actor(m, i, root)).collect();
         if parts & part::APART != 0 {
             put_apart(m);
@@ -274,7 +274,7 @@ fn make_copies(m: &mut Machine) {
 }
 
 /// Makes frames, two of them exported.
-fn make_stand_ins(m: &mut Machine) {
+fn make_exports(m: &mut Machine) {
     m.retype(p::POOL, Kind::Untyped, 15, 1, p::LENDER).ok();
     m.retype(p::LENDER, Kind::Frame, 12, 6, p::LENT).ok();
     for address in [p::LENT + 1, p::LENT + 3] {
@@ -290,7 +290,7 @@ fn make_marked(m: &mut Machine) {
 }
 
 /// Makes a node of 256 slots that holds an exported frame, and an endpoint.
-fn make_stand_in_in_node(m: &mut Machine) {
+fn make_export_in_node(m: &mut Machine) {
     m.retype(p::POOL, Kind::CapNode, 8, 1, p::KEEPER).ok();
     m.call(Operation::NodeInstall, &[0, 2, p::KEEPER]).ok();
     m.retype(p::POOL, Kind::Frame, 12, 1, 2 * 256 + 9).ok();
@@ -340,7 +340,7 @@ fn make_running(m: &mut Machine, memory: u64, address: u64, time: u64, root: u64
     m.retype(memory, Kind::Thread, 0, 1, address).ok();
     m.retype(memory, Kind::SchedulingContext, 0, 1, time).ok();
     m.call(Operation::SchedulingConfigure, &[time, priority, priority, 0]).ok();
-    let frame = at(slot::MESSAGE_FRAME);
+    let frame = at(slot::IPC_BUFFER);
     m.call(Operation::ThreadConfigure, &[address, CSPACE, root, frame, 0]).ok();
     m.call(Operation::ThreadBind, &[address, time, 0, 0]).ok();
     m.call(Operation::ThreadResume, &[address]).ok();
@@ -381,7 +381,7 @@ pub struct Subject {
     /// The parts of the world that it needs.
     pub parts: u32,
     /// The one of its calls that passes preemption points; `None` if none does.
-    pub windows: Option<Operation>,
+    pub points: Option<Operation>,
     /// The calls, made by actor `i`; the other actor is [`other`]`(i)`.
     pub calls: fn(u64) -> Vec<Call>,
     /// Calls that have the effect that the operation leaves when it fails after its first preemption point.
@@ -425,11 +425,11 @@ fn retype_rest(from: u64, kind: Kind, size: u64, count: u64, place: u64) -> Vec<
 macro_rules! subjects {
     (@) => { None };
     (@ $remains:expr) => { Some($remains) };
-    ($($name:literal, $parts:expr, $windows:expr, $calls:expr $(, or $remains:expr)?;)*) => {
+    ($($name:literal, $parts:expr, $points:expr, $calls:expr $(, or $remains:expr)?;)*) => {
         &[$(Subject {
             name: $name,
             parts: $parts,
-            windows: $windows,
+            points: $points,
             calls: $calls,
             remains: subjects!(@ $($remains)?),
         }),*]
@@ -439,7 +439,7 @@ macro_rules! subjects {
 use Operation as O;
 
 /// Every operation that passes preemption points, in all the ways in which it does.
-pub const WITH_WINDOWS: &[Subject] = subjects! {
+pub const WITH_PREEMPTION_POINTS: &[Subject] = subjects! {
     "retype 3 frames", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Frame, 12, 3, WATERMARK),
         or |_| retype_rest(p::POOL, Kind::Frame, 12, 3, WATERMARK);
     "retype 12 endpoints", 0, Some(O::UntypedRetype), |_| retype(p::POOL, Kind::Endpoint, 0, 12, WATERMARK),
@@ -459,9 +459,9 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
     "revoke the inner untyped", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, p::INNER]);
     "revoke an endpoint", part::COPIES, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
     "revoke a mapped frame", part::MAPPING, Some(O::Revoke), |_| one(O::Revoke, &[0, p::FRAME]);
-    "revoke past stand-ins", part::STAND_INS, Some(O::Revoke), |_| one(O::Revoke, &[0, p::LENDER]);
-    "revoke an endpoint past stand-ins", part::MARKED, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
-    "delete a node with a stand-in", part::IN_NODE, Some(O::Delete), |_| one(O::Delete, &[0, p::KEEPER]);
+    "revoke past exported capabilities", part::EXPORTS, Some(O::Revoke), |_| one(O::Revoke, &[0, p::LENDER]);
+    "revoke an endpoint past exported capabilities", part::MARKED, Some(O::Revoke), |_| one(O::Revoke, &[0, p::ENDPOINT]);
+    "delete a node with an exported capability", part::IN_NODE, Some(O::Delete), |_| one(O::Delete, &[0, p::KEEPER]);
     "revoke all, both threads too", 0, Some(O::Revoke), |_| one(O::Revoke, &[0, RAM_MEDIUM]);
     "map", part::MAPPING, Some(O::FrameMap), |_| map(p::FRAME, 200, PAGES, MapFlags::WRITE);
     "map instructions", part::MAPPING | part::CODE, Some(O::FrameMap), |_| map(p::CODE, 320, 8, MapFlags::EXECUTE);
@@ -484,7 +484,7 @@ pub const WITH_WINDOWS: &[Subject] = subjects! {
 };
 
 /// Operations that pass no preemption point, and some calls one after the other.
-pub const WITHOUT_WINDOWS: &[Subject] = subjects! {
+pub const WITHOUT_PREEMPTION_POINTS: &[Subject] = subjects! {
     "retype a frame", 0, None, |_| retype(p::POOL, Kind::Frame, 12, 1, WATERMARK);
     "take a slot", 0, None, |_| one(O::Copy, &[0, p::INNER_ENDPOINTS, 0, p::NEW + 2]);
     "take the mapping's slot", 0, None, |_| one(O::Copy, &[0, p::INNER_ENDPOINTS, 0, p::NEW_MAPPING]);
@@ -509,11 +509,11 @@ pub const WITHOUT_WINDOWS: &[Subject] = subjects! {
         Call::new(O::KernelImport, &[KERNEL, Kind::Frame as u64, POOL_PLACE + 0x3_8000, 12, 15, 0, p::NEW + 2])];
     "borrow a frame", 0, None, |_| one(O::KernelImport,
         &[KERNEL, Kind::Frame as u64, RAM_START + (12 << 20), 12, 15, 0, p::NEW + 2]);
-    "take a mark away", part::STAND_INS, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::LENT + 1]);
-    "export a frame in front", part::STAND_INS, None, |_| one(O::KernelExport, &[KERNEL, 0, p::LENT]);
-    "export a frame behind", part::STAND_INS, None, |_| one(O::KernelExport, &[KERNEL, 0, p::LENT + 4]);
-    "delete a stand-in", part::STAND_INS, None, |_| one(O::Delete, &[0, p::LENT + 1]);
-    "revoke a stand-in", part::STAND_INS, None, |_| one(O::Revoke, &[0, p::LENT + 3]);
+    "take a mark away", part::EXPORTS, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::LENT + 1]);
+    "export a frame in front", part::EXPORTS, None, |_| one(O::KernelExport, &[KERNEL, 0, p::LENT]);
+    "export a frame behind", part::EXPORTS, None, |_| one(O::KernelExport, &[KERNEL, 0, p::LENT + 4]);
+    "delete an exported capability", part::EXPORTS, None, |_| one(O::Delete, &[0, p::LENT + 1]);
+    "revoke an exported capability", part::EXPORTS, None, |_| one(O::Revoke, &[0, p::LENT + 3]);
     "take the mark in the node away", part::IN_NODE, None, |_| vec![
         Call::new(O::NodeInstall, &[0, 1, p::KEEPER]), Call::new(O::KernelUnexport, &[KERNEL, 0, 256 + 9])];
     "take a badge's mark away", part::MARKED, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::COPIES + 6]);

@@ -6,7 +6,7 @@ use tench::abi::memory::TABLE_ENTRIES;
 use tench::abi::object::NODE_BITS;
 use tench::abi::{Operation, Tag};
 use tench::sys::{
-    Cap, CapAddress, CapNode, Error, Frame, Instant, Kind, MapFlags, OWN_SPACE, PageTable, Place, Untyped,
+    Cap, CapAddress, CapNode, Error, Frame, Instant, Kind, MapFlags, OWN_CSPACE, PageTable, Place, Untyped,
 };
 
 use super::threads::{Home, Victim};
@@ -22,13 +22,13 @@ pub fn interrupted(arena: &mut Arena) -> Result<(), Error> {
         let memory = arena.make::<Untyped>(25)?;
         let place = arena.slot();
         let (m, p) = (u64::from(memory.address().0), u64::from(place.0));
-        let space = arena.space(3)?;
-        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, space, CapAddress::new(1, 0))?;
-        memory.retype_many(Kind::Frame, 12, 256, Place::Watermark, space, CapAddress::new(2, 0))?;
+        let cspace = arena.cspace(3)?;
+        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, cspace, CapAddress::new(1, 0))?;
+        memory.retype_many(Kind::Frame, 12, 256, Place::Watermark, cspace, CapAddress::new(2, 0))?;
         match round % 6 {
             0 => victim.call(Operation::UntypedRetype, &[m, Kind::Frame as u64, 23, 1, u64::MAX, 0, p])?,
             1 => victim.call(Operation::Revoke, &[0, m])?,
-            2 => victim.call(Operation::Delete, &[0, u64::from(space.address().0)])?,
+            2 => victim.call(Operation::Delete, &[0, u64::from(cspace.address().0)])?,
             3 => victim.call(Operation::UntypedChildren, &[m])?,
             4 => {
                 let (frame, table) = (arena.make::<Frame>(21)?, arena.make::<PageTable>(3)?);
@@ -99,9 +99,9 @@ fn populate(arena: &mut Arena) -> Result<[Victim; 3], Error> {
     let root = arena.make::<CapNode>(u64::from(NODE_BITS))?;
     let node = arena.make::<CapNode>(u64::from(NODE_BITS))?;
     root.install_node(NODE_INDEX, node)?;
-    let areas = [0, 1, 2].map(|area: usize| arena.areas[area].frame());
+    let buffers = [0, 1, 2].map(|buffer: usize| arena.buffers[buffer].frame());
     let victims = [0, 1, 2].map(|i: usize| -> Result<Victim, Error> {
-        let home = Home { space: root, area: Some((areas[i], 0)), table: Cap::new(slot::VSPACE) };
+        let home = Home { cspace: root, buffer: Some((buffers[i], 0)), table: Cap::new(slot::VSPACE) };
         arena.victim(if i == 0 { LOW } else { HIGH }, home)
     });
     let [a, b, c] = victims;
@@ -133,7 +133,7 @@ fn populate(arena: &mut Arena) -> Result<[Victim; 3], Error> {
     }
     for (index, victim) in victims.iter().enumerate() {
         let address = CapAddress::new(NODE_INDEX, 40 + index as u32);
-        root.copy_from(address, OWN_SPACE, victim.thread.address())?;
+        root.copy_from(address, OWN_CSPACE, victim.thread.address())?;
     }
     Ok(victims)
 }

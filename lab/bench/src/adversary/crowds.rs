@@ -4,7 +4,7 @@ use tench::abi::layout::slot;
 use tench::abi::{Operation, Tag};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error, Instant, Interrupt, InterruptControl, Kind, Notification, OWN_SPACE, PageTable,
+    Cap, CapAddress, Endpoint, Error, Instant, Interrupt, InterruptControl, Kind, Notification, OWN_CSPACE, PageTable,
     Place, Reply, Trigger,
 };
 
@@ -76,7 +76,7 @@ pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
 pub fn chains(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     let endpoints = arena.slots(12);
-    arena.pool.retype_many(Kind::Endpoint, 0, 12, Place::Watermark, OWN_SPACE, endpoints)?;
+    arena.pool.retype_many(Kind::Endpoint, 0, 12, Place::Watermark, OWN_CSPACE, endpoints)?;
     let at = |i: u32| u64::from(endpoints.0 + i);
     let mut servers = Crowd::new(11);
     for i in 0..11 {

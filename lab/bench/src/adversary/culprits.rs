@@ -9,7 +9,7 @@
 
 use alloc::string::String;
 
-use tench::abi::object::{Stretches, stretch};
+use tench::abi::object::{IrqOffIntervals, entry_path};
 
 use super::problem;
 use crate::KERNEL;
@@ -28,25 +28,25 @@ struct Longest {
 }
 
 /// Attributions of all paths.
-pub struct Culprits([Longest; stretch::LIMIT as usize]);
+pub struct Culprits([Longest; entry_path::LIMIT as usize]);
 
 impl Culprits {
     /// Makes the attributions for a kernel that has measured nothing yet.
     pub const fn new() -> Culprits {
-        Culprits([Longest { length: 0, deed: BEFORE }; stretch::LIMIT as usize])
+        Culprits([Longest { length: 0, deed: BEFORE }; entry_path::LIMIT as usize])
     }
 
     /// Reads every path; `deed` is the workload that ran since the last reading.
     pub fn read(&mut self, deed: &'static str) -> Result<(), String> {
-        (0..stretch::LIMIT).filter(|path| stretch::name(*path).is_some()).try_for_each(|path| {
+        (0..entry_path::LIMIT).filter(|path| entry_path::name(*path).is_some()).try_for_each(|path| {
             self.read_path(path, deed)?;
             Ok(())
         })
     }
 
     /// Reads one path. Returns the kernel's measurement of it, and the workload in which its longest interval happened.
-    pub fn read_path(&mut self, path: u64, deed: &'static str) -> Result<(Stretches, &'static str), String> {
-        let measured = KERNEL.stretches(path).map_err(problem("the kernel's measuring"))?;
+    pub fn read_path(&mut self, path: u64, deed: &'static str) -> Result<(IrqOffIntervals, &'static str), String> {
+        let measured = KERNEL.irq_off_intervals(path).map_err(problem("the kernel's measuring"))?;
         Ok((measured, self.blame(path, measured.longest, deed)))
     }
 
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(culprits.blame(5, 100, "a"), "a");
         assert_eq!(culprits.blame(5, 100, "b"), "a", "what is as long came later");
         assert_eq!(culprits.blame(5, 101, "c"), "c");
-        assert_eq!(culprits.blame(stretch::LIMIT - 1, 7, "b"), "b", "each path has a deed of its own");
+        assert_eq!(culprits.blame(entry_path::LIMIT - 1, 7, "b"), "b", "each path has a deed of its own");
         assert_eq!(culprits.blame(5, 101, "b"), "c");
     }
 

@@ -2,7 +2,7 @@
 
 use tench::abi::memory::TABLE_ENTRIES;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Error, Frame, Kind, MapFlags, Mapping, OWN_SPACE, PageTable, Place, Untyped,
+    Cap, CapAddress, CapNode, Error, Frame, Kind, MapFlags, Mapping, OWN_CSPACE, PageTable, Place, Untyped,
 };
 
 use super::Arena;
@@ -27,9 +27,9 @@ impl Arena {
     fn address_space(&mut self) -> Result<Space, Error> {
         let root = self.make::<PageTable>(0)?;
         let tables = [self.make::<PageTable>(1)?, self.make::<PageTable>(2)?, self.make::<PageTable>(3)?];
-        tables[0].hang(root, 1)?;
-        tables[1].hang(tables[0], 1)?;
-        tables[2].hang(tables[1], 1)?;
+        tables[0].install(root, 1)?;
+        tables[1].install(tables[0], 1)?;
+        tables[2].install(tables[1], 1)?;
         Ok(Space { root, tables })
     }
 }
@@ -40,7 +40,7 @@ pub fn gigabyte(arena: &mut Arena) -> Result<(), Error> {
     frame.delete()?;
     let memory = arena.make::<Untyped>(28)?;
     let first = arena.slots(64);
-    memory.retype_many(Kind::Frame, 22, 64, Place::Watermark, OWN_SPACE, first)?;
+    memory.retype_many(Kind::Frame, 22, 64, Place::Watermark, OWN_CSPACE, first)?;
     Ok(())
 }
 
@@ -64,7 +64,7 @@ pub fn pages(arena: &mut Arena) -> Result<(), Error> {
     frame.revoke()?;
     let mapping = frame.map(tables[2], 0, ALL, 0, RW, place)?;
     // The address space is removed above it: invalidation takes another path.
-    tables[1].unhang()?;
+    tables[1].uninstall()?;
     mapping.protect(MapFlags::READ)?;
     frame.delete()?;
     Ok(())
@@ -104,7 +104,7 @@ pub fn caches(arena: &mut Arena) -> Result<(), Error> {
 
 /// Deletes installed tables: with a mapping for every entry, with one for all, with children, and empty.
 pub fn tables(arena: &mut Arena) -> Result<(), Error> {
-    let space = arena.space(4)?;
+    let cspace = arena.cspace(4)?;
     let frame = arena.make::<Frame>(21)?;
     let crowd = arena.crowd_slots()?;
     let mut crowd = crowd.skip(1);
@@ -132,11 +132,11 @@ pub fn tables(arena: &mut Arena) -> Result<(), Error> {
         for (node, first) in [(1, 2_u64), (2, 258)] {
             let address = CapAddress::new(node, 0);
             let count = 254;
-            arena.pool.retype_many(Kind::PageTable, 3, count, Place::Watermark, space, address)?;
+            arena.pool.retype_many(Kind::PageTable, 3, count, Place::Watermark, cspace, address)?;
             for i in 0..count {
-                OWN_SPACE.move_from(child, space, CapAddress::new(node, i as u32))?;
-                Cap::<PageTable>::new(child).hang(tables[1], first + i)?;
-                space.move_from(CapAddress::new(node, i as u32), OWN_SPACE, child)?;
+                OWN_CSPACE.move_from(child, cspace, CapAddress::new(node, i as u32))?;
+                Cap::<PageTable>::new(child).install(tables[1], first + i)?;
+                cspace.move_from(CapAddress::new(node, i as u32), OWN_CSPACE, child)?;
             }
         }
         match shape {
@@ -148,7 +148,7 @@ pub fn tables(arena: &mut Arena) -> Result<(), Error> {
         tables[0].delete()?;
         for node in [1, 2] {
             for i in 0..254 {
-                space.delete_at(CapAddress::new(node, i))?;
+                cspace.delete_at(CapAddress::new(node, i))?;
             }
         }
     }
@@ -166,9 +166,9 @@ pub fn moves(arena: &mut Arena) -> Result<(), Error> {
         Cap::<Mapping>::new(there).move_to(here)?;
     }
     // The capability to the node in which it lies is deleted.
-    let node = arena.space(2)?;
-    OWN_SPACE.identify_at(here)?;
-    node.move_from(CapAddress::new(1, 3), OWN_SPACE, here)?;
+    let node = arena.cspace(2)?;
+    OWN_CSPACE.identify_at(here)?;
+    node.move_from(CapAddress::new(1, 3), OWN_CSPACE, here)?;
     Cap::<CapNode>::new(node.address()).delete()?;
     Ok(())
 }

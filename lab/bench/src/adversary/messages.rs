@@ -5,7 +5,7 @@ use tench::abi::fault::{Class, answer};
 use tench::abi::message::MAX_WORDS;
 use tench::abi::{Operation, Tag};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error, Frame, Instant, MapFlags, Message, OWN_SPACE, PageTable, Reply,
+    Cap, CapAddress, Endpoint, Error, Frame, Instant, MapFlags, Message, OWN_CSPACE, PageTable, Reply,
     SchedulingContext, Thread, Wait,
 };
 
@@ -15,7 +15,7 @@ use super::{Arena, HIGH, LOW};
 /// The longest message: 64 words and four capabilities.
 const LONGEST: u64 = Tag::new(9, MAX_WORDS).with_caps(4).0;
 /// Mark in an IPC buffer for a capability that is moved, not copied.
-const MOVE: u32 = tench::abi::message::MessageArea::MOVE;
+const MOVE: u32 = tench::abi::message::IpcBuffer::MOVE;
 /// Number of threads that wait at once.
 const CROWD: usize = 1000;
 
@@ -60,16 +60,16 @@ pub fn waiting(arena: &mut Arena) -> Result<(), Error> {
     let at = u64::from(endpoint.address().0);
     for _ in 0..4 {
         server.call(Operation::Receive, &[at, 0])?;
-        arena.write_area(0, [0; 4], back);
-        arena.write_area(1, moved(send), [0; 4]);
+        arena.write_ipc_buffer(0, [0; 4], back);
+        arena.write_ipc_buffer(1, moved(send), [0; 4]);
         caller.call(Operation::Call, &[at, LONGEST])?;
-        arena.write_area(0, moved(back), [0; 4]);
-        arena.write_area(1, [0; 4], send);
+        arena.write_ipc_buffer(0, moved(back), [0; 4]);
+        arena.write_ipc_buffer(1, [0; 4], send);
         server.call(Operation::ReplyReceive, &[at, LONGEST])?;
         server.thread.suspend()?;
         server.call(Operation::Receive, &[at, 0])?;
-        arena.write_area(0, [0; 4], back);
-        arena.write_area(1, moved(send), [0; 4]);
+        arena.write_ipc_buffer(0, [0; 4], back);
+        arena.write_ipc_buffer(1, moved(send), [0; 4]);
         caller.call(Operation::Send, &[at, LONGEST])?;
         (0..4).try_for_each(|i| Cap::<Frame>::new(CapAddress(back[i])).move_to(CapAddress(send[i])).map(drop))?;
     }
@@ -86,11 +86,11 @@ pub fn queued(arena: &mut Arena) -> Result<(), Error> {
         let mut arguments = [0; 13];
         (arguments[0], arguments[1], arguments[12]) = (at, LONGEST | deadline, soon);
         caller.call(Operation::Call, &arguments)?;
-        arena.write_area(0, [0; 4], back);
-        arena.write_area(1, moved(send), [0; 4]);
+        arena.write_ipc_buffer(0, [0; 4], back);
+        arena.write_ipc_buffer(1, moved(send), [0; 4]);
         server.call(Operation::Receive, &[at, 0])?;
-        arena.write_area(0, moved(back), [0; 4]);
-        arena.write_area(1, [0; 4], send);
+        arena.write_ipc_buffer(0, moved(back), [0; 4]);
+        arena.write_ipc_buffer(1, [0; 4], send);
         server.call(Operation::Reply, &[0, LONGEST])?;
     }
     Ok(())
@@ -106,15 +106,15 @@ pub fn answered(arena: &mut Arena) -> Result<(), Error> {
     caller.call(Operation::Call, &[at, 0])?;
     let later = Instant::now().after(1 << 40).ticks();
     for round in 0..8 {
-        let (asks, answered, area) = if round % 2 == 0 { (other, caller, 1) } else { (caller, other, 2) };
-        let asks_area = 3 - area;
+        let (asks, answered, buffer) = if round % 2 == 0 { (other, caller, 1) } else { (caller, other, 2) };
+        let asks_buffer = 3 - buffer;
         let mut arguments = [0; 13];
         (arguments[0], arguments[1], arguments[12]) = (at, LONGEST | Tag::DEADLINE, later);
         asks.call(Operation::Call, &arguments)?;
-        arena.write_area(area, [0; 4], first.back);
-        arena.write_area(asks_area, moved(second.send), [0; 4]);
+        arena.write_ipc_buffer(buffer, [0; 4], first.back);
+        arena.write_ipc_buffer(asks_buffer, moved(second.send), [0; 4]);
         // The slots for what arrives are those of what was sent: they are empty by then.
-        arena.write_area(0, moved(first.send), second.back);
+        arena.write_ipc_buffer(0, moved(first.send), second.back);
         server.call(Operation::ReplyReceive, &[at, LONGEST])?;
         let _ = answered.thread.query()?;
         for i in 0..4 {
@@ -221,7 +221,7 @@ pub fn faults(arena: &mut Arena) -> Result<(), Error> {
     for _ in 0..10 {
         server.call(Operation::ReplyReceive, &[at, Tag::new(answer::RESUME, 0).0])?;
     }
-    OWN_SPACE.delete_at(endpoint.address())?;
+    OWN_CSPACE.delete_at(endpoint.address())?;
     Ok(())
 }
 

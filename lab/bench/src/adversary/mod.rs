@@ -32,12 +32,12 @@ use alloc::string::String;
 use core::fmt::Display;
 
 use tench::abi::layout::slot;
-use tench::abi::object::{NODE_BITS, NODE_SLOTS, stretch};
+use tench::abi::object::{NODE_BITS, NODE_SLOTS, entry_path};
 use tench::mem::Mem;
 use tench::memory::{self, Pages};
 use tench::println;
 use tench::sys::cap::Object;
-use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_SPACE, Untyped};
+use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_CSPACE, Untyped};
 
 use culprits::Culprits;
 
@@ -52,7 +52,7 @@ const NODE_INDEX: u32 = 62;
 const CROWD_INDEX: u32 = 40;
 const CROWD_NODES: u32 = 20;
 /// Number of IPC buffers that this program can write to.
-const AREAS: usize = 4;
+const BUFFERS: usize = 4;
 /// Priority of threads that run before this program.
 const HIGH: u64 = 130;
 /// Priority of threads that run while this program waits.
@@ -105,7 +105,7 @@ pub struct Arena {
     pool: Cap<Untyped>,
     next_slot: u32,
     /// Pages with an IPC buffer each.
-    areas: [Pages; AREAS],
+    buffers: [Pages; BUFFERS],
     /// Source of random decisions.
     random: Random,
 }
@@ -118,7 +118,7 @@ impl Arena {
         let place = memory::take_slot().map_err(problem("a slot"))?;
         let pool = Mem::STANDARD.allocate(POOL_BITS, place).map_err(problem("a gigabyte"))?.untyped;
         let page = || Pages::new(4096).map_err(problem("a page"));
-        Ok(Arena { pool, next_slot: 1, areas: [page()?, page()?, page()?, page()?], random: Random::new(seed) })
+        Ok(Arena { pool, next_slot: 1, buffers: [page()?, page()?, page()?, page()?], random: Random::new(seed) })
     }
 
     /// Returns an empty slot.
@@ -141,7 +141,7 @@ impl Arena {
     }
 
     /// Makes a CSpace of the workload's own, with this many nodes.
-    fn space(&mut self, nodes: u32) -> Result<Cap<CapNode>, Error> {
+    fn cspace(&mut self, nodes: u32) -> Result<Cap<CapNode>, Error> {
         let root = self.make::<CapNode>(u64::from(NODE_BITS))?;
         let place = self.slot();
         for index in 0..nodes {
@@ -171,7 +171,7 @@ impl Arena {
             return Err(format!("{} bytes and {} objects did not come back", info.watermark, children.objects));
         }
         for number in 0..NODE_SLOTS as u32 {
-            let found = OWN_SPACE.identify_at(CapAddress::new(NODE_INDEX, number)).map_err(problem("a slot"))?;
+            let found = OWN_CSPACE.identify_at(CapAddress::new(NODE_INDEX, number)).map_err(problem("a slot"))?;
             if found.kind != Kind::Null {
                 return Err(format!("a capability of kind {:?} was left in slot {number}", found.kind));
             }
@@ -200,7 +200,7 @@ pub fn run() -> Result<(), String> {
     let mut number = |otherwise: u64| numbers.next().unwrap_or(Ok(otherwise)).map_err(problem("a number"));
     let (instructions, seed) = (number(0)?, number(1)?);
     let mut arena = Arena::new(seed)?;
-    KERNEL.forget_stretches().map_err(problem("the kernel's measuring"))?;
+    KERNEL.reset_irq_off_intervals().map_err(problem("the kernel's measuring"))?;
     let ticker = threads::Ticker::start()?;
     let mut culprits = Culprits::new();
     culprits.read(culprits::BEFORE)?;
@@ -231,8 +231,8 @@ pub fn run() -> Result<(), String> {
 /// Prints the kernel's measurements.
 fn report(rounds: u64, culprits: &mut Culprits) -> Result<(), String> {
     let mut worst = (0, "", "");
-    for path in 0..stretch::LIMIT {
-        let Some(name) = stretch::name(path) else { continue };
+    for path in 0..entry_path::LIMIT {
+        let Some(name) = entry_path::name(path) else { continue };
         let (s, deed) = culprits.read_path(path, culprits::AFTER)?;
         if s.count == 0 {
             continue;
@@ -250,6 +250,6 @@ fn report(rounds: u64, culprits: &mut Culprits) -> Result<(), String> {
     }
     let (longest, name, deed) = worst;
     figure("irq_off_worst", longest);
-    println!("note: the longest stretch: {longest} instructions of {name}, in: {deed}");
+    println!("note: the longest interrupts-off interval: {longest} instructions of {name}, in: {deed}");
     Ok(())
 }

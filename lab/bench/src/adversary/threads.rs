@@ -19,7 +19,7 @@ use core::mem::offset_of;
 use tench::abi::Operation;
 use tench::abi::fault::Registers;
 use tench::abi::layout::slot;
-use tench::abi::message::{MAX_CAPS, MessageArea};
+use tench::abi::message::{IpcBuffer, MAX_CAPS};
 use tench::memory::{Made, make};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{Cap, CapNode, Error, Frame, Notification, PageTable, Reply, SchedulingContext, Thread};
@@ -148,23 +148,23 @@ pub struct Victim {
 #[derive(Clone, Copy)]
 pub struct Home {
     /// CSpace of the thread.
-    pub space: Cap<CapNode>,
-    /// Address space of the thread.
+    pub cspace: Cap<CapNode>,
+    /// Address CSpace of the thread.
     pub table: Cap<PageTable>,
     /// IPC buffer of the thread: its frame and address.
-    pub area: Option<(Cap<Frame>, u64)>,
+    pub buffer: Option<(Cap<Frame>, u64)>,
 }
 
 impl Home {
     /// This program's CSpace and address space, without an IPC buffer.
-    pub const OWN: Home = Home { space: Cap::new(slot::CSPACE), table: Cap::new(slot::VSPACE), area: None };
+    pub const OWN: Home = Home { cspace: Cap::new(slot::CSPACE), table: Cap::new(slot::VSPACE), buffer: None };
 }
 
 impl Victim {
     /// Configures a thread from capabilities to fresh objects. It does not run.
     pub fn set_up(self, priority: u64, home: Home) -> Result<Victim, Error> {
         self.scheduling.configure(priority, priority, 0, None)?;
-        self.thread.configure(home.space, home.table, home.area)?;
+        self.thread.configure(home.cspace, home.table, home.buffer)?;
         self.thread.bind(Bindings { scheduling: Binding::To(self.scheduling), ..Bindings::KEEP })?;
         Ok(self)
     }
@@ -196,9 +196,9 @@ impl Arena {
     }
 
     /// Makes a thread with an IPC buffer that this program can write to, and a reply object. The buffer's number is
-    /// below `AREAS`.
-    pub fn correspondent(&mut self, priority: u64, area: usize) -> Result<Victim, Error> {
-        let home = Home { area: Some((self.areas[area].frame(), 0)), ..Home::OWN };
+    /// below `BUFFERS`.
+    pub fn correspondent(&mut self, priority: u64, buffer: usize) -> Result<Victim, Error> {
+        let home = Home { buffer: Some((self.buffers[buffer].frame(), 0)), ..Home::OWN };
         let victim = self.victim(priority, home)?;
         let reply = self.make::<Reply>(0)?;
         victim.thread.bind(Bindings { reply: Binding::To(reply), ..Bindings::KEEP })?;
@@ -206,9 +206,9 @@ impl Arena {
     }
 
     /// Writes which capabilities the thread with this IPC buffer sends, and where it receives.
-    pub fn write_area(&self, area: usize, send: [u32; MAX_CAPS], receive: [u32; MAX_CAPS]) {
-        let address = self.areas[area].address();
-        let fields = [(offset_of!(MessageArea, send_caps), send), (offset_of!(MessageArea, receive_slots), receive)];
+    pub fn write_ipc_buffer(&self, buffer: usize, send: [u32; MAX_CAPS], receive: [u32; MAX_CAPS]) {
+        let address = self.buffers[buffer].address();
+        let fields = [(offset_of!(IpcBuffer, send_caps), send), (offset_of!(IpcBuffer, receive_slots), receive)];
         for (offset, caps) in fields {
             for (index, cap) in caps.into_iter().enumerate() {
                 let place = core::ptr::with_exposed_provenance_mut::<u32>(address + offset + index * 4);

@@ -2,7 +2,7 @@
 
 use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_SPACE, PageTable, Place, Rights, Untyped,
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_CSPACE, PageTable, Place, Rights, Untyped,
 };
 
 use super::Arena;
@@ -14,28 +14,28 @@ const MANY: usize = 100_000;
 const NODES: u32 = (MANY / 2).div_ceil(NODE_SLOTS) as u32 + 1;
 
 /// Returns where capability `i` lies. Slot 0 of a CSpace has no address, so its first node is left out.
-fn place(spaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress) {
+fn place(cspaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress) {
     let half = (NODES as usize - 1) * NODE_SLOTS;
-    (spaces[i / half], CapAddress((i % half + NODE_SLOTS) as u32))
+    (cspaces[i / half], CapAddress((i % half + NODE_SLOTS) as u32))
 }
 
 impl Arena {
-    fn spaces(&mut self) -> Result<[Cap<CapNode>; 2], Error> {
-        Ok([self.space(NODES)?, self.space(NODES)?])
+    fn cspaces(&mut self) -> Result<[Cap<CapNode>; 2], Error> {
+        Ok([self.cspace(NODES)?, self.cspace(NODES)?])
     }
 
     /// Makes many objects, and deletes every seventh at random places.
     fn many(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
-        let spaces = self.spaces()?;
+        let cspaces = self.cspaces()?;
         let memory = self.make::<Untyped>(24)?;
         for first in (0..MANY).step_by(NODE_SLOTS) {
-            let (space, address) = place(spaces, first);
-            memory.retype_many(kind, size, (MANY - first).min(NODE_SLOTS) as u64, Place::Watermark, space, address)?;
+            let (cspace, address) = place(cspaces, first);
+            memory.retype_many(kind, size, (MANY - first).min(NODE_SLOTS) as u64, Place::Watermark, cspace, address)?;
         }
         let first = self.random.index(MANY);
         for i in (0..MANY).step_by(7) {
-            let (space, address) = place(spaces, (first + i * 31) % MANY);
-            match space.delete_at(address) {
+            let (cspace, address) = place(cspaces, (first + i * 31) % MANY);
+            match cspace.delete_at(address) {
                 // It may have been deleted before.
                 Ok(_) | Err(Error::InvalidCapability) => {}
                 Err(error) => return Err(error),
@@ -59,11 +59,11 @@ pub fn pieces(arena: &mut Arena) -> Result<(), Error> {
 
 /// Makes many copies of one capability.
 pub fn copies(arena: &mut Arena) -> Result<(), Error> {
-    let spaces = arena.spaces()?;
+    let cspaces = arena.cspaces()?;
     let endpoint = arena.make::<Endpoint>(0)?;
     for i in 0..MANY {
-        let (space, address) = place(spaces, i);
-        space.copy_from(address, OWN_SPACE, endpoint.address())?;
+        let (cspace, address) = place(cspaces, i);
+        cspace.copy_from(address, OWN_CSPACE, endpoint.address())?;
     }
     endpoint.revoke()?;
     Ok(())
@@ -71,24 +71,24 @@ pub fn copies(arena: &mut Arena) -> Result<(), Error> {
 
 /// Makes capabilities with a badge each, and copies of those; and frames with mappings between their capabilities.
 pub fn badges(arena: &mut Arena) -> Result<(), Error> {
-    let spaces = arena.spaces()?;
+    let cspaces = arena.cspaces()?;
     let endpoint = arena.make::<Endpoint>(0)?;
     let (frame, table) = (arena.make::<Frame>(12)?, arena.make::<PageTable>(3)?);
     for i in 0..10_000 {
-        let (space, address) = place(spaces, 3 * i);
+        let (cspace, address) = place(cspaces, 3 * i);
         let badge = arena.random.next() | 1;
-        space.mint_from(address, OWN_SPACE, endpoint.address(), Rights::all(), badge)?;
-        let (space, copy) = place(spaces, 3 * i + 1);
-        space.copy_from(copy, space, address).or_else(|_| space.copy_from(copy, OWN_SPACE, endpoint.address()))?;
-        let (space, copy) = place(spaces, 3 * i + 2);
-        space.copy_from(copy, OWN_SPACE, frame.address())?;
+        cspace.mint_from(address, OWN_CSPACE, endpoint.address(), Rights::all(), badge)?;
+        let (cspace, copy) = place(cspaces, 3 * i + 1);
+        cspace.copy_from(copy, cspace, address).or_else(|_| cspace.copy_from(copy, OWN_CSPACE, endpoint.address()))?;
+        let (cspace, copy) = place(cspaces, 3 * i + 2);
+        cspace.copy_from(copy, OWN_CSPACE, frame.address())?;
     }
     for entry in 0..200 {
         let place = arena.slot();
         frame.map(table, entry, 1, 0, RW, place)?;
     }
-    let (space, first) = place(spaces, 0);
-    space.revoke_at(first)?;
+    let (cspace, first) = place(cspaces, 0);
+    cspace.revoke_at(first)?;
     endpoint.revoke()?;
     frame.revoke()?;
     Ok(())
@@ -100,11 +100,11 @@ pub fn deep(arena: &mut Arena) -> Result<(), Error> {
     let outer = inner;
     for bits in (6..28).rev() {
         let place = arena.slots(2);
-        inner.retype_many(Kind::Untyped, bits, 2, Place::Watermark, OWN_SPACE, place)?;
+        inner.retype_many(Kind::Untyped, bits, 2, Place::Watermark, OWN_CSPACE, place)?;
         inner = Cap::new(CapAddress(place.0 + 1));
         let beside = Cap::<Untyped>::new(place);
         let object = arena.slots(2);
-        beside.retype_many(Kind::Untyped, 4, 2, Place::Watermark, OWN_SPACE, object)?;
+        beside.retype_many(Kind::Untyped, 4, 2, Place::Watermark, OWN_CSPACE, object)?;
     }
     outer.children()?;
     outer.revoke()?;
@@ -113,12 +113,12 @@ pub fn deep(arena: &mut Arena) -> Result<(), Error> {
 
 /// Deletes the last capability to a full node of full nodes.
 pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
-    let root = arena.space(64)?;
+    let root = arena.cspace(64)?;
     let endpoint = arena.make::<Endpoint>(0)?;
     for i in NODE_SLOTS as u32..64 * NODE_SLOTS as u32 {
         // Every other capability is to an object of its own.
         if i % 2 == 0 {
-            root.copy_from(CapAddress(i), OWN_SPACE, endpoint.address())?;
+            root.copy_from(CapAddress(i), OWN_CSPACE, endpoint.address())?;
         } else {
             arena.pool.retype_many(Kind::Notification, 0, 1, Place::Watermark, root, CapAddress(i))?;
         }
@@ -128,13 +128,13 @@ pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
     let mut before: Option<Cap<CapNode>> = None;
     for _ in 0..100 {
         let place = arena.slots(2);
-        let space = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
+        let cspace = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
         let node = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), CapAddress(place.0 + 1))?;
-        space.install_node(1, node)?;
+        cspace.install_node(1, node)?;
         if let Some(before) = before {
-            space.move_from(CapAddress::new(1, 7), OWN_SPACE, before.address())?;
+            cspace.move_from(CapAddress::new(1, 7), OWN_CSPACE, before.address())?;
         }
-        before = Some(space);
+        before = Some(cspace);
     }
     if let Some(last) = before {
         last.delete()?;
@@ -145,24 +145,24 @@ pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
 /// Makes nodes that hold their own last capabilities, alone and in rings.
 pub fn cyclic_nodes(arena: &mut Arena) -> Result<(), Error> {
     for members in [1, 2, 3, 17] {
-        let spaces: [Option<Cap<CapNode>>; 17] = {
-            let mut spaces = [None; 17];
-            for space in spaces.iter_mut().take(members) {
-                *space = Some(arena.space(1)?);
+        let cspaces: [Option<Cap<CapNode>>; 17] = {
+            let mut cspaces = [None; 17];
+            for cspace in cspaces.iter_mut().take(members) {
+                *cspace = Some(arena.cspace(1)?);
             }
-            spaces
+            cspaces
         };
         for i in 0..members {
-            if let (Some(space), Some(next)) = (spaces[i], spaces[(i + 1) % members]) {
+            if let (Some(cspace), Some(next)) = (cspaces[i], cspaces[(i + 1) % members]) {
                 let node = arena.slot();
                 let made = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), node)?;
-                space.install_node(1, made)?;
-                space.copy_from(CapAddress::new(1, 5), OWN_SPACE, next.address())?;
+                cspace.install_node(1, made)?;
+                cspace.copy_from(CapAddress::new(1, 5), OWN_CSPACE, next.address())?;
             }
         }
         // The capabilities outside are deleted; the last takes the ring along, or the revocation of the memory does.
-        for space in spaces.into_iter().flatten() {
-            space.delete()?;
+        for cspace in cspaces.into_iter().flatten() {
+            cspace.delete()?;
         }
     }
     Ok(())
@@ -170,10 +170,10 @@ pub fn cyclic_nodes(arena: &mut Arena) -> Result<(), Error> {
 
 /// Splits memory of which many objects were made.
 pub fn divided(arena: &mut Arena) -> Result<(), Error> {
-    let space = arena.space(40)?;
+    let cspace = arena.cspace(40)?;
     let memory = arena.make::<Untyped>(24)?;
     for node in 1..40 {
-        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, space, CapAddress::new(node, 0))?;
+        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, cspace, CapAddress::new(node, 0))?;
     }
     for _ in 0..12 {
         let place = arena.slot();
@@ -198,27 +198,27 @@ pub fn bundles(arena: &mut Arena) -> Result<(), Error> {
         (Kind::Reply, 0),
         (Kind::Notification, 0),
     ];
-    let space = arena.space(kinds.len() as u32 + 2)?;
+    let cspace = arena.cspace(kinds.len() as u32 + 2)?;
     for (index, (kind, size)) in kinds.into_iter().enumerate() {
         let memory = arena.make::<Untyped>(25)?;
         let address = |slot| CapAddress::new(index as u32 + 1, slot);
-        memory.retype_many(kind, size, 256, Place::Watermark, space, address(0))?;
+        memory.retype_many(kind, size, 256, Place::Watermark, cspace, address(0))?;
         // Occupied slots are refused, wherever in the range they lie.
-        space.delete_at(address(3))?;
+        cspace.delete_at(address(3))?;
         for count in [1, 2, 5, 253] {
-            let refused = memory.retype_many(kind, size, count, Place::Watermark, space, address(3));
+            let refused = memory.retype_many(kind, size, count, Place::Watermark, cspace, address(3));
             if count == 1 {
                 refused?;
-                space.delete_at(address(3))?;
+                cspace.delete_at(address(3))?;
             }
         }
         memory.revoke()?;
         for slot in (0..200).rev() {
             let bits = u64::from(kind.object_bits(size).unwrap_or(12));
-            memory.retype_many(kind, size, 1, Place::At(slot << bits), space, address(slot as u32))?;
+            memory.retype_many(kind, size, 1, Place::At(slot << bits), cspace, address(slot as u32))?;
         }
         for slot in 0..200 {
-            space.delete_at(address(slot * 77 % 200))?;
+            cspace.delete_at(address(slot * 77 % 200))?;
         }
     }
     Ok(())

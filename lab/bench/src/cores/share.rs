@@ -56,7 +56,7 @@ pub fn run() -> Result<(), String> {
 
 /// Revokes the frame: the kernel refuses, the monitor revokes on the other cores, and then the kernel does it.
 fn take_back(monitor: Monitor, frame: Cap<Frame>) -> Result<(), String> {
-    if frame.revoke() != Err(Error::ForeignCopies) {
+    if frame.revoke() != Err(Error::RemoteCopies) {
         return Err("cores: a frame with copies on other cores was revoked at once".into());
     }
     monitor.revoke(Cap::new(frame.address())).map_err(problem("taking a frame back"))?;

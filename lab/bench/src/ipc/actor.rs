@@ -8,7 +8,7 @@ use core::mem::offset_of;
 use tench::abi::Operation;
 use tench::abi::fault::{Class, Registers};
 use tench::abi::layout::slot;
-use tench::abi::message::{MAX_CAPS, MessageArea};
+use tench::abi::message::{IpcBuffer, MAX_CAPS};
 use tench::abi::{CapAddress, Error as KernelError};
 use tench::memory::{Error, Made, Pages, make};
 use tench::sys::thread::{Binding, Bindings};
@@ -111,7 +111,7 @@ pub struct Actor {
     _reply: Made<Reply>,
     shown: Option<Shown>,
     control: Pages,
-    area: Pages,
+    buffer: Pages,
     role: Role,
 }
 
@@ -121,12 +121,12 @@ impl Actor {
         let thread = make::<Thread>(0)?;
         let scheduling = make::<SchedulingContext>(0)?;
         let reply = make::<Reply>(0)?;
-        let (control, area) = (Pages::new(size_of::<Control>())?, Pages::new(size_of::<MessageArea>())?);
+        let (control, buffer) = (Pages::new(size_of::<Control>())?, Pages::new(size_of::<IpcBuffer>())?);
         let shown = match role.side {
             Side::Here => None,
             Side::There => Some(other.show(control.frame(), WRITABLE)?),
         };
-        let actor = Actor { thread, _scheduling: scheduling, _reply: reply, shown, control, area, role };
+        let actor = Actor { thread, _scheduling: scheduling, _reply: reply, shown, control, buffer, role };
         actor.set_up(other)?;
         Ok(actor)
     }
@@ -136,7 +136,7 @@ impl Actor {
         let authority = Cap::<SchedulingContext>::new(slot::SCHEDULING);
         self._scheduling.cap().configure(role.priority, role.priority, 0, Some(authority))?;
         let thread = self.thread.cap();
-        thread.configure(SPACE, other.root(role.side), Some((self.area.frame(), 0)))?;
+        thread.configure(SPACE, other.root(role.side), Some((self.buffer.frame(), 0)))?;
         thread.bind(Bindings {
             scheduling: Binding::To(self._scheduling.cap()),
             reply: Binding::To(self._reply.cap()),
@@ -144,7 +144,7 @@ impl Actor {
         })?;
         self.write(offset_of!(Control, rounds), role.rounds as u64);
         self.write(offset_of!(Control, thread), u64::from(thread.address().0));
-        self.write(offset_of!(Control, area), self.area.address() as u64);
+        self.write(offset_of!(Control, buffer), self.buffer.address() as u64);
         self.write(offset_of!(Control, undo_count), role.undo.len().min(MAX_UNDO) as u64);
         self.write_all(offset_of!(Control, measured), &role.measured);
         for (index, arguments) in role.undo.iter().take(MAX_UNDO).enumerate() {
@@ -191,7 +191,7 @@ impl Actor {
     /// Sets capabilities to send, or slots to receive into.
     fn write_caps(&self, offset: usize, caps: [u32; MAX_CAPS]) {
         for (index, cap) in caps.into_iter().enumerate() {
-            let place = core::ptr::with_exposed_provenance_mut::<u32>(self.area.address() + offset + index * 4);
+            let place = core::ptr::with_exposed_provenance_mut::<u32>(self.buffer.address() + offset + index * 4);
             // SAFETY: the page is mapped as long as `self` lives, and holds an IPC buffer; there are no references.
             unsafe { place.write_volatile(cap) };
         }
@@ -199,12 +199,12 @@ impl Actor {
 
     /// Attaches this capability to each message.
     pub fn send_cap(&self, cap: CapAddress) {
-        self.write_caps(offset_of!(MessageArea, send_caps), [cap.0, 0, 0, 0]);
+        self.write_caps(offset_of!(IpcBuffer, send_caps), [cap.0, 0, 0, 0]);
     }
 
     /// Receives a capability into this slot.
     pub fn receive_cap(&self, slot: CapAddress) {
-        self.write_caps(offset_of!(MessageArea, receive_slots), [slot.0, 0, 0, 0]);
+        self.write_caps(offset_of!(IpcBuffer, receive_slots), [slot.0, 0, 0, 0]);
     }
 
     /// Sends faults of a class to an endpoint.

@@ -91,10 +91,10 @@ impl Other {
         let table = make::<PageTable>(3)?;
         let empty = make::<PageTable>(3)?;
         let entry = |level| BASE >> entry_bits(level) & (TABLE_ENTRIES as u64 - 1);
-        first.cap().hang(root.cap(), entry(0))?;
-        second.cap().hang(first.cap(), entry(1))?;
-        table.cap().hang(second.cap(), entry(2))?;
-        empty.cap().hang(second.cap(), entry(2) + 1)?;
+        first.cap().install(root.cap(), entry(0))?;
+        second.cap().install(first.cap(), entry(1))?;
+        table.cap().install(second.cap(), entry(2))?;
+        empty.cap().install(second.cap(), entry(2) + 1)?;
 
         let programs = Pages::new(bytes().len())?;
         copy(bytes(), programs.address());

@@ -41,7 +41,7 @@ pub struct Control {
     /// Address of a device register that is set to 0 after each round, or 0.
     pub quiet: u64,
     /// Address of the IPC buffer, for the programs that handle an upcall.
-    pub area: u64,
+    pub buffer: u64,
     /// Bytes by which an upcall handler advances the program counter.
     pub skip: u64,
     /// All error codes of the undoing system calls, or-ed.
@@ -165,16 +165,16 @@ core::arch::global_asm!(
     "    mrs x27, pmevcntr0_el0",
     "    stp x26, x27, [x21], #16",
     "    stp xzr, xzr, [x21], #16",
-    "    ldr x28, [x19, #{AREA}]",
-    "    ldr x22, [x28, #{AREA_PC}]",
+    "    ldr x28, [x19, #{BUFFER}]",
+    "    ldr x22, [x28, #{BUFFER_PC}]",
     "    ldr x23, [x19, #{SKIP}]",
     "    add x22, x22, x23",
-    "    str x22, [x28, #{AREA_PC}]",
-    "    str x21, [x28, #{AREA_X} + 21 * 8]",
-    "    str xzr, [x28, #{AREA_X}]",
+    "    str x22, [x28, #{BUFFER_PC}]",
+    "    str x21, [x28, #{BUFFER_X} + 21 * 8]",
+    "    str xzr, [x28, #{BUFFER_X}]",
     "    mov x10, #{UPCALL_RETURN}",
     "    mrs x26, pmevcntr0_el0",
-    "    str x26, [x28, #{AREA_X} + 26 * 8]",
+    "    str x26, [x28, #{BUFFER_X} + 26 * 8]",
     "    movz xzr, #{BEGIN}",
     "    svc #1",
     // The call was refused: no record of the return is written, and the reader detects that.
@@ -184,7 +184,7 @@ core::arch::global_asm!(
     ROUNDS = const offset_of!(Control, rounds),
     THREAD = const offset_of!(Control, thread),
     QUIET = const offset_of!(Control, quiet),
-    AREA = const offset_of!(Control, area),
+    BUFFER = const offset_of!(Control, buffer),
     SKIP = const offset_of!(Control, skip),
     UNDO_ERRORS = const offset_of!(Control, undo_errors),
     UNDO_COUNT = const offset_of!(Control, undo_count),
@@ -193,8 +193,8 @@ core::arch::global_asm!(
     WRITTEN = const offset_of!(Control, written),
     RECORDS = const offset_of!(Control, records),
     ARGUMENTS_SIZE = const size_of::<Arguments>(),
-    AREA_X = const offset_of!(tench::abi::message::MessageArea, registers),
-    AREA_PC = const offset_of!(tench::abi::message::MessageArea, registers)
+    BUFFER_X = const offset_of!(tench::abi::message::IpcBuffer, registers),
+    BUFFER_PC = const offset_of!(tench::abi::message::IpcBuffer, registers)
         + offset_of!(tench::abi::fault::Registers, pc),
     SUSPEND = const tench::abi::Operation::ThreadSuspend as u64,
     UPCALL_RETURN = const tench::abi::Operation::UpcallReturn as u64,

@@ -20,7 +20,7 @@ use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::abi::{CapAddress, Kind};
 use tench::memory::{self, Made, make, take_slots};
 use tench::sys::{
-    Cap, CapNode, Endpoint, Frame, MapFlags, Message, OWN_SPACE, PageTable, Place, Untyped, Wait, offer_slots,
+    Cap, CapNode, Endpoint, Frame, MapFlags, Message, OWN_CSPACE, PageTable, Place, Untyped, Wait, offer_slots,
 };
 
 use super::load::{Body, Load, Signal};
@@ -85,7 +85,7 @@ fn receive(endpoint: Cap<Endpoint>) -> Result<u64, String> {
         }
         count += 1;
         for cap in received.caps() {
-            OWN_SPACE.delete_at(*cap).map_err(problem("deleting what came"))?;
+            OWN_CSPACE.delete_at(*cap).map_err(problem("deleting what came"))?;
         }
     }
 }
@@ -114,14 +114,14 @@ impl Adversary {
 
     /// Makes many objects of one untyped, and copies of some of their capabilities, and revokes it.
     fn tree(&self) -> Answer {
-        let space = self.space()?;
+        let cspace = self.cspace()?;
         for node in 0..NODES {
             let first = address(node, 0);
             let count = NODE_SLOTS as u64;
-            self.memory.cap().retype_many(Kind::Frame, u64::from(PAGE_BITS), count, Place::Watermark, space, first)?;
+            self.memory.cap().retype_many(Kind::Frame, u64::from(PAGE_BITS), count, Place::Watermark, cspace, first)?;
         }
         for copy in 0..NODE_SLOTS {
-            OWN_SPACE.copy_from(CapAddress(self.slots.0 + copy as u32), space, address(0, copy))?;
+            OWN_CSPACE.copy_from(CapAddress(self.slots.0 + copy as u32), cspace, address(0, copy))?;
         }
         let revoked = self.memory.cap().revoke()?;
         assert_eq!(revoked as usize, PAGES + NODE_SLOTS, "capabilities that a revocation deletes");
@@ -130,19 +130,19 @@ impl Adversary {
 
     /// Deletes a CSpace full of copies.
     fn nodes(&self) -> Answer {
-        let space = self.space()?;
+        let cspace = self.cspace()?;
         for node in 0..NODES {
             for index in 0..NODE_SLOTS {
-                space.copy_from(address(node, index), OWN_SPACE, self.endpoint.cap().address())?;
+                cspace.copy_from(address(node, index), OWN_CSPACE, self.endpoint.cap().address())?;
             }
         }
         // This is the last capability to the root: everything goes with it.
-        OWN_SPACE.delete_at(self.root)?;
+        OWN_CSPACE.delete_at(self.root)?;
         self.discard()
     }
 
     /// Makes a CSpace with all its nodes. Slot 0 of a CSpace has no address, so its first node is left out.
-    fn space(&self) -> Result<Cap<CapNode>, tench::abi::Error> {
+    fn cspace(&self) -> Result<Cap<CapNode>, tench::abi::Error> {
         let root = self.nodes.cap().retype::<CapNode>(u64::from(NODE_BITS), self.root)?;
         for node in 0..NODES {
             let made = self.nodes.cap().retype::<CapNode>(u64::from(NODE_BITS), self.slots)?;

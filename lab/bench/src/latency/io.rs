@@ -26,7 +26,7 @@ use tench::abi::message::MAX_WORDS;
 use tench::abi::{CapAddress, Rights};
 use tench::memory::{self, Made, Window, make};
 use tench::sys::{
-    Cap, Endpoint, Frame, Interrupt, MapFlags, Message, Notification, OWN_SPACE, Received, Untyped, Wait, offer_slots,
+    Cap, Endpoint, Frame, Interrupt, MapFlags, Message, Notification, OWN_CSPACE, Received, Untyped, Wait, offer_slots,
 };
 use tench::thread;
 
@@ -291,6 +291,6 @@ fn take_buffer(received: &Received, place: CapAddress) -> Option<()> {
         (used.next_multiple_of(PAGE_SIZE)..window.size()).step_by(PAGE_SIZE).all(|page| window.read64(page) == 0);
     let filled = window.read64(0) != 0 && window.read64(used - size_of::<u64>()) != 0;
     drop(window);
-    OWN_SPACE.delete_at(place).ok()?;
+    OWN_CSPACE.delete_at(place).ok()?;
     (clean && filled && *cap == place).then_some(())
 }

@@ -16,7 +16,7 @@
 //! values: SERIES FIRST V V V …      the values of a series from number FIRST on
 //! ```
 //! [`model`] sets R3's analytic model beside such latencies. The host tool makes means, percentiles and distribution
-//! functions of them. With the argument `watching` the loads run on a measuring kernel, and the longest interrupts-off
+//! functions of them. With the argument `measuring` the loads run on a measuring kernel, and the longest interrupts-off
 //! interval is printed.
 
 mod adversary;
@@ -31,7 +31,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::{Display, Write as _};
 
-use tench::abi::object::stretch;
+use tench::abi::object::entry_path;
 use tench::println;
 use tench::sys::Cap;
 
@@ -93,7 +93,7 @@ fn loads(share: usize, done: Done) -> Result<(), String> {
 pub fn run() -> Result<(), String> {
     match tench::args().nth(2) {
         None => latencies(),
-        Some(WATCHING) => watching(),
+        Some(MEASURING) => measure_intervals(),
         Some(other) => Err(format!("latency: there is no part called {other}")),
     }
 }
@@ -108,19 +108,19 @@ fn latencies() -> Result<(), String> {
 }
 
 /// Argument with which the measuring kernel's own measurements are printed.
-const WATCHING: &str = "watching";
+const MEASURING: &str = "measuring";
 /// Share of the usual samples on a measuring kernel, which sees everything and not only what a sample falls into.
-const WATCHED_SHARE: usize = 5;
+const MEASURED_SHARE: usize = 5;
 
 /// Measures the longest interrupts-off interval while the loads run.
-fn watching() -> Result<(), String> {
-    crate::KERNEL.forget_stretches().map_err(problem("this kernel"))?;
-    loads(WATCHED_SHARE, &mut |_, _| ())?;
+fn measure_intervals() -> Result<(), String> {
+    crate::KERNEL.reset_irq_off_intervals().map_err(problem("this kernel"))?;
+    loads(MEASURED_SHARE, &mut |_, _| ())?;
     let paths = model::paths()?;
-    let longest = paths.iter().max_by_key(|(_, stretches)| stretches.longest);
-    let (path, stretches) = longest.ok_or("latency: the kernel has measured nothing")?;
-    let name = stretch::name(*path).unwrap_or("?");
-    println!("note: the longest stretch with interrupts off is one of {name}, from {:#x} on", stretches.place);
-    crate::figure("worst", stretches.longest);
+    let longest = paths.iter().max_by_key(|(_, intervals)| intervals.longest);
+    let (path, intervals) = longest.ok_or("latency: the kernel has measured nothing")?;
+    let name = entry_path::name(*path).unwrap_or("?");
+    println!("note: the longest interrupts-off interval is one of {name}, from {:#x} on", intervals.place);
+    crate::figure("worst", intervals.longest);
     Ok(())
 }

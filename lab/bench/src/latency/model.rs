@@ -22,7 +22,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench::abi::Operation;
-use tench::abi::object::{Stretches, stretch};
+use tench::abi::object::{IrqOffIntervals, entry_path};
 use tench::println;
 use tench::time::instructions;
 
@@ -50,7 +50,7 @@ impl Also for Entries {
 struct Measured {
     load: &'static str,
     time: u64,
-    stretches: Vec<(u64, Stretches)>,
+    intervals: Vec<(u64, IrqOffIntervals)>,
     entries: Vec<u32>,
 }
 
@@ -60,29 +60,29 @@ impl Measured {
         let pause = Pause::new()?;
         // The load reaches its usual pace first.
         pause.pass(ALONE / 16)?;
-        KERNEL.forget_stretches().map_err(problem("this kernel"))?;
+        KERNEL.reset_irq_off_intervals().map_err(problem("this kernel"))?;
         let before = instructions();
         pause.pass(ALONE)?;
         let time = instructions().wrapping_sub(before) & u64::from(u32::MAX);
         // The queries themselves come after that time.
-        let mut stretches = paths()?;
-        stretches.retain(|(path, _)| *path != Operation::KernelStretches as u64);
+        let mut intervals = paths()?;
+        intervals.retain(|(path, _)| *path != Operation::KernelIrqOff as u64);
         // Capacity for all entries, so that nothing is moved meanwhile.
         let mut entries = Entries(Vec::with_capacity(SHORT.samples));
         sample(SHORT, SEED, &mut entries)?;
-        Ok(Measured { load, time, stretches, entries: entries.0 })
+        Ok(Measured { load, time, intervals, entries: entries.0 })
     }
 
     /// Prints the measurements.
     fn print(&self) {
         let load = self.load;
         crate::figure(&format!("{load}_time"), self.time);
-        for (path, stretches) in &self.stretches {
+        for (path, intervals) in &self.intervals {
             let columns = [
-                ("count", stretches.count),
-                ("sum", stretches.sum),
-                ("squares", stretches.squares),
-                ("longest", stretches.longest),
+                ("count", intervals.count),
+                ("sum", intervals.sum),
+                ("squares", intervals.squares),
+                ("longest", intervals.longest),
             ];
             for (what, value) in columns {
                 println!("sample: {load}_{what} {path} {value}");
@@ -93,10 +93,11 @@ impl Measured {
 }
 
 /// Returns the intervals of every path that has some.
-pub fn paths() -> Result<Vec<(u64, Stretches)>, String> {
-    let all = (0..stretch::TIMER).map(|path| Ok((path, KERNEL.stretches(path).map_err(problem("the stretches"))?)));
+pub fn paths() -> Result<Vec<(u64, IrqOffIntervals)>, String> {
+    let all = (0..entry_path::TIMER)
+        .map(|path| Ok((path, KERNEL.irq_off_intervals(path).map_err(problem("the interrupts-off intervals"))?)));
     let all: Vec<_> = all.collect::<Result<_, String>>()?;
-    Ok(all.into_iter().filter(|(_, stretches)| stretches.count > 0).collect())
+    Ok(all.into_iter().filter(|(_, intervals)| intervals.count > 0).collect())
 }
 
 /// Measures both loads.

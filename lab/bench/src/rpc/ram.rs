@@ -13,7 +13,7 @@ use tench::abi::Kind;
 use tench::mem::Mem;
 use tench::memory;
 use tench::println;
-use tench::sys::{Cap, CapAddress, OWN_SPACE, Place, Untyped};
+use tench::sys::{Cap, CapAddress, OWN_CSPACE, Place, Untyped};
 use tench::time::instructions;
 use tench_extents::Node;
 use tench_mem::accounts::Account;
@@ -64,9 +64,9 @@ impl Stock {
         let block = self.books.allocate(&request, CapAddress(number as u32)).map_err(problem("a block"))?;
         let place = Place::At(block.address - START);
         self.untyped
-            .retype_many(Kind::Untyped, BLOCK_BITS, 1, place, OWN_SPACE, kept)
+            .retype_many(Kind::Untyped, BLOCK_BITS, 1, place, OWN_CSPACE, kept)
             .and_then(|_| {
-                Cap::<Untyped>::new(kept).retype_many(Kind::Untyped, BLOCK_BITS, 1, Place::At(0), OWN_SPACE, into)
+                Cap::<Untyped>::new(kept).retype_many(Kind::Untyped, BLOCK_BITS, 1, Place::At(0), OWN_CSPACE, into)
             })
             .map(drop)
             .map_err(problem("an untyped"))
@@ -75,7 +75,7 @@ impl Stock {
     /// Gives everything back.
     fn close(self) -> Result<(), String> {
         // Everything made of the stock is deleted with it.
-        OWN_SPACE.revoke_at(self.untyped.address()).map_err(problem("revoking"))?;
+        OWN_CSPACE.revoke_at(self.untyped.address()).map_err(problem("revoking"))?;
         Mem::STANDARD.free(self.number).map_err(problem("freeing the stock"))?;
         self.slots.into_iter().for_each(memory::free_slot);
         memory::free_slot(self.untyped.address());

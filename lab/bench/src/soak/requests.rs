@@ -8,7 +8,7 @@ use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
 use tench::procs::Procs;
 use tench::procs::protocol::Error as ProcsError;
-use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, OWN_SPACE, Place};
+use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, OWN_CSPACE, Place};
 use tench::{memory, process};
 use tench_protocol::{Failure, Rejection};
 
@@ -50,7 +50,7 @@ fn free(block: &Block) -> Outcome {
     if MEM.free(block.number) != Ok(1 << block.size_bits) {
         return Err("a block was not freed");
     }
-    if !OWN_SPACE.identify_at(block.untyped.address()).is_ok_and(|found| found.kind == Kind::Null) {
+    if !OWN_CSPACE.identify_at(block.untyped.address()).is_ok_and(|found| found.kind == Kind::Null) {
         return Err("a block that was freed is still there");
     }
     memory::free_slot(block.untyped.address());
@@ -71,7 +71,7 @@ fn divide(block: &mut Block) -> Outcome<Option<Block>> {
         }
         // The untyped memory is divided, but the block is still one, and is freed as one.
         Err(failure) if is_short(&failure) => {
-            let _ = OWN_SPACE.delete_at(place);
+            let _ = OWN_CSPACE.delete_at(place);
             memory::free_slot(place);
             Ok(None)
         }
@@ -85,7 +85,7 @@ fn use_block(block: &Block, random: &mut Random) -> Outcome {
     let bits = 12 + random.below(u64::from(block.size_bits) - 11);
     let offset = random.below(1 << (u64::from(block.size_bits) - bits)) << bits;
     // Fails if an object is there already, or the memory was divided.
-    if block.untyped.retype_many(Kind::Frame, bits, 1, Place::At(offset), OWN_SPACE, place).is_ok() {
+    if block.untyped.retype_many(Kind::Frame, bits, 1, Place::At(offset), OWN_CSPACE, place).is_ok() {
         Cap::<Frame>::new(place).delete().map_err(|_| "a frame was not deleted")?;
     }
     memory::free_slot(place);

@@ -3,7 +3,7 @@
 use tench::abi::layout::slot;
 use tench::memory;
 use tench::server::slots;
-use tench::sys::{Cap, Endpoint, Error as KernelError, Message, Notification, OWN_SPACE, Wait, offer_slots};
+use tench::sys::{Cap, Endpoint, Error as KernelError, Message, Notification, OWN_CSPACE, Wait, offer_slots};
 use tench_protocol::{ArrayString, Arrived, Event, Factory, Port, Replies, Text};
 
 use super::interface::{Error, Measured, MeasuredService, TASK, TaskInfo};
@@ -108,8 +108,8 @@ pub fn generic(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
             },
             Measured::CAP => match request.caps() {
                 [cap] => {
-                    good = OWN_SPACE.identify_at(*cap).is_ok_and(|found| found.kind == tench::abi::Kind::Notification);
-                    OWN_SPACE.delete_at(*cap)?;
+                    good = OWN_CSPACE.identify_at(*cap).is_ok_and(|found| found.kind == tench::abi::Kind::Notification);
+                    OWN_CSPACE.delete_at(*cap)?;
                     offer_slots(&[slot]);
                 }
                 _ => good = false,

@@ -146,14 +146,14 @@ const PASS: &[fn(u64) -> Option<bool>] = &[
 const KERNEL: &[fn(u64) -> Option<bool>] = &[
     |_| is_empty(slot::KERNEL),
     |_| is_empty(slot::INTERRUPT_CONTROL),
-    |_| Some(Cap::<Kernel>::new(slot::KERNEL).query(Statistic::Windows).is_err()),
+    |_| Some(Cap::<Kernel>::new(slot::KERNEL).query(Statistic::PreemptionPoints).is_err()),
     |_| Some(Cap::<Kernel>::new(slot::KERNEL).machine().is_err()),
     // The first attempt returns; otherwise the machine would be off.
     |_| Some(Cap::<Kernel>::new(slot::KERNEL).power_off(3) != tench::sys::Error::Aborted),
 ];
 
 fn is_empty(slot: CapAddress) -> Option<bool> {
-    Some(tench::sys::OWN_SPACE.identify_at(slot).ok()?.kind == Kind::Null)
+    Some(tench::sys::OWN_CSPACE.identify_at(slot).ok()?.kind == Kind::Null)
 }
 
 /// Makes an endpoint of the child's, given to the process that it starts as the one to serve at.
@@ -257,7 +257,7 @@ fn descendant(powers: u64) -> Option<i32> {
     let kernel = Cap::<Kernel>::new(slot::KERNEL);
     let has = |power| powers.contains(power);
     let is_right = PROCS.powers(process::id()).ok()? == u64::from(powers.bits())
-        && kernel.query(Statistic::Windows).is_ok() == has(Powers::COUNTERS)
+        && kernel.query(Statistic::PreemptionPoints).is_ok() == has(Powers::COUNTERS)
         && PROCS.capabilities(pid::PROCS, CapAddress::NULL).is_ok() == has(Powers::PROCESSES)
         && PROCS.kill(pid::MEM) != Ok(())
         && !kernel.machine().is_ok_and(|machine| machine.device_tree != 0);

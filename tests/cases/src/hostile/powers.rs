@@ -23,7 +23,7 @@ use tench::println;
 use tench::procs::Procs;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::reserve::Reserve;
-use tench::sys::{Cap, Endpoint, Instant, Notification, OWN_SPACE, SchedulingContext};
+use tench::sys::{Cap, Endpoint, Instant, Notification, OWN_CSPACE, SchedulingContext};
 use tench::thread::Builder;
 use tench::time::{self, Duration};
 use tench_protocol::{Failure, Rejection};
@@ -243,7 +243,7 @@ fn chosen(within: Within) -> Option<bool> {
     let place = memory::take_slot().ok()?;
     let refused =
         matches!(Mem::STANDARD.allocate_within(12, within, place), Err(Failure::Refused(MemError::NotAllowed)));
-    Some(refused && OWN_SPACE.identify_at(place).ok()?.kind == tench::sys::Kind::Null)
+    Some(refused && OWN_CSPACE.identify_at(place).ok()?.kind == tench::sys::Kind::Null)
 }
 
 /// Attempts at the name server: a server's name, a name that a server might have, and an unreserved name.
@@ -256,7 +256,7 @@ const NAMES: &[fn() -> Option<bool>] = &[
         let endpoint = memory::make::<Endpoint>(0).ok()?;
         Names::STANDARD.register("powerless/name", endpoint.cap()).ok()?;
         // The badge found there has this process's number and family, and no bits of its powers.
-        let own = OWN_SPACE.identify_at(slot::PROCS).ok()?.badge;
+        let own = OWN_CSPACE.identify_at(slot::PROCS).ok()?.badge;
         let found = Names::STANDARD.look_up("powerless/name", memory::take_slot().ok()?).ok()?;
         Names::STANDARD.unregister("powerless/name").ok()?;
         let is_own = identity(own) == tench::process::id();

@@ -6,7 +6,7 @@ use alloc::string::String;
 use tench::files::Files;
 use tench::process;
 use tench::stream::Stream;
-use tench::sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE};
+use tench::sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE};
 use tench_protocol::label;
 
 use crate::child::{self, Random};
@@ -93,7 +93,7 @@ pub fn request(server: Cap<Endpoint>, random: &mut Random) -> (Cap<Endpoint>, Me
     if !at_an_end || random.below(4) == 0 {
         // The end that was there stays open, without a capability.
         for slot in offered {
-            let _ = OWN_SPACE.delete_at(slot);
+            let _ = OWN_CSPACE.delete_at(slot);
         }
     }
     if at_an_end {

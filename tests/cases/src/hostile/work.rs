@@ -16,7 +16,7 @@ use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
 use tench::procs::Procs;
 use tench::procs::protocol::{Error as ProcsError, State};
-use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
+use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Place};
 use tench::time::instructions;
 use tench::{fs, memory, process};
 use tench_protocol::Failure as Refused;
@@ -56,10 +56,10 @@ pub fn blocks(number: u64) -> Outcome<u64> {
     }
     for block in held.into_iter().flatten() {
         let place = memory::take_slot()?;
-        block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_SPACE, place)?;
+        block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_CSPACE, place)?;
         equal!(Cap::<Frame>::new(place).identify()?.size_bits, 12);
         equal!(meter.of(|| mem.free(block.number))?, 1 << block.size_bits);
-        equal!(OWN_SPACE.identify_at(place)?.kind, Kind::Null);
+        equal!(OWN_CSPACE.identify_at(place)?.kind, Kind::Null);
         memory::free_slot(place);
         memory::free_slot(block.untyped.address());
     }
@@ -100,12 +100,12 @@ pub fn names(number: u64) -> Outcome<u64> {
             let found = found.map_err(because("a name is not found"))?.identify()?;
             // The name was registered through a capability without a badge, so the badge found says which process this
             // is, and of which family.
-            let own = Client::of_badge(OWN_SPACE.identify_at(slot::PROCS)?.badge);
+            let own = Client::of_badge(OWN_CSPACE.identify_at(slot::PROCS)?.badge);
             equal!(
                 (found.kind, found.badge, own.process),
                 (Kind::Endpoint, own.badge(Powers::empty()), tench::process::id())
             );
-            OWN_SPACE.delete_at(place)?;
+            OWN_CSPACE.delete_at(place)?;
         }
         meter.of(|| names.unregister(&name)).map_err(because("a name is not given up"))?;
         let gone = meter.of(|| names.look_up(&name, place));

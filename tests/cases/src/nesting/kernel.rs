@@ -5,7 +5,7 @@ use tench::abi::fault::{Class, Registers, answer};
 use tench::abi::object::{Statistic, ThreadState};
 use tench::println;
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Frame, Kind, Mapping, Message, OWN_SPACE, PageTable, Place, Untyped, Wait,
+    Cap, CapAddress, Endpoint, Frame, Kind, Mapping, Message, OWN_CSPACE, PageTable, Place, Untyped, Wait,
     ipc::BOUND_REPLY,
 };
 
@@ -44,7 +44,7 @@ impl Revocation {
     /// Makes the endpoints.
     fn prepare(&self) -> Outcome {
         let count = u64::from(self.count);
-        self.untyped.retype_many(Kind::Endpoint, 0, count, Place::Watermark, OWN_SPACE, self.first)?;
+        self.untyped.retype_many(Kind::Endpoint, 0, count, Place::Watermark, OWN_CSPACE, self.first)?;
         Ok(())
     }
 
@@ -170,9 +170,9 @@ pub fn switched(stage: &mut Stage) -> Outcome {
     let (mut halves, mut latest) = (0, 0);
     for late in 0..16 {
         revocation.prepare()?;
-        let before = KERNEL.query(Statistic::Windows)?;
+        let before = KERNEL.query(Statistic::PreemptionPoints)?;
         let met = drill.interrupt(late, 450 + 31 * late)?;
-        check!(KERNEL.query(Statistic::Windows)? > before);
+        check!(KERNEL.query(Statistic::PreemptionPoints)? > before);
         halves += u64::from(revocation.is_half_done()?);
         latest = latest.max(met.latency);
         drill.end()?;
@@ -303,7 +303,7 @@ pub fn fault_stack(stage: &mut Stage) -> Outcome {
 }
 
 /// Returns the registers of a drill at the preemption point before its fault is sent; the drill is stopped.
-fn registers_in_window(faulting: &Faulting) -> Outcome<Registers> {
+fn registers_at_preemption_point(faulting: &Faulting) -> Outcome<Registers> {
     let (registers, given) = (faulting.drill.worker.thread.read_registers(true)?, given());
     equal!(instruction(registers.pc), LOAD_INSTRUCTION);
     equal!(registers.x, given[..31]);
@@ -314,7 +314,7 @@ fn registers_in_window(faulting: &Faulting) -> Outcome<Registers> {
 
 pub fn fault_saved(stage: &mut Stage) -> Outcome {
     Faulting::new(stage)?.sweep(|faulting| {
-        registers_in_window(faulting)?;
+        registers_at_preemption_point(faulting)?;
         faulting.drill.worker.thread.resume()?;
         Ok(())
     })
@@ -354,7 +354,7 @@ pub fn fault_forgotten(stage: &mut Stage) -> Outcome {
             continue;
         }
         forgotten += 1;
-        let mut registers = registers_in_window(&faulting)?;
+        let mut registers = registers_at_preemption_point(&faulting)?;
         registers.pc += 4;
         // SAFETY: the drill goes on in `probe`, behind the load whose result it does not use.
         unsafe { faulting.drill.worker.thread.write_registers(&registers, true) }?;

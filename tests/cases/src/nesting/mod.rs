@@ -3,14 +3,14 @@
 //! | column | where the interrupt arrives | here |
 //! |---|---|---|
 //! | 1, 2 | user mode, enabled and disabled (an upcall runs) | [`user`] |
-//! | 3, 4 | a window of a system call, of an exception | [`kernel`] |
-//! | 5, 6 | a window of another interrupt's handler, an idle kernel | [`interrupt`] |
+//! | 3, 4 | a preemption point of a system call, of an exception | [`kernel`] |
+//! | 5, 6 | a preemption point of another interrupt's handler, an idle kernel | [`interrupt`] |
 //!
 //! Case `TABccrr` is column `cc`, row `rr`: kernel stack, saving area, context switch, restoring area.
 //!
 //! What is interrupted runs at low priority in a [`Drill`]; what interrupts it is the deadline of the main thread,
 //! which is moved tick by tick (16 instructions) over what the drill does, while that begins up to 15 instructions
-//! later. A kernel without windows lets nothing in where the table says "kernel mode": the cases say what they expect
+//! later. A kernel without preemption points lets nothing in where the table says "kernel mode": the cases say what they expect
 //! there.
 
 mod interrupt;
@@ -37,7 +37,7 @@ pub const CASES: &[Case] = &[
         "disabled: an interrupt runs on the kernel stack of the thread it meets",
         user::stack_disabled,
     ),
-    Case::new("TAB0202", "disabled: what the upcall interrupted stays in the message area", user::saved_disabled),
+    Case::new("TAB0202", "disabled: what the upcall interrupted stays in the IPC buffer", user::saved_disabled),
     Case::new("TAB0203", "disabled: another thread runs at once", user::switched_disabled),
     Case::new("TAB0204", "disabled: the upcall goes on, and returns to where it came from", user::restored_disabled),
     Case::new(

@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use tench::abi::fault::{Class, Registers};
-use tench::abi::message::MessageArea;
+use tench::abi::message::IpcBuffer;
 use tench::abi::object::{Statistic, ThreadState};
 use tench::sys::thread::upcall_resume;
 use tench::sys::{Error, Instant};
@@ -36,8 +36,8 @@ fn field(worker: &Worker<u64>, offset: usize) -> u64 {
 }
 
 /// Returns the registers saved in a worker's IPC buffer.
-fn area_registers(worker: &Worker<u64>) -> [u64; size_of::<Registers>() / 8] {
-    core::array::from_fn(|i| read(field(worker, offset_of!(MessageArea, registers) + 8 * i)))
+fn buffer_registers(worker: &Worker<u64>) -> [u64; size_of::<Registers>() / 8] {
+    core::array::from_fn(|i| read(field(worker, offset_of!(IpcBuffer, registers) + 8 * i)))
 }
 
 /// Sleeps for `ticks`; a worker of lower priority runs meanwhile. Returns the lateness of the wake-up.
@@ -72,7 +72,7 @@ fn stack_of(stage: &mut Stage, disabled: bool) -> Outcome {
     let other = stage.spawn(move || never.wait().is_ok())?;
     let worker = slider(stage)?;
     if disabled {
-        crate::space::write(field(&worker, offset_of!(MessageArea, upcall_running)), 1);
+        crate::space::write(field(&worker, offset_of!(IpcBuffer, upcall_running)), 1);
     }
     let before = depth(other.thread)?;
     equal!(depth(worker.thread)?, 0);
@@ -107,15 +107,15 @@ fn has_its_registers(worker: &Worker<u64>, given: &Given) -> Outcome {
 
 pub fn saved(stage: &mut Stage) -> Outcome {
     let worker = slider(stage)?;
-    let place = field(&worker, offset_of!(MessageArea, registers));
+    let place = field(&worker, offset_of!(IpcBuffer, registers));
     for i in 0..size_of::<Registers>() as u64 / 8 {
         crate::space::write(place + 8 * i, !i);
     }
-    let before = area_registers(&worker);
+    let before = buffer_registers(&worker);
     worker.thread.resume()?;
     sleep(stage, MIDDLE)?;
     has_its_registers(&worker, &pattern(17))?;
-    equal!(area_registers(&worker), before);
+    equal!(buffer_registers(&worker), before);
     equal!(worker.join()?, 1);
     Ok(())
 }
@@ -222,14 +222,14 @@ pub fn saved_disabled(stage: &mut Stage) -> Outcome {
     // In the first round, and in the second.
     for round in 0..2 {
         while !slides_in_round(stage, &worker, round)? {}
-        equal!(read(field(&worker, offset_of!(MessageArea, upcall_running))), 1);
-        let kept = area_registers(&worker);
+        equal!(read(field(&worker, offset_of!(IpcBuffer, upcall_running))), 1);
+        let kept = buffer_registers(&worker);
         equal!(kept[..31], pattern(13)[..31]);
         has_its_registers(&worker, &pattern(29))?;
-        equal!(area_registers(&worker), kept);
+        equal!(buffer_registers(&worker), kept);
     }
     equal!(worker.join()?, 1);
-    equal!(read(field(&worker, offset_of!(MessageArea, upcall_running))), 0);
+    equal!(read(field(&worker, offset_of!(IpcBuffer, upcall_running))), 0);
     Ok(())
 }
 
@@ -241,7 +241,7 @@ pub fn switched_disabled(stage: &mut Stage) -> Outcome {
     for seen in &mut seen {
         let late = sleep(stage, 300)?;
         check!(late < 100);
-        equal!(read(field(&worker, offset_of!(MessageArea, upcall_running))), 1);
+        equal!(read(field(&worker, offset_of!(IpcBuffer, upcall_running))), 1);
         equal!(worker.state()?, ThreadState::Ready);
         *seen = done.get();
     }

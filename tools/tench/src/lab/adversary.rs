@@ -1,7 +1,7 @@
 //! The experiment on interrupts-off intervals: the table of a kernel's longest intervals, path by path, and the
 //! workload of each.
 
-use tench_abi::object::stretch;
+use tench_abi::object::entry_path;
 
 use super::experiments::{Experiment, PLAIN, Run, USUAL};
 use super::measure::{Measured, Sample};
@@ -13,7 +13,7 @@ use crate::build::Kernel;
 pub const ADVERSARY: Experiment = Experiment {
     name: "adversary",
     title: "For how long interrupts are off, by what the kernel was entered for, whatever a program does",
-    runs: &[Run { kernel: Kernel::Watching, memory: "4G", ..PLAIN }],
+    runs: &[Run { kernel: Kernel::Measuring, memory: "4G", ..PLAIN }],
     targets: &[("irq_off_worst", 2000.0)],
     promises: true,
     endless: true,
@@ -32,7 +32,7 @@ fn tables(measured: &Measured) -> Vec<Table> {
     let longest = measured.samples.iter().filter(|sample| sample.series == "longest");
     let mut rows: Vec<(f64, Vec<String>)> = longest
         .map(|Sample { x: path, y, .. }| {
-            let name = stretch::name(*path as u64).unwrap_or("?").to_owned();
+            let name = entry_path::name(*path as u64).unwrap_or("?").to_owned();
             let deed = measured.texts.get(&("deed".to_owned(), *path as u64)).cloned().unwrap_or_default();
             (*y, vec![name, format_number(*y), of("count", *path), of("mean", *path), deed])
         })
@@ -40,7 +40,7 @@ fn tables(measured: &Measured) -> Vec<Table> {
     rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let rows = std::iter::once(heading).chain(rows.into_iter().map(|(_, row)| row)).collect();
     let title = "Retired instructions with interrupts off".into();
-    vec![Table { file: "stretches".into(), title, rows }]
+    vec![Table { file: "intervals".into(), title, rows }]
 }
 
 #[cfg(test)]
@@ -52,7 +52,8 @@ mod tests {
     #[test]
     fn each_path_has_its_deed_and_the_longest_comes_first() {
         let mut measured = Measured::default();
-        let paths = [(Operation::Delete as u64, 900.0, "nodes in nodes"), (stretch::IDLE, 1500.0, "faults, and more")];
+        let paths =
+            [(Operation::Delete as u64, 900.0, "nodes in nodes"), (entry_path::IDLE, 1500.0, "faults, and more")];
         for (path, longest, deed) in paths {
             measured.sample("longest", path as f64, longest);
             measured.sample("count", path as f64, 12.0);

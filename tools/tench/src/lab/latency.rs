@@ -30,8 +30,8 @@ const TARGETS: &[(&str, f64)] = &[
 /// One boot for each kernel, and one with a measuring kernel.
 const RUNS: &[Run] = &[
     Run { prefix: "preempt_", kernel: Kernel::Usual, ..PLAIN },
-    Run { prefix: "nopreempt_", kernel: Kernel::WithoutWindows, ..PLAIN },
-    Run { prefix: "irq_off_", arguments: &["watching"], kernel: Kernel::Watching, ..PLAIN },
+    Run { prefix: "nopreempt_", kernel: Kernel::NonPreemptible, ..PLAIN },
+    Run { prefix: "irq_off_", arguments: &["measuring"], kernel: Kernel::Measuring, ..PLAIN },
 ];
 
 /// The experiment.

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tench_abi::object::stretch;
+use tench_abi::object::entry_path;
 
 use super::experiments::{Experiment, PLAIN, Run, USUAL};
 use super::measure::Measured;
@@ -21,8 +21,8 @@ const KERNELS: [(&str, &str); 2] = [("preempt", "preemptible"), ("nopreempt", "n
 const LOADS: [(&str, &str); 2] = [("cpu", "CPU-bound"), ("io", "I/O-bound")];
 
 const RUNS: &[Run] = &[
-    Run { prefix: "preempt_", kernel: Kernel::Watching, ..PLAIN },
-    Run { prefix: "nopreempt_", kernel: Kernel::WatchingWithoutWindows, ..PLAIN },
+    Run { prefix: "preempt_", kernel: Kernel::Measuring, ..PLAIN },
+    Run { prefix: "nopreempt_", kernel: Kernel::MeasuringNonPreemptible, ..PLAIN },
 ];
 
 /// The experiment.
@@ -39,7 +39,7 @@ pub const LATENCY_MODEL: Experiment = Experiment {
 
 /// Interrupts-off intervals of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Stretches {
+struct Intervals {
     count: f64,
     sum: f64,
     squares: f64,
@@ -47,8 +47,8 @@ struct Stretches {
 }
 
 /// Returns the measured intervals of a load with a kernel, by path.
-fn stretches(measured: &Measured, kernel: &str, load: &str) -> BTreeMap<u64, Stretches> {
-    let mut paths: BTreeMap<u64, Stretches> = BTreeMap::new();
+fn intervals(measured: &Measured, kernel: &str, load: &str) -> BTreeMap<u64, Intervals> {
+    let mut paths: BTreeMap<u64, Intervals> = BTreeMap::new();
     let prefix = format!("{kernel}_{load}_");
     for sample in &measured.samples {
         let Some(what) = sample.series.strip_prefix(&prefix) else { continue };
@@ -89,7 +89,7 @@ fn derive(measured: &mut Measured) {
         // Instructions between an interrupt and the reading of the counter when nothing keeps the interrupt out.
         let least = entries(measured, kernel, "cpu").into_iter().fold(f64::INFINITY, f64::min);
         for (load, _) in LOADS {
-            let paths = stretches(measured, kernel, load);
+            let paths = intervals(measured, kernel, load);
             let Some(time) = measured.figures.remove(&format!("{kernel}_{load}_time")) else { continue };
             let predicted = paths.values().map(|path| path.squares).sum::<f64>() / (2.0 * time);
             let late: Vec<f64> =
@@ -125,15 +125,15 @@ fn plots(_: &Measured) -> Vec<Plot> {
 /// Returns the intervals of each path, and its share of the predicted mean.
 fn tables(measured: &Measured) -> Vec<Table> {
     let row = |cells: [&str; 8]| cells.map(str::to_owned).to_vec();
-    let mut rows = vec![row(["path", "load", "kernel", "stretches", "mean", "longest", "of the prediction, %", ""])];
+    let mut rows = vec![row(["path", "load", "kernel", "intervals", "mean", "longest", "of the prediction, %", ""])];
     for (load, load_words) in LOADS {
         for (kernel, kernel_words) in KERNELS {
-            let paths = stretches(measured, kernel, load);
+            let paths = intervals(measured, kernel, load);
             let all = paths.values().map(|path| path.squares).sum::<f64>();
             for (number, path) in paths {
                 let tenths = |value: f64| format_number((value * 10.0).round() / 10.0);
                 rows.push(row([
-                    stretch::name(number).unwrap_or("?"),
+                    entry_path::name(number).unwrap_or("?"),
                     load_words,
                     kernel_words,
                     &format_number(path.count),
@@ -145,7 +145,7 @@ fn tables(measured: &Measured) -> Vec<Table> {
             }
         }
     }
-    vec![Table { file: "paths".into(), title: "Stretches with interrupts off, while the load runs alone".into(), rows }]
+    vec![Table { file: "paths".into(), title: "Interrupts-off intervals, while the load runs alone".into(), rows }]
 }
 
 #[cfg(test)]

@@ -77,8 +77,8 @@ impl Boot {
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 2 },
         Boot { part: Part::Cases, kernel: Kernel::Usual, cores: 4 },
-        Boot { part: Part::Cases, kernel: Kernel::WithoutWindows, cores: 1 },
-        Boot { part: Part::Cases, kernel: Kernel::Watching, cores: 1 },
+        Boot { part: Part::Cases, kernel: Kernel::NonPreemptible, cores: 1 },
+        Boot { part: Part::Cases, kernel: Kernel::Measuring, cores: 1 },
         Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 1 },
         Boot { part: Part::Attacks, kernel: Kernel::Usual, cores: 2 },
     ];
@@ -111,8 +111,8 @@ impl Part {
 fn arguments(boot: Boot) -> &'static [&'static str] {
     match (boot.part, boot.kernel) {
         (Part::Attacks, _) => &["attacks"],
-        (Part::Cases, Kernel::Usual | Kernel::WithoutWindows) => &[],
-        (Part::Cases, Kernel::Watching | Kernel::WatchingWithoutWindows) => &["only", "WCH"],
+        (Part::Cases, Kernel::Usual | Kernel::NonPreemptible) => &[],
+        (Part::Cases, Kernel::Measuring | Kernel::MeasuringNonPreemptible) => &["only", "LAT"],
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
     fn boots_have_names_of_their_own() {
         let names = Boot::ALL.map(Boot::name);
         assert_eq!(names[..3], ["cases", "cases/2-cores", "cases/4-cores"]);
-        assert_eq!(names[3..], ["cases/without-windows", "cases/watching", "hostile", "hostile/2-cores"]);
+        assert_eq!(names[3..], ["cases/non-preemptible", "cases/measuring", "hostile", "hostile/2-cores"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::process;
 const STAGES: [(&str, &[&str]); 3] = [
     ("host", &["--workspace", "--no-fail-fast", "--lib", "--bin", env!("CARGO_BIN_NAME"), "--test", "*"]),
     (
-        "host/without-windows",
+        "host/non-preemptible",
         &[
             "--no-default-features",
             "--no-fail-fast",

@@ -7,8 +7,8 @@
 //! | `crash` | reports when the kernel or an essential server fails | [`crash`] |
 //! | `cases` | the named cases, on the target, in one boot | [`cases`] |
 //! | `cases/2-cores`, `cases/4-cores` | the cases on the first core of a machine with so many | [`cases`] |
-//! | `cases/without-windows` | the cases with the kernel whose long operations never let interrupts in | [`cases`] |
-//! | `cases/watching` | the cases about interrupts-off intervals, with a measuring kernel | [`cases`] |
+//! | `cases/non-preemptible` | the cases with the kernel whose long operations never let interrupts in | [`cases`] |
+//! | `cases/measuring` | the cases about interrupts-off intervals, with a measuring kernel | [`cases`] |
 //! | `hostile` | attacks by programs without powers, beside a reserved thread and a client | [`cases`] |
 //! | `seed` | the same seed, the same addresses; another seed, others | [`seed`] |
 //! | `isolation` | two kernels in one machine share nothing that one of them writes | [`isolation`] |

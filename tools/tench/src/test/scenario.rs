@@ -216,18 +216,18 @@ mod tests {
     #[test]
     fn a_file_says_what_is_typed_and_on_which_machine() {
         let plan = Plan::parse(
-            "# about\n# machine: memory=128M cpu=max icount=no seed=5\n# archive: broken\n# kernel: without-windows\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
+            "# about\n# machine: memory=128M cpu=max icount=no seed=5\n# archive: broken\n# kernel: non-preemptible\n# status: 3\ntench> a b\nx\ntench> poweroff 3\n",
         )
         .unwrap();
         assert_eq!((plan.machine.memory.as_str(), plan.machine.cpu.as_str()), ("128M", "max"));
         assert_eq!((plan.machine.icount, plan.machine.cores, plan.status), (false, 1, 3));
-        assert!(plan.kernel == Kernel::WithoutWindows && plan.broken && plan.machine.seed == 5);
+        assert!(plan.kernel == Kernel::NonPreemptible && plan.broken && plan.machine.seed == 5);
         assert_eq!(plan.steps(), [Step::Line("a b".into()), Step::Line("poweroff 3".into())]);
         assert_eq!(plan.expected, ["tench> a b", "x", "tench> poweroff 3"]);
         assert!(!plan.machine.idles && Plan::parse("# machine: idle=real\n").unwrap().machine.idles);
         assert!(Plan::parse("# machine: idle=yes\n").is_err());
         assert!(Plan::parse("# machine: memory\n").is_err());
-        assert!(Plan::parse("# kernel: with windows\n").is_err());
+        assert!(Plan::parse("# kernel: with preemption points\n").is_err());
         assert!(Plan::parse("# archive: everything\n").is_err() && Plan::parse("# machine: seed=x\n").is_err());
         assert!(Plan::parse("# status: all\n").is_err() && Plan::parse("# system: mine\n").is_err());
         assert!(plan.also.is_empty() && Plan::parse("# also with cores: 2 many\n").is_err());

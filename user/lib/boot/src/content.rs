@@ -8,7 +8,7 @@ use tench::memory::{self, Window as View};
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_abi::{CapAddress, Error};
 use tench_loader::{LoadError, Shown, Window};
-use tench_sys::{Cap, Frame, OWN_SPACE, Untyped};
+use tench_sys::{Cap, Frame, OWN_CSPACE, Untyped};
 
 /// A file in a frame of its own. Dropping it frees the slots; the memory belongs to the owner of the block.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Drop for Content {
     fn drop(&mut self) {
         for slot in [self.frame, self.block].into_iter().filter(|slot| *slot != CapAddress::NULL) {
             // The capability may have been deleted with the memory.
-            let _ = OWN_SPACE.delete_at(slot);
+            let _ = OWN_CSPACE.delete_at(slot);
             memory::free_slot(slot);
         }
     }

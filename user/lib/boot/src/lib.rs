@@ -16,13 +16,13 @@ use tench_abi::{CapAddress, Kind};
 use tench_loader::addresses::{self, Randomness};
 use tench_loader::space::Space;
 use tench_loader::{Archive, LoadError, Machine, Resources, Shown};
-use tench_sys::{Cap, Error, Frame, OWN_SPACE, PageTable, Rights};
+use tench_sys::{Cap, Error, Frame, OWN_CSPACE, PageTable, Rights};
 
 /// Returns the archive's frames, the first of which is in slot `first`, and log2 of their sizes in bytes. They are the
 /// frames that can be read and executed, but not written; those of devices and channels can be written.
 pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
     (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
-        let found = OWN_SPACE.identify_at(place).ok()?;
+        let found = OWN_CSPACE.identify_at(place).ok()?;
         let is_archive = found.kind == Kind::Frame && found.rights == Rights::READ | Rights::EXECUTE;
         is_archive.then_some((Cap::new(place), found.size_bits))
     })

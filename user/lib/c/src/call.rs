@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use tench::abi::layout::slot;
 use tench::abi::message::{MAX_CAPS, MAX_WORDS};
 use tench::memory;
-use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received};
+use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received};
 use tench_protocol::{Rejection, Transport};
 
 /// `TENCH_TOO_LONG`.
@@ -136,7 +136,7 @@ extern "C" fn tench_slot() -> u32 {
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 extern "C" fn tench_drop(slot: u32) {
     // The slot may be empty already, because nothing arrived or because the capability was moved away.
-    let _ = OWN_SPACE.delete_at(CapAddress(slot));
+    let _ = OWN_CSPACE.delete_at(CapAddress(slot));
     memory::free_slot(CapAddress(slot));
 }
 

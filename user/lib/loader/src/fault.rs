@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 use tench_abi::fault::{Access, Class, Report};
 use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE, USER_END};
-use tench_abi::message::AREA_SIZE;
+use tench_abi::message::IPC_BUFFER_SIZE;
 use tench_abi::process::{INFO_PAGES, MAX_SEGMENTS};
 use tench_procs_client::protocol::{FaultKind, RegionKind};
 
@@ -69,7 +69,7 @@ pub enum Region {
     /// The process information block.
     Information,
     /// IPC buffers.
-    MessageAreas,
+    IpcBuffers,
     /// The range in which libraries allocate: heap, further stacks, mapped frames.
     Dynamic,
     /// The kernel's half of the address space.
@@ -112,14 +112,14 @@ impl Layout {
         }
         let information = Part { address: self.information, size: INFO_PAGES as u64 * PAGE, flags: MapFlags::READ };
         // A page has room for four threads' IPC buffers; the loader maps the first page.
-        let areas = Part { address: self.messages, size: 4 * AREA_SIZE as u64, flags: MapFlags::all() };
+        let buffers = Part { address: self.messages, size: 4 * IPC_BUFFER_SIZE as u64, flags: MapFlags::all() };
         match address {
             0..PAGE => Region::FirstPage,
             USER_END.. => Region::Kernel,
             _ if (self.stack_bottom..self.stack_top).contains(&address) => Region::Stack,
             _ if (self.stack_bottom.saturating_sub(PAGE)..self.stack_bottom).contains(&address) => Region::StackGuard,
             _ if information.contains(address) => Region::Information,
-            _ if areas.contains(address) => Region::MessageAreas,
+            _ if buffers.contains(address) => Region::IpcBuffers,
             _ if (self.dynamic..address::DYNAMIC_END).contains(&address) => Region::Dynamic,
             _ => Region::Nothing,
         }
@@ -139,7 +139,7 @@ impl fmt::Display for Region {
             Region::Stack => "stack",
             Region::StackGuard => "guard page below the stack",
             Region::Information => "process information, read-only",
-            Region::MessageAreas => "message areas",
+            Region::IpcBuffers => "IPC buffers",
             Region::Dynamic => "dynamic memory",
             Region::Kernel => "kernel's half",
             Region::Nothing => "nothing there",

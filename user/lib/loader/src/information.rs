@@ -77,7 +77,7 @@ pub fn write(block: &mut [u8; BLOCK_SIZE], program: &Program, given: &Descriptio
     field(offset_of!(Info, stack_bottom), addresses.stack.bottom);
     field(offset_of!(Info, stack_top), addresses.stack.top);
     field(offset_of!(Info, own_stack), addresses.stack.own);
-    field(offset_of!(Info, message_area), addresses.messages);
+    field(offset_of!(Info, ipc_buffer), addresses.messages);
     field(offset_of!(Info, dynamic), addresses.dynamic);
     field(offset_of!(Info, books), addresses.books);
     field(offset_of!(Info, bias), program.bias);

@@ -8,7 +8,7 @@ use tench_abi::object::NODE_BITS;
 use tench_abi::{CapAddress, Error, Kind, Rights};
 use tench_sys::thread::Binding;
 use tench_sys::{
-    Bindings, Cap, CapNode, Endpoint, Frame, Mapping, OWN_SPACE, PageTable, Reply, SchedulingContext, Thread,
+    Bindings, Cap, CapNode, Endpoint, Frame, Mapping, OWN_CSPACE, PageTable, Reply, SchedulingContext, Thread,
 };
 
 use crate::information::Description;
@@ -177,8 +177,8 @@ impl<R: Resources> Builder for Machine<'_, R> {
         window.fill(Cap::new(frame), size_bits, offset, bytes)
     }
 
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
-        Ok(Cap::<PageTable>::new(table).hang(Cap::new(parent), entry)?)
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
+        Ok(Cap::<PageTable>::new(table).install(Cap::new(parent), entry)?)
     }
 
     fn map(
@@ -255,27 +255,27 @@ impl Process {
             (slot::THREAD, process.thread.address()),
             (slot::SCHEDULING, process.scheduling.address()),
             (slot::REPLY, process.reply.address()),
-            (slot::MESSAGE_FRAME, image.message),
+            (slot::IPC_BUFFER, image.message),
         ] {
-            root.copy_from(to, OWN_SPACE, from)?;
+            root.copy_from(to, OWN_CSPACE, from)?;
         }
         // Without `GRANT`: a process cannot decide which threads belong to its account, or suspend it.
         let rights = Rights::READ | Rights::WRITE;
-        root.mint_from(slot::VSPACE, OWN_SPACE, process.space.address(), rights, 0)?;
-        root.mint_from(slot::PROCESS_INFO, OWN_SPACE, image.information, Rights::READ, 0)?;
+        root.mint_from(slot::VSPACE, OWN_CSPACE, process.space.address(), rights, 0)?;
+        root.mint_from(slot::PROCESS_INFO, OWN_CSPACE, image.information, Rights::READ, 0)?;
         Ok(process)
     }
 
     /// Puts a copy of a capability into one of the process's slots.
     pub fn give(&self, to: CapAddress, cap: impl Into<CapAddress>) -> Result<(), Error> {
-        self.root.copy_from(to, OWN_SPACE, cap.into())
+        self.root.copy_from(to, OWN_CSPACE, cap.into())
     }
 
     /// Puts a capability to a server into one of the process's slots, with the rights to send, call and transfer
     /// capabilities, and with `badge`.
     pub fn give_client(&self, to: CapAddress, server: Cap<Endpoint>, badge: u64) -> Result<(), Error> {
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
-        self.root.mint_from(to, OWN_SPACE, server.address(), rights, badge)
+        self.root.mint_from(to, OWN_CSPACE, server.address(), rights, badge)
     }
 
     /// Returns the root of its address space, to which its account belongs.

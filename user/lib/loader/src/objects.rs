@@ -18,7 +18,7 @@ use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{CapAddress, Error, Kind};
-use tench_sys::{Cap, CapNode, OWN_SPACE, Place, Untyped};
+use tench_sys::{Cap, CapNode, OWN_CSPACE, Place, Untyped};
 
 use crate::holes::Holes;
 use crate::machine::Resources;
@@ -136,7 +136,7 @@ impl<S: Source> Objects<S> {
                 self.holes.take(bits).ok_or(LoadError::OutOfMemory)?
             }
         };
-        block.retype_many(kind, size, 1, Place::At(offset), OWN_SPACE, slot)?;
+        block.retype_many(kind, size, 1, Place::At(offset), OWN_CSPACE, slot)?;
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl<S: Source> Objects<S> {
         }
         for slot in self.slots.drain(..) {
             // The capability may have been deleted with the memory; then this fails, which does no harm.
-            let _ = OWN_SPACE.delete_at(slot);
+            let _ = OWN_CSPACE.delete_at(slot);
             self.source.free_slot(slot);
         }
         true

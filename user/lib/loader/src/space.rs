@@ -78,7 +78,7 @@ pub trait Builder {
     fn fill(&mut self, frame: CapAddress, size_bits: u32, offset: u64, bytes: &[u8]) -> Result<(), LoadError>;
 
     /// Installs a table in an entry of its parent.
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError>;
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError>;
 
     /// Maps `count` pages of a frame from `offset` on into a table of level 3, from entry `first` on.
     fn map(
@@ -136,7 +136,7 @@ impl Space {
             return Err(LoadError::OutOfMemory);
         }
         let cap = builder.make(Kind::PageTable, u64::from(level))?;
-        builder.hang(cap, parent, entry(address, level - 1))?;
+        builder.install(cap, parent, entry(address, level - 1))?;
         self.tables.push(Table { level, start, cap });
         Ok(cap)
     }

@@ -42,7 +42,7 @@ impl Builder for Kernel {
         Ok(())
     }
 
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
         self.call(Operation::PageTableMap, &[table.0.into(), parent.0.into(), entry]).map(drop)
     }
 
@@ -111,7 +111,7 @@ fn too_little_memory_is_an_error() {
 }
 
 #[test]
-fn further_tables_hang_into_an_existing_space() {
+fn further_page_tables_are_installed_in_an_existing_address_space() {
     let mut kernel = Kernel { m: Machine::new(), untyped: RAM };
     let mut space = space::Space::over(slot::VSPACE);
     let frame = kernel.make(Kind::Frame, 16).unwrap();

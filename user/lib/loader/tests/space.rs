@@ -32,7 +32,7 @@ const SHOWN_OFFSET: usize = 0x3000;
 
 enum Object {
     Frame(Vec<u8>),
-    Table { level: u64, entries: BTreeMap<u64, Entry>, hung: bool },
+    Table { level: u64, entries: BTreeMap<u64, Entry>, installed: bool },
 }
 
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Builder for Model {
                 assert!((FRAME_MIN_BITS as u64..=FRAME_MAX_BITS as u64).contains(&size));
                 Object::Frame(vec![0; 1 << size])
             }
-            Kind::PageTable => Object::Table { level: size, entries: BTreeMap::new(), hung: false },
+            Kind::PageTable => Object::Table { level: size, entries: BTreeMap::new(), installed: false },
             other => panic!("{other:?}"),
         });
         Ok(CapAddress(self.objects.len() as u32))
@@ -77,10 +77,10 @@ impl Builder for Model {
         Ok(())
     }
 
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u64) -> Result<(), LoadError> {
         let (table, parent) = (table.0 as usize - 1, parent.0 as usize - 1);
-        let Object::Table { level: below, hung, .. } = &mut self.objects[table] else { panic!("no table") };
-        assert!(!std::mem::replace(hung, true));
+        let Object::Table { level: below, installed, .. } = &mut self.objects[table] else { panic!("no table") };
+        assert!(!std::mem::replace(installed, true));
         let below = *below;
         let Object::Table { level, entries, .. } = &mut self.objects[parent] else { panic!("no table") };
         assert_eq!(*level + 1, below);

@@ -45,8 +45,8 @@ impl Regions {
     /// Fails if there is no memory, or if there are tables already.
     pub fn new() -> Result<Regions, memory::Error> {
         let (level1, level2) = (memory::make::<PageTable>(1)?, memory::make::<PageTable>(2)?);
-        level2.cap().hang(level1.cap(), 0)?;
-        level1.cap().hang(Cap::new(slot::VSPACE), BASE >> entry_bits(0))?;
+        level2.cap().install(level1.cap(), 0)?;
+        level1.cap().install(Cap::new(slot::VSPACE), BASE >> entry_bits(0))?;
         Ok(Regions { level2, _level1: level1 })
     }
 
@@ -56,8 +56,8 @@ impl Regions {
     /// Fails if there is no memory, if the index is in use, or if the pager refuses.
     pub fn attach(&self, pager: Cap<Endpoint>, index: u64) -> Result<Region, AttachError> {
         let table = memory::make::<PageTable>(3).map_err(AttachError::Memory)?;
-        let hung = table.cap().hang(self.level2.cap(), index % TABLE_ENTRIES as u64);
-        hung.map_err(|error| AttachError::Memory(error.into()))?;
+        let installed = table.cap().install(self.level2.cap(), index % TABLE_ENTRIES as u64);
+        installed.map_err(|error| AttachError::Memory(error.into()))?;
         let address = BASE + index % TABLE_ENTRIES as u64 * REGION_SIZE;
         PagerClient::at(pager).attach(address, table.cap()).map_err(AttachError::Pager)?;
         Ok(Region { pager, address, _table: table })

@@ -54,7 +54,7 @@ pub trait Backend {
     fn destroy(&mut self, object: Object);
 
     /// Installs a table in an entry of its parent.
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Self::Error>;
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Self::Error>;
 
     /// Takes a slot for a mapping.
     fn take_slot(&mut self) -> Result<CapAddress, Self::Error>;

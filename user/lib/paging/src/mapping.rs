@@ -251,7 +251,7 @@ impl Paging {
                         Some(object) => object,
                         None => backend.make_table(next)?,
                     };
-                    if let Err(error) = backend.hang(object.cap, self.tables.cap(table), index) {
+                    if let Err(error) = backend.install(object.cap, self.tables.cap(table), index) {
                         backend.destroy(object);
                         return Err(Error::Backend(error));
                     }

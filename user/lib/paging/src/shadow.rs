@@ -282,7 +282,7 @@ impl Tables {
         self.heads.check_invariants();
         let mut seen = 0;
         self.check_table(ROOT, &mut seen, &mut check);
-        assert_eq!(seen, self.heads.used(), "every table hangs somewhere");
+        assert_eq!(seen, self.heads.used(), "every table is installed somewhere");
     }
 
     /// Checks a table and those below it; returns the number of entries covered by mappings.
@@ -295,7 +295,11 @@ impl Tables {
                 Entry::Empty => {}
                 Entry::Table(below) => {
                     let head = self.heads.get(below);
-                    assert_eq!((head.parent as usize, head.entry), (table, index), "a table knows where it hangs");
+                    assert_eq!(
+                        (head.parent as usize, head.entry),
+                        (table, index),
+                        "a table knows where it is installed"
+                    );
                     assert_eq!(head.level, self.level(table) + 1, "a table is one level below its parent");
                     assert_eq!(head.base, self.address(table, index), "a table knows what it shows");
                     mapped += self.check_table(below, seen, check);

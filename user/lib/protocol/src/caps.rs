@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 
 use tench_sys::cap::Object;
-use tench_sys::{Cap, CapAddress, Kind, OWN_SPACE};
+use tench_sys::{Cap, CapAddress, Kind, OWN_CSPACE};
 
 use crate::wire::{Decode, Encode, Sink, Source};
 
@@ -13,7 +13,7 @@ pub type KindOf = fn(CapAddress) -> Option<Kind>;
 
 /// Returns the kind of a capability of this process.
 pub fn own_kind_of(cap: CapAddress) -> Option<Kind> {
-    OWN_SPACE.identify_at(cap).ok().map(|found| found.kind)
+    OWN_CSPACE.identify_at(cap).ok().map(|found| found.kind)
 }
 
 /// Transfer mode: in a request, a copy of the client's capability; in a reply, a copy of the server's.

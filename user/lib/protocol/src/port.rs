@@ -17,7 +17,7 @@ use core::cell::Cell;
 use tench_abi::message::MAX_CAPS;
 use tench_abi::power::Powers;
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Wait, first_offered_slot, offer_slots,
+    Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Wait, first_offered_slot, offer_slots,
 };
 
 use crate::replies::{self, Pending, Replies};
@@ -241,7 +241,7 @@ impl Port {
         for (index, cap) in request.caps().iter().enumerate() {
             let is_kept = kept >> index & 1 != 0;
             // The capability is there and belongs to the server. It may be the last one to a large object.
-            let is_left = !is_kept && OWN_SPACE.delete_part_at(*cap, PART) == Err(Error::Unfinished);
+            let is_left = !is_kept && OWN_CSPACE.delete_part_at(*cap, PART) == Err(Error::Unfinished);
             if is_kept || is_left {
                 self.incoming.iter_mut().filter(|slot| **slot == Some(*cap)).for_each(|slot| *slot = None);
             }

@@ -8,7 +8,7 @@ use core::mem::{MaybeUninit, offset_of};
 
 use tench_abi::CapAddress;
 use tench_abi::fault::Registers;
-use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
+use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 
 /// The data at the thread pointer.
 ///
@@ -19,7 +19,7 @@ pub struct ThreadBlock {
     /// Address of this block.
     pub this: Cell<usize>,
     /// Address of the thread's IPC buffer, or 0.
-    pub message_area: Cell<usize>,
+    pub ipc_buffer: Cell<usize>,
     /// The thread.
     pub thread: Cell<CapAddress>,
     /// The thread's own notification, on which it sleeps and is woken.
@@ -34,7 +34,7 @@ pub struct ThreadBlock {
     pub panicking: Cell<usize>,
 }
 
-const _: () = assert!(offset_of!(ThreadBlock, message_area) == 8);
+const _: () = assert!(offset_of!(ThreadBlock, ipc_buffer) == 8);
 const _: () = assert!(size_of::<ThreadBlock>() == 64);
 
 impl ThreadBlock {
@@ -42,7 +42,7 @@ impl ThreadBlock {
     pub const fn new() -> ThreadBlock {
         ThreadBlock {
             this: Cell::new(0),
-            message_area: Cell::new(0),
+            ipc_buffer: Cell::new(0),
             thread: Cell::new(CapAddress::NULL),
             notification: Cell::new(CapAddress::NULL),
             stack_bottom: Cell::new(0),
@@ -55,7 +55,7 @@ impl ThreadBlock {
     /// Installs this block, which is never freed, as that of the running thread.
     ///
     /// # Safety
-    /// `message_area` of the block must be 0 or the address at which the thread's IPC buffer is mapped, readable and
+    /// `ipc_buffer` of the block must be 0 or the address at which the thread's IPC buffer is mapped, readable and
     /// writable, for as long as the thread runs, and no other thread may use the block meanwhile.
     pub unsafe fn install(&'static self) {
         self.this.set(core::ptr::from_ref(self).addr());
@@ -98,9 +98,9 @@ impl Default for ThreadBlock {
 
 /// Returns the address of the running thread's IPC buffer, or null.
 #[inline(always)]
-pub fn message_area() -> *mut MessageArea {
+pub fn ipc_buffer() -> *mut IpcBuffer {
     match ThreadBlock::current() {
-        Some(block) => core::ptr::with_exposed_provenance_mut(block.message_area.get()),
+        Some(block) => core::ptr::with_exposed_provenance_mut(block.ipc_buffer.get()),
         None => core::ptr::null_mut(),
     }
 }
@@ -110,8 +110,8 @@ pub fn message_area() -> *mut MessageArea {
 /// The buffer is shared with the kernel, so no references into it are made; it is read and written in single accesses.
 #[inline(always)]
 fn field<T>(offset: usize) -> Option<*mut T> {
-    let area = message_area();
-    if area.is_null() { None } else { Some(area.wrapping_byte_add(offset).cast()) }
+    let buffer = ipc_buffer();
+    if buffer.is_null() { None } else { Some(buffer.wrapping_byte_add(offset).cast()) }
 }
 
 /// Writes the words of a message from the eighth on into the IPC buffer. `words` begins with the eighth.
@@ -119,17 +119,17 @@ fn field<T>(offset: usize) -> Option<*mut T> {
 /// Without a buffer it does nothing, and the kernel refuses the message.
 #[inline(never)]
 pub(crate) fn write_words(words: &[u64]) {
-    let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else { return };
+    let Some(buffer) = field::<u64>(offset_of!(IpcBuffer, words)) else { return };
     let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
     // SAFETY: the buffer is mapped (`install`), and the copy ends with word `MAX_WORDS`. The kernel accesses the buffer
     // only during system calls of this thread, and those count as reading memory, so the copy is complete before.
-    unsafe { area.wrapping_add(REGISTER_WORDS).copy_from_nonoverlapping(words.as_ptr(), count) };
+    unsafe { buffer.wrapping_add(REGISTER_WORDS).copy_from_nonoverlapping(words.as_ptr(), count) };
 }
 
 /// Reads the words of a received message from the eighth on from the IPC buffer.
 #[inline(never)]
 pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
-    let Some(area) = field::<u64>(offset_of!(MessageArea, words)) else {
+    let Some(buffer) = field::<u64>(offset_of!(IpcBuffer, words)) else {
         // The kernel delivers more than eight words only to a thread with an IPC buffer.
         words.fill(MaybeUninit::new(0));
         return;
@@ -137,27 +137,27 @@ pub(crate) fn read_words(words: &mut [MaybeUninit<u64>]) {
     let count = words.len().min(MAX_WORDS - REGISTER_WORDS);
     // SAFETY: the buffer is mapped (`install`), and the copy ends with word `MAX_WORDS`. The kernel writes the buffer
     // only during system calls of this thread, which count as writing memory.
-    unsafe { words.as_mut_ptr().cast::<u64>().copy_from_nonoverlapping(area.wrapping_add(REGISTER_WORDS), count) };
+    unsafe { words.as_mut_ptr().cast::<u64>().copy_from_nonoverlapping(buffer.wrapping_add(REGISTER_WORDS), count) };
 }
 
 /// Writes the capabilities of a message to be sent into the IPC buffer.
 #[inline(never)]
 pub(crate) fn write_caps(caps: &[u32]) {
-    let Some(area) = field::<u32>(offset_of!(MessageArea, send_caps)) else { return };
+    let Some(buffer) = field::<u32>(offset_of!(IpcBuffer, send_caps)) else { return };
     for (index, cap) in caps.iter().take(MAX_CAPS).enumerate() {
         // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
-        unsafe { area.wrapping_add(index).write_volatile(*cap) };
+        unsafe { buffer.wrapping_add(index).write_volatile(*cap) };
     }
 }
 
 /// Offers empty slots for the capabilities of the next message or reply that this thread receives, in place of those
 /// offered before. The offer stands until capabilities arrive, which removes the slots they use from it.
 pub fn offer_slots(slots: &[CapAddress]) {
-    let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return };
+    let Some(buffer) = field::<u32>(offset_of!(IpcBuffer, receive_slots)) else { return };
     for index in 0..MAX_CAPS {
         let slot = slots.get(index).map_or(0, |slot| slot.0);
         // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
-        unsafe { area.wrapping_add(index).write_volatile(slot) };
+        unsafe { buffer.wrapping_add(index).write_volatile(slot) };
     }
 }
 
@@ -165,10 +165,10 @@ pub fn offer_slots(slots: &[CapAddress]) {
 /// restore them.
 pub fn offered_slots() -> [CapAddress; MAX_CAPS] {
     let mut offered = [CapAddress::NULL; MAX_CAPS];
-    if let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) {
+    if let Some(buffer) = field::<u32>(offset_of!(IpcBuffer, receive_slots)) {
         for (index, slot) in offered.iter_mut().enumerate() {
             // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
-            *slot = CapAddress(unsafe { area.wrapping_add(index).read_volatile() });
+            *slot = CapAddress(unsafe { buffer.wrapping_add(index).read_volatile() });
         }
     }
     offered
@@ -177,7 +177,7 @@ pub fn offered_slots() -> [CapAddress; MAX_CAPS] {
 /// Returns the first slot on offer. It changes as soon as capabilities arrive or other slots are offered.
 #[inline(always)]
 pub fn first_offered_slot() -> CapAddress {
-    match field::<u32>(offset_of!(MessageArea, receive_slots)) {
+    match field::<u32>(offset_of!(IpcBuffer, receive_slots)) {
         // SAFETY: the buffer is mapped (`install`).
         Some(first) => CapAddress(unsafe { first.read_volatile() }),
         None => CapAddress::NULL,
@@ -188,21 +188,21 @@ pub fn first_offered_slot() -> CapAddress {
 #[inline(never)]
 pub(crate) fn take_slots(count: usize) -> [CapAddress; MAX_CAPS] {
     let mut taken = [CapAddress::NULL; MAX_CAPS];
-    let Some(area) = field::<u32>(offset_of!(MessageArea, receive_slots)) else { return taken };
+    let Some(buffer) = field::<u32>(offset_of!(IpcBuffer, receive_slots)) else { return taken };
     let count = count.min(MAX_CAPS);
     for (index, place) in taken.iter_mut().enumerate() {
         // SAFETY: the buffer is mapped (`install`), and the index is below `MAX_CAPS`.
-        let slot = unsafe { area.wrapping_add(index).read_volatile() };
+        let slot = unsafe { buffer.wrapping_add(index).read_volatile() };
         if index < count {
             *place = CapAddress(slot);
         } else {
             // SAFETY: as above.
-            unsafe { area.wrapping_add(index - count).write_volatile(slot) };
+            unsafe { buffer.wrapping_add(index - count).write_volatile(slot) };
         }
     }
     for index in MAX_CAPS - count..MAX_CAPS {
         // SAFETY: as above.
-        unsafe { area.wrapping_add(index).write_volatile(0) };
+        unsafe { buffer.wrapping_add(index).write_volatile(0) };
     }
     taken
 }
@@ -242,21 +242,21 @@ impl Staged {
     }
 
     fn places() -> Option<(*mut [u64; MAX_WORDS - REGISTER_WORDS], *mut [u32; MAX_CAPS], *mut [u32; MAX_CAPS])> {
-        let words = field(offset_of!(MessageArea, words) + REGISTER_WORDS * size_of::<u64>())?;
-        Some((words, field(offset_of!(MessageArea, send_caps))?, field(offset_of!(MessageArea, receive_slots))?))
+        let words = field(offset_of!(IpcBuffer, words) + REGISTER_WORDS * size_of::<u64>())?;
+        Some((words, field(offset_of!(IpcBuffer, send_caps))?, field(offset_of!(IpcBuffer, receive_slots))?))
     }
 }
 
 /// Returns the registers in the IPC buffer: in an upcall, those of the interrupted thread.
 pub fn read_registers() -> Option<Registers> {
-    let place = field::<Registers>(offset_of!(MessageArea, registers))?;
+    let place = field::<Registers>(offset_of!(IpcBuffer, registers))?;
     // SAFETY: the buffer is mapped (`install`), and any bytes are registers.
     Some(unsafe { place.read_volatile() })
 }
 
 /// Writes registers into the IPC buffer.
 pub(crate) fn write_registers(registers: &Registers) -> Option<()> {
-    let place = field::<Registers>(offset_of!(MessageArea, registers))?;
+    let place = field::<Registers>(offset_of!(IpcBuffer, registers))?;
     // SAFETY: the buffer is mapped (`install`), and nobody holds a reference into it.
     unsafe { place.write_volatile(*registers) };
     Some(())

@@ -69,8 +69,8 @@ impl<T> From<Cap<T>> for CapAddress {
     }
 }
 
-/// The caller's own CSpace, wherever the kernel takes a space.
-pub const OWN_SPACE: Cap<CapNode> = Cap::new(CapAddress::NULL);
+/// The caller's own CSpace, wherever the kernel takes a CSpace.
+pub const OWN_CSPACE: Cap<CapNode> = Cap::new(CapAddress::NULL);
 
 impl<T> Cap<T> {
     /// Returns the typed form of an address.
@@ -92,43 +92,43 @@ impl<T> Cap<T> {
     /// Copies the capability to an empty slot of the own CSpace.
     /// Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
     pub fn copy_to(self, destination: CapAddress) -> Result<Cap<T>, Error> {
-        OWN_SPACE.copy_from(destination, OWN_SPACE, self.address)?;
+        OWN_CSPACE.copy_from(destination, OWN_CSPACE, self.address)?;
         Ok(Cap::new(destination))
     }
 
     /// Copies the capability to an empty slot of the own CSpace, with fewer rights and, if its badge is 0, a badge.
     /// Errors: as [`copy_to`](Self::copy_to), and `InvalidArgument` for a badge on a badged capability.
     pub fn mint_to(self, destination: CapAddress, rights: Rights, badge: u64) -> Result<Cap<T>, Error> {
-        OWN_SPACE.mint_from(destination, OWN_SPACE, self.address, rights, badge)?;
+        OWN_CSPACE.mint_from(destination, OWN_CSPACE, self.address, rights, badge)?;
         Ok(Cap::new(destination))
     }
 
     /// Moves the capability to an empty slot of the own CSpace.
     /// Errors: `SlotOccupied`, `NoSuchSlot`.
     pub fn move_to(self, destination: CapAddress) -> Result<Cap<T>, Error> {
-        OWN_SPACE.move_from(destination, OWN_SPACE, self.address)?;
+        OWN_CSPACE.move_from(destination, OWN_CSPACE, self.address)?;
         Ok(Cap::new(destination))
     }
 
     /// Deletes the capability; the last capability to an object deletes the object.
     pub fn delete(self) -> Result<Deleted, Error> {
-        OWN_SPACE.delete_at(self.address)
+        OWN_CSPACE.delete_at(self.address)
     }
 
     /// Deletes everything derived from the capability, and returns the number of capabilities deleted.
     pub fn revoke(self) -> Result<u64, Error> {
-        OWN_SPACE.revoke_at(self.address)
+        OWN_CSPACE.revoke_at(self.address)
     }
 
     /// Returns a description of the capability in the slot.
     pub fn identify(self) -> Result<Identity, Error> {
-        OWN_SPACE.identify_at(self.address)
+        OWN_CSPACE.identify_at(self.address)
     }
 
     /// As [`identify`](Self::identify), with the physical address of memory. `kernel` needs the power `memory`.
     /// Errors: `MissingRights`.
     pub fn locate(self, kernel: Cap<Kernel>) -> Result<Identity, Error> {
-        OWN_SPACE.locate_at(kernel, self.address)
+        OWN_CSPACE.locate_at(kernel, self.address)
     }
 }
 
@@ -163,7 +163,7 @@ pub struct Identity {
     pub address: u64,
 }
 
-/// Operations on a CSpace, named by its root node ([`OWN_SPACE`]: the caller's own). Addresses are in this CSpace.
+/// Operations on a CSpace, named by its root node ([`OWN_CSPACE`]: the caller's own). Addresses are in this CSpace.
 impl Cap<CapNode> {
     /// Copies a capability of the CSpace `source` to an empty slot of this one.
     /// Rights: none on `source`, `WRITE` on the nodes. Errors: `NotCopyable`, `SlotOccupied`, `NoSuchSlot`.
@@ -218,19 +218,21 @@ impl Cap<CapNode> {
         Ok(unsafe { raw::call0(Operation::Revoke, self.raw(), u64::from(address.0)) }.check()?.first)
     }
 
-    /// Deletes the capability in a slot, or as much of it as is possible within `windows` preemption points. Fails with
+    /// Deletes the capability in a slot, or as much of it as is possible within `preemption_points` preemption points. Fails with
     /// `Unfinished` if there is more to delete; then call again.
-    pub fn delete_part_at(self, address: CapAddress, windows: u64) -> Result<(), Error> {
+    pub fn delete_part_at(self, address: CapAddress, preemption_points: u64) -> Result<(), Error> {
         // SAFETY: as for `delete_at`.
-        unsafe { raw::call1(Operation::DeletePart, self.raw(), u64::from(address.0), windows) }.done()
+        unsafe { raw::call1(Operation::DeletePart, self.raw(), u64::from(address.0), preemption_points) }.done()
     }
 
-    /// Revokes the capability in a slot, or deletes as much of what is derived from it as is possible within `windows`
+    /// Revokes the capability in a slot, or deletes as much of what is derived from it as is possible within `preemption_points`
     /// preemption points, and returns how many were passed. Fails with `Unfinished` if there is more to delete; then
     /// call again.
-    pub fn revoke_part_at(self, address: CapAddress, windows: u64) -> Result<u64, Error> {
+    pub fn revoke_part_at(self, address: CapAddress, preemption_points: u64) -> Result<u64, Error> {
         // SAFETY: as for `delete_at`.
-        Ok(unsafe { raw::call1(Operation::RevokePart, self.raw(), u64::from(address.0), windows) }.check()?.words[0])
+        Ok(unsafe { raw::call1(Operation::RevokePart, self.raw(), u64::from(address.0), preemption_points) }
+            .check()?
+            .words[0])
     }
 
     /// Returns a description of the capability in a slot.

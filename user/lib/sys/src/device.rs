@@ -1,6 +1,6 @@
 //! Interrupts, other cores, and the kernel itself.
 
-use tench_abi::object::{CorePower, Statistic, Stretches, line_flags, stretch};
+use tench_abi::object::{CorePower, IrqOffIntervals, Statistic, entry_path, line_flags};
 use tench_abi::{CapAddress, Error, Operation};
 
 use crate::cap::{Cap, objects};
@@ -155,26 +155,26 @@ impl Cap<Kernel> {
         CorePower::from_code(answer.first).ok_or(Error::CoreRefused)
     }
 
-    /// Returns the lengths of the interrupts-off intervals on a path: an operation's number or one of [`stretch`].
+    /// Returns the lengths of the interrupts-off intervals on a path: an operation's number or one of [`entry_path`].
     /// Rights: `READ`.
     /// Errors: `Unsupported` (this kernel does not measure).
-    pub fn stretches(self, path: u64) -> Result<Stretches, Error> {
+    pub fn irq_off_intervals(self, path: u64) -> Result<IrqOffIntervals, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::KernelStretches, self.raw(), path) }.check()?;
+        let answer = unsafe { raw::call0(Operation::KernelIrqOff, self.raw(), path) }.check()?;
         let [place, count, sum, squares, ..] = answer.words;
-        Ok(Stretches { longest: answer.first, place, count, sum, squares })
+        Ok(IrqOffIntervals { longest: answer.first, place, count, sum, squares })
     }
 
     /// Resets the measurement of interrupts-off intervals. Rights: `READ`. Errors: `Unsupported` (this kernel does not
     /// measure).
-    pub fn forget_stretches(self) -> Result<(), Error> {
-        self.stretches(stretch::RESET).map(|_| ())
+    pub fn reset_irq_off_intervals(self) -> Result<(), Error> {
+        self.irq_off_intervals(entry_path::RESET).map(|_| ())
     }
 
     /// Returns the number of instructions retired when the last timer interrupt entered the kernel. Rights: `READ`.
     /// Errors: `Unsupported` (this kernel does not measure).
     pub fn timer_entry(self) -> Result<u64, Error> {
-        Ok(self.stretches(stretch::TIMER)?.longest)
+        Ok(self.irq_off_intervals(entry_path::TIMER)?.longest)
     }
 }
 

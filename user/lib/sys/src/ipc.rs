@@ -169,7 +169,7 @@ impl Cap<Endpoint> {
     }
 
     /// Sends a message and waits for the reply.
-    /// Rights: `WRITE` and `CALL`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoMessageArea`, `Aborted`
+    /// Rights: `WRITE` and `CALL`; `GRANT` to send capabilities. Errors: `MessageTooLong`, `NoIpcBuffer`, `Aborted`
     /// (the endpoint, the reply object or the server was deleted).
     #[inline]
     pub fn call(self, message: &Message) -> Result<Received, Error> {
@@ -198,7 +198,7 @@ impl Cap<Endpoint> {
     }
 
     /// Sends a message and waits until it is received. There is no reply.
-    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `CallsOnly`, `MessageTooLong`, `NoMessageArea`,
+    /// Rights: `WRITE`; `GRANT` to send capabilities. Errors: `CallsOnly`, `MessageTooLong`, `NoIpcBuffer`,
     /// `TimedOut`, `Aborted`.
     #[inline]
     pub fn send(self, message: &Message, wait: Wait) -> Result<(), Error> {
@@ -240,7 +240,7 @@ impl Cap<Endpoint> {
     }
 
     /// Replies to the caller that the reply object holds, if any, and waits for the next message.
-    /// Rights: `READ`. Errors: those of [`receive`](Self::receive), `MessageTooLong`, `NoMessageArea`.
+    /// Rights: `READ`. Errors: those of [`receive`](Self::receive), `MessageTooLong`, `NoIpcBuffer`.
     #[inline(always)]
     pub fn reply_receive(self, message: &Message, wait: Wait) -> Result<Received, Error> {
         let answer = send(Operation::ReplyReceive, self.raw(), message, wait).check()?;
@@ -269,7 +269,7 @@ pub const BOUND_REPLY: Cap<Reply> = Cap::new(tench_abi::CapAddress::NULL);
 
 impl Cap<Reply> {
     /// Replies to the caller that this reply object holds ([`BOUND_REPLY`]: the thread's own).
-    /// Rights: `WRITE`. Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoMessageArea`.
+    /// Rights: `WRITE`. Errors: `NoCaller`, `NoReplyObject`, `MessageTooLong`, `NoIpcBuffer`.
     #[inline]
     pub fn reply(self, message: &Message) -> Result<(), Error> {
         send(Operation::Reply, self.raw(), message, Wait::FOREVER).done()

@@ -4,7 +4,7 @@ use tench_abi::layout::WATERMARK;
 use tench_abi::memory::MapFlags;
 use tench_abi::{CapAddress, Error, Kind, Operation};
 
-use crate::cap::{Cap, CapNode, OWN_SPACE, Object, objects};
+use crate::cap::{Cap, CapNode, OWN_CSPACE, Object, objects};
 use crate::raw;
 
 objects! {
@@ -49,7 +49,7 @@ pub struct Children {
 }
 
 impl Cap<Untyped> {
-    /// Makes `count` (1 to 256) objects side by side, with capabilities in as many empty slots of one node of `space`,
+    /// Makes `count` (1 to 256) objects side by side, with capabilities in as many empty slots of one node of `cspace`,
     /// from `first` on. Returns the offset of the first object. The new objects are zeroed, unless this is device
     /// memory.
     ///
@@ -62,7 +62,7 @@ impl Cap<Untyped> {
         size: u64,
         count: u64,
         place: Place,
-        space: Cap<CapNode>,
+        cspace: Cap<CapNode>,
         first: CapAddress,
     ) -> Result<u64, Error> {
         let place = match place {
@@ -72,14 +72,14 @@ impl Cap<Untyped> {
         let (kind, first) = (kind as u64, u64::from(first.0));
         // SAFETY: the kernel makes objects only of memory that nothing uses.
         let answer =
-            unsafe { raw::call5(Operation::UntypedRetype, self.raw(), kind, size, count, place, space.raw(), first) };
+            unsafe { raw::call5(Operation::UntypedRetype, self.raw(), kind, size, count, place, cspace.raw(), first) };
         Ok(answer.check()?.first)
     }
 
     /// Makes one object at the watermark, with its capability in a slot of the own CSpace. All else as
     /// [`retype_many`](Self::retype_many).
     pub fn retype<T: Object>(self, size: u64, slot: CapAddress) -> Result<Cap<T>, Error> {
-        self.retype_many(T::KIND, size, 1, Place::Watermark, OWN_SPACE, slot)?;
+        self.retype_many(T::KIND, size, 1, Place::Watermark, OWN_CSPACE, slot)?;
         Ok(Cap::new(slot))
     }
 
@@ -97,14 +97,14 @@ impl Cap<Untyped> {
     /// Rights: `WRITE`. Errors: `Overlap` (an object lies in both halves), `InvalidArgument` (too small to split),
     /// `SlotOccupied`, `NoSuchSlot`.
     pub fn split(self, slot: CapAddress) -> Result<Cap<Untyped>, Error> {
-        self.split_to(OWN_SPACE, slot)?;
+        self.split_to(OWN_CSPACE, slot)?;
         Ok(Cap::new(slot))
     }
 
     /// As [`split`](Self::split), with the slot in another CSpace.
-    pub fn split_to(self, space: Cap<CapNode>, slot: CapAddress) -> Result<(), Error> {
+    pub fn split_to(self, cspace: Cap<CapNode>, slot: CapAddress) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
-        unsafe { raw::call1(Operation::UntypedSplit, self.raw(), space.raw(), u64::from(slot.0)) }.done()
+        unsafe { raw::call1(Operation::UntypedSplit, self.raw(), cspace.raw(), u64::from(slot.0)) }.done()
     }
 
     /// Returns the number of objects made directly from the untyped, and their size. Rights: `READ`.
@@ -176,13 +176,13 @@ impl Cap<Mapping> {
 impl Cap<PageTable> {
     /// Installs this table in an entry of `parent`, which is one level up. Rights: `WRITE`.
     /// Errors: `AlreadyMapped` (the entry or this table), `InvalidArgument`.
-    pub fn hang(self, parent: Cap<PageTable>, entry: u64) -> Result<(), Error> {
+    pub fn install(self, parent: Cap<PageTable>, entry: u64) -> Result<(), Error> {
         // SAFETY: the kernel installs tables only in empty entries.
         unsafe { raw::call1(Operation::PageTableMap, self.raw(), parent.raw(), entry) }.done()
     }
 
     /// Removes this table from its parent. Rights: `WRITE`. Errors: `NotMapped`.
-    pub fn unhang(self) -> Result<(), Error> {
+    pub fn uninstall(self) -> Result<(), Error> {
         // SAFETY: memory that this unmaps can no longer be accessed; an access ends the program.
         unsafe { raw::call0(Operation::PageTableUnmap, self.raw(), 0) }.done()
     }

@@ -4,7 +4,7 @@
 //! first eight, which always travel in registers. For messages of up to eight words an endpoint has the shorter `call0`
 //! to `call8`, which return [`Words`].
 
-use tench_abi::message::{MAX_CAPS, MAX_WORDS, MessageArea, REGISTER_WORDS};
+use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::{CapAddress, Tag};
 
 use crate::block;
@@ -87,7 +87,7 @@ impl Message {
     /// Attaches a capability, which leaves its slot when the message is received.
     #[inline]
     pub fn move_cap(&mut self, cap: impl Into<CapAddress>) -> &mut Message {
-        self.push_cap(cap.into().0 | MessageArea::MOVE)
+        self.push_cap(cap.into().0 | IpcBuffer::MOVE)
     }
 
     #[inline]
@@ -160,7 +160,7 @@ impl Carried {
 
     /// Returns a capability to be moved, which leaves its slot when the message is received.
     pub const fn moved(cap: CapAddress) -> Carried {
-        Carried(cap.0 | MessageArea::MOVE)
+        Carried(cap.0 | IpcBuffer::MOVE)
     }
 }
 
@@ -277,7 +277,7 @@ impl Received {
     /// Returns a message as it would be received if it were sent, with the capabilities in their old slots. For tests
     /// of protocols, and for ways of sending that do not use the kernel.
     pub fn from_message(message: &Message, badge: u64) -> Received {
-        let caps = message.caps.map(|cap| CapAddress(cap & !MessageArea::MOVE));
+        let caps = message.caps.map(|cap| CapAddress(cap & !IpcBuffer::MOVE));
         let tag = Tag(message.tag().0 & !0xff | message.length().min(MAX_WORDS) as u64);
         Received { tag, badge, words: message.words.clone(), caps }
     }
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_split_between_registers_and_area() {
+    fn long_messages_are_split_between_registers_and_buffer() {
         let words: [u64; MAX_WORDS] = core::array::from_fn(|index| index as u64);
         let message = Message::with_words(1, &words);
         assert_eq!(message.tag().length(), MAX_WORDS);
@@ -415,7 +415,7 @@ mod tests {
         let mut message = Message::new(0);
         message.copy_cap(CapAddress(20)).move_cap(CapAddress(21));
         assert_eq!(message.tag().caps(), 2);
-        assert_eq!(message.caps[..2], [20, 21 | MessageArea::MOVE]);
+        assert_eq!(message.caps[..2], [20, 21 | IpcBuffer::MOVE]);
     }
 
     #[test]

@@ -77,14 +77,14 @@ impl Cap<Thread> {
     /// Rights: `WRITE`. Errors: `WrongState`, `Misaligned`, `DeviceMemory`, `InvalidArgument`.
     pub fn configure(
         self,
-        space: Cap<CapNode>,
+        cspace: Cap<CapNode>,
         address_space: Cap<PageTable>,
-        message_area: Option<(Cap<Frame>, u64)>,
+        ipc_buffer: Option<(Cap<Frame>, u64)>,
     ) -> Result<(), Error> {
-        let (frame, offset) = message_area.map_or((0, 0), |(frame, offset)| (frame.raw(), offset));
+        let (frame, offset) = ipc_buffer.map_or((0, 0), |(frame, offset)| (frame.raw(), offset));
         // SAFETY: the kernel writes into the IPC buffer only what the thread asks for; which memory to use for it is
         // the caller's choice, like any other sharing of a frame.
-        unsafe { raw::call3(Operation::ThreadConfigure, self.raw(), space.raw(), address_space.raw(), frame, offset) }
+        unsafe { raw::call3(Operation::ThreadConfigure, self.raw(), cspace.raw(), address_space.raw(), frame, offset) }
             .done()
     }
 
@@ -155,22 +155,22 @@ impl Cap<Thread> {
     }
 
     /// Returns the registers of a suspended thread; with `suspend`, suspends the thread first.
-    /// Rights: `READ`. Errors: `NoMessageArea`, `WrongState`.
+    /// Rights: `READ`. Errors: `NoIpcBuffer`, `WrongState`.
     pub fn read_registers(self, suspend: bool) -> Result<Registers, Error> {
         // SAFETY: the kernel writes the registers to the IPC buffer, into which nobody holds a reference.
         unsafe { raw::call0(Operation::ThreadReadRegisters, self.raw(), u64::from(suspend)) }.done()?;
-        block::read_registers().ok_or(Error::NoMessageArea)
+        block::read_registers().ok_or(Error::NoIpcBuffer)
     }
 
     /// Sets the registers of a suspended thread, and with `resume` resumes it.
-    /// Rights: `WRITE`. Errors: `NoMessageArea`, `WrongState`, `NotConfigured`.
+    /// Rights: `WRITE`. Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ///
     /// # Safety
     /// If the thread lives in the caller's address space, it must be fit to run with these registers: code at the
     /// program counter, a stack of its own, and nothing broken where it was before. For a thread of another address
-    /// space there is no condition.
+    /// CSpace there is no condition.
     pub unsafe fn write_registers(self, registers: &Registers, resume: bool) -> Result<(), Error> {
-        block::write_registers(registers).ok_or(Error::NoMessageArea)?;
+        block::write_registers(registers).ok_or(Error::NoIpcBuffer)?;
         // SAFETY: the caller is responsible for what the thread will do.
         unsafe { raw::call0(Operation::ThreadWriteRegisters, self.raw(), u64::from(resume)) }.done()
     }
@@ -203,7 +203,7 @@ pub fn yield_now() {
 /// The thread must be in an upcall, and the registers must be fit to continue with.
 pub unsafe fn upcall_return(registers: &Registers) -> Error {
     if block::write_registers(registers).is_none() {
-        return Error::NoMessageArea;
+        return Error::NoIpcBuffer;
     }
     // SAFETY: the caller is responsible for the registers.
     unsafe { upcall_resume() }

@@ -100,12 +100,12 @@ mod start {
         // SAFETY: this is the address that the loader passed.
         unsafe { process::set_block(information) };
         // The first process has no such information: the kernel puts its things at fixed addresses.
-        let (bottom, top, message_area) = match process::info() {
-            Some(info) => (info.stack_bottom, info.stack_top, info.message_area),
-            None => (address::STACK_TOP - address::STACK_SIZE, address::STACK_TOP, address::MESSAGE_AREAS),
+        let (bottom, top, ipc_buffer) = match process::info() {
+            Some(info) => (info.stack_bottom, info.stack_top, info.ipc_buffer),
+            None => (address::STACK_TOP - address::STACK_SIZE, address::STACK_TOP, address::IPC_BUFFERS),
         };
         let block = &MAIN_THREAD.0;
-        block.message_area.set(message_area as usize);
+        block.ipc_buffer.set(ipc_buffer as usize);
         block.thread.set(slot::THREAD);
         block.stack_bottom.set(bottom as usize);
         block.stack_top.set(top as usize);

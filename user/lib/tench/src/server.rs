@@ -8,7 +8,7 @@ use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind, Rights};
 use tench_protocol::{Factory, Pending, Port, Rejection, Replies, Slots};
-use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, Message, OWN_SPACE, Reply, Wait};
+use tench_sys::{Cap, CapNode, Endpoint, Error, Frame, MapFlags, Message, OWN_CSPACE, Reply, Wait};
 
 use crate::memory::{self, Window};
 use crate::sync::Mutex;
@@ -58,11 +58,11 @@ pub fn delete_in_parts(slot: CapAddress) {
 
 /// Deletes a part, and frees the slot if it was the last. A capability that went with its owner's memory no longer
 /// exists.
-fn delete_part(slot: CapAddress, windows: u64) {
-    match OWN_SPACE.delete_part_at(slot, windows) {
+fn delete_part(slot: CapAddress, preemption_points: u64) {
+    match OWN_CSPACE.delete_part_at(slot, preemption_points) {
         Err(Error::Unfinished) => remember(slot),
         // The capability stays in its slot.
-        Err(Error::ForeignCopies) => {}
+        Err(Error::RemoteCopies) => {}
         _ => memory::free_slot(slot),
     }
 }
@@ -75,7 +75,7 @@ fn remember(slot: CapAddress) {
         return;
     }
     drop(pending);
-    let _ = OWN_SPACE.delete_at(slot);
+    let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
 }
 
@@ -113,7 +113,7 @@ fn delete(reply: Cap<Reply>) {
         return;
     }
     drop(idle);
-    if OWN_SPACE.delete_at(reply.address()).is_ok() {
+    if OWN_CSPACE.delete_at(reply.address()).is_ok() {
         memory::free_slot(reply.address());
     }
 }
@@ -269,5 +269,5 @@ impl Lasting for Fragile {
 
 /// Returns the capability in a slot, if it is of this kind.
 fn given<T>(slot: CapAddress, kind: Kind) -> Option<Cap<T>> {
-    OWN_SPACE.identify_at(slot).ok().filter(|found| found.kind == kind).map(|_| Cap::new(slot))
+    OWN_CSPACE.identify_at(slot).ok().filter(|found| found.kind == kind).map(|_| Cap::new(slot))
 }

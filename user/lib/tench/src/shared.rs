@@ -19,7 +19,7 @@ use alloc::collections::BTreeMap;
 use tench_abi::memory::PAGE_BITS;
 use tench_protocol::wire::Registers;
 use tench_protocol::{Attachments, Caller, Memory, Shares, Transport, transport};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Frame, MapFlags, Message, OWN_SPACE, Received, Words};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Frame, MapFlags, Message, OWN_CSPACE, Received, Words};
 
 use crate::memory::{self, Made, Window};
 use crate::sync::Mutex;
@@ -108,7 +108,7 @@ struct Held(CapAddress);
 impl Drop for Held {
     fn drop(&mut self) {
         // The server may have revoked the frame before.
-        let _ = OWN_SPACE.delete_at(self.0);
+        let _ = OWN_CSPACE.delete_at(self.0);
         memory::free_slot(self.0);
     }
 }

@@ -29,7 +29,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use tench_abi::fault::{Class, Registers};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_SIZE;
-use tench_abi::message::MessageArea;
+use tench_abi::message::IpcBuffer;
 pub use tench_sys::thread::yield_now;
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{Cap, Notification, Reply, SchedulingContext, Thread, ThreadBlock};
@@ -55,7 +55,7 @@ const CONTROL_SIZE: usize = if cfg!(unoptimised) { 32 } else { 16 } * 1024;
 /// A thread's own data, in a page above its stack for page faults.
 #[repr(C)]
 struct Control {
-    area: MessageArea,
+    buffer: IpcBuffer,
     block: ThreadBlock,
     exit: AtomicPtr<Waiter>,
     own: Own,
@@ -202,8 +202,8 @@ impl Builder {
             control: if on_demand { Pages::with_guard(CONTROL_SIZE)? } else { Pages::new(PAGE_SIZE)? },
         };
         let thread = parts.thread.cap();
-        let area = (parts.control.frame(), (parts.control() - parts.control.address()) as u64);
-        thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), Some(area))?;
+        let buffer = (parts.control.frame(), (parts.control() - parts.control.address()) as u64);
+        thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), Some(buffer))?;
 
         let main = Cap::<SchedulingContext>::new(slot::SCHEDULING);
         let like = main.query()?;
@@ -251,7 +251,7 @@ fn start(parts: &Parts, name: Name, function: extern "C" fn(*mut ()), argument: 
     unsafe { core::ptr::with_exposed_provenance_mut::<Own>(own_address).write(own) };
     let block = ThreadBlock::new();
     block.this.set(block_address);
-    block.message_area.set(address);
+    block.ipc_buffer.set(address);
     block.thread.set(parts.thread.cap().address());
     block.notification.set(parts._notification.cap().address());
     block.stack_bottom.set(parts._stack.address());
@@ -497,7 +497,7 @@ mod tests {
     fn the_memory_has_room_for_its_parts() {
         // The minimum that `upcall::handle` documents.
         const { assert!(CONTROL_SIZE - PAGE_SIZE >= 12 * 1024) };
-        assert_eq!((offset_of!(Control, area), offset_of!(Control, block)), (0, 1024));
+        assert_eq!((offset_of!(Control, buffer), offset_of!(Control, block)), (0, 1024));
         assert_eq!((offset_of!(Control, exit), offset_of!(Control, own)), (1088, 1096));
     }
 }

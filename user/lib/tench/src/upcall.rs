@@ -18,7 +18,7 @@ use tench_procs_client::Procs;
 use tench_procs_client::protocol::{FaultKind, OwnFault, Region as Part, RegionKind};
 use tench_sys::block::{Staged, read_registers};
 use tench_sys::thread::{upcall_resume, upcall_return};
-use tench_sys::{Cap, Endpoint, Error, OWN_SPACE, Thread};
+use tench_sys::{Cap, Endpoint, Error, OWN_CSPACE, Thread};
 
 use crate::memory::{self, Outcome};
 use crate::paging::{Kind as For, Region, Verdict};
@@ -78,7 +78,7 @@ fn server_for(class: Class) -> Option<Cap<Endpoint>> {
 
 /// Returns the process server, if there is one.
 fn server() -> Option<Cap<Endpoint>> {
-    let found = OWN_SPACE.identify_at(slot::PROCS);
+    let found = OWN_CSPACE.identify_at(slot::PROCS);
     found.is_ok_and(|found| found.kind == Kind::Endpoint).then_some(Cap::new(slot::PROCS))
 }
 
@@ -110,7 +110,7 @@ fn call_handler(report: &Report) -> Error {
     if pointer.is_null() {
         end(report);
     }
-    let Some(mut registers) = read_registers() else { return Error::NoMessageArea };
+    let Some(mut registers) = read_registers() else { return Error::NoIpcBuffer };
     // SAFETY: only `handle` stores there, and only handlers.
     let handler = unsafe { core::mem::transmute::<*mut (), Handler>(pointer) };
     handler(report, &mut registers);

@@ -179,7 +179,7 @@ impl Tree {
             Some((parent, Side::Left)) => nodes.links_mut(parent).left = Some(id),
             Some((parent, Side::Right)) => nodes.links_mut(parent).right = Some(id),
         }
-        self.hang(nodes, id, place.map(|(parent, _)| parent));
+        self.attach(nodes, id, place.map(|(parent, _)| parent));
     }
 
     /// Inserts a node that is not in the tree right before one that is.
@@ -195,7 +195,7 @@ impl Tree {
                 last
             }
         };
-        self.hang(nodes, id, Some(parent));
+        self.attach(nodes, id, Some(parent));
     }
 
     /// Inserts a node that is not in the tree right after one that is.
@@ -211,11 +211,11 @@ impl Tree {
                 first
             }
         };
-        self.hang(nodes, id, Some(parent));
+        self.attach(nodes, id, Some(parent));
     }
 
     /// Makes a node a leaf below `parent`, which already links to it.
-    fn hang<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Option<Id>) {
+    fn attach<N: Nodes>(&mut self, nodes: &mut N, id: Id, parent: Option<Id>) {
         *nodes.links_mut(id) = Links { left: None, right: None, parent, balance: Balance::Even };
         let mut which = nodes.summarise_leaf(id);
         let mut next = parent;
@@ -238,28 +238,28 @@ impl Tree {
                 (parent, side)
             }
             (Some(left), Some(right)) => {
-                let heir = leftmost(nodes, right);
-                let (from, side) = if heir == right {
-                    (heir, Side::Right)
+                let successor = leftmost(nodes, right);
+                let (from, side) = if successor == right {
+                    (successor, Side::Right)
                 } else {
-                    let Links { parent, right: orphan, .. } = *nodes.links(heir);
+                    let Links { parent, right: orphan, .. } = *nodes.links(successor);
                     // The replacement is a left child, of a node below `right` or of `right` itself.
                     let parent = parent.unwrap_or(right);
                     nodes.links_mut(parent).left = orphan;
                     if let Some(orphan) = orphan {
                         nodes.links_mut(orphan).parent = Some(parent);
                     }
-                    nodes.links_mut(heir).right = Some(right);
-                    nodes.links_mut(right).parent = Some(heir);
+                    nodes.links_mut(successor).right = Some(right);
+                    nodes.links_mut(right).parent = Some(successor);
                     (parent, Side::Left)
                 };
-                let taken = nodes.links_mut(heir);
+                let taken = nodes.links_mut(successor);
                 (taken.left, taken.balance) = (Some(left), balance);
-                nodes.links_mut(left).parent = Some(heir);
-                self.replace(nodes, parent, id, Some(heir));
-                renew_upwards(nodes, Some(from), Some(heir), ALL);
+                nodes.links_mut(left).parent = Some(successor);
+                self.replace(nodes, parent, id, Some(successor));
+                renew_upwards(nodes, Some(from), Some(successor), ALL);
                 // The summaries above do not yet include the replacement at its new position.
-                renew(nodes, heir);
+                renew(nodes, successor);
                 renew_upwards(nodes, parent, None, ALL);
                 (Some(from), side)
             }

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tench::memory;
-use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Reply, Rights, Wait, offer_slots};
+use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Reply, Rights, Wait, offer_slots};
 use tench::{println, thread, time};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Condition, Letter};
@@ -67,7 +67,7 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let guest = spawn(monitor, core, &["cores", "caller"])?;
     endpoint.cap().mint_to(minted, Rights::WRITE | Rights::CALL | Rights::GRANT, HOST_BADGE).map_err(kernel)?;
     monitor.give(guest, CALL, Cap::new(minted)).map_err(text)?;
-    let _ = OWN_SPACE.delete_at(minted);
+    let _ = OWN_CSPACE.delete_at(minted);
     let mut calls = 0;
     loop {
         offer_slots(&[arrival]);
@@ -95,10 +95,10 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
             }
         }
         let is_last = received.label() == label::LAST;
-        let revoked = if is_last { OWN_SPACE.revoke_at(endpoint.cap().address()).map(drop) } else { Ok(()) };
+        let revoked = if is_last { OWN_CSPACE.revoke_at(endpoint.cap().address()).map(drop) } else { Ok(()) };
         reply.cap().reply(&answer).map_err(kernel)?;
         revoked.map_err(kernel)?;
-        let _ = OWN_SPACE.delete_at(arrival);
+        let _ = OWN_CSPACE.delete_at(arrival);
         if is_last {
             break;
         }
@@ -129,9 +129,9 @@ fn ask(guests: Cap<Endpoint>, minted: CapAddress) -> Result<(), String> {
     guests.mint_to(minted, Rights::all(), GUEST_BADGE).map_err(kernel)?;
     offer_slots(&[home]);
     let answer = Cap::<Endpoint>::new(minted).call(&Message::with_words(label::ECHO, &[1, 2])).map_err(kernel);
-    let _ = OWN_SPACE.delete_at(minted);
-    let found = OWN_SPACE.identify_at(home).map_err(kernel)?;
-    let _ = OWN_SPACE.delete_at(home);
+    let _ = OWN_CSPACE.delete_at(minted);
+    let found = OWN_CSPACE.identify_at(home).map_err(kernel)?;
+    let _ = OWN_CSPACE.delete_at(home);
     memory::free_slot(home);
     let answer = answer?;
     if answer.words() != [2, 3, GUEST_BADGE] {
@@ -203,7 +203,7 @@ fn is_same(one: Cap<Endpoint>, other: Cap<Endpoint>) -> Result<bool, String> {
         reply.cap().reply(&Message::new(label::GOOD)).map_err(kernel)?;
         Ok(received.label() == label::LAST)
     });
-    let found = OWN_SPACE.identify_at(other.address()).map_err(kernel)?;
+    let found = OWN_CSPACE.identify_at(other.address()).map_err(kernel)?;
     let answered = other.call(&Message::new(label::LAST)).map_err(kernel)?.label() == label::GOOD;
     let arrived: Result<bool, String> = receiver.join();
     Ok(found.badge == 0 && answered && arrived?)

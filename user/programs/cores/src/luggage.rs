@@ -25,7 +25,8 @@ use tench::println;
 use tench::server::slots;
 use tench::shared::{Buffers, Connection};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Rights, Thread, Untyped, Wait,
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Place, Rights, Thread, Untyped,
+    Wait,
 };
 use tench_mem_client::{Block, Mem};
 use tench_monitor_client::Monitor;
@@ -124,7 +125,7 @@ impl LuggageService for Host {
 
     fn is_gone(&mut self) -> Result<bool, Error> {
         let (slot, _) = self.guests.as_ref().ok_or(Error::Mistake)?;
-        let found = OWN_SPACE.identify_at(*slot).map_err(|_| Error::Mistake)?;
+        let found = OWN_CSPACE.identify_at(*slot).map_err(|_| Error::Mistake)?;
         Ok(found.kind == Kind::Null && self.window.read64(8) == THERE)
     }
 
@@ -188,14 +189,14 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     drop((window, frame));
     if let Some((slot, window)) = guests {
         drop(window);
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
         memory::free_slot(slot);
     }
     if let Some(block) = block {
         until(|| Mem::STANDARD.free(block.number).is_ok())?;
     }
     [public, outgoing].into_iter().for_each(|slot| {
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
         memory::free_slot(slot);
     });
     let is_over =
@@ -268,13 +269,13 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
     // The thread that revokes the frame need not know which process has it, and where.
     until(|| match frame.cap().revoke() {
         Ok(_) => true,
-        Err(why) => why != Refusal::ForeignCopies,
+        Err(why) => why != Refusal::RemoteCopies,
     })?;
     if !Luggage::at(host).is_gone().map_err(wrong)? {
         return Err("the host still has the frame".to_string());
     }
     drop(theirs);
-    OWN_SPACE.delete_at(arrival).map_err(wrong)?;
+    OWN_CSPACE.delete_at(arrival).map_err(wrong)?;
     memory::free_slot(arrival);
     Ok(())
 }
@@ -283,7 +284,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
 fn lent(host: Cap<Endpoint>) -> Result<(), String> {
     let [arrival, made] = [take_slot()?, take_slot()?];
     let memory = Luggage::at(host).memory(arrival).map_err(wrong)?;
-    memory.retype_many(Kind::Frame, u64::from(FRAME_BITS), 1, Place::Watermark, OWN_SPACE, made).map_err(wrong)?;
+    memory.retype_many(Kind::Frame, u64::from(FRAME_BITS), 1, Place::Watermark, OWN_CSPACE, made).map_err(wrong)?;
     let window = Window::new(Cap::new(made), FRAME_BITS, RW).map_err(wrong)?;
     window.write64(0, THERE);
     if window.read64(0) != THERE {
@@ -291,7 +292,7 @@ fn lent(host: Cap<Endpoint>) -> Result<(), String> {
     }
     drop(window);
     for slot in [made, arrival] {
-        OWN_SPACE.delete_at(slot).map_err(wrong)?;
+        OWN_CSPACE.delete_at(slot).map_err(wrong)?;
         memory::free_slot(slot);
     }
     Ok(())

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use tench::abi::power::identity;
 use tench::memory;
-use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Reply, Rights, Wait};
+use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Condition, Letter, place};
@@ -162,7 +162,7 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
             return Err(format!("somebody asked with badge {}", received.badge()));
         }
     }
-    let _ = OWN_SPACE.delete_at(slot);
+    let _ = OWN_CSPACE.delete_at(slot);
     until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0))?;
     println!("{times} processes of core {core} were killed while they waited here, and nobody waits for them any more");
     Ok(())
@@ -196,7 +196,7 @@ pub fn unheard_of(monitor: Monitor) -> Result<(), String> {
 pub fn muted(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
     let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
-    let is_endpoint = OWN_SPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Endpoint);
+    let is_endpoint = OWN_CSPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Endpoint);
     if word != CALL || !is_endpoint {
         return Err(format!("{word} was sent"));
     }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use tench::abi::Powers;
 use tench::abi::layout::slot;
 use tench::abi::process::DEFAULT_PRIORITY;
-use tench::sys::{Cap, Notification, OWN_SPACE};
+use tench::sys::{Cap, Notification, OWN_CSPACE};
 use tench::{memory, println, thread, time};
 use tench_monitor_client::protocol::{Condition, Error, Process, first};
 use tench_monitor_client::{Failure, Monitor};
@@ -223,7 +223,7 @@ fn line(core: u64, process: &Process) -> String {
 /// Starts a program with arguments and the powers of this one.
 pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
     let [name, arguments @ ..] = program else { return Err("there is no program to start".into()) };
-    let own = OWN_SPACE.identify_at(slot::PROCS).map_err(|failure| failure.to_string())?;
+    let own = OWN_CSPACE.identify_at(slot::PROCS).map_err(|failure| failure.to_string())?;
     let place = memory::take_slot().map_err(|failure| failure.to_string())?;
     let procs = monitor.processes(core, place).map_err(|failure| failure.to_string())?;
     let child = Procs::at(procs).prepare(name).map_err(|failure| failure.to_string())?;

@@ -6,7 +6,7 @@ use tench::abi::layout::slot;
 use tench::memory;
 use tench::println;
 use tench::sys::{Cap, Frame, Place, Untyped};
-use tench::sys::{Kind, OWN_SPACE};
+use tench::sys::{Kind, OWN_CSPACE};
 use tench::time::{self, Duration};
 use tench_mem_client::Mem;
 use tench_monitor_client::Failure;
@@ -55,7 +55,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     // The copy is found to be unused and returned, and the transfer that it sent here is taken.
     let slot = take_slot()?;
     let (Letter { from, .. }, _) = monitor.take(slot).map_err(text)?;
-    let _ = OWN_SPACE.delete_at(slot);
+    let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
     until(|| from == guest && monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
     println!("nothing is left of it");
@@ -68,7 +68,7 @@ fn lend_used(monitor: Monitor, to: u64) -> Result<(), Failure> {
     let [slot, made] = [memory::take_slot().map_err(refuse)?, memory::take_slot().map_err(refuse)?];
     let block = Mem::STANDARD.allocate(FRAME_BITS + 1, slot).map_err(|_| Failure::Refused(Error::OutOfMemory))?;
     let frame = u64::from(FRAME_BITS);
-    let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Place::Watermark, OWN_SPACE, made);
+    let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Place::Watermark, OWN_CSPACE, made);
     let lent = retyped.map_err(Failure::Lost).and_then(|_| monitor.lend(to, 0, Cap::<Untyped>::new(slot)));
     // The capability is gone, and the memory belongs to the memory server.
     let freed = Mem::STANDARD.free(block.number);

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tench::memory::{self, Window};
-use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_SPACE, Place, Untyped};
+use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Place, Untyped};
 use tench::{println, time};
 use tench_mem_client::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_client::Monitor;
@@ -115,7 +115,7 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     }
     // The sender need not know where the receiver runs: it asks the monitor when the kernel says so.
     match frame.cap().revoke() {
-        Err(Refusal::ForeignCopies) if core != own => {
+        Err(Refusal::RemoteCopies) if core != own => {
             monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
             frame.cap().revoke().map_err(|error| error.to_string())?;
         }
@@ -152,7 +152,7 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         println!("core {core} made a frame of memory that core {own} lent, and both write into it");
     }
     monitor.recall(block.number).map_err(text)?;
-    if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
+    if OWN_CSPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
         return Err("what was made of the memory is still there".to_string());
     }
     crashed(&monitor.wait(guest).map_err(text)?)?;
@@ -210,7 +210,7 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
     frame.cap().revoke().map_err(|error| error.to_string())?;
     monitor.recall(block.number).map_err(text)?;
-    if OWN_SPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
+    if OWN_CSPACE.identify_at(arrival).is_ok_and(|found| found.kind != Kind::Null) {
         return Err("what was made of the memory is still there".to_string());
     }
     Mem::STANDARD.free(block.number).map_err(|failure| failure.to_string())?;
@@ -241,7 +241,7 @@ pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     window.write64(0, HERE + 1);
     until(|| window.read64(8) == THERE + 1)?;
     match frame.cap().revoke() {
-        Err(Refusal::ForeignCopies) => {
+        Err(Refusal::RemoteCopies) => {
             println!("core {core}: {why}; a process there has a frame of this core, and uses it")
         }
         other => return Err(format!("the frame was taken back from a core that is on: {other:?}")),
@@ -277,7 +277,7 @@ pub fn guest(monitor: Monitor) -> Result<(), String> {
         LEND => {
             let first = memory::take_slots(4).map_err(|error| error.to_string())?;
             let lent = Cap::<Untyped>::new(slot);
-            lent.retype_many(Kind::Frame, u64::from(FRAME_BITS), 4, Place::Watermark, OWN_SPACE, first)
+            lent.retype_many(Kind::Frame, u64::from(FRAME_BITS), 4, Place::Watermark, OWN_CSPACE, first)
                 .map_err(|error| error.to_string())?;
             monitor.give(from, MADE, Cap::new(first)).map_err(text)?;
             Cap::new(first)

@@ -20,7 +20,7 @@ use core::time::Duration;
 
 use tench::memory::{self, Made};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_SPACE, Reply, Rights, Wait, offer_slots,
+    Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_CSPACE, Reply, Rights, Wait, offer_slots,
 };
 use tench::{println, time};
 use tench_monitor_client::Monitor;
@@ -89,7 +89,7 @@ fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     monitor.give(guest, SIGNAL, Cap::new(given.address())).map_err(text)?;
     let called = host.endpoint.cap().mint_to(host.spare, Rights::WRITE | Rights::CALL | Rights::GRANT, 1);
     monitor.give(guest, SIGNAL, Cap::new(called.map_err(kernel)?.address())).map_err(text)?;
-    let _ = OWN_SPACE.delete_at(host.spare);
+    let _ = OWN_CSPACE.delete_at(host.spare);
     let mut is_revoked = false;
     while !is_revoked {
         is_revoked = host.serve()?;
@@ -100,7 +100,7 @@ fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         return Err("the guest found something wrong".to_string());
     }
     [host.given, host.arrival, host.spare].into_iter().for_each(|slot| {
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
         memory::free_slot(slot);
     });
     if aloud {
@@ -140,7 +140,7 @@ impl Host {
                 self.signal_guest(Cap::new(self.arrival))
             }
             (label::REVOKE, []) => {
-                let revoked = OWN_SPACE.revoke_at(self.given).map(drop).map_err(kernel);
+                let revoked = OWN_CSPACE.revoke_at(self.given).map(drop).map_err(kernel);
                 // Signals that were on their way.
                 let _ = plain.poll();
                 revoked
@@ -156,7 +156,7 @@ impl Host {
             answer.restart(label::BAD);
         }
         reply.reply(&answer).map_err(kernel)?;
-        let _ = OWN_SPACE.delete_at(self.arrival);
+        let _ = OWN_CSPACE.delete_at(self.arrival);
         done.map(|()| received.label() == label::SILENT)
     }
 
@@ -166,7 +166,7 @@ impl Host {
             0 => {
                 let minted = guests.mint_to(self.spare, Rights::WRITE, MINTED).map_err(kernel)?;
                 let signalled = minted.signal().map_err(kernel);
-                let _ = OWN_SPACE.delete_at(self.spare);
+                let _ = OWN_CSPACE.delete_at(self.spare);
                 signalled
             }
             _ => guests.signal().map_err(kernel),
@@ -199,14 +199,14 @@ pub fn signaller(monitor: Monitor) -> Result<(), String> {
     let plain = Cap::<Notification>::new(arrival);
     for badge in OWN {
         plain.mint_to(spare, Rights::WRITE, badge).map_err(kernel)?.signal().map_err(kernel)?;
-        OWN_SPACE.delete_at(spare).map_err(kernel)?;
+        OWN_CSPACE.delete_at(spare).map_err(kernel)?;
     }
     let again = take_slot()?;
     ask(host, Message::with_words(label::HEARD, &[OWN[0] | OWN[1]]), again)?;
-    OWN_SPACE.delete_at(again).map_err(kernel)?;
+    OWN_CSPACE.delete_at(again).map_err(kernel)?;
     (0..FLOOD).try_for_each(|_| given.signal()).map_err(kernel)?;
     ask(host, Message::with_words(label::HEARD, &[GIVEN]), again)?;
-    OWN_SPACE.delete_at(again).map_err(kernel)?;
+    OWN_CSPACE.delete_at(again).map_err(kernel)?;
     offer(host, again, spare)?;
     ask(host, Message::new(label::REVOKE), again)?;
     match given.signal() {
@@ -218,7 +218,7 @@ pub fn signaller(monitor: Monitor) -> Result<(), String> {
     let last = plain.mint_to(spare, Rights::WRITE, LAST).map_err(kernel)?;
     last.signal().map_err(kernel)?;
     // The signal arrives although the guest deletes its capabilities now.
-    [spare, arrival].into_iter().try_for_each(|slot| OWN_SPACE.delete_at(slot).map(drop)).map_err(kernel)
+    [spare, arrival].into_iter().try_for_each(|slot| OWN_CSPACE.delete_at(slot).map(drop)).map_err(kernel)
 }
 
 /// Makes a request to the host, which may attach a capability to its reply.
@@ -249,7 +249,7 @@ fn offer(host: Cap<Endpoint>, home: CapAddress, spare: CapAddress) -> Result<(),
         if (found, signalled) != (badge, Ok(badge.max(1))) {
             return Err(format!("{badge} came back as {found}, and signalled {signalled:x?}"));
         }
-        OWN_SPACE.delete_at(home).map_err(kernel)?;
+        OWN_CSPACE.delete_at(home).map_err(kernel)?;
     }
-    OWN_SPACE.delete_at(spare).map(drop).map_err(kernel)
+    OWN_CSPACE.delete_at(spare).map(drop).map_err(kernel)
 }

@@ -10,7 +10,7 @@ use alloc::{format, vec};
 use tench::memory::{self, Made, Window};
 use tench::sync::Mutex;
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_SPACE, Place, Reply, Rights,
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_CSPACE, Place, Reply, Rights,
     Untyped, Wait, offer_slots,
 };
 use tench::time::{self, Duration};
@@ -108,7 +108,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     // Each agent has written behind the list how much it has sent.
     let sent = (0..agents.len()).map(|place| window.read64(2048 + place * 8)).sum();
     drop(window);
-    if roster.cap().revoke() == Err(Refusal::ForeignCopies) {
+    if roster.cap().revoke() == Err(Refusal::RemoteCopies) {
         monitor.revoke(Cap::new(roster.cap().address())).map_err(text)?;
     }
     if wrong > 0 { Err(format!("{wrong} agents found something wrong")) } else { Ok(sent) }
@@ -151,7 +151,7 @@ fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress)
         if reply.cap().reply(&answer).is_err() {
             let _ = reply.cap().reply(&alone);
         }
-        let _ = OWN_SPACE.delete_at(arrival);
+        let _ = OWN_CSPACE.delete_at(arrival);
     }
 }
 
@@ -296,7 +296,7 @@ impl Agent {
         loop {
             match frame.revoke() {
                 Ok(_) => return Ok(()),
-                Err(Refusal::ForeignCopies) => {}
+                Err(Refusal::RemoteCopies) => {}
                 Err(error) => return Err(error.to_string()),
             }
             match self.monitor.revoke(Cap::new(frame.address())) {
@@ -343,7 +343,7 @@ impl Agent {
         let Some((_, slot)) = self.held.iter().find(|(word, _)| *word == MEMORY).copied() else { return Ok(()) };
         let made = take_slot()?;
         let lent = Cap::<Untyped>::new(slot);
-        if lent.retype_many(Kind::Frame, FRAME_BITS, 1, Place::Watermark, OWN_SPACE, made).is_err() {
+        if lent.retype_many(Kind::Frame, FRAME_BITS, 1, Place::Watermark, OWN_CSPACE, made).is_err() {
             memory::free_slot(made);
             return Ok(());
         }
@@ -361,8 +361,8 @@ impl Agent {
 
     /// Revokes and deletes the capability with a badge.
     fn take_badge_back(&mut self, place: usize) -> Result<(), String> {
-        OWN_SPACE.revoke_at(self.badges[place]).map_err(|error| error.to_string())?;
-        OWN_SPACE.delete_at(self.badges[place]).map(drop).map_err(|error| error.to_string())
+        OWN_CSPACE.revoke_at(self.badges[place]).map_err(|error| error.to_string())?;
+        OWN_CSPACE.delete_at(self.badges[place]).map(drop).map_err(|error| error.to_string())
     }
 
     /// Sends the capability with a badge to another agent.
@@ -389,7 +389,7 @@ impl Agent {
         offer_slots(&[back]);
         let answer = Cap::<Endpoint>::new(slot).call(&request);
         let is_back = answer.as_ref().is_ok_and(|answer| !answer.caps().is_empty());
-        let kind = OWN_SPACE.identify_at(back).map_or(Kind::Null, |found| found.kind);
+        let kind = OWN_CSPACE.identify_at(back).map_or(Kind::Null, |found| found.kind);
         if is_back {
             self.sent += 1;
             self.held.push((FRAME, back));
@@ -443,9 +443,9 @@ impl Agent {
 
 /// Deletes the capability in a slot, if it was not revoked, and frees the slot.
 fn discard(slot: CapAddress) {
-    match OWN_SPACE.delete_at(slot) {
+    match OWN_CSPACE.delete_at(slot) {
         // An exported capability stays until it is revoked, and so does the slot.
-        Err(Refusal::ForeignCopies) => {}
+        Err(Refusal::RemoteCopies) => {}
         _ => memory::free_slot(slot),
     }
 }

@@ -17,7 +17,7 @@ use tench::names::{Failure, Names};
 use tench::procs::Procs;
 use tench::reserve::{Reserve, Wish};
 use tench::runtime::text;
-use tench::sys::{Cap, Endpoint, Error, Instant, Kind, Notification, OWN_SPACE, Rights, SchedulingContext};
+use tench::sys::{Cap, Endpoint, Error, Instant, Kind, Notification, OWN_CSPACE, Rights, SchedulingContext};
 use tench::thread::{Builder, JoinHandle};
 use tench::time::{self, Duration};
 use tench::{again, fs, print, println};
@@ -202,7 +202,7 @@ fn dismiss(worker: &Worker) -> Result<(), Error> {
 
 /// Returns true if the program writes on the terminal itself.
 fn has_terminal() -> bool {
-    OWN_SPACE.identify_at(slot::STDOUT).is_ok_and(|found| found.kind != Kind::Endpoint)
+    OWN_CSPACE.identify_at(slot::STDOUT).is_ok_and(|found| found.kind != Kind::Endpoint)
 }
 
 /// Watches the threads until the measurement ends. Returns how many lines on the terminal the last lines replace.

@@ -5,7 +5,7 @@ use alloc::string::String;
 use tench::memory::{self, Made, make};
 use tench::runtime::text;
 use tench::sys::abi::message::{MAX_CAPS, MAX_WORDS};
-use tench::sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Wait, ipc::BOUND_REPLY, offer_slots};
+use tench::sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Wait, ipc::BOUND_REPLY, offer_slots};
 use tench::thread::{Builder, JoinHandle};
 
 use crate::loads::Rounds;
@@ -68,7 +68,7 @@ fn serve(endpoint: Cap<Endpoint>) -> Result<(), String> {
     let mut request = endpoint.receive(Wait::FOREVER).map_err(text)?;
     while request.label() == CALL {
         for cap in request.caps() {
-            OWN_SPACE.delete_at(*cap).map_err(text)?;
+            OWN_CSPACE.delete_at(*cap).map_err(text)?;
         }
         offer_slots(&slots);
         let mut words = [0; MAX_WORDS];

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tench_abi::Powers;
-use tench_abi::object::{Statistic, Stretches};
+use tench_abi::object::{IrqOffIntervals, Statistic};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
 use tench_procs_client::protocol::{FaultKind, State};
@@ -292,7 +292,7 @@ pub trait System {
     /// Returns a statistic of the kernel.
     fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal>;
     /// Returns the interrupts-off intervals on a path of the kernel.
-    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal>;
+    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal>;
     /// Switches the machine off once everything written is on the terminal. Returns only if that is refused.
     fn power_off(&mut self, status: u8) -> Refusal;
 }

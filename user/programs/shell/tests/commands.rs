@@ -196,7 +196,7 @@ fn the_system_is_shown() {
     check(
         "caps shell",
         "SLOT  KIND             RIGHTS   SIZE                 BADGE      OBJECT  USE\n\
-         \x20  1  capability node  rwgc    128 B                     -           -  own capability space\n\
+         \x20  1  capability node  rwgc    128 B                     -           -  own CSpace\n\
          \x20  8  endpoint         rwgc     32 B                     9           -  memory server\n\
          \x20  9  endpoint         rwgc     32 B       9 power, memory           -  name server\n\
          \x20 12  kernel           rwgc        -          9 all powers           -  kernel\n\
@@ -219,18 +219,18 @@ fn the_system_is_shown() {
     );
     check("reservations all", "reservations: it takes no argument, but all was given; usage: reservations\n");
     let kernel = answers(&["kernel"]);
-    assert!(kernel.starts_with("deepest use of a kernel stack      1,000 bytes\nwindows "), "{kernel}");
+    assert!(kernel.starts_with("deepest use of a kernel stack      1,000 bytes\npreemption points "), "{kernel}");
     assert!(kernel.contains("\nidle                               3.333 s\n"), "{kernel}");
     assert!(
         kernel.ends_with("interrupts during others           1,009\ninstructions                       1,010\n"),
         "{kernel}"
     );
     check(
-        "kernel stretches",
+        "kernel irq-off",
         "   LONGEST         COUNT   MEAN  PATH\n     1,890         3,000    100  Mint\n  at 0xfffffff040080400\n\
          \x20    1,890         3,000    100  idle\n  at 0xfffffff040080400\n",
     );
-    check("kernel xyzzy", "kernel: it knows stretches, but not xyzzy; usage: kernel [stretches]\n");
+    check("kernel xyzzy", "kernel: it knows irq-off, but not xyzzy; usage: kernel [irq-off]\n");
 }
 
 #[test]

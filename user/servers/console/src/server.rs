@@ -11,7 +11,8 @@ use tench_places::pace::Pace;
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Powers, Replies};
 use tench_sys::thread::Binding;
 use tench_sys::{
-    Bindings, Cap, CapAddress, Error as Refusal, Frame, Instant, Interrupt, Kind, Notification, OWN_SPACE, Thread, Wait,
+    Bindings, Cap, CapAddress, Error as Refusal, Frame, Instant, Interrupt, Kind, Notification, OWN_CSPACE, Thread,
+    Wait,
 };
 
 use crate::uart::Uart;
@@ -218,7 +219,7 @@ impl Server {
     /// Stores the notification that a key signals from now on, in its slot.
     fn keep_signal(slot: CapAddress, notification: Cap<Notification>) -> Option<Cap<Notification>> {
         // The slot's old content is of no use any more; the slot may also be empty.
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
         notification.copy_to(slot).ok()
     }
 
@@ -244,7 +245,7 @@ impl Server {
         self.terminal.set_suspends(false);
         for (slot, _) in self.slots.iter().zip(signals).filter(|(_, signal)| signal.is_some()) {
             // The slot is not empty, unless the process that gave the capability has ended.
-            let _ = OWN_SPACE.delete_at(*slot);
+            let _ = OWN_CSPACE.delete_at(*slot);
         }
     }
 }
@@ -353,5 +354,5 @@ impl ConsoleService for Server {
 
 /// Returns whether a slot contains a notification.
 fn is_notification(slot: CapAddress) -> bool {
-    OWN_SPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Notification)
+    OWN_CSPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Notification)
 }

@@ -19,7 +19,7 @@ use tench_loader::addresses::Randomness;
 use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Powers, Replies, Sent, Text};
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
-use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_SPACE, Rights, Wait};
+use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_CSPACE, Rights, Wait};
 
 /// Endpoint at which requests arrive.
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
@@ -121,7 +121,7 @@ impl Server {
     fn mint(&mut self, end: u64, number: usize) -> Option<Sent<Endpoint, Given>> {
         let slot = self.outgoing[number];
         // If the last receiver offered no slot, its capability is still here.
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
         let minted = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, end | OBJECT);
         if minted.is_err() {
             // The end was made just now, and no thread waits there.

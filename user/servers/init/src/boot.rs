@@ -8,7 +8,7 @@ use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_loader::place::runs;
 use tench_loader::space::Space;
 use tench_loader::{Archive, Builder, Machine, Resources};
-use tench_sys::{Cap, Frame, OWN_SPACE, Place, Rights};
+use tench_sys::{Cap, Frame, OWN_CSPACE, Place, Rights};
 use tench_system::{ARCHIVE_PATH, System};
 
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAM
         let frame = pool.slot().map_err(loading)?;
         let untyped = untyped_capability(number);
         untyped
-            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_SPACE, frame)
+            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_CSPACE, frame)
             .map_err(failed)?;
         // These pages are mapped into processes as their code: nobody may write to them.
         let constant = Cap::<Frame>::new(frame)

@@ -8,7 +8,7 @@ use tench_abi::{CapAddress, Kind};
 use tench_init::device_tree::{Place as DevicePlace, find, seed};
 use tench_loader::Resources;
 use tench_sys::device::Trigger;
-use tench_sys::{Cap, InterruptControl, OWN_SPACE, Place};
+use tench_sys::{Cap, InterruptControl, OWN_CSPACE, Place};
 use tench_system::Device;
 
 use crate::failure::Failure;
@@ -65,7 +65,7 @@ impl<'a> Devices<'a> {
         let offset = start - self.info.untyped[number].address;
         let frame = pool.slot().map_err(|error| Failure::Load(program, error))?;
         untyped_capability(number)
-            .retype_many(Kind::Frame, u64::from(bits), 1, Place::At(offset), OWN_SPACE, frame)
+            .retype_many(Kind::Frame, u64::from(bits), 1, Place::At(offset), OWN_CSPACE, frame)
             .map_err(|error| Failure::Kernel("making a device's frame", error))?;
         self.frames.try_push((start, frame)).map_err(|_| Failure::TooMuch(program))?;
         Ok(frame)

@@ -18,7 +18,7 @@ static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
 /// Makes the IPC buffer usable.
 pub fn set_up_thread() {
     let block = &MAIN_THREAD.0;
-    block.message_area.set(address::MESSAGE_AREAS as usize);
+    block.ipc_buffer.set(address::IPC_BUFFERS as usize);
     block.thread.set(slot::THREAD);
     block.stack_bottom.set((address::STACK_TOP - address::STACK_SIZE) as usize);
     block.stack_top.set(address::STACK_TOP as usize);

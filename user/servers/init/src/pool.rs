@@ -10,7 +10,7 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{CapAddress, Kind};
 use tench_init::memory::above;
 use tench_loader::{LoadError, Resources};
-use tench_sys::{Cap, CapNode, Error, OWN_SPACE, Place, Untyped};
+use tench_sys::{Cap, CapNode, Error, OWN_CSPACE, Place, Untyped};
 
 use crate::failure::Failure;
 
@@ -63,7 +63,7 @@ impl Pool {
     fn add_node(&mut self) -> Result<(), LoadError> {
         let spare = self.spare;
         self.make(Kind::CapNode, u64::from(NODE_BITS), spare)?;
-        while let Err(error) = OWN_SPACE_ROOT.install_node(self.next_node, Cap::new(spare)) {
+        while let Err(error) = OWN_CSPACE_ROOT.install_node(self.next_node, Cap::new(spare)) {
             // The kernel may have put nodes of its own into the root.
             if error != Error::SlotOccupied {
                 return Err(error.into());
@@ -77,12 +77,12 @@ impl Pool {
     }
 
     /// Gives all remaining memory to the process with this CSpace, as untyped capabilities in its node 1.
-    pub fn give_away(&mut self, space: Cap<CapNode>) -> Result<(), Failure> {
+    pub fn give_away(&mut self, cspace: Cap<CapNode>) -> Result<(), Failure> {
         let failed = |error| Failure::Kernel("giving memory to the memory server", error);
         let loading = |error| Failure::Load("giving memory to the memory server", error);
         let spare = self.spare;
         self.make(Kind::CapNode, u64::from(NODE_BITS), spare).map_err(loading)?;
-        space.install_node(1, Cap::new(spare)).map_err(failed)?;
+        cspace.install_node(1, Cap::new(spare)).map_err(failed)?;
 
         let mut slots = (0..NODE_SLOTS as u32).map(|n| CapAddress::new(1, n));
         let mut next = || slots.next().ok_or(Failure::TooMuch("mem"));
@@ -90,12 +90,12 @@ impl Pool {
         for piece in self.pieces.iter().rev() {
             let watermark = piece.untyped.query().map_err(failed)?.watermark;
             if watermark == 0 {
-                space.move_from(next()?, OWN_SPACE, piece.untyped.address()).map_err(failed)?;
+                cspace.move_from(next()?, OWN_CSPACE, piece.untyped.address()).map_err(failed)?;
                 continue;
             }
             for part in above(watermark, piece.size_bits) {
                 let (bits, place) = (u64::from(part.size_bits), Place::At(part.offset));
-                piece.untyped.retype_many(Kind::Untyped, bits, 1, place, space, next()?).map_err(failed)?;
+                piece.untyped.retype_many(Kind::Untyped, bits, 1, place, cspace, next()?).map_err(failed)?;
             }
         }
         self.pieces.clear();
@@ -104,7 +104,7 @@ impl Pool {
 }
 
 /// The root of init's CSpace, by its capability: operations on nodes of the root name it.
-const OWN_SPACE_ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
+const OWN_CSPACE_ROOT: Cap<CapNode> = Cap::new(slot::CSPACE);
 
 /// Returns the capability to the untyped with this number in the boot information.
 pub const fn untyped_capability(number: usize) -> Cap<Untyped> {
@@ -120,7 +120,7 @@ impl Resources for Pool {
 
     fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
         while let Some(piece) = self.pieces.get(self.current) {
-            match piece.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_SPACE, slot) {
+            match piece.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, slot) {
                 Ok(_) => return Ok(()),
                 Err(Error::OutOfMemory) => self.current += 1,
                 Err(error) => return Err(error.into()),

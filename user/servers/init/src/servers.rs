@@ -13,7 +13,7 @@ use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::Strings;
-use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_SPACE, Place};
+use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_CSPACE, Place};
 use tench_system::{Capability, NO_QUOTA, Program as Entry};
 
 use crate::boot::Boot;
@@ -287,7 +287,7 @@ impl Starter<'_> {
         let Some((number, piece)) = found.filter(|_| self.channel.is_none()) else { return Ok(self.channel) };
         let frame = self.pool.slot().map_err(|error| Failure::Load("making the frame of the channel", error))?;
         untyped_capability(number)
-            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_SPACE, frame)
+            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_CSPACE, frame)
             .map_err(|error| Failure::Kernel("making the frame of the channel", error))?;
         self.channel = Some(frame);
         Ok(self.channel)

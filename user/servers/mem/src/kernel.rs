@@ -2,7 +2,7 @@
 
 use tench_abi::layout::slot;
 use tench_mem::machine::{Machine, Step, Use};
-use tench_sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_SPACE, Place, Untyped};
+use tench_sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_CSPACE, Place, Untyped};
 
 use crate::own::{Grown, Tables};
 
@@ -50,7 +50,7 @@ impl Machine for Kernel {
         offset: u64,
         slot: CapAddress,
     ) -> Result<(), Error> {
-        Cap::<Untyped>::new(untyped).retype_many(kind, size, 1, Place::At(offset), OWN_SPACE, slot).map(drop)
+        Cap::<Untyped>::new(untyped).retype_many(kind, size, 1, Place::At(offset), OWN_CSPACE, slot).map(drop)
     }
 
     fn split(&mut self, untyped: CapAddress, upper: CapAddress) -> Result<(), Error> {
@@ -58,15 +58,15 @@ impl Machine for Kernel {
     }
 
     fn take_in(&mut self, from: CapAddress, slot: CapAddress) -> Result<(), Error> {
-        OWN_SPACE.move_from(slot, OWN_SPACE, from)
+        OWN_CSPACE.move_from(slot, OWN_CSPACE, from)
     }
 
-    fn revoke(&mut self, slot: CapAddress, windows: u64) -> Result<u64, Error> {
-        OWN_SPACE.revoke_part_at(slot, windows)
+    fn revoke(&mut self, slot: CapAddress, preemption_points: u64) -> Result<u64, Error> {
+        OWN_CSPACE.revoke_part_at(slot, preemption_points)
     }
 
     fn delete(&mut self, slot: CapAddress) -> Result<(), Error> {
-        OWN_SPACE.delete_at(slot).map(drop)
+        OWN_CSPACE.delete_at(slot).map(drop)
     }
 
     fn install_node(&mut self, index: u32, node: CapAddress) -> Result<(), Error> {

@@ -51,8 +51,8 @@ pub struct Tables {
 impl Tables {
     /// Installs the page tables of levels 1 and 2, which are empty and not installed yet.
     pub fn new(upper: Cap<PageTable>, middle: Cap<PageTable>) -> Result<Tables, Error> {
-        upper.hang(Cap::new(slot::VSPACE), entry(range(Use::Extents).0, 0))?;
-        middle.hang(upper, entry(range(Use::Extents).0, 1))?;
+        upper.install(Cap::new(slot::VSPACE), entry(range(Use::Extents).0, 0))?;
+        middle.install(upper, entry(range(Use::Extents).0, 1))?;
         Ok(Tables { middle })
     }
 }
@@ -94,7 +94,7 @@ impl<T: Copy> Grown<T> {
         let end = self.start + self.mapped;
         let table = match step.table.map(Cap::<PageTable>::new) {
             Some(table) => {
-                table.hang(tables.middle, entry(end, 2))?;
+                table.install(tables.middle, entry(end, 2))?;
                 table
             }
             None => self.last_table.ok_or(Error::NotMapped)?,

@@ -11,7 +11,7 @@ use tench_mem_client::protocol::{
 use tench_mem_client::slabs::Slabs as SlabsClient;
 use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Rejection, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
-use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_SPACE, Received, Untyped, offer_slots};
+use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_CSPACE, Received, Untyped, offer_slots};
 
 use crate::kernel::Kernel;
 use crate::slabs::{Both, Slabs};
@@ -72,7 +72,7 @@ impl Server {
     /// something large, deletes a part: each following request does another part, and no capability arrives meanwhile.
     #[cold]
     fn delete_incoming(&mut self) {
-        self.is_deleting = OWN_SPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(Refusal::Unfinished);
+        self.is_deleting = OWN_CSPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(Refusal::Unfinished);
         if !self.is_deleting {
             // An offer stands until capabilities arrive.
             offer_slots(&[self.incoming]);

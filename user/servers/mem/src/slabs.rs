@@ -29,7 +29,7 @@ use tench_places::{Client, allows};
 use tench_procs_client::pid;
 use tench_protocol::Bytes;
 use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
-use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_SPACE, Place, Untyped};
+use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_CSPACE, Place, Untyped};
 
 use crate::kernel::Kernel;
 use crate::server::KERNEL;
@@ -215,7 +215,7 @@ impl Slabs {
             let slot = store.slots.take().ok_or(Error::TooManyBlocks)?;
             memory.push(slot);
             let untyped = Cap::<Untyped>::new(block);
-            let made = untyped.retype_many(Kind::Untyped, bits.into(), 1, Place::At(offset), OWN_SPACE, slot);
+            let made = untyped.retype_many(Kind::Untyped, bits.into(), 1, Place::At(offset), OWN_CSPACE, slot);
             if made.is_err() {
                 // The others go with the block; their slots are empty then.
                 store.free_slots(memory);
@@ -277,7 +277,7 @@ impl Slabs {
         state.next += 1;
         state.parts += parts.len();
         let lent = destination.is_some();
-        let copied = destination.map_or(Ok(()), |(space, first)| lend(space, first, &parts));
+        let copied = destination.map_or(Ok(()), |(cspace, first)| lend(cspace, first, &parts));
         state.bundles.insert(number, Bundle { client, parts, bytes, lent, recorded: None });
         if let Err(error) = copied {
             self.free(store, number)?;
@@ -300,9 +300,9 @@ impl Slabs {
             for object in 0..part.count {
                 let slot = CapAddress(part.first.0 + object);
                 if bundle.lent {
-                    OWN_SPACE.revoke_at(slot).map_err(|_| Error::Internal)?;
+                    OWN_CSPACE.revoke_at(slot).map_err(|_| Error::Internal)?;
                 }
-                let deleted = OWN_SPACE.delete_located_at(KERNEL, slot).map_err(|_| Error::Internal)?;
+                let deleted = OWN_CSPACE.delete_located_at(KERNEL, slot).map_err(|_| Error::Internal)?;
                 store.free_slots([slot]);
                 let freed = deleted.freed.ok_or(Error::Internal)?;
                 state.books.freed(freed.address, 1 << freed.size_bits).map_err(|_| Error::Internal)?;
@@ -410,16 +410,16 @@ fn read_bundle(
 }
 
 /// Gives a client copies of objects, or of untyped memory a child, in adjacent slots of its CSpace from `first` on.
-fn lend(space: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), Error> {
+fn lend(cspace: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), Error> {
     let mut to = first.0;
     for part in parts {
         for object in 0..part.count {
             let from = CapAddress(part.first.0 + object);
             let lent = match part.kind {
                 Kind::Untyped => Cap::<Untyped>::new(from)
-                    .retype_many(part.kind, part.size.into(), 1, Place::At(0), space, CapAddress(to))
+                    .retype_many(part.kind, part.size.into(), 1, Place::At(0), cspace, CapAddress(to))
                     .map(drop),
-                _ => space.copy_from(CapAddress(to), OWN_SPACE, from),
+                _ => cspace.copy_from(CapAddress(to), OWN_CSPACE, from),
             };
             lent.map_err(|_| Error::NoSuchSlot)?;
             to = to.checked_add(1).ok_or(Error::NoSuchSlot)?;
@@ -467,7 +467,7 @@ impl Backend for Maker<'_> {
             tench_slabs::Place::At(offset) => Place::At(offset),
         };
         let untyped = Cap::<Untyped>::new(slab);
-        match untyped.retype_many(wanted.kind, wanted.size.into(), count.into(), place, OWN_SPACE, first) {
+        match untyped.retype_many(wanted.kind, wanted.size.into(), count.into(), place, OWN_CSPACE, first) {
             Ok(offset) => {
                 self.made.push(Part { kind: wanted.kind, size: wanted.size, count, first });
                 Ok(offset)
@@ -487,7 +487,7 @@ impl Backend for Maker<'_> {
         let Some(part) = self.made.pop() else { return };
         for slot in part.first.0..part.first.0 + part.count {
             // The object has not left this server, so nothing prevents its deletion.
-            let _ = OWN_SPACE.delete_at(CapAddress(slot));
+            let _ = OWN_CSPACE.delete_at(CapAddress(slot));
             self.slots.free(CapAddress(slot));
         }
     }

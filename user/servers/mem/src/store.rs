@@ -336,7 +336,7 @@ impl<M: Machine> Store<M> {
     /// points may be passed.
     fn release(&mut self, slot: CapAddress, left: &mut u64) -> Result<(), Error> {
         let passed = self.machine.revoke(slot, *left).map_err(|refusal| match refusal {
-            Refusal::ForeignCopies => Error::Abroad,
+            Refusal::RemoteCopies => Error::Abroad,
             Refusal::Unfinished => Error::Unfinished,
             _ => Error::Internal,
         })?;

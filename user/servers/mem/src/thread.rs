@@ -18,7 +18,7 @@ static MAIN_THREAD: MainThread = MainThread(ThreadBlock::new());
 /// `information` must be what the first instruction found in `x0`.
 pub unsafe fn set_up(information: &Info) {
     let block = &MAIN_THREAD.0;
-    block.message_area.set(information.message_area as usize);
+    block.ipc_buffer.set(information.ipc_buffer as usize);
     block.thread.set(slot::THREAD);
     // SAFETY: the loader has mapped the IPC buffer there before it started this thread.
     unsafe { block.install() };

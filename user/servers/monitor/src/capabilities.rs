@@ -15,7 +15,6 @@ use tench_abi::layout::slot;
 use tench_abi::object::CorePower;
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
-use tench_foreign::{Core, Cores, Kind as Sendable, ObjectId, Shape};
 use tench_mem_client::Mem;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::{Admission, Growth, operation};
@@ -28,7 +27,8 @@ use tench_places::Client;
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
-use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_SPACE, Place, Rights, Untyped};
+use tench_remote::{Core, Cores, Kind as Sendable, ObjectId, Shape};
+use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_CSPACE, Place, Rights, Untyped};
 
 use crate::desk::Asker;
 use crate::links::Links;
@@ -130,8 +130,8 @@ fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Ref
 
 impl Books_ for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
-        let found = OWN_SPACE.locate_at(KERNEL, slot).ok()?;
-        let holders = KERNEL.holders(OWN_SPACE, slot).ok()?;
+        let found = OWN_CSPACE.locate_at(KERNEL, slot).ok()?;
+        let holders = KERNEL.holders(OWN_CSPACE, slot).ok()?;
         let (kind, base) = match found.kind {
             Kind::Frame => (Sendable::Frame, found.address),
             Kind::Untyped => (Sendable::Untyped, found.address),
@@ -145,11 +145,11 @@ impl Books_ for Machine {
     }
 
     fn export(&mut self, slot: CapAddress) -> Result<(), Refusal> {
-        KERNEL.export(OWN_SPACE, slot)
+        KERNEL.export(OWN_CSPACE, slot)
     }
 
     fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal> {
-        KERNEL.unexport(OWN_SPACE, slot)
+        KERNEL.unexport(OWN_CSPACE, slot)
     }
 
     fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal> {
@@ -169,9 +169,9 @@ impl Books_ for Machine {
         let slot = take_slot()?;
         let copied = match kind {
             Sendable::Frame => Cap::<Frame>::new(from).mint_to(slot, rights, 0).map(drop),
-            Sendable::Untyped => OWN_SPACE.identify_at(from).and_then(|found| {
+            Sendable::Untyped => OWN_CSPACE.identify_at(from).and_then(|found| {
                 let (memory, bits) = (Cap::<Untyped>::new(from), u64::from(found.size_bits));
-                memory.retype_many(Kind::Untyped, bits, 1, Place::At(0), OWN_SPACE, slot).map(drop)
+                memory.retype_many(Kind::Untyped, bits, 1, Place::At(0), OWN_CSPACE, slot).map(drop)
             }),
             Sendable::Endpoint => Err(Refusal::WrongType),
         };
@@ -179,7 +179,7 @@ impl Books_ for Machine {
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
-        match KERNEL.holders(OWN_SPACE, slot) {
+        match KERNEL.holders(OWN_CSPACE, slot) {
             Ok(found) => found.others,
             // The slot's content was revoked here: nobody has it.
             Err(Refusal::InvalidCapability) => false,
@@ -188,8 +188,8 @@ impl Books_ for Machine {
         }
     }
 
-    fn is_wanted(&self, slot: CapAddress) -> bool {
-        KERNEL.holders(OWN_SPACE, slot).is_ok_and(|found| found.wanted)
+    fn is_revoke_requested(&self, slot: CapAddress) -> bool {
+        KERNEL.holders(OWN_CSPACE, slot).is_ok_and(|found| found.revoke_requested)
     }
 
     fn delete(&mut self, slot: CapAddress) {
@@ -323,11 +323,11 @@ pub fn carry_out(task: &Task) -> Words {
         }
         Task::Delete(slot) => {
             loop {
-                match OWN_SPACE.revoke_part_at(*slot, PART) {
+                match OWN_CSPACE.revoke_part_at(*slot, PART) {
                     // The main thread, of the same priority, need not wait for more than one part.
                     Err(Refusal::Unfinished) => yield_now(),
                     // Exported capabilities were revoked before; if they are still there, this waits for them.
-                    Err(Refusal::ForeignCopies) => time::sleep(PAUSE),
+                    Err(Refusal::RemoteCopies) => time::sleep(PAUSE),
                     _ => return Words::new(),
                 }
             }
@@ -499,7 +499,7 @@ fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, l
         Ok((about, Sent::new(Cap::new(letter.slot))))
     };
     let told = port.replies.answer(pending, &answer);
-    let has_left = OWN_SPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
+    let has_left = OWN_CSPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
     match (told, has_left) {
         // This is also right if it was revoked before it was handed over.
         (Ok(()), true) => memory::free_slot(letter.slot),

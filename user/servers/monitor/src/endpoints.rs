@@ -18,7 +18,7 @@ use tench_monitor::message::{
 use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
 use tench_monitor_client::protocol::{Error as Refused, first, place};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
-use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
 use crate::capabilities::{self, Books, KERNEL};
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
@@ -71,7 +71,7 @@ impl Endpoints {
     /// Starts receiving at the endpoint that most proxies share.
     pub fn open(core: u64, inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
-        let endpoint = KERNEL.holders(OWN_SPACE, common.address())?.place;
+        let endpoint = KERNEL.holders(OWN_CSPACE, common.address())?.place;
         let places = Common { endpoint, notification: signals.place()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
         let machine = Machine::new(inbox.clone(), signals, common);
@@ -85,7 +85,7 @@ impl Endpoints {
     }
 
     /// Starts receiving in the place of a server.
-    pub fn stand_in(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<()> {
+    pub fn receive_for(&self, service: u64, endpoint: Cap<Endpoint>) -> Result<()> {
         self.inbox.open(Source::Server(service), endpoint).map_err(no_memory)
     }
 
@@ -531,7 +531,7 @@ impl Outgoing {
 
 /// Returns whether a slot contains memory.
 fn is_memory(slot: CapAddress) -> bool {
-    OWN_SPACE.identify_at(slot).is_ok_and(|found| matches!(found.kind, Kind::Frame | Kind::Untyped))
+    OWN_CSPACE.identify_at(slot).is_ok_and(|found| matches!(found.kind, Kind::Frame | Kind::Untyped))
 }
 
 /// Returns the memory that has arrived from a core before the message that describes it. `None` also if the description

@@ -1,5 +1,5 @@
 //! Capabilities that are sent to processes of any core: one monitor's ledger, around the state machine of the protocol
-//! ([`tench_foreign`]).
+//! ([`tench_remote`]).
 //!
 //! ```text
 //!      sender's core                         owner's core                    receiver's core
@@ -30,10 +30,10 @@ use alloc::vec::Vec;
 
 use tench_abi::power::{Client, identity};
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_foreign::{
+use tench_monitor_client::protocol::Error;
+use tench_remote::{
     Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
 };
-use tench_monitor_client::protocol::Error;
 
 pub use hands::Done;
 use hands::{Hands, Purpose, Recall};
@@ -72,7 +72,7 @@ pub trait Kernel {
     /// Returns whether others hold the object, or something was derived from it.
     fn is_used(&self, slot: CapAddress) -> bool;
     /// Returns whether revocation of an exported capability is requested: a deletion failed because of remote copies.
-    fn is_wanted(&self, slot: CapAddress) -> bool;
+    fn is_revoke_requested(&self, slot: CapAddress) -> bool;
     /// Deletes the slot's capability, and frees the slot.
     fn delete(&mut self, slot: CapAddress);
     /// Returns whether another core is off: it executes nothing, and never will again.
@@ -180,7 +180,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         let what = match found.is_borrowed {
             false => Sent::Own(found.shape),
             true => match self.root_of(&found.shape) {
-                Some(object) => Sent::Foreign(object),
+                Some(object) => Sent::Remote(object),
                 None => return self.hands.finish(parcel, Err(Error::BeingRevoked)),
             },
         };
@@ -289,8 +289,10 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// Returns the exported objects that match, by granter and shape. The granter's family may not have been known, so
     /// compare only the process.
     fn given(&self, is_it: impl Fn(u64, &Shape) -> bool) -> Vec<ObjectId> {
-        let all = self.hands.stand_ins.iter();
-        all.filter(|(_, stand_in)| is_it(stand_in.giver, &stand_in.shape)).map(|(object, _)| *object).collect()
+        let all = self.hands.exported_caps.iter();
+        all.filter(|(_, exported_cap)| is_it(exported_cap.giver, &exported_cap.shape))
+            .map(|(object, _)| *object)
+            .collect()
     }
 
     fn take_back(&mut self, from: u64, who: Option<P>, objects: Vec<ObjectId>) {
@@ -336,7 +338,7 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// wanted to delete.
     pub fn poll(&mut self) {
         let kernel = &self.hands.kernel;
-        let unused = |copy: &&tench_foreign::Copy| {
+        let unused = |copy: &&tench_remote::Copy| {
             let root = self.hands.roots.get(&copy.object);
             copy.stage == Stage::Held && root.is_some_and(|root| !root.is_kept && !kernel.is_used(root.slot))
         };
@@ -345,9 +347,10 @@ impl<K: Kernel, P> Exchange<K, P> {
             self.step(Input::Unused { object });
         }
         let kernel = &self.hands.kernel;
-        let wanted = self.hands.stand_ins.iter().filter(|(_, stand_in)| kernel.is_wanted(stand_in.slot));
-        let wanted = wanted.map(|(object, _)| *object).collect();
-        self.take_back(0, None, wanted);
+        let requested =
+            self.hands.exported_caps.iter().filter(|(_, exported_cap)| kernel.is_revoke_requested(exported_cap.slot));
+        let requested = requested.map(|(object, _)| *object).collect();
+        self.take_back(0, None, requested);
         for slot in core::mem::take(&mut self.hands.stubborn) {
             if !self.hands.release(slot) {
                 self.hands.stubborn.push(slot);
@@ -387,15 +390,15 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Returns whether objects of this core are on others.
     pub fn has_exports(&self) -> bool {
-        self.stand_ins() > 0
+        self.exported_caps() > 0
     }
 
     /// Returns the number of exported capabilities, without the monitors' own channels.
-    fn stand_ins(&self) -> usize {
-        if self.hands.stand_ins.is_empty() {
+    fn exported_caps(&self) -> usize {
+        if self.hands.exported_caps.is_empty() {
             return 0;
         }
-        self.hands.stand_ins.values().filter(|stand_in| !stand_in.is_own()).count()
+        self.hands.exported_caps.values().filter(|exported_cap| !exported_cap.is_own()).count()
     }
 
     fn roots(&self) -> usize {
@@ -418,10 +421,10 @@ impl<K: Kernel, P> Exchange<K, P> {
             exports.filter(|(_, export)| export.given_up && export.within == Some(object)).map(|(id, _)| id).collect();
         for export in given_up {
             // The kernel keeps the exported capability until what was lent back from there is gone.
-            if let Some(stand_in) = self.hands.stand_ins.remove(&export) {
-                self.hands.givers.give_back(stand_in.giver);
-                if !self.hands.release(stand_in.slot) {
-                    self.hands.stubborn.push(stand_in.slot);
+            if let Some(exported_cap) = self.hands.exported_caps.remove(&export) {
+                self.hands.givers.give_back(exported_cap.giver);
+                if !self.hands.release(exported_cap.slot) {
+                    self.hands.stubborn.push(exported_cap.slot);
                 }
             }
         }
@@ -450,7 +453,7 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Returns the number of objects of this core on others, of objects of others here, and of transfers.
     pub fn count(&self) -> (usize, usize, usize) {
-        (self.stand_ins(), self.roots(), self.hands.mail.count().0)
+        (self.exported_caps(), self.roots(), self.hands.mail.count().0)
     }
 
     /// Returns the number of protocol violations, by other monitors or found by the state machine.

@@ -7,7 +7,7 @@
 //!   message ─ is sent, with the number ══════════════════▶ takes the attachment: the capability is the message's
 //!   or fails: attachments that arrived ════ RELEASE ═════▶ takes the attachment, and drops it
 //! ```
-//! Frames and untyped memory leave their core only by the protocol of `user/lib/foreign`, which takes a while; the
+//! Frames and untyped memory leave their core only by the protocol of `user/lib/remote`, which takes a while; the
 //! message follows when all attachments have arrived. A number is never used again.
 
 use alloc::collections::BTreeMap;

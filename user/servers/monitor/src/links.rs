@@ -5,11 +5,11 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tench::memory;
-use tench_foreign::Core;
 use tench_monitor::boot::CHANNEL_BITS;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor_client::protocol::Error;
+use tench_remote::Core;
 use tench_sys::{Cap, Frame, Rights};
 
 use crate::capabilities::{Gift, Waiter, core};

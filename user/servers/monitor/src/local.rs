@@ -17,7 +17,7 @@ use tench_protocol::wire::Source as Reader;
 use tench_protocol::{
     Arrived, Caller, Code, Context, DONE, Encode, Factory, Flow, Given, Later, Powers, Replies, Sent, Text,
 };
-use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_SPACE, Received, Reply, Rights};
+use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Received, Reply, Rights};
 
 use crate::endpoints::has_no_room;
 use crate::forward::{Inbox, LIMIT, Waiting};
@@ -80,7 +80,7 @@ impl Local {
             Flow::Answer => {
                 // The requester may have given up, or have no slot for it.
                 let _ = reply.reply(&message);
-                let _ = OWN_SPACE.delete_at(outgoing);
+                let _ = OWN_CSPACE.delete_at(outgoing);
                 Answered::Now
             }
         }
@@ -146,7 +146,7 @@ impl Question<'_> {
     /// Makes a capability for a process, as the name server does: with this badge, if it was registered without one.
     fn endpoint(&self, slot: CapAddress, badge: u64) -> Sent<Endpoint, Given> {
         // If the last receiver offered no slot, its capability is still here.
-        let _ = OWN_SPACE.delete_at(self.outgoing);
+        let _ = OWN_CSPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(slot);
         // If the server has ended there is nothing to copy, and no capability is sent.
         let _ = match registered.identify() {

@@ -18,7 +18,7 @@ use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error as Refused, State, Status, Strings as List};
 use tench_procs_client::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
-use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_SPACE, Received, Rights};
+use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Received, Rights};
 
 /// Maximum time for which a cancelled wait may go on.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -172,7 +172,7 @@ fn with_procs<T>(badge: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Res
     let (authority, slot) = (authority().ok_or(Error::Internal)?, memory::take_slot().map_err(|_| Error::Full)?);
     let minted = authority.mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, badge);
     let result = minted.map_err(|_| Error::Internal).and_then(|endpoint| ask(Procs::at(endpoint)));
-    let _ = OWN_SPACE.delete_at(slot);
+    let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
     result
 }
@@ -183,7 +183,7 @@ pub fn endpoints() -> impl Iterator<Item = Cap<Endpoint>> {
     let count = tench::process::info().map_or(0, |info| info.extra_count).min(u64::from(slot::EXTRA_COUNT)) as u32;
     let places = (slot::EXTRA.0..slot::EXTRA.0 + count).map(CapAddress);
     let is_endpoint =
-        |place: &CapAddress| OWN_SPACE.identify_at(*place).is_ok_and(|found| found.kind == Kind::Endpoint);
+        |place: &CapAddress| OWN_CSPACE.identify_at(*place).is_ok_and(|found| found.kind == Kind::Endpoint);
     places.filter(is_endpoint).map(Cap::new)
 }
 

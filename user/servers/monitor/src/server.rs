@@ -35,7 +35,7 @@ use tench_protocol::{Event, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
     Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, InterruptControl, Kernel, Kind, Machine, Notification,
-    OWN_SPACE, Rights, Thread, Trigger, Wait,
+    OWN_CSPACE, Rights, Thread, Trigger, Wait,
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
@@ -199,7 +199,7 @@ impl Server {
         self.endpoints.register(Monitor::NAME, tench::process::id(), Cap::new(slot::SERVICE))?;
         (0..)
             .zip(processes::endpoints().skip(1))
-            .try_for_each(|(service, endpoint)| self.endpoints.stand_in(service, endpoint))
+            .try_for_each(|(service, endpoint)| self.endpoints.receive_for(service, endpoint))
     }
 
     /// Serves requests for ever.
@@ -522,7 +522,7 @@ fn listen() -> Result<[Cap<Notification>; 3]> {
 
 /// Returns the frame in one of the slots for extra capabilities.
 fn first_frame(slot: CapAddress) -> Result<Cap<Frame>> {
-    let is_frame = OWN_SPACE.identify_at(slot)?.kind == Kind::Frame;
+    let is_frame = OWN_CSPACE.identify_at(slot)?.kind == Kind::Frame;
     if is_frame { Ok(Cap::new(slot)) } else { Err(Refusal::InvalidCapability) }
 }
 

@@ -17,7 +17,7 @@ use tench_monitor::message::{Forward, Malformed, Outcome, Words, answered, ended
 use tench_monitor_client::protocol::{first, place};
 use tench_names_client::Names;
 use tench_protocol::{ArrayVec, DONE};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_SPACE, Received, Rights, Wait, offer_slots};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
 
 use crate::capabilities::KERNEL;
 use crate::processes;
@@ -193,7 +193,7 @@ impl Services {
         offer_slots(arrivals.slots());
         let answer_to = if request.is_one_way { None } else { Some(&mut *room.answer) };
         let called = call(Cap::new(slot), &room.message, answer_to, worker);
-        let _ = OWN_SPACE.delete_at(*mint);
+        let _ = OWN_CSPACE.delete_at(*mint);
         match called {
             Ok(()) if request.is_one_way => answered(DONE, &[], &[]).into(),
             Ok(()) => match arrivals.take(room.answer.caps()) {
@@ -240,7 +240,7 @@ impl Services {
             match processes::server(self.names.get(number)?, slot) {
                 Some(endpoint) => {
                     *known = Some(endpoint);
-                    let found = KERNEL.holders(OWN_SPACE, slot);
+                    let found = KERNEL.holders(OWN_CSPACE, slot);
                     self.places.lock().get_mut(number)?.clone_from(&found.ok().map(|found| found.place));
                 }
                 None => memory::free_slot(slot),

@@ -11,7 +11,7 @@ use tench::memory::{self, Made};
 use tench::sync::Mutex;
 use tench::{server, thread};
 use tench_monitor::proxies::FIRST_BIT;
-use tench_sys::{Cap, CapAddress, Error, Notification, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapAddress, Error, Notification, OWN_CSPACE, Rights};
 
 use crate::capabilities::KERNEL;
 use crate::forward::STACK;
@@ -47,7 +47,7 @@ impl Signals {
 
     /// Returns the place in memory of the notification that is bound to the main thread.
     pub fn place(&self) -> Result<u64> {
-        Ok(KERNEL.holders(OWN_SPACE, self.main.address())?.place)
+        Ok(KERNEL.holders(OWN_CSPACE, self.main.address())?.place)
     }
 
     /// Makes a capability that signals these bits at the main thread's notification.
@@ -61,7 +61,7 @@ impl Signals {
     pub fn open(&self, name: u64) -> Result<(CapAddress, u64)> {
         let made = memory::make::<Notification>(0).map_err(no_memory)?;
         let slot = made.cap().address();
-        let place = KERNEL.holders(OWN_SPACE, slot)?.place;
+        let place = KERNEL.holders(OWN_CSPACE, slot)?.place;
         self.heard.lock().insert(name, Heard::default());
         let (heard, wake) = (Arc::clone(&self.heard), self.wake);
         let builder = thread::Builder::new().stack_size(STACK).name("signals");
@@ -82,7 +82,7 @@ impl Signals {
             hear(&self.heard, name, |heard| heard.bits |= bits);
             let _ = self.wake.signal();
         }
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
     }
 
     /// Returns signals that have not been collected: the name, the bits, and whether the notification is gone.
@@ -121,7 +121,7 @@ impl Signals {
         };
         // Its holder may have revoked it.
         let _ = told;
-        let _ = OWN_SPACE.delete_at(self.spare);
+        let _ = OWN_CSPACE.delete_at(self.spare);
     }
 }
 

@@ -12,7 +12,7 @@ use tench_loader::Archive;
 use tench_mem_client::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
 use tench_monitor::share::{LEAST, next_piece};
-use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_SPACE, Place, Untyped};
+use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Place, Untyped};
 
 use crate::capabilities::KERNEL;
 use crate::{Result, no_memory};
@@ -130,7 +130,7 @@ const _: () = assert!(size_of::<tench_abi::boot::CoreBoot>() <= PAGE_SIZE);
 /// Makes the frame at the beginning of the block, filled with zeros as a new channel is.
 fn make_channel(block: &Block) -> Result<Cap<Frame>> {
     let slot = memory::take_slot().map_err(no_memory)?;
-    block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Place::At(0), OWN_SPACE, slot)?;
+    block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Place::At(0), OWN_CSPACE, slot)?;
     Ok(Cap::new(slot))
 }
 
@@ -138,7 +138,7 @@ fn make_channel(block: &Block) -> Result<Cap<Frame>> {
 /// be imported. The block with the channel is divided before, because the channel's frame, which was made of it here,
 /// stays.
 fn lend(taken: &Taken) {
-    let mark = |memory: Cap<Untyped>| KERNEL.export(OWN_SPACE, memory.address());
+    let mark = |memory: Cap<Untyped>| KERNEL.export(OWN_CSPACE, memory.address());
     for (number, block) in taken.iter().enumerate() {
         if number > 0 {
             // Nothing was derived from it, so it can be marked. If marking fails, what comes from there is refused.

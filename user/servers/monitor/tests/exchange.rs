@@ -4,12 +4,12 @@ mod world;
 
 use tench_abi::power::{Client, family_of};
 use tench_abi::{CapAddress, Rights};
-use tench_foreign::{Cores, Kind};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Kernel, MONITOR};
 use tench_monitor::freight::FREIGHT;
 use tench_monitor::proxies::{Carried, What};
 use tench_monitor_client::protocol::{Error, first};
+use tench_remote::{Cores, Kind};
 use world::{Heard, PAGE, World, core};
 
 const SENDER: u64 = 17;
@@ -25,7 +25,7 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     let (from, word, copy) = world.letter(taker);
     assert_eq!((from, word), (first(0) | SENDER, 99));
     assert_eq!(world.kernel(1).caps[&copy.0].shape.base, 0x10_0000);
-    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::ForeignCopies));
+    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::RemoteCopies));
     let revoked = world.revoke(0, SENDER, frame);
     assert_eq!(world.answer(revoked), Ok(()));
     assert!(!world.kernel(1).caps.contains_key(&copy.0), "it survived");
@@ -102,12 +102,12 @@ fn what_somebody_wanted_to_delete_is_taken_back() {
         world.letter(taker);
     }
     world.poll();
-    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::ForeignCopies));
+    assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::RemoteCopies));
     assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (4, 2), "nobody has looked yet");
     world.poll();
     assert_eq!(world.kernel(0).revoke(frame), Ok(()));
     assert_eq!((world.kernel(1).caps.len(), world.kernel(2).caps.len()), (2, 0), "the other frame is there still");
-    assert_eq!(world.kernel(0).revoke(other), Err(tench_abi::Error::ForeignCopies));
+    assert_eq!(world.kernel(0).revoke(other), Err(tench_abi::Error::RemoteCopies));
     world.poll();
     world.check_empty();
 }

@@ -8,7 +8,7 @@ use tench_names::table::{GROWTH, Table, badge_for, check_power};
 use tench_names_client::Names;
 use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::{Arrived, Caller, Event, Given, Later, Pending, Powers, Replies, Sent, Text};
-use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_SPACE, Wait};
+use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_CSPACE, Wait};
 
 /// Maximum number of threads that can wait for names.
 const MAX_WAITERS: usize = 256;
@@ -45,7 +45,7 @@ impl Server {
         let mut journal = Journal::new(window, kept.slots());
         let mut table = Table::new(journal.count() as usize, MAX_WAITERS);
         for number in 0..journal.count() {
-            let found = OWN_SPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);
+            let found = OWN_CSPACE.identify_at(kept.slot(number)).map_or(Kind::Null, |found| found.kind);
             let known = journal.entry(number).filter(|_| found == Kind::Endpoint);
             // An entry without its capability, or vice versa, was not complete; its registrant got no reply.
             let is_known = known.is_some_and(|entry| table.register(&entry.name, entry.owner, number).is_ok());
@@ -53,7 +53,7 @@ impl Server {
                 journal.clear(number);
                 if found != Kind::Null {
                     // The slot is not empty.
-                    let _ = OWN_SPACE.delete_at(kept.slot(number));
+                    let _ = OWN_CSPACE.delete_at(kept.slot(number));
                 }
             }
         }
@@ -74,7 +74,7 @@ impl Server {
     /// registered without a badge, with this one, so that the server of that name knows its client.
     fn endpoint(&self, number: u32, badge: u64) -> Sent<Endpoint, Given> {
         // If the last receiver offered no slot, its capability is still here.
-        let _ = OWN_SPACE.delete_at(self.outgoing);
+        let _ = OWN_CSPACE.delete_at(self.outgoing);
         let registered = Cap::<Endpoint>::new(self.kept.slot(number));
         // If the server has ended there is nothing to copy, and no capability is sent.
         let _ = match registered.identify() {
@@ -88,7 +88,7 @@ impl Server {
     fn discard(&mut self, number: u32) {
         self.journal.clear(number);
         // The slot is not empty, unless the server has ended.
-        let _ = OWN_SPACE.delete_at(self.kept.slot(number));
+        let _ = OWN_CSPACE.delete_at(self.kept.slot(number));
     }
 }
 
@@ -183,7 +183,7 @@ impl NamesService for Server {
             replies.forget(waiter.pending);
         }
         // It may have ended before a capability could be sent to it.
-        let _ = OWN_SPACE.delete_at(self.outgoing);
+        let _ = OWN_CSPACE.delete_at(self.outgoing);
         Ok(self.table.question(process))
     }
 

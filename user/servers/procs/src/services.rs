@@ -21,7 +21,7 @@ use tench_procs::supervisor::{Policy, Started, State, Verdict};
 use tench_procs_client::pid::Shown;
 use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
-use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_CSPACE, Rights};
 
 use crate::patient::Patient;
 use crate::report;
@@ -476,7 +476,7 @@ impl Server {
     pub fn mint(&self, name: &str, process: u64) -> Result<Sent<Endpoint, Given>, Error> {
         let server = self.service(name).ok_or(Error::GivenUp)?;
         // If the last receiver offered no slot, its capability is still here.
-        let _ = OWN_SPACE.delete_at(self.outgoing);
+        let _ = OWN_CSPACE.delete_at(self.outgoing);
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
         let badge = match process {
             0 => 0,

@@ -19,7 +19,7 @@ use tench_mem_client::Mem;
 use tench_procs::catalogue::File;
 use tench_procs_client::protocol::{Defect, Error, MAX_LOADED, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_SPACE};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_CSPACE};
 
 use crate::memory::{Account, ProcessMemory};
 use crate::services::Keepsake;
@@ -128,7 +128,7 @@ impl Service {
     /// receive there, and the kernel refuses present and future senders. If the capability is not the original, whoever
     /// holds the original decides that.
     pub fn revoke_part(&self) -> bool {
-        OWN_SPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
+        OWN_CSPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
     }
 }
 
@@ -456,5 +456,5 @@ fn give_kernel(process: &Process, badge: u64) -> Result<(), Refusal> {
         return Ok(());
     }
     let badge = Client::of_badge(badge).badge(powers);
-    process.root.mint_from(slot::KERNEL, OWN_SPACE, slot::KERNEL, Rights::all(), badge)
+    process.root.mint_from(slot::KERNEL, OWN_CSPACE, slot::KERNEL, Rights::all(), badge)
 }

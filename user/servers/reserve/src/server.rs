@@ -9,7 +9,7 @@ use tench_reserve::book::{Book, Clock};
 use tench_reserve::kept::{Before, Entry};
 use tench_reserve_client::Reserve;
 use tench_reserve_client::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kind, OWN_SPACE, Rights, SchedulingContext};
+use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kind, OWN_CSPACE, Rights, SchedulingContext};
 
 /// Bytes of memory for the reservations, if the system description gives none.
 const MEMORY: u64 = 4096;
@@ -59,7 +59,7 @@ impl Server {
     /// Incomplete changes are undone.
     fn resume(&mut self) {
         for place in 0..MAX_RESERVATIONS {
-            let found = OWN_SPACE.identify_at(self.kept.slot(place as u32)).map_or(Kind::Null, |found| found.kind);
+            let found = OWN_CSPACE.identify_at(self.kept.slot(place as u32)).map_or(Kind::Null, |found| found.kind);
             let entry = self.book.entry(place).copied().filter(|_| found == Kind::SchedulingContext);
             let is_kept = entry.is_some_and(|entry| self.tell(place, &entry).is_ok());
             if !is_kept {
@@ -86,7 +86,7 @@ impl Server {
             self.book.retire(place, Instant::now().ticks());
         }
         // The slot is not empty, unless the context is gone.
-        let _ = OWN_SPACE.delete_at(self.kept.slot(place as u32));
+        let _ = OWN_CSPACE.delete_at(self.kept.slot(place as u32));
     }
 
     /// Ends reservations whose scheduling contexts are gone, usually with their process, or have lost the granted

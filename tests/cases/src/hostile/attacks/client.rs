@@ -19,7 +19,7 @@ use tench::memory::{self, Window};
 use tench::names::Names;
 use tench::procs::Procs;
 use tench::procs::protocol::State;
-use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_SPACE, Place};
+use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Place};
 use tench::time::{frequency, sleep};
 use tench::{fs, println, process};
 
@@ -155,11 +155,11 @@ fn note(page: &Window, number: u64, took: u64) {
 fn block(round: u64) -> Outcome {
     let (place, made, bits) = (empty()?, empty()?, 12 + (round % 4) as u32);
     let block = Mem::STANDARD.allocate(bits, place)?;
-    block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_SPACE, made)?;
+    block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_CSPACE, made)?;
     // The frame's physical address is not revealed.
     equal!(Cap::<Frame>::new(made).identify()?.address, 0);
     equal!(Mem::STANDARD.free(block.number)?, 1 << bits);
-    equal!(OWN_SPACE.identify_at(made)?.kind, Kind::Null);
+    equal!(OWN_CSPACE.identify_at(made)?.kind, Kind::Null);
     [place, made].into_iter().for_each(memory::free_slot);
     Ok(())
 }
@@ -171,9 +171,9 @@ fn name(round: u64) -> Outcome {
     said(Names::STANDARD.register(&name, endpoint.cap()))?;
     let found = said(Names::STANDARD.look_up(&name, place))?.identify()?;
     // The badge says which process this is and of which family, as those from the process server do, without powers.
-    let own = Own::of_badge(OWN_SPACE.identify_at(slot::PROCS)?.badge);
+    let own = Own::of_badge(OWN_CSPACE.identify_at(slot::PROCS)?.badge);
     equal!((found.kind, found.badge, own.process), (Kind::Endpoint, own.badge(Powers::empty()), process::id()));
-    OWN_SPACE.delete_at(place)?;
+    OWN_CSPACE.delete_at(place)?;
     memory::free_slot(place);
     said(Names::STANDARD.unregister(&name))
 }
@@ -195,7 +195,7 @@ fn delay(round: u64) -> Outcome {
     let start = Instant::now();
     let end = said(clock.delay(ticks))?;
     check!(end >= start.after(ticks) && end <= Instant::now());
-    OWN_SPACE.delete_at(place)?;
+    OWN_CSPACE.delete_at(place)?;
     memory::free_slot(place);
     Ok(())
 }

@@ -20,7 +20,7 @@ use tench::memory::{self, Window, make};
 use tench::names::Names;
 use tench::procs::{Failure, Procs, Spawn, pid};
 use tench::sys::Error::TimedOut;
-use tench::sys::{Cap, Endpoint, Frame, Instant, OWN_SPACE};
+use tench::sys::{Cap, Endpoint, Frame, Instant, OWN_CSPACE};
 use tench::thread::Builder;
 use tench::time::sleep;
 use tench_protocol::transport::Until;
@@ -244,7 +244,7 @@ pub fn take_blocks() -> Outcome {
     let place = empty()?;
     // Their capabilities are deleted at once, but the blocks remain this process's.
     while Mem::STANDARD.allocate(12, place).is_ok() {
-        OWN_SPACE.delete_at(place)?;
+        OWN_CSPACE.delete_at(place)?;
     }
     page.write64(number * 8, DONE);
     loop {

@@ -15,7 +15,7 @@ use tench::procs::protocol::State;
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
     Cap, CapAddress, CapNode, Endpoint, Error, Frame, Instant, Kernel, Kind, MapFlags, Message, Notification,
-    OWN_SPACE, PageTable, Place, Reply, Rights, SchedulingContext, Thread, Untyped, Wait,
+    OWN_CSPACE, PageTable, Place, Reply, Rights, SchedulingContext, Thread, Untyped, Wait,
 };
 use tench::thread::{self, Builder, current_thread};
 use tench::time::{self, Duration, instructions, may_count, sleep};
@@ -135,11 +135,11 @@ const ENTRIES: u32 = 64;
 fn addresses() -> Outcome {
     let all = (0..ENTRIES << 8).map(CapAddress);
     let mine: Vec<_> =
-        all.filter(|slot| OWN_SPACE.identify_at(*slot).is_ok_and(|found| found.kind != Kind::Null)).collect();
+        all.filter(|slot| OWN_CSPACE.identify_at(*slot).is_ok_and(|found| found.kind != Kind::Null)).collect();
     for slot in &mine {
-        equal!(OWN_SPACE.identify_at(*slot)?.address, 0);
+        equal!(OWN_CSPACE.identify_at(*slot)?.address, 0);
         // None of its capabilities reveals that.
-        check!(matches!(OWN_SPACE.locate_at(Cap::new(*slot), slot::CSPACE), Err(Error::WrongType)));
+        check!(matches!(OWN_CSPACE.locate_at(Cap::new(*slot), slot::CSPACE), Err(Error::WrongType)));
     }
     // A frame, a mapping and untyped memory of its own; objects that it deletes; and what other capabilities reveal of
     // them.
@@ -153,7 +153,7 @@ fn addresses() -> Outcome {
     let words = system_call(Operation::UntypedQuery as u64, &[u64::from(place.0)])?;
     equal!(words[..4], [13, 4096, 0, 0]);
     for cap in [place, made, to] {
-        equal!(OWN_SPACE.identify_at(cap)?.address, 0);
+        equal!(OWN_CSPACE.identify_at(cap)?.address, 0);
     }
     let mut from = CapAddress::NULL;
     loop {
@@ -165,7 +165,7 @@ fn addresses() -> Outcome {
         from = next;
     }
     mapping.delete()?;
-    equal!(OWN_SPACE.delete_part_at(made, 1), Ok(()));
+    equal!(OWN_CSPACE.delete_part_at(made, 1), Ok(()));
     let words = system_call(Operation::Delete as u64, &[0, u64::from(place.0)])?;
     check!(words[1] == 0);
     Mem::STANDARD.free(block.number)?;
@@ -175,7 +175,7 @@ fn addresses() -> Outcome {
 
 fn device() -> Outcome {
     for address in 0..ENTRIES << 8 {
-        let Ok(found) = OWN_SPACE.identify_at(CapAddress(address)) else { continue };
+        let Ok(found) = OWN_CSPACE.identify_at(CapAddress(address)) else { continue };
         let is_privileged =
             matches!(found.kind, Kind::Kernel | Kind::InterruptControl | Kind::Interrupt | Kind::Doorbell);
         check!(!is_privileged);
@@ -191,7 +191,7 @@ fn device() -> Outcome {
         let place = empty()?;
         let answer = Mem::STANDARD.allocate_within(12, within, place);
         check!(matches!(answer, Err(Refused::Refused(MemError::NotAllowed | MemError::BadRange))));
-        equal!(OWN_SPACE.identify_at(place)?.kind, Kind::Null);
+        equal!(OWN_CSPACE.identify_at(place)?.kind, Kind::Null);
     }
     Ok(())
 }
@@ -226,7 +226,7 @@ fn kernel_memory() -> Outcome {
 fn overlap() -> Outcome {
     let (place, other) = (empty()?, empty()?);
     let block = Mem::STANDARD.allocate(16, empty()?)?.untyped;
-    let make = |kind, size, count, place_in, at| block.retype_many(kind, size, count, place_in, OWN_SPACE, at);
+    let make = |kind, size, count, place_in, at| block.retype_many(kind, size, count, place_in, OWN_CSPACE, at);
     make(Kind::CapNode, 8, 1, Place::At(0), place)?;
     for (kind, size) in [(Kind::Frame, 12), (Kind::Untyped, 14), (Kind::CapNode, 8), (Kind::PageTable, 0)] {
         refused!(make(kind, size, 1, Place::At(0), other), Overlap);
@@ -247,7 +247,7 @@ fn overlap() -> Outcome {
     for kind in [Kind::Kernel, Kind::InterruptControl, Kind::Interrupt, Kind::Mapping, Kind::Null] {
         check!(make(kind, 12, 1, Place::Watermark, other).is_err());
     }
-    equal!(OWN_SPACE.identify_at(other)?.kind, Kind::Null);
+    equal!(OWN_CSPACE.identify_at(other)?.kind, Kind::Null);
     Ok(())
 }
 
@@ -403,11 +403,11 @@ fn clock() -> Outcome<tench::clock::Clock> {
 
 fn shared_buffer() -> Outcome {
     use core::sync::atomic::{AtomicUsize, Ordering};
-    static AREA: AtomicUsize = AtomicUsize::new(0);
+    static BUFFER: AtomicUsize = AtomicUsize::new(0);
     /// Bytes of an IPC buffer.
     const SIZE: usize = 1024;
     let asker = said(Builder::new().stack_size(STACK).spawn(|| {
-        AREA.store(tench::sys::block::message_area() as usize, Ordering::SeqCst);
+        BUFFER.store(tench::sys::block::ipc_buffer() as usize, Ordering::SeqCst);
         for round in 0..300 {
             let name = format!("attack/{round}/{}", "x".repeat(150));
             // Any request in the end gets a reply, with an error or not.
@@ -418,10 +418,10 @@ fn shared_buffer() -> Outcome {
     }))?;
     let mut word = 1_u64;
     while !asker.is_finished() {
-        let area = AREA.load(Ordering::SeqCst);
+        let buffer = BUFFER.load(Ordering::SeqCst);
         word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
-        if area != 0 {
-            let place = core::ptr::with_exposed_provenance_mut::<u64>(area + ((word as usize % SIZE) & !7));
+        if buffer != 0 {
+            let place = core::ptr::with_exposed_provenance_mut::<u64>(buffer + ((word as usize % SIZE) & !7));
             // SAFETY: the buffer stays mapped until the thread is joined; any effect of the words on this process's own
             // code harms this process alone.
             unsafe { place.write_volatile(word) };
@@ -477,15 +477,15 @@ fn roots() -> Outcome {
 }
 
 fn own_slots() -> Outcome {
-    let before = OWN_SPACE.identify_at(slot::VSPACE)?;
+    let before = OWN_CSPACE.identify_at(slot::VSPACE)?;
     for place in [slot::VSPACE, slot::CSPACE, slot::THREAD, slot::MEM, CapAddress(u32::MAX), CapAddress(63 << 8)] {
         // The block is this process's, wherever its capability went.
         let _ = Mem::STANDARD.allocate(12, place);
         let _ = tench::names::Names::STANDARD.look_up(tench::clock::Clock::NAME, place);
     }
-    equal!(OWN_SPACE.identify_at(slot::VSPACE)?, before);
-    equal!(OWN_SPACE.identify_at(slot::CSPACE)?.kind, Kind::CapNode);
-    equal!(OWN_SPACE.identify_at(slot::MEM)?.kind, Kind::Endpoint);
+    equal!(OWN_CSPACE.identify_at(slot::VSPACE)?, before);
+    equal!(OWN_CSPACE.identify_at(slot::CSPACE)?.kind, Kind::CapNode);
+    equal!(OWN_CSPACE.identify_at(slot::MEM)?.kind, Kind::Endpoint);
     Ok(())
 }
 
@@ -565,7 +565,7 @@ pub fn tree(nodes: u32) -> Outcome<(tench::mem::Block, Cap<CapNode>)> {
     let endpoint = make::<Endpoint>(0)?.leak().address();
     let tree = tree_of(endpoint, nodes)?;
     // The endpoint is deleted with the last of them.
-    OWN_SPACE.delete_at(endpoint)?;
+    OWN_CSPACE.delete_at(endpoint)?;
     memory::free_slot(endpoint);
     Ok(tree)
 }
@@ -582,7 +582,7 @@ pub fn tree_of(source: CapAddress, nodes: u32) -> Outcome<(tench::mem::Block, Ca
         root.install_node(index, node)?;
         // Address 0 names no slot.
         for number in 1..256 {
-            root.copy_from(CapAddress::new(index, number), OWN_SPACE, source)?;
+            root.copy_from(CapAddress::new(index, number), OWN_CSPACE, source)?;
         }
     }
     memory::free_slot(node);

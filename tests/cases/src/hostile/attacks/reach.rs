@@ -10,7 +10,7 @@ use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs, pid};
-use tench::sys::{Endpoint, Frame, OWN_SPACE};
+use tench::sys::{Endpoint, Frame, OWN_CSPACE};
 use tench::time::sleep;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::Error as MonitorError;
@@ -144,6 +144,6 @@ fn letters() -> Outcome {
     said(monitor.kill(idle))?;
     said(monitor.wait(idle))?;
     sleep(Duration::from_millis(5));
-    equal!(OWN_SPACE.identify_at(frame.cap().address())?.size_bits, 12);
+    equal!(OWN_CSPACE.identify_at(frame.cap().address())?.size_bits, 12);
     Ok(())
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tench::memory::make;
 use tench::sys::thread::{Binding, Bindings};
-use tench::sys::{Cap, Endpoint, Message, Notification, OWN_SPACE, Reply, Thread, Wait};
+use tench::sys::{Cap, Endpoint, Message, Notification, OWN_CSPACE, Reply, Thread, Wait};
 use tench::thread::{Builder, JoinHandle, current_thread};
 use tench::time::{Duration, sleep};
 
@@ -62,7 +62,7 @@ fn late(is_signalled: bool) -> Outcome {
     if is_signalled {
         notification.signal()?;
     }
-    OWN_SPACE.delete_at(aside.address())?;
+    OWN_CSPACE.delete_at(aside.address())?;
     (server.detach(), caller.detach());
     Ok(())
 }

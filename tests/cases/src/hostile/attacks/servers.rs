@@ -16,7 +16,7 @@ use tench::memory::{self, make};
 use tench::names::Names;
 use tench::procs::protocol::Error;
 use tench::procs::{Failure as Refused, Procs, Spawn};
-use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_SPACE, Wait, offer_slots, raw};
+use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_CSPACE, Wait, offer_slots, raw};
 use tench::thread::Builder;
 use tench::time::sleep;
 
@@ -90,7 +90,7 @@ fn capabilities() -> Outcome {
         }
         offer_slots(&[refuse]);
         anything(Cap::<Endpoint>::new(server).call_with(&message, Wait::until(soon(PATIENCE))));
-        let _ = OWN_SPACE.delete_at(refuse);
+        let _ = OWN_CSPACE.delete_at(refuse);
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ fn hoard_blocks() -> Outcome {
     let mut blocks = 0;
     // Their capabilities are deleted at once, but the blocks remain this process's.
     while Mem::STANDARD.allocate(12, place).is_ok() {
-        OWN_SPACE.delete_at(place)?;
+        OWN_CSPACE.delete_at(place)?;
         blocks += 1;
         if blocks == 4000 {
             break;
@@ -300,7 +300,7 @@ fn own_service() -> Outcome {
     for _ in 0..20 {
         let found = said(Names::STANDARD.look_up(&name, place))?;
         anything(found.call_with(&Message::new(1), Wait::until(Instant::now())));
-        OWN_SPACE.delete_at(place)?;
+        OWN_CSPACE.delete_at(place)?;
     }
     memory::free_slot(place);
     let found = said(Files::STANDARD.usage())?;

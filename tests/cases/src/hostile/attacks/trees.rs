@@ -14,7 +14,7 @@ use tench::println;
 use tench::procs::Procs;
 use tench::reserve::Reserve;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Instant, Kind, Message, OWN_SPACE, Reply, Rights, Wait, offer_slots,
+    Cap, CapAddress, CapNode, Endpoint, Error, Instant, Kind, Message, OWN_CSPACE, Reply, Rights, Wait, offer_slots,
 };
 use tench::thread::Builder;
 use tench::time::{frequency, sleep};
@@ -97,7 +97,7 @@ fn revoked() -> Outcome {
         root.install_node(index, node)?;
         for number in 0..256 {
             let place = tench::sys::CapAddress::new(index, number);
-            root.copy_from(place, OWN_SPACE, endpoint.cap().address())?;
+            root.copy_from(place, OWN_CSPACE, endpoint.cap().address())?;
         }
     }
     equal!(endpoint.cap().revoke()?, 28 * 256);
@@ -116,7 +116,7 @@ fn moved() -> Outcome {
             message.push(tench::process::id()).push(u64::from(empty()?.0)).move_cap(spare);
             let _ = Cap::<Endpoint>::new(server).call_with(&message, Wait::until(soon(5000)));
             if copy.is_ok() {
-                let _ = OWN_SPACE.delete_at(spare);
+                let _ = OWN_CSPACE.delete_at(spare);
             }
         }
         let mut message = Message::new(4);
@@ -166,7 +166,7 @@ fn sent_to_names(say: fn(&mut Message)) -> Outcome {
         let (_, inner) = tree(NODES)?;
         let place = CapAddress::new(0, number);
         root.delete_at(place)?;
-        root.move_from(place, OWN_SPACE, inner.address())?;
+        root.move_from(place, OWN_CSPACE, inner.address())?;
     }
     let place = empty()?;
     let mut longest = 0;
@@ -174,7 +174,7 @@ fn sent_to_names(say: fn(&mut Message)) -> Outcome {
         let start = Instant::now();
         let found = Names::STANDARD.look_up(Clock::NAME, place);
         longest = longest.max(Instant::now().since(start));
-        let _ = OWN_SPACE.delete_at(place);
+        let _ = OWN_CSPACE.delete_at(place);
         said(found).map(drop)
     };
     (0..20).try_for_each(|_| ask())?;
@@ -202,7 +202,7 @@ fn half_gone() -> Outcome {
     let asks = asked.cap();
     said(Builder::new().spawn(move || count_arrivals(asks)))?.detach();
     let mut parts = 0;
-    let mut left = OWN_SPACE.delete_part_at(place, 0);
+    let mut left = OWN_CSPACE.delete_part_at(place, 0);
     while left.is_err() {
         equal!(left, Err(Error::Unfinished));
         let found = root.identify()?;
@@ -210,9 +210,9 @@ fn half_gone() -> Outcome {
         let attempts = [
             root.copy_to(spare).map(drop),
             root.mint_to(spare, Rights::all(), 0).map(drop),
-            OWN_SPACE.copy_from(spare, root, inside),
-            OWN_SPACE.move_from(spare, root, inside),
-            root.copy_from(inside, OWN_SPACE, slot::MEM),
+            OWN_CSPACE.copy_from(spare, root, inside),
+            OWN_CSPACE.move_from(spare, root, inside),
+            root.copy_from(inside, OWN_CSPACE, slot::MEM),
             root.identify_at(inside).map(drop),
             root.delete_at(inside).map(drop),
             root.revoke_at(inside).map(drop),
@@ -229,7 +229,7 @@ fn half_gone() -> Outcome {
         // The message arrives, without the capabilities that cannot be sent.
         equal!(asks.call(&message)?.words(), [0]);
         parts += 1;
-        left = OWN_SPACE.delete_part_at(place, 1);
+        left = OWN_CSPACE.delete_part_at(place, 1);
     }
     check!(parts > 8 && is_empty(place)?);
     equal!(Mem::STANDARD.free(block.number)?, 1 << block.size_bits);
@@ -244,12 +244,12 @@ fn count_arrivals(endpoint: Cap<Endpoint>) {
         offer_slots(&[slot]);
         let Ok(received) = endpoint.receive(Wait::FOREVER.with_reply(reply.cap())) else { return };
         let _ = reply.cap().reply(&Message::with_words(0, &[received.caps().len() as u64]));
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
     }
 }
 
 fn is_empty(slot: CapAddress) -> Outcome<bool> {
-    Ok(OWN_SPACE.identify_at(slot)?.kind == Kind::Null)
+    Ok(OWN_CSPACE.identify_at(slot)?.kind == Kind::Null)
 }
 
 /// Revokes memory in the smallest parts, and for a while makes objects of it after each.
@@ -259,14 +259,14 @@ fn regrown() -> Outcome {
     let (memory, place) = (block.untyped, block.untyped.address());
     let slots = (0..MADE).map(|_| empty()).collect::<Outcome<Vec<_>>>()?;
     for slot in &slots {
-        match OWN_SPACE.revoke_part_at(place, 0) {
+        match OWN_CSPACE.revoke_part_at(place, 0) {
             Ok(_) | Err(Error::Unfinished) => {}
             Err(error) => return Err(error.into()),
         }
         // While an object is left, nothing can be made, wherever the next object would lie.
         let _ = memory.retype::<Endpoint>(0, *slot);
     }
-    while OWN_SPACE.revoke_part_at(place, 0) == Err(Error::Unfinished) {}
+    while OWN_CSPACE.revoke_part_at(place, 0) == Err(Error::Unfinished) {}
     equal!((memory.query()?.watermark, memory.children()?.objects), (0, 0));
     for slot in slots {
         check!(is_empty(slot)?);

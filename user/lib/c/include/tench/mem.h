@@ -122,7 +122,7 @@ static inline const char *tench_mem_error_text(uint64_t code)
     case TENCH_MEM_ERROR_NO_SUCH_BUNDLE:
         return "no such bundle, or another process asked for it";
     case TENCH_MEM_ERROR_NO_SUCH_SLOT:
-        return "the slots for the bundle's objects are not empty slots of one node of that space";
+        return "the slots for the bundle's objects are not empty slots of one node of that CSpace";
     case TENCH_MEM_ERROR_ABROAD:
         return "other cores have something of this memory; take it back first";
     case TENCH_MEM_ERROR_NOT_ALLOWED:

@@ -17,7 +17,7 @@
 #define TENCH_MESSAGE_WORDS 64
 #define TENCH_MESSAGE_CAPS 4
 
-/* A slot of the process's capability space. Slot 0 is always empty. */
+/* A slot of the process's CSpace. Slot 0 is always empty. */
 typedef uint32_t tench_cap;
 
 /* All went well. */

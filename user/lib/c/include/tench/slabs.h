@@ -269,7 +269,7 @@ struct tench_slabs_grant_to_answer {
  * Errors: as `grant`, and `NoSuchSlot`.
  */
 static inline int tench_slabs_grant_to(tench_cap server, bool is_static, tench_cap first, const uint64_t *descriptors,
-    size_t descriptors_count, tench_cap space_, struct tench_slabs_grant_to_answer *answer)
+    size_t descriptors_count, tench_cap cspace, struct tench_slabs_grant_to_answer *answer)
 {
     if (descriptors_count > TENCH_SLABS_MAX_DESCRIPTORS)
         return TENCH_TOO_LONG;
@@ -281,7 +281,7 @@ static inline int tench_slabs_grant_to(tench_cap server, bool is_static, tench_c
     for (size_t i0 = 0; i0 < descriptors_count; i0++) {
         tench_put(message, (uint64_t)descriptors[i0]);
     }
-    tench_lend(message, space_);
+    tench_lend(message, cspace);
     int code = tench_slabs_call(server, message);
     if (code != TENCH_DONE)
         return code;

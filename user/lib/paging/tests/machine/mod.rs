@@ -160,7 +160,7 @@ impl Backend for Machine {
         assert!(!self.tables.values().any(shows), "a frame that goes is shown nowhere");
     }
 
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Refused> {
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Refused> {
         self.may_fail()?;
         let level = self.tables[&parent.0].level;
         let below = self.tables.get_mut(&table.0).unwrap();

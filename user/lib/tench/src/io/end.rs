@@ -6,7 +6,7 @@ use tench_procs_client::Spawn;
 use tench_protocol::again;
 use tench_stream::Stream;
 use tench_stream::protocol::Info;
-use tench_sys::{Cap, Endpoint, OWN_SPACE};
+use tench_sys::{Cap, Endpoint, OWN_CSPACE};
 
 use super::{Error, Read, Write, read_some, write_all};
 use crate::memory;
@@ -111,7 +111,7 @@ impl Drop for End {
     fn drop(&mut self) {
         // If the end's server has ended, it is closed and the slot is empty.
         let _ = self.stream().close();
-        let _ = OWN_SPACE.delete_at(self.cap.address());
+        let _ = OWN_CSPACE.delete_at(self.cap.address());
         memory::free_slot(self.cap.address());
     }
 }

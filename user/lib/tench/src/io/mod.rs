@@ -22,7 +22,7 @@ use tench_abi::{CapAddress, Kind};
 use tench_console_client::Console;
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, MAX_DATA};
-use tench_sys::{Cap, Kernel, OWN_SPACE};
+use tench_sys::{Cap, Kernel, OWN_CSPACE};
 
 pub use buffered::{Lines, Output};
 pub use end::{End, pipe};
@@ -143,7 +143,7 @@ impl Standard {
         if let Some(known) = KNOWN.into_iter().find(|known| *known as u8 == code) {
             return known;
         }
-        let holds = |address, kind| OWN_SPACE.identify_at(address).is_ok_and(|found| found.kind == kind);
+        let holds = |address, kind| OWN_CSPACE.identify_at(address).is_ok_and(|found| found.kind == kind);
         // The first process has other capabilities in the slots for streams.
         let found = if !process::is_first() && holds(self.slot, Kind::Endpoint) {
             Place::Stream

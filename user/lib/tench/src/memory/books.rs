@@ -92,7 +92,7 @@ impl Books {
         address: u64,
     ) -> Result<Cap<PageTable>, Error> {
         let table = Cap::<PageTable>::new(resources.make_lasting(Kind::PageTable, u64::from(level))?);
-        table.hang(parent, (address >> entry_bits(level - 1)) % TABLE_ENTRIES as u64)?;
+        table.install(parent, (address >> entry_bits(level - 1)) % TABLE_ENTRIES as u64)?;
         Ok(table)
     }
 }

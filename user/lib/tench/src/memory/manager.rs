@@ -8,7 +8,7 @@ use tench_abi::layout::{address, slot};
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE};
 use tench_abi::process::INFO_PAGES;
 use tench_paging::{FrameCap, Kind, Paging, Region, Request, Verdict};
-use tench_sys::{Cap, Frame, OWN_SPACE};
+use tench_sys::{Cap, Frame, OWN_CSPACE};
 
 use super::Error;
 use super::resources::Resources;
@@ -83,7 +83,7 @@ impl Manager {
             self.reserve_foreign(segment.address, segment.size, MapFlags::from_bits_truncate(segment.flags));
         }
         self.reserve_foreign(process::information_address(), INFO_PAGES as u64 * PAGE, MapFlags::READ);
-        self.reserve_foreign(info.message_area, PAGE, RW);
+        self.reserve_foreign(info.ipc_buffer, PAGE, RW);
         let size = info.stack_top - info.stack_bottom;
         let stack = Request { flags: RW, guard: PAGE, ..Request::reserved(size, Kind::Foreign) };
         // The metadata has room for these without growing.
@@ -192,7 +192,7 @@ impl Manager {
         match self.paging.fault(&mut self.resources, report.address, report.access()) {
             Ok(None) => Outcome::Backed,
             // Another thread was faster; but a mapping that is gone would fault for ever.
-            Ok(Some(Verdict::Mapped(region, mapping))) => match OWN_SPACE.identify_at(mapping) {
+            Ok(Some(Verdict::Mapped(region, mapping))) => match OWN_CSPACE.identify_at(mapping) {
                 Ok(found) if found.kind == tench_abi::Kind::Mapping => Outcome::Backed,
                 _ => Outcome::Refused(Verdict::NotBacked(region)),
             },

@@ -88,7 +88,7 @@ impl core::fmt::Display for Error {
         match self {
             Error::Memory(failure) => failure.fmt(f),
             Error::Kernel(error) => error.fmt(f),
-            Error::NoSlots => f.write_str("the capability space is full; delete capabilities, or use a larger root"),
+            Error::NoSlots => f.write_str("the CSpace is full; delete capabilities, or use a larger root"),
             Error::NoAddresses => f.write_str("no free range of addresses is large enough; unmap something"),
             Error::NoBooks => f.write_str("there is no memory to keep books of more; free something"),
             Error::Taken => f.write_str("something is there already; unmap it, or take another place"),

@@ -12,7 +12,7 @@ use tench_abi::{CapAddress, Kind};
 use tench_mem_client::Mem;
 use tench_paging::{Backend, Object, Run};
 use tench_slots::SlotMap;
-use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_SPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
+use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_CSPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
 
 use super::Error;
 use super::ahead::{AHEAD, Ahead, MEMORY_BITS};
@@ -295,7 +295,7 @@ impl Resources {
         let made = self.piece(MEMORY_BITS).and_then(|memory| {
             let untyped = Cap::<Untyped>::new(memory.untyped);
             let (size, count) = (u64::from(PAGE_BITS), u64::from(AHEAD));
-            match untyped.retype_many(Kind::Frame, size, count, Place::At(memory.offset), OWN_SPACE, slot) {
+            match untyped.retype_many(Kind::Frame, size, count, Place::At(memory.offset), OWN_CSPACE, slot) {
                 Ok(_) => Ok(memory),
                 Err(error) => {
                     self.give_back(memory);
@@ -329,7 +329,7 @@ impl Resources {
     /// then.
     pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
         match self.try_to_destroy(place, piece) {
-            Err(tench_abi::Error::ForeignCopies) => {
+            Err(tench_abi::Error::RemoteCopies) => {
                 // For each that is queued, two may be destroyed: so the queue is no longer than necessary.
                 self.destroy_kept(2);
                 self.pieces.keep(place, piece);
@@ -340,8 +340,8 @@ impl Resources {
     }
 
     fn try_to_destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), tench_abi::Error> {
-        OWN_SPACE.revoke_at(place)?;
-        OWN_SPACE.delete_at(place)?;
+        OWN_CSPACE.revoke_at(place)?;
+        OWN_CSPACE.delete_at(place)?;
         self.was_destroyed(place, piece);
         Ok(())
     }
@@ -385,8 +385,8 @@ impl Backend for Resources {
         let _ = Resources::destroy(self, object.cap, Piece::from_words(object.token));
     }
 
-    fn hang(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Error> {
-        Ok(Cap::<PageTable>::new(table).hang(Cap::new(parent), u64::from(entry))?)
+    fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Error> {
+        Ok(Cap::<PageTable>::new(table).install(Cap::new(parent), u64::from(entry))?)
     }
 
     fn take_slot(&mut self) -> Result<CapAddress, Error> {
@@ -434,6 +434,6 @@ impl Resources {
 /// Makes one object from a chunk.
 fn retype(piece: &Piece, kind: Kind, size: u64, place: CapAddress) -> Result<(), Error> {
     let untyped = Cap::<Untyped>::new(piece.untyped);
-    untyped.retype_many(kind, size, 1, Place::At(piece.offset), OWN_SPACE, place)?;
+    untyped.retype_many(kind, size, 1, Place::At(piece.offset), OWN_CSPACE, place)?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tench_abi::layout::slot;
-use tench_abi::object::{Statistic, stretch};
+use tench_abi::object::{Statistic, entry_path};
 use tench_abi::power::identity;
 use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_mem_client::Extent;
@@ -53,11 +53,11 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "kernel",
-        usage: "[stretches]",
+        usage: "[irq-off]",
         summary: "show what the kernel has counted",
-        help: "Windows are the places where long operations let interrupts in. stretches shows for how many instructions \
+        help: "Preemption points are the places where long operations let interrupts in. irq-off shows for how many instructions \
                interrupts were off, by what the kernel was entered for, and where the longest time began; only the kernels \
-               called watching measure that.",
+               called measuring measure that.",
         arguments: Candidates::Nothing,
         action: Action::Anywhere(kernel),
     },
@@ -217,7 +217,7 @@ fn use_of(address: CapAddress) -> &'static str {
         return "given by the parent";
     }
     match address {
-        slot::CSPACE => "own capability space",
+        slot::CSPACE => "own CSpace",
         slot::VSPACE => "own address space",
         slot::THREAD => "main thread",
         slot::SCHEDULING => "main thread's priority",
@@ -227,7 +227,7 @@ fn use_of(address: CapAddress) -> &'static str {
         slot::MEM => "memory server",
         slot::NAMES => "name server",
         slot::CONSOLE => "console",
-        slot::MESSAGE_FRAME => "message area",
+        slot::IPC_BUFFER => "IPC buffer",
         slot::KERNEL => "kernel",
         slot::INTERRUPT_CONTROL => "interrupt control",
         slot::SERVICE => "own service",
@@ -244,17 +244,17 @@ fn use_of(address: CapAddress) -> &'static str {
 fn kernel(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     match call.at_most_one()? {
         None => counters(shell),
-        Some("stretches") => stretches(shell),
-        Some(other) => Err(Failure::Usage(format!("it knows stretches, but not {other}"))),
+        Some("irq-off") => irq_off(shell),
+        Some(other) => Err(Failure::Usage(format!("it knows irq-off, but not {other}"))),
     }
 }
 
 /// Prints the interrupts-off intervals, by path. The host tool shows the names of the addresses.
-fn stretches(shell: &mut Shell<'_>) -> Outcome {
+fn irq_off(shell: &mut Shell<'_>) -> Outcome {
     shell.say(format_args!("{:>10} {:>13} {:>6}  PATH", "LONGEST", "COUNT", "MEAN"));
-    for path in 0..stretch::LIMIT {
-        let Some(name) = stretch::name(path) else { continue };
-        let s = shell.system.stretches(path)?;
+    for path in 0..entry_path::LIMIT {
+        let Some(name) = entry_path::name(path) else { continue };
+        let s = shell.system.irq_off_intervals(path)?;
         if s.count > 0 {
             let (longest, count, mean) = (Grouped(s.longest), Grouped(s.count), Grouped(s.sum / s.count));
             let [longest, count, mean] = [longest, count, mean].map(|number| number.to_string());
@@ -272,8 +272,8 @@ fn counters(shell: &mut Shell<'_>) -> Outcome {
         let value = shell.system.statistic(which)?;
         let (name, text) = match which {
             Statistic::DeepestStack => ("deepest use of a kernel stack", format!("{} bytes", Grouped(value))),
-            Statistic::Windows => ("windows", Grouped(value).to_string()),
-            Statistic::Preemptions => ("switches in windows", Grouped(value).to_string()),
+            Statistic::PreemptionPoints => ("preemption points", Grouped(value).to_string()),
+            Statistic::Preemptions => ("switches at preemption points", Grouped(value).to_string()),
             Statistic::Interrupts => ("interrupts", Grouped(value).to_string()),
             Statistic::Switches => ("thread switches", Grouped(value).to_string()),
             Statistic::Preemptible => {

@@ -20,8 +20,8 @@ use tench::procs::{Capability, Procs, Spawn, Standing};
 use tench::reserve::{Reservation, Reserve};
 use tench::sys::abi::Powers;
 use tench::sys::abi::layout::slot;
-use tench::sys::abi::object::{Statistic, Stretches};
-use tench::sys::{Cap, CapAddress, Error as KernelError, Instant, Kernel, OWN_SPACE};
+use tench::sys::abi::object::{IrqOffIntervals, Statistic};
+use tench::sys::{Cap, CapAddress, Error as KernelError, Instant, Kernel, OWN_CSPACE};
 use tench::{again, fs, memory, process};
 use tench_files_client::protocol::Error as FilesError;
 use tench_files_client::{Failure as FilesFailure, Files};
@@ -101,7 +101,7 @@ fn give(spawn: &Spawn, index: usize, stream: Stream) -> Result<(), Refusal> {
     let moved = spawn.move_in(shared, streams::STANDARD[index]);
     if moved.is_err() {
         // The end closes with the process, which is discarded.
-        let _ = OWN_SPACE.delete_at(shared);
+        let _ = OWN_CSPACE.delete_at(shared);
     }
     memory::free_slot(shared);
     Ok(moved?)
@@ -146,7 +146,7 @@ fn configure(spawn: &Spawn, wish: &Wish<'_>, powers: Powers) -> Result<(), Refus
 
 /// Returns the powers of the shell's capability to a server.
 fn own_powers() -> Powers {
-    OWN_SPACE.identify_at(slot::PROCS).map_or(Powers::empty(), |found| Powers::of_badge(found.badge))
+    OWN_CSPACE.identify_at(slot::PROCS).map_or(Powers::empty(), |found| Powers::of_badge(found.badge))
 }
 
 /// Names the missing power, if that is why the kernel has refused something.
@@ -364,7 +364,7 @@ impl System for Live {
         let found = Names::STANDARD.look_up(Reserve::NAME, slot).map_err(Refusal::from);
         let next = found.and_then(|server| Ok(Reserve::at(server).next(after)?));
         // The slot is not empty, if the name is registered.
-        let _ = OWN_SPACE.delete_at(slot);
+        let _ = OWN_CSPACE.delete_at(slot);
         memory::free_slot(slot);
         next
     }
@@ -426,8 +426,8 @@ impl System for Live {
         for_want_of(Powers::COUNTERS, self.kernel.query(which))
     }
 
-    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal> {
-        for_want_of(Powers::COUNTERS, self.kernel.stretches(path))
+    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal> {
+        for_want_of(Powers::COUNTERS, self.kernel.irq_off_intervals(path))
     }
 
     fn power_off(&mut self, status: u8) -> Refusal {

@@ -4,7 +4,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tench::sys::abi::layout::slot;
-use tench::sys::{Cap, CapAddress, Endpoint, Error as Lost, Kind, OWN_SPACE};
+use tench::sys::{Cap, CapAddress, Endpoint, Error as Lost, Kind, OWN_CSPACE};
 use tench::{again, memory};
 use tench_files_client::protocol::{Error as FilesError, How as Opening, Kind as FileKind, Status};
 use tench_files_client::{Failure as FilesFailure, Files};
@@ -20,7 +20,7 @@ pub const STANDARD: [CapAddress; 3] = [slot::STDIN, slot::STDOUT, slot::STDERR];
 /// Returns one of the shell's own standard streams, if it is not the terminal.
 pub fn own(index: usize) -> Option<Stream> {
     let address = STANDARD[index];
-    let is_there = OWN_SPACE.identify_at(address).is_ok_and(|found| found.kind == Kind::Endpoint);
+    let is_there = OWN_CSPACE.identify_at(address).is_ok_and(|found| found.kind == Kind::Endpoint);
     is_there.then_some(Stream(address.0))
 }
 
@@ -85,7 +85,7 @@ pub fn close(stream: Stream) {
     while let Err(Failure::Lost(Lost::Aborted)) = client(stream).close() {}
     let slot = CapAddress(stream.0);
     // The slot is not empty: nobody else deletes its content.
-    let _ = OWN_SPACE.delete_at(slot);
+    let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
 }
 

@@ -7,7 +7,7 @@ mod streams;
 use std::collections::VecDeque;
 
 use tench_abi::layout::slot;
-use tench_abi::object::{Statistic, Stretches};
+use tench_abi::object::{IrqOffIntervals, Statistic};
 use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_mem_client::{Account, Extent, Totals};
 use tench_procs_client::Capability;
@@ -416,9 +416,10 @@ impl System for Fake {
         })
     }
 
-    fn stretches(&mut self, path: u64) -> Result<Stretches, Refusal> {
-        let known = Stretches { longest: 1_890, place: 0xffff_fff0_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
-        Ok(if path == 33 || path == 124 { known } else { Stretches::default() })
+    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal> {
+        let known =
+            IrqOffIntervals { longest: 1_890, place: 0xffff_fff0_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
+        Ok(if path == 33 || path == 124 { known } else { IrqOffIntervals::default() })
     }
 
     fn power_off(&mut self, status: u8) -> Refusal {

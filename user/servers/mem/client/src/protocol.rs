@@ -233,7 +233,7 @@ tench_protocol::codes! {
         /// There is no such bundle, or it is not yours.
         NoSuchBundle = 14, "no such bundle, or another process asked for it";
         /// The objects' capabilities could not be put where the client wants them.
-        NoSuchSlot = 15, "the slots for the bundle's objects are not empty slots of one node of that space";
+        NoSuchSlot = 15, "the slots for the bundle's objects are not empty slots of one node of that CSpace";
         /// Other cores have something that was made of the block.
         Abroad = 16, "other cores have something of this memory; take it back first";
         /// Choosing addresses needs the power `memory`.

@@ -45,9 +45,9 @@ impl SlabsService for Both<'_> {
         is_static: bool,
         first: CapAddress,
         descriptors: List<u64, MAX_DESCRIPTORS>,
-        space: Arrived<'_, CapNode>,
+        cspace: Arrived<'_, CapNode>,
     ) -> Result<Given, Error> {
-        let to = Some((space.cap(), first));
+        let to = Some((cspace.cap(), first));
         let given = self.slabs.grant(self.store, caller, lifetime(is_static), to, &descriptors)?;
         Ok(Given { figures: visible(powers, given.figures), ..given })
     }

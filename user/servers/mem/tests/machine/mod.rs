@@ -213,17 +213,17 @@ impl Machine for Model {
         Ok(())
     }
 
-    fn revoke(&mut self, slot: CapAddress, windows: u64) -> Result<u64, Error> {
+    fn revoke(&mut self, slot: CapAddress, preemption_points: u64) -> Result<u64, Error> {
         let (mut revoked, mut passed) = (Ok(()), 0);
         for child in self.children(slot.0) {
             if self.abroad.contains(&child) {
-                revoked = Err(Error::ForeignCopies);
+                revoked = Err(Error::RemoteCopies);
                 continue;
             }
             // Each takes a preemption point of its own.
-            passed += self.revoke(CapAddress(child), windows - passed)?;
+            passed += self.revoke(CapAddress(child), preemption_points - passed)?;
             self.take(child);
-            if passed == windows {
+            if passed == preemption_points {
                 return Err(Error::Unfinished);
             }
             passed += 1;

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 use tench::memory;
 use tench_monitor::proxies::{self, Found, What};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_SPACE, Rights};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_CSPACE, Rights};
 
 use crate::capabilities::KERNEL;
 use crate::forward::{Inbox, Source};
@@ -35,18 +35,18 @@ impl Machine {
 
 impl proxies::Kernel for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
-        let found = OWN_SPACE.identify_at(slot).ok()?;
+        let found = OWN_CSPACE.identify_at(slot).ok()?;
         let what = match found.kind {
             Kind::Endpoint => What::Endpoint,
             Kind::Notification => What::Notification,
             _ => return None,
         };
-        let place = KERNEL.holders(OWN_SPACE, slot).ok()?.place;
+        let place = KERNEL.holders(OWN_CSPACE, slot).ok()?.place;
         Some(Found { what, place, badge: found.badge, rights: found.rights })
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
-        match KERNEL.holders(OWN_SPACE, slot) {
+        match KERNEL.holders(OWN_CSPACE, slot) {
             Ok(found) => found.others,
             // All capabilities to this object were revoked: nobody holds it.
             Err(Error::InvalidCapability) => false,
@@ -76,7 +76,7 @@ impl proxies::Kernel for Machine {
             What::Endpoint => {
                 let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
                 let slot = endpoint.cap().address();
-                let place = KERNEL.holders(OWN_SPACE, slot)?.place;
+                let place = KERNEL.holders(OWN_CSPACE, slot)?.place;
                 self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
                 (slot, place)
             }
@@ -89,7 +89,7 @@ impl proxies::Kernel for Machine {
     fn close(&mut self, proxy: u64) -> bool {
         // The thread that receives at the endpoint ends, and frees the slot.
         match self.own.remove(&proxy) {
-            Some((What::Endpoint, slot)) => drop(OWN_SPACE.delete_at(slot)),
+            Some((What::Endpoint, slot)) => drop(OWN_CSPACE.delete_at(slot)),
             Some((What::Notification, slot)) => {
                 self.signals.close(proxy, slot);
                 return false;

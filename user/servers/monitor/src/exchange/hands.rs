@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use tench_abi::power::identity;
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_foreign::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
 use tench_places::{Client, Places};
+use tench_remote::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
 
 use super::line::Line;
 use super::mail::{Mail, Name};
@@ -17,14 +17,14 @@ use tench_monitor_client::protocol::{Error as Why, place};
 
 /// An exported capability: at the owner, it stands for the copies on other cores.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StandIn {
+pub(super) struct ExportedCap {
     pub slot: CapAddress,
     pub shape: Shape,
     /// Core and process that first sent the object.
     pub giver: u64,
 }
 
-impl StandIn {
+impl ExportedCap {
     /// Returns whether the monitor itself sent the object.
     pub const fn is_own(&self) -> bool {
         place(self.giver).1 == MONITOR
@@ -74,7 +74,7 @@ pub enum Done<P> {
 pub(super) struct Hands<K, P> {
     pub core: Core,
     pub kernel: K,
-    pub stand_ins: BTreeMap<ObjectId, StandIn>,
+    pub exported_caps: BTreeMap<ObjectId, ExportedCap>,
     pub roots: BTreeMap<ObjectId, Root>,
     pub requests: BTreeMap<u64, Purpose<P>>,
     pub recalls: BTreeMap<u64, Recall<P>>,
@@ -120,7 +120,7 @@ impl<K: Kernel, P> Hands<K, P> {
         Hands {
             core,
             kernel,
-            stand_ins: BTreeMap::new(),
+            exported_caps: BTreeMap::new(),
             roots: BTreeMap::new(),
             requests: BTreeMap::new(),
             recalls: BTreeMap::new(),
@@ -282,17 +282,17 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
         }
         parcel.slot = None;
         self.givers.take(Client::of_badge(parcel.from));
-        self.stand_ins.insert(object, StandIn { slot, shape: *shape, giver: parcel.from });
+        self.exported_caps.insert(object, ExportedCap { slot, shape: *shape, giver: parcel.from });
         Ok(())
     }
 
     fn unexport(&mut self, object: ObjectId) {
-        let Some(stand_in) = self.stand_ins.remove(&object) else { return };
-        self.givers.give_back(stand_in.giver);
-        if !self.release(stand_in.slot) {
-            self.stubborn.push(stand_in.slot);
-        } else if stand_in.is_own() && stand_in.shape.kind == Kind::Untyped {
-            self.returned.push(stand_in.shape.base);
+        let Some(exported_cap) = self.exported_caps.remove(&object) else { return };
+        self.givers.give_back(exported_cap.giver);
+        if !self.release(exported_cap.slot) {
+            self.stubborn.push(exported_cap.slot);
+        } else if exported_cap.is_own() && exported_cap.shape.kind == Kind::Untyped {
+            self.returned.push(exported_cap.shape.base);
         }
     }
 
@@ -317,8 +317,8 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
         if !self.may_arrive(asker) {
             return Err(Error::NoReceiver);
         }
-        let stand_in = self.stand_ins.get(&object).ok_or(Error::Kernel)?;
-        let (slot, kind) = (stand_in.slot, stand_in.shape.kind);
+        let exported_cap = self.exported_caps.get(&object).ok_or(Error::Kernel)?;
+        let (slot, kind) = (exported_cap.slot, exported_cap.shape.kind);
         self.deliver(object, (slot, kind), rights, asker)
     }
 

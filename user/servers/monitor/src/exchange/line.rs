@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! event      words                            meaning
-//! AGREE      the words of a Message           a message of the protocol (tench_foreign)
+//! AGREE      the words of a Message           a message of the protocol (tench_remote)
 //! ADDRESS    request, reservation, owner      what comes from the owner under the name of this request of the sender's
 //!                                             is for the holder of the reservation
 //! DROP       reservation                      nothing will come for the reservation
@@ -19,8 +19,8 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::power::{self, identity};
-use tench_foreign::{Core, Message, RequestId, WORDS};
 use tench_monitor_client::protocol::place;
+use tench_remote::{Core, Message, RequestId, WORDS};
 
 use super::MONITOR;
 use crate::message::Malformed;

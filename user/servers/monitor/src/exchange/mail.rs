@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
 use tench_abi::power::identity;
-use tench_foreign::{Core, RequestId};
 use tench_monitor_client::protocol::Error;
 use tench_places::{Client, Places};
+use tench_remote::{Core, RequestId};
 
 use crate::freight::FREIGHT;
 

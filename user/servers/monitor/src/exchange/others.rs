@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
-use tench_foreign::{Core, Cores, Input, Kind, Shape};
+use tench_remote::{Core, Cores, Input, Kind, Shape};
 
 use tench_monitor_client::protocol::Error;
 use tench_places::Client;

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use tench::println;
 use tench_channel::{Request as Number, Side};
-use tench_foreign::Core;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::Growth;
 use tench_monitor::freight::FREIGHT;
@@ -12,7 +11,8 @@ use tench_monitor::message::{Outcome, ended};
 use tench_monitor::proxies;
 use tench_monitor_client::protocol::{Error, State, first, place};
 use tench_protocol::{Arrived, Caller, Later, Port, Powers};
-use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_SPACE};
+use tench_remote::Core;
+use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_CSPACE};
 
 use super::Server;
 use crate::capabilities::{self, Gift, Grown, KERNEL, Own, Task, Waiter, Work};
@@ -263,7 +263,7 @@ impl Server {
             if letter.word == links::MEMORY {
                 // If there is no worker, the memory goes back.
                 let slot = letter.slot;
-                let base = OWN_SPACE.locate_at(KERNEL, slot).map_or(0, |found| found.address);
+                let base = OWN_CSPACE.locate_at(KERNEL, slot).map_or(0, |found| found.address);
                 if self.desk.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
                     self.books.discard(slot);
                 }

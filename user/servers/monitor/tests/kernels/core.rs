@@ -7,7 +7,7 @@
 //! ```text
 //!  machine's      BASE + 0 MiB    BASE + 1 MiB    BASE + 2 MiB
 //!                 of core 0       of core 1       of core 2
-//!  of kernel 1    ELSEWHERE + 0   its pool        ELSEWHERE + 2 MiB
+//!  of kernel 1    REMOTE + 0   its pool        REMOTE + 2 MiB
 //! ```
 
 use std::cell::RefCell;
@@ -20,8 +20,8 @@ use tench_arch_host::Machine;
 use tench_arch_host::host::CORES;
 use tench_arch_host::machine::{RAM, RAM_MEDIUM, at};
 use tench_arch_host::memory::RAM_START;
-use tench_foreign::{Core as Number, Kind as Sendable, Shape};
 use tench_monitor::exchange::{Found, Kernel};
+use tench_remote::{Core as Number, Kind as Sendable, Shape};
 
 pub const PAGE: u64 = 4096;
 /// Log2 of the memory of a core.
@@ -29,7 +29,7 @@ pub const POOL_BITS: u64 = 20;
 /// Start of the machine's memory.
 pub const BASE: u64 = 1 << 32;
 /// RAM of a kernel that is in no part of its own memory.
-const ELSEWHERE: u64 = RAM_START + (12 << 20);
+const REMOTE: u64 = RAM_START + (12 << 20);
 /// Number of capability nodes.
 const NODES: u64 = 4;
 const SLOTS: u64 = 256;
@@ -48,7 +48,7 @@ pub struct Held {
     /// Set if the capability is exported.
     pub is_exported: bool,
     /// Set if revocation of the exported capability is requested.
-    pub is_wanted: bool,
+    pub is_revoke_requested: bool,
     /// Set if the object belongs to another core.
     pub is_borrowed: bool,
 }
@@ -146,7 +146,7 @@ impl Core {
             rights: Rights::from_bits_truncate(rights as _),
             is_used: used != 0,
             is_exported: exported != 0,
-            is_wanted: exported > 1,
+            is_revoke_requested: exported > 1,
             is_borrowed: borrowed != 0,
         })
     }
@@ -156,7 +156,7 @@ impl Core {
         if local >> POOL_BITS == inner.pool >> POOL_BITS {
             BASE + (inner.number << POOL_BITS) + (local - inner.pool)
         } else {
-            BASE + (local - ELSEWHERE)
+            BASE + (local - REMOTE)
         }
     }
 
@@ -165,7 +165,7 @@ impl Core {
         if offset >> POOL_BITS == inner.number {
             inner.pool + (offset & ((1 << POOL_BITS) - 1))
         } else {
-            ELSEWHERE + offset
+            REMOTE + offset
         }
     }
 
@@ -249,12 +249,12 @@ impl Kernel for Core {
         self.held(slot).is_some_and(|found| found.is_used)
     }
 
-    fn is_wanted(&self, slot: CapAddress) -> bool {
-        !self.0.borrow().is_deaf && self.held(slot).is_some_and(|found| found.is_wanted)
+    fn is_revoke_requested(&self, slot: CapAddress) -> bool {
+        !self.0.borrow().is_deaf && self.held(slot).is_some_and(|found| found.is_revoke_requested)
     }
 
     fn delete(&mut self, slot: CapAddress) {
-        Core::delete(self, slot).expect("the monitor deletes no stand-in");
+        Core::delete(self, slot).expect("the monitor deletes no exported capability");
     }
 
     fn is_off(&self, core: Number) -> bool {

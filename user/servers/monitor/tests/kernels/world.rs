@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use tench_places::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Kind, Rights};
-use tench_foreign::{Core as Number, ObjectId};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Done, Exchange, Parcel};
 use tench_monitor_client::protocol::{Error, first};
+use tench_remote::{Core as Number, ObjectId};
 
 use crate::core::{BASE, Core, POOL_BITS};
 use crate::judge;
@@ -231,7 +231,7 @@ impl World {
     fn revoke(&mut self, at: usize) {
         let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
         let (steps, node) = (self.nodes[at].gifts, &mut self.nodes[at]);
-        if node.core.revoke(slot) == Err(Refusal::ForeignCopies)
+        if node.core.revoke(slot) == Err(Refusal::RemoteCopies)
             && self.asks
             && let Some(found) = node.core.held(slot)
         {
@@ -362,7 +362,7 @@ impl World {
             let pool = self.nodes[*at].pool;
             let mut rounds = 0;
             while let Err(why) = self.nodes[*at].core.revoke(pool) {
-                assert_eq!(why, Refusal::ForeignCopies);
+                assert_eq!(why, Refusal::RemoteCopies);
                 rounds += 1;
                 assert!(rounds < 5, "core {at} does not get its memory back");
                 if self.asks {
@@ -411,7 +411,7 @@ impl Node {
             Ok(()) | Err(Refusal::InvalidCapability) => self.books.deleted(object),
             // A client made something of it and is just sending it; that is revoked first.
             Err(why) => {
-                assert_eq!(why, Refusal::ForeignCopies);
+                assert_eq!(why, Refusal::RemoteCopies);
                 self.deleting.push_back((object, slot));
             }
         }

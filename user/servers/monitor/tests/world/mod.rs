@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use tench_places::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_foreign::{Core, Kind, ObjectId, Shape};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel, Parcel};
 use tench_monitor_client::protocol::{Error, first};
+use tench_remote::{Core, Kind, ObjectId, Shape};
 
 pub const PAGE: u64 = 4096;
 
@@ -23,7 +23,7 @@ pub struct Cap {
     pub borrowed: bool,
     pub exported: bool,
     /// Set if revocation of the exported capability is requested.
-    pub wanted: bool,
+    pub revoke_requested: bool,
     /// Set if the slot is a client's and not the monitor's.
     pub client: bool,
     /// Depth of derivation among memory of the same extent.
@@ -85,10 +85,10 @@ impl Fake {
         let mut stays = false;
         for (number, other) in &mut self.caps {
             if other.exported && (*number == slot.0 || goes(other)) {
-                (other.wanted, stays) = (true, true);
+                (other.revoke_requested, stays) = (true, true);
             }
         }
-        if stays { Err(Refusal::ForeignCopies) } else { Ok(()) }
+        if stays { Err(Refusal::RemoteCopies) } else { Ok(()) }
     }
 }
 
@@ -115,7 +115,7 @@ impl Kernel for Fake {
             return Err(Refusal::Busy);
         }
         let cap = self.caps.get_mut(&slot.0).unwrap();
-        (cap.exported, cap.wanted) = (true, false);
+        (cap.exported, cap.revoke_requested) = (true, false);
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Kernel for Fake {
             rights,
             borrowed: true,
             exported: false,
-            wanted: false,
+            revoke_requested: false,
             client: false,
             depth,
         }))
@@ -162,7 +162,7 @@ impl Kernel for Fake {
         let borrowed = cap.borrowed && !child;
         let rights = if child { Rights::all() } else { cap.rights & rights };
         let depth = cap.depth + u32::from(child);
-        Ok(self.add(Cap { rights, borrowed, exported: false, wanted: false, depth, ..cap }))
+        Ok(self.add(Cap { rights, borrowed, exported: false, revoke_requested: false, depth, ..cap }))
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
@@ -176,13 +176,13 @@ impl Kernel for Fake {
         })
     }
 
-    fn is_wanted(&self, slot: CapAddress) -> bool {
-        self.get(slot).is_ok_and(|cap| cap.exported && cap.wanted)
+    fn is_revoke_requested(&self, slot: CapAddress) -> bool {
+        self.get(slot).is_ok_and(|cap| cap.exported && cap.revoke_requested)
     }
 
     fn delete(&mut self, slot: CapAddress) {
         if let Some(cap) = self.caps.get(&slot.0) {
-            assert!(!cap.exported, "a stand-in was deleted");
+            assert!(!cap.exported, "an exported capability was deleted");
         }
         self.caps.remove(&slot.0);
     }
@@ -246,7 +246,7 @@ impl World {
             rights,
             borrowed: false,
             exported: false,
-            wanted: false,
+            revoke_requested: false,
             client: true,
             depth: 0,
         })
@@ -259,7 +259,7 @@ impl World {
         if cap.shape.kind == Kind::Untyped {
             kernel.caps.remove(&slot.0);
         }
-        kernel.add(Cap { exported: false, wanted: false, client: false, ..cap })
+        kernel.add(Cap { exported: false, revoke_requested: false, client: false, ..cap })
     }
 
     fn who(&mut self) -> Who {
@@ -349,7 +349,7 @@ impl World {
             self.cores[to].receive(core(from as u8), operation, &words);
         } else {
             let (at, object, slot) = self.deleting.swap_remove(choice - ready.len());
-            self.kernel(at).revoke(slot).expect("stand-ins were taken back before");
+            self.kernel(at).revoke(slot).expect("exported capabilities were taken back before");
             self.cores[at].deleted(object);
         }
         self.collect();

@@ -3,7 +3,7 @@
 use tench_protocol::transport::Short;
 use tench_protocol::wire::Registers;
 use tench_protocol::{Failure, Transport};
-use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, Message, OWN_SPACE, Received, Words};
+use tench_sys::{Cap, CapAddress, Endpoint, Error, Instant, Kind, Message, OWN_CSPACE, Received, Words};
 
 use crate::Procs;
 
@@ -18,7 +18,7 @@ impl Standing {
     }
 
     fn is_empty(self) -> bool {
-        OWN_SPACE.identify_at(self.0).is_ok_and(|found| found.kind == Kind::Null)
+        OWN_CSPACE.identify_at(self.0).is_ok_and(|found| found.kind == Kind::Null)
     }
 
     /// Gets a new capability, if the old one is gone. Returns whether the slot holds one now.

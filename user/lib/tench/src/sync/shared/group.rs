@@ -7,7 +7,7 @@ use tench_protocol::{Arrived, Event, Factory, Port, Replies, Sent};
 use tench_sync::shared::{Crowd, MEMBERS, Slept, Table};
 use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error as KernelError, Frame, Instant, MapFlags, Notification, OWN_SPACE, Rights, Wait,
+    Cap, CapAddress, Endpoint, Error as KernelError, Frame, Instant, MapFlags, Notification, OWN_CSPACE, Rights, Wait,
 };
 
 use super::protocol::{Error, GroupClient, GroupService};
@@ -223,7 +223,7 @@ fn map(frame: Cap<Frame>, bits: u32) -> Result<Window, memory::Error> {
 /// Deletes a capability, if it still exists, and frees its slot.
 fn give_up(slot: CapAddress) {
     // An empty slot is fine.
-    let _ = OWN_SPACE.delete_at(slot);
+    let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
 }
 

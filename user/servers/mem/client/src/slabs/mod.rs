@@ -69,7 +69,7 @@ impl Slabs {
             words.try_push(descriptor.word()).map_err(|_| Failure::Refused(crate::Error::BadSize))?;
         }
         match destination {
-            Some((space, first)) => self.grant_to(is_static, first, &words, space),
+            Some((cspace, first)) => self.grant_to(is_static, first, &words, cspace),
             None => self.grant(is_static, &words),
         }
     }

@@ -46,7 +46,7 @@ pub trait SlabsService {
         is_static: bool,
         first: CapAddress,
         descriptors: List<u64, MAX_DESCRIPTORS>,
-        space: Arrived<'_, CapNode>,
+        cspace: Arrived<'_, CapNode>,
     ) -> Result<Bundle, Error>;
 
     /// Frees a bundle: its objects are deleted. Returns the same as `grant`.

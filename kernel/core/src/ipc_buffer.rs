@@ -1,0 +1,121 @@
+//! IPC buffers: the only memory that both the kernel and user programs read and write.
+//!
+//! An IPC buffer lies within a frame to which its thread has a capability, at an offset that was checked when it was
+//! bound. The kernel accesses it through its own addresses, and the binding goes before the frame does. So the kernel
+//! never follows an address that a program names.
+//!
+//! The contents are hostile at every moment. Frames are shared between cores, and a program on another core can write a
+//! buffer while this kernel reads it, even between two instructions. Hence three rules:
+//!
+//! - A word is read once, by one load, and its value is passed on. The kernel never reads a field again after checking
+//!   it, nor reads back what it has written here.
+//! - A value that has to have a certain form gets it in the kernel's own copy, after it was read: a thread's flags
+//!   ([`load_registers`](crate::thread::load_registers)), a capability's address (looked up like an argument). A
+//!   message's number of words and capabilities comes from the tag, which travels in a register.
+//! - Any other value is acceptable. Words that change while they are copied arrive half old and half new, as if the
+//!   sender had written them so. A false `upcall_running` only means that the thread's own upcall is entered again, or
+//!   its endpoint is called.
+
+use core::mem::offset_of;
+
+use tench_abi::fault::{Registers, Report};
+use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
+
+use crate::object::Ref;
+use crate::thread::Thread;
+use crate::{Arch, Kernel};
+
+/// A bound IPC buffer. Valid until the next preemption point, then to be looked up again.
+#[derive(Clone, Copy)]
+pub struct Buffer {
+    /// Kernel virtual address, a multiple of the buffer's size.
+    address: usize,
+}
+
+impl Buffer {
+    /// Returns the IPC buffer of a thread, if one is bound.
+    #[inline]
+    pub fn of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Buffer> {
+        let address = k.get(thread).ipc_buffer;
+        (address != 0).then_some(Buffer { address })
+    }
+
+    /// Reads the field at `offset`.
+    #[inline]
+    fn read<T: Copy>(self, offset: usize) -> T {
+        // SAFETY: 1,024 bytes of live, aligned memory (head of this module); `offset` is that of a field of type `T`,
+        // which is made of integers.
+        unsafe { ((self.address + offset) as *const T).read_volatile() }
+    }
+
+    /// Writes the field at `offset`.
+    #[inline]
+    fn write<T: Copy>(self, offset: usize, value: T) {
+        // SAFETY: as in `read`.
+        unsafe { ((self.address + offset) as *mut T).write_volatile(value) };
+    }
+
+    /// Copies the message words from `REGISTER_WORDS` up to `length` to another buffer.
+    #[inline]
+    pub fn copy_words<A: Arch>(self, k: &mut Kernel<A>, to: Buffer, length: usize) {
+        let words = length.min(MAX_WORDS).saturating_sub(REGISTER_WORDS);
+        let first = offset_of!(IpcBuffer, words) + REGISTER_WORDS * size_of::<u64>();
+        // SAFETY: at most 56 words behind the first eight of each buffer. Buffers are aligned to their size, so two of
+        // them are identical or disjoint; no reference to either exists.
+        unsafe { k.arch().copy(self.address + first, to.address + first, words) };
+    }
+
+    /// Writes a message word.
+    pub fn set_word(self, index: usize, word: u64) {
+        assert!(index < MAX_WORDS);
+        self.write(offset_of!(IpcBuffer, words) + index * size_of::<u64>(), word);
+    }
+
+    /// Returns the address of the capability that the thread sends as number `index`.
+    pub fn sent_cap(self, index: usize) -> u32 {
+        assert!(index < MAX_CAPS);
+        self.read(offset_of!(IpcBuffer, send_caps) + index * size_of::<u32>())
+    }
+
+    /// Returns the address of the slot in which the thread receives capability `index`.
+    pub fn receive_slot(self, index: usize) -> u32 {
+        assert!(index < MAX_CAPS);
+        self.read(offset_of!(IpcBuffer, receive_slots) + index * size_of::<u32>())
+    }
+
+    /// Returns whether the thread is in an upcall, as the buffer says.
+    #[inline]
+    pub fn upcall_is_running(self) -> bool {
+        self.read::<u64>(offset_of!(IpcBuffer, upcall_running)) != 0
+    }
+
+    /// Records whether the thread is in an upcall.
+    #[inline]
+    pub fn set_upcall_running(self, running: bool) {
+        self.write(offset_of!(IpcBuffer, upcall_running), u64::from(running));
+    }
+
+    /// Writes the report of the thread's fault.
+    #[inline]
+    pub fn set_fault(self, report: Report) {
+        self.write(offset_of!(IpcBuffer, fault), report);
+    }
+
+    /// Copies a thread's registers into the buffer.
+    #[inline]
+    pub fn store_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
+        let from = (&raw const k.get(thread).registers).addr();
+        let to = self.address + offset_of!(IpcBuffer, registers);
+        // SAFETY: a live thread's registers and room for as many; no reference to either exists.
+        unsafe { k.arch().copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+    }
+
+    /// Copies registers from the buffer into a thread, unchanged. Any values are valid there.
+    #[inline]
+    pub fn load_registers<A: Arch>(self, k: &mut Kernel<A>, thread: Ref<Thread>) {
+        let from = self.address + offset_of!(IpcBuffer, registers);
+        let to = (&raw mut k.get(thread).registers).addr();
+        // SAFETY: as in `store_registers`.
+        unsafe { k.arch().copy(from, to, size_of::<Registers>() / size_of::<u64>()) };
+    }
+}

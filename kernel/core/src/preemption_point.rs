@@ -1,0 +1,104 @@
+//! Preemption points: where a long operation lets pending interrupts in and may be preempted.
+//!
+//! The kernel runs with interrupts off except here. Passing a preemption point needs the token, so no reference into
+//! kernel state lives across one, and the operation must look up again whatever it knew. At a preemption point the
+//! state is complete: if the thread is deleted meanwhile, the operation is discarded, with nothing to undo.
+//!
+//! Interrupt handlers have preemption points of their own ([`nested`]), at which no other thread runs.
+
+use crate::latency_tracer::{self, edge};
+use crate::object::Ref;
+use crate::scheduler;
+use crate::thread::{Thread, blocker};
+use crate::{Arch, Kernel};
+
+/// True if preemption points let interrupts in. The non-preemptible kernel differs in this line only.
+pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
+
+/// Lets pending interrupts in. Returns the path of the current operation, for [`latency_tracer`](crate::latency_tracer).
+#[inline(always)]
+pub fn let_interrupts_in<A: Arch>(k: &mut Kernel<A>) -> u64 {
+    let path = latency_tracer::end_interval(k, edge::PREEMPTION_POINT);
+    A::take_pending_interrupts(k);
+    latency_tracer::begin_interval(k, path, A::place());
+    path
+}
+
+/// Passes a preemption point. Returns `false` if the operation has deleted the thread that performs it: then the
+/// operation must end at once and touch nothing any more.
+#[must_use]
+#[cfg_attr(feature = "latency-tracer", inline(never))]
+#[cfg_attr(not(feature = "latency-tracer"), inline)]
+pub fn pass<A: Arch>(k: &mut Kernel<A>) -> bool {
+    let current = k.current();
+    if k.get(current).blockers & blocker::DELETED != 0 {
+        return false;
+    }
+    k.state().statistics.preemption_points += 1;
+    if PREEMPTIBLE {
+        let path = let_interrupts_in(k);
+        if k.state().nesting == 0 && scheduler::should_switch(k) {
+            give_way(k, current, path);
+        }
+    }
+    true
+}
+
+/// Runs other threads until the running thread is to continue. A function of its own, so that preemption points without
+/// a switch stay short in the code.
+#[cold]
+#[inline(never)]
+fn give_way<A: Arch>(k: &mut Kernel<A>, current: Ref<Thread>, mut path: u64) {
+    loop {
+        let next = scheduler::switch::<A, false>(k);
+        if next == current {
+            return;
+        }
+        k.state().statistics.preemptions += 1;
+        // SAFETY: `current` owns the kernel stack in use, since only the running thread passes preemption points;
+        // `next` came from the scheduler, so it is alive; this function holds no reference.
+        unsafe { A::switch(current, next) };
+        // Interrupts have been off for a while before the switch back, so they are let in before this continues. If one
+        // was pending, the scheduler decides again.
+        latency_tracer::goes_on(k, path);
+        let interrupts = k.state().statistics.interrupts;
+        path = let_interrupts_in(k);
+        let s = k.state();
+        if s.nesting != 0 || s.statistics.interrupts == interrupts || !scheduler::should_switch(k) {
+            return;
+        }
+    }
+}
+
+/// Returns the number of preemptions at preemption points so far. If it has not changed across one, then capabilities,
+/// tables and threads are as they were, and need not be looked up again: interrupts change none of them.
+#[inline]
+pub fn disturbances<A: Arch>(k: &mut Kernel<A>) -> u64 {
+    k.state().statistics.preemptions
+}
+
+/// Passes a preemption point in an interrupt handler: lets other interrupts in, and never switches threads. A switch
+/// waits until the outermost handler returns.
+///
+/// A handler that interrupted user mode counts in `State::nesting` only here, where it matters; a handler that
+/// interrupted a preemption point counts from its beginning.
+#[cfg_attr(feature = "latency-tracer", inline(never))]
+pub fn nested<A: Arch>(k: &mut Kernel<A>) {
+    if !PREEMPTIBLE {
+        return;
+    }
+    let s = k.state();
+    let outside = s.nesting;
+    let depth = outside.max(1);
+    s.nesting = depth;
+    let before = s.statistics;
+    let_interrupts_in(k);
+    let s = k.state();
+    s.nesting = outside;
+    let came = s.statistics.interrupts - before.interrupts;
+    if came > 0 {
+        // Interrupts nested more deeply are among these, and counted once.
+        s.statistics.nested_interrupts = before.nested_interrupts + came;
+        s.statistics.deepest_nesting = s.statistics.deepest_nesting.max(depth + 1);
+    }
+}
