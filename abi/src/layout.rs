@@ -1,6 +1,6 @@
 //! Well-known addresses and slots.
 
-/// `place` argument of `UntypedRetype`: puts the objects at the watermark, aligned.
+/// `placement` argument of `UntypedRetype`: puts the objects at the watermark, aligned.
 pub const WATERMARK: u64 = u64::MAX;
 
 /// Argument of `ThreadBind`: unbinds.
@@ -92,9 +92,9 @@ pub mod address {
     /// End of the range in which libraries allocate.
     pub const DYNAMIC_END: u64 = 0x5000_0000_0000;
     /// Address of `init`'s metadata of that range.
-    pub const BOOKS: u64 = DYNAMIC_END;
+    pub const METADATA: u64 = DYNAMIC_END;
     /// Size in bytes of the address range for that metadata.
-    pub const BOOKS_SIZE: u64 = 1 << 30;
+    pub const METADATA_SIZE: u64 = 1 << 30;
     /// Address of `init`, and the lowest address of a relocatable program.
     pub const PROGRAM: u64 = 0x20_0000;
 }

@@ -251,7 +251,7 @@ pub struct IrqOffIntervals {
     /// Length of the longest interval.
     pub longest: u64,
     /// Kernel address at which the longest interval began.
-    pub place: u64,
+    pub address: u64,
     /// Number of intervals.
     pub count: u64,
     /// Sum of their lengths.

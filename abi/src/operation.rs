@@ -80,11 +80,11 @@ operations! {
 
     // ── Untyped memory ───────────────────────────────────────────────────────────────────────────────────────────
     /// **Retype** part of an untyped into `count` objects side by side. `cap` untyped (`WRITE`), x1
-    /// [`Kind`](crate::Kind), x2 size (see `Kind::object_bits`), x3 count (1 to 256), x4 place (offset in bytes, or
+    /// [`Kind`](crate::Kind), x2 size (see `Kind::object_bits`), x3 count (1 to 256), x4 placement (offset in bytes, or
     /// [`WATERMARK`](crate::layout::WATERMARK)), x5 destination CSpace, x6 address of the first of `count` empty slots
     /// of one node. The memory of the new objects is zeroed unless it is device memory.
     /// Answers x1 = the offset of the first object.
-    /// Errors: `OutOfMemory` (beyond the end), `Overlap` (`place` is in use), `Misaligned`, `DeviceMemory`,
+    /// Errors: `OutOfMemory` (beyond the end), `Overlap` (the range is in use), `Misaligned`, `DeviceMemory`,
     /// `SlotOccupied`, `NoSuchSlot`, `Lent` (to another core).
     UntypedRetype = 16;
     /// **Describe** an untyped. `cap` untyped (`READ`).

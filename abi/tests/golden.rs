@@ -104,7 +104,7 @@ fn sizes(dump: &mut String) {
     );
     constants!(dump, address::PROCESS_INFO, address::IPC_BUFFERS, address::STACK_TOP, address::STACK_SIZE);
     constants!(dump, address::FIRST_STACK_SIZE, address::BOOT_ARCHIVE, address::DYNAMIC, address::DYNAMIC_END);
-    constants!(dump, address::BOOKS, address::BOOKS_SIZE, address::PROGRAM);
+    constants!(dump, address::METADATA, address::METADATA_SIZE, address::PROGRAM);
     constants!(dump, boot::MAGIC, boot::VERSION, boot::MAX_SEGMENTS, boot::MAX_UNTYPED);
     constants!(
         dump,
@@ -124,7 +124,7 @@ fn layouts(dump: &mut String) {
     fields!(dump, boot::Segment: address, offset, size, flags);
     fields!(dump, process::Segment: address, size, flags);
     fields!(dump, process::Info: magic, pid, argument_count, arguments_offset, environment_count, environment_offset,
-        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, ipc_buffer, dynamic, books,
+        extra_count, counter_frequency, stack_bottom, stack_top, own_stack, ipc_buffer, dynamic, metadata,
         bias, random, segment_count, segments);
     fields!(dump, boot::UntypedInfo: address, size_bits, kind);
     fields!(dump, boot::BootInfo: magic, version, untyped_count, archive_address, archive_size, device_tree,

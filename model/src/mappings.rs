@@ -239,8 +239,9 @@ impl World {
     /// Specifies `MappingQuery`.
     pub fn query(&self, address: u64) -> Result<[u64; 5], Error> {
         let mapping = self.mappings[&self.mapping(address)?];
-        let place = self.virtual_address(mapping.table, mapping.first).map_or(u64::MAX, |(_, address)| address);
-        Ok([mapping.first, mapping.count, mapping.flags.bits(), place, 0])
+        let virtual_address =
+            self.virtual_address(mapping.table, mapping.first).map_or(u64::MAX, |(_, address)| address);
+        Ok([mapping.first, mapping.count, mapping.flags.bits(), virtual_address, 0])
     }
 
     /// Returns the physical address of the memory that a mapping shows.

@@ -40,12 +40,12 @@ pub struct Player {
 struct Outstanding {
     operation: u64,
     /// Program counter of the thread when it made the call. No other call was made there: a thread that is at another
-    /// place has other registers by now, and a thread that got the reply to a fault there may have another `x0`.
-    place: u64,
+    /// pc has other registers by now, and a thread that got the reply to a fault there may have another `x0`.
+    pc: u64,
 }
 
 /// Program counter of the first call: above all addresses that are used otherwise.
-const FIRST_PLACE: u64 = 1 << 40;
+const FIRST_PC: u64 = 1 << 40;
 
 impl Player {
     /// Makes a machine with a few threads and objects. `seed` chooses what happens at preemption points.
@@ -213,9 +213,9 @@ impl Player {
 
     /// Makes a system call as the running thread.
     fn make_call(&mut self, thread: Ref<Thread>, number: u64, registers: &[u64; 13]) {
-        let place = FIRST_PLACE + self.calls;
-        self.machine.thread(thread).registers.pc = place;
-        self.outstanding.insert(thread.address(), Outstanding { operation: number, place });
+        let pc = FIRST_PC + self.calls;
+        self.machine.thread(thread).registers.pc = pc;
+        self.outstanding.insert(thread.address(), Outstanding { operation: number, pc });
         self.machine.system_call(number, registers);
         if self.machine.powered_off.take().is_some() {
             // The call does not return, but the test continues.
@@ -227,9 +227,9 @@ impl Player {
     /// Counts the last call of a thread that runs now, and so has returned, if its result can be known. It cannot if
     /// the thread was made anew meanwhile, or given other registers.
     fn count_result(&mut self, thread: Ref<Thread>) {
-        let Some(Outstanding { operation, place }) = self.outstanding.remove(&thread.address()) else { return };
+        let Some(Outstanding { operation, pc }) = self.outstanding.remove(&thread.address()) else { return };
         let t = self.machine.thread(thread);
-        let (is_there, has_faulted) = (t.registers.pc == place, t.fault.instruction == place);
+        let (is_there, has_faulted) = (t.registers.pc == pc, t.fault.instruction == pc);
         let refused = if operation == Operation::UpcallReturn as u64 {
             // This call returns to other registers.
             is_there
@@ -368,7 +368,7 @@ mod tests {
             (receive[0], receive[11]) = (ENDPOINT, at(slot::REPLY));
             m.system_call(Operation::Receive as u64, &receive);
             m.run(thread);
-            m.fault(Report { class: 0, address: 0, instruction: FIRST_PLACE, syndrome: 0 });
+            m.fault(Report { class: 0, address: 0, instruction: FIRST_PC, syndrome: 0 });
             assert_eq!(m.current(), first);
             m.call(Operation::Reply, &[0, Tag::new(answer::RESULT, 1).0]).ok();
             assert_eq!(m.answer(thread).x[0], 0);

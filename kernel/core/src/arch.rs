@@ -158,7 +158,7 @@ pub unsafe trait Arch: Sized {
     /// Returns the address of the call to the function into which this is inlined, for [`latency_tracer`](crate::latency_tracer); 0 if
     /// unknown.
     #[inline(always)]
-    fn place() -> usize {
+    fn call_site() -> usize {
         0
     }
     /// Emits a number that outside tools can see in the instruction stream. It costs one no-op. See docs/manual/lab.md.

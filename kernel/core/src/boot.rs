@@ -15,7 +15,7 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS, PAGE_TABLE_BITS, SCHEDULING_CONTE
 use tench_abi::{CapAddress, Kind};
 
 use crate::kernel::{NEVER, State};
-use crate::object::{Book, PageTable, Ref, SchedulingContext};
+use crate::object::{PageTable, Ref, SchedulingContext, ShadowEntry};
 use crate::slot::{Cap, SLOT_SHIFT, SlotRef, flag};
 use crate::thread::{THREAD_OFFSET, Thread};
 use crate::timers::Timers;
@@ -48,12 +48,12 @@ impl<A: Arch> State<A> {
     /// Makes a kernel's state of zeroed memory, with an idle thread and nothing else.
     ///
     /// # Safety
-    /// `place` is zeroed, aligned and lives as long as the kernel; `idle` is the address of a zeroed thread object.
-    pub unsafe fn initialise(place: NonNull<State<A>>, arch: A, idle: usize) -> Option<Kernel<A>> {
+    /// `memory` is zeroed, aligned and lives as long as the kernel; `idle` is the address of a zeroed thread object.
+    pub unsafe fn initialise(memory: NonNull<State<A>>, arch: A, idle: usize) -> Option<Kernel<A>> {
         // SAFETY: the idle thread's object is there; only its address is used until it is initialised.
         let thread = unsafe { Ref::<Thread>::at(idle + THREAD_OFFSET) }?;
-        let field = |offset| place.as_ptr().cast::<u8>().wrapping_add(offset);
-        // SAFETY: `place` is valid for writes (caller), here and below; fields without a valid zero are written.
+        let field = |offset| memory.as_ptr().cast::<u8>().wrapping_add(offset);
+        // SAFETY: `memory` is valid for writes (caller), here and below; fields without a valid zero are written.
         unsafe { field(offset_of!(State<A>, arch)).cast::<A>().write(arch) };
         // SAFETY: as above.
         unsafe { field(offset_of!(State<A>, current)).cast::<Ref<Thread>>().write(thread) };
@@ -66,7 +66,7 @@ impl<A: Arch> State<A> {
         // SAFETY: as above.
         unsafe { field(offset_of!(State<A>, timers)).cast::<Timers>().write(Timers::EMPTY) };
         // SAFETY: the state is complete now, and this is its first token.
-        let mut kernel = unsafe { Kernel::from_state(place) };
+        let mut kernel = unsafe { Kernel::from_state(memory) };
         thread::initialise(&mut kernel, idle);
         kernel.state().asids[0] = page_table::RESERVED;
         Some(kernel)
@@ -89,10 +89,10 @@ impl Objects {
         let size = 1usize << bits;
         let start = self.next.next_multiple_of(size);
         if start + size > self.end {
-            return Err("the piece of memory for the first process is too small");
+            return Err("the block of memory for the first process is too small");
         }
         self.next = start + size;
-        // SAFETY: the range lies in a piece of free memory that nothing else uses yet.
+        // SAFETY: the range lies in a block of free memory that nothing else uses yet.
         unsafe { k.arch().zero(start, size.max(16)) };
         Ok(start)
     }
@@ -160,10 +160,10 @@ pub fn first_process<A: Arch>(k: &mut Kernel<A>, plan: &Plan<'_>) -> Result<Ref<
 fn choose_home(plan: &Plan<'_>) -> Result<usize, &'static str> {
     let candidates = plan.memory.iter().enumerate().take(MAX_UNTYPED);
     candidates
-        .filter(|(_, piece)| piece.kind == MemoryKind::Ram as u32 && piece.size_bits >= OBJECTS_BITS)
-        .min_by_key(|(_, piece)| piece.size_bits)
+        .filter(|(_, block)| block.kind == MemoryKind::Ram as u32 && block.size_bits >= OBJECTS_BITS)
+        .min_by_key(|(_, block)| block.size_bits)
         .map(|(i, _)| i)
-        .ok_or("no piece of memory of 1 MiB for the first process")
+        .ok_or("no block of memory of 1 MiB for the first process")
 }
 
 /// Returns the slot at `address` of the second-level node 0.
@@ -187,12 +187,12 @@ fn install<A: Arch>(k: &mut Kernel<A>, root_node: usize, cap: Cap) -> Result<(),
 
 /// Gives `init` one untyped capability for each block of memory.
 fn give_memory<A: Arch>(k: &mut Kernel<A>, node: usize, plan: &Plan<'_>) -> Result<(), &'static str> {
-    for (i, piece) in plan.memory.iter().enumerate().take(MAX_UNTYPED) {
-        let object = k.arch().base() + piece.address as usize;
-        let mut cap = Cap::new(Kind::Untyped, object, piece.size_bits as u8);
-        if piece.kind == MemoryKind::Device as u32 {
+    for (i, block) in plan.memory.iter().enumerate().take(MAX_UNTYPED) {
+        let object = k.arch().base() + block.address as usize;
+        let mut cap = Cap::new(Kind::Untyped, object, block.size_bits as u8);
+        if block.kind == MemoryKind::Device as u32 {
             cap.flags |= flag::DEVICE;
-        } else if piece.kind == MemoryKind::Archive as u32 || piece.kind == MemoryKind::Channel as u32 {
+        } else if block.kind == MemoryKind::Archive as u32 || block.kind == MemoryKind::Channel as u32 {
             cap.flags |= flag::PRESERVED;
         }
         put(k, node, CapAddress(slot::BOOT_UNTYPED.0 + i as u32), cap)?;
@@ -282,12 +282,12 @@ fn map_fresh<A: Arch>(
     root: usize,
     address: u64,
     bits: u32,
-    place: Option<CapAddress>,
+    slot: Option<CapAddress>,
 ) -> Result<usize, &'static str> {
     let memory = objects.take(k, PAGE_BITS + bits)?;
     let frame = Cap::new(Kind::Frame, memory, (PAGE_BITS + bits) as u8);
-    match place {
-        Some(place) => put(k, objects.node, place, frame)?,
+    match slot {
+        Some(slot) => put(k, objects.node, slot, frame)?,
         None => objects.keep(k, frame)?,
     };
     let table = leaf_table(k, objects, root, address)?;
@@ -302,8 +302,8 @@ fn map_fresh<A: Arch>(
     let slot = objects.keep(k, cap)?;
     let physical = k.physical(memory);
     let entry = k.arch().page_entry(physical, 3, flags);
-    let book = Book::Mapping(slot).pack();
-    mapping::write_entries(k, table, (first, count), (entry, PAGE_SIZE as u64), book);
+    let shadow = ShadowEntry::Mapping(slot).pack();
+    mapping::write_entries(k, table, (first, count), (entry, PAGE_SIZE as u64), shadow);
     k.get(table).used += count as u16;
     k.arch().publish_entries();
     Ok(memory)
@@ -321,7 +321,7 @@ fn map_page<A: Arch>(
     let table = leaf_table(k, objects, root, address)?;
     let index = (address >> PAGE_BITS) as usize & (TABLE_ENTRIES - 1);
     let entry = k.arch().page_entry(physical, 3, flags);
-    mapping::write_entries(k, table, (index, 1), (entry, 0), Book::Boot.pack());
+    mapping::write_entries(k, table, (index, 1), (entry, 0), ShadowEntry::Boot.pack());
     k.get(table).used += 1;
     Ok(())
 }
@@ -337,9 +337,9 @@ fn leaf_table<A: Arch>(
     let mut at = unsafe { Ref::<PageTable>::at(root) }.ok_or("no table")?;
     for level in 0..3 {
         let index = (address >> entry_bits(level)) as usize & (TABLE_ENTRIES - 1);
-        let book = k.get(at).books.get(index).copied().map(Book::unpack);
-        at = match book {
-            Some(Book::Table(number)) => {
+        let shadow = k.get(at).shadows.get(index).copied().map(ShadowEntry::unpack);
+        at = match shadow {
+            Some(ShadowEntry::Table(number)) => {
                 let child = k.arch().locate(number, SLOT_SHIFT);
                 // SAFETY: tables in shadow entries are alive.
                 unsafe { Ref::at(child) }.ok_or("no table")?

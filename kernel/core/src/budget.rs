@@ -21,7 +21,7 @@
 
 use tench_abi::object::MIN_BUDGET;
 
-/// Maximum number of refills of one budget. A program that consumes in more pieces within a period gets some of them
+/// Maximum number of refills of one budget. A program that consumes in more parts within a period gets some of them
 /// back later.
 pub const REFILLS: usize = 4;
 

@@ -313,14 +313,14 @@ pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     let slot = slot_in(k, cspace, address, Rights::READ)?;
     let cap = k.slot(slot).cap;
     let rights = if cap.flags & flag::ZOMBIE == 0 { cap.rights } else { 0 };
-    let place = match cap.kind {
+    let physical = match cap.kind {
         Kind::Untyped | Kind::Frame if is_told => k.physical(cap.object),
         Kind::Mapping if is_told && rights != 0 => mapping::physical(k, &cap),
         Kind::Interrupt | Kind::Doorbell => cap.object as u64,
         _ => 0,
     };
     let bits = if matches!(cap.kind, Kind::Mapping) { 0 } else { cap.size_bits };
-    let answer = [cap.kind as u64, rights.into(), bits.into(), derivation::badge(&cap), place];
+    let answer = [cap.kind as u64, rights.into(), bits.into(), derivation::badge(&cap), physical];
     Ok(Outcome::results(k, thread, &answer))
 }
 

@@ -299,11 +299,11 @@ pub fn room_outside<A: Arch>(
     fits.then_some((gap, around))
 }
 
-/// Returns the capability after which to continue when the capability that lay at this place was deleted. Untyped
+/// Returns the capability after which to continue when the capability that lay at this position was deleted. Untyped
 /// memory of the same extent, which may have come before or after it, comes after the result.
-pub fn behind<A: Arch>(k: &mut Kernel<A>, place: &Cap) -> Option<SlotRef> {
-    let is_untyped = matches!(place.kind, Kind::Untyped);
-    let before = |cap: &Cap| if is_untyped { !in_order(place, cap) } else { in_order(cap, place) };
+pub fn behind<A: Arch>(k: &mut Kernel<A>, position: &Cap) -> Option<SlotRef> {
+    let is_untyped = matches!(position.kind, Kind::Untyped);
+    let before = |cap: &Cap| if is_untyped { !in_order(position, cap) } else { in_order(cap, position) };
     tree::gap(k, |k, node| before(&k.slot(node).cap)).0
 }
 

@@ -10,7 +10,7 @@ use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot};
 use crate::mapping::{self, Mapping, STEP, extent};
-use crate::object::{Book, PageTable, Ref};
+use crate::object::{PageTable, Ref, ShadowEntry};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, cspace, derivation, page_table, preemption_point};
@@ -67,10 +67,10 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(SlotRef, R
 /// Checks that `count` entries from `first` on are free.
 #[inline]
 fn check_free<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, first: usize, count: usize) -> Result<(), Error> {
-    let books = k.get(table).books.get(first..first + count).unwrap_or(&[]);
+    let shadows = k.get(table).shadows.get(first..first + count).unwrap_or(&[]);
     // Four at a time: mapping many entries spends much of its time here.
-    let (fours, rest) = books.as_chunks::<4>();
-    let is_free = fours.iter().all(|[a, b, c, d]| a | b | c | d == 0) && rest.iter().all(|book| *book == 0);
+    let (fours, rest) = shadows.as_chunks::<4>();
+    let is_free = fours.iter().all(|[a, b, c, d]| a | b | c | d == 0) && rest.iter().all(|shadow| *shadow == 0);
     if is_free { Ok(()) } else { Err(Error::AlreadyMapped) }
 }
 
@@ -81,8 +81,8 @@ fn fill<A: Arch>(k: &mut Kernel<A>, r: &Request, slot: SlotRef, done: usize, ste
     let mapping = Mapping::of(&r.cap);
     let physical = k.physical(mapping.memory) + done as u64 * size;
     let entry = k.arch().page_entry(physical, r.level, mapping.flags);
-    let book = Book::Mapping(slot).pack();
-    mapping::write_entries(k, r.table, (mapping.first + done, step), (entry, size), book);
+    let shadow = ShadowEntry::Mapping(slot).pack();
+    mapping::write_entries(k, r.table, (mapping.first + done, step), (entry, size), shadow);
     k.get(r.table).used += step as u16;
     k.arch().publish_entries();
 }

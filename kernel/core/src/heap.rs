@@ -60,7 +60,7 @@ impl Node {
 
     /// Returns what the order compares.
     #[inline]
-    const fn place(&self) -> (u64, u32) {
+    const fn sort_key(&self) -> (u64, u32) {
         (self.key, self.order)
     }
 }
@@ -146,8 +146,8 @@ fn merge<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> u32 {
 /// Returns whether a node comes before another.
 #[inline]
 fn precedes<A: Arch>(k: &mut Kernel<A>, a: Ref<Node>, b: Ref<Node>) -> bool {
-    let place = k.get(a).place();
-    place < k.get(b).place()
+    let key = k.get(a).sort_key();
+    key < k.get(b).sort_key()
 }
 
 /// Makes a node the right child of another.
@@ -164,11 +164,11 @@ pub fn insert<A: Arch>(k: &mut Kernel<A>, root: u32, entering: Ref<Node>) -> u32
     let entered = number(k, entering);
     let n = k.get(entering);
     debug_assert!(!n.is_queued(), "a node is in one heap");
-    let place = n.place();
+    let key = n.sort_key();
     let (mut above, mut below) = (EMPTY, root);
     while let Some(node) = node(k, below) {
         let n = k.get(node);
-        if place < n.place() {
+        if key < n.sort_key() {
             break;
         }
         (above, below) = (below, n.right);
@@ -245,7 +245,7 @@ fn check_below<A: Arch>(k: &mut Kernel<A>, at: u32, parent: u32, visit: &mut dyn
     visit(this);
     assert!(n.parent == parent, "a child names its parent");
     if let Some(above) = node(k, parent) {
-        assert!(n.place() >= k.get(above).place(), "no child comes before its parent");
+        assert!(n.sort_key() >= k.get(above).sort_key(), "no child comes before its parent");
     }
     let (left, right) = (rank(k, n.left), rank(k, n.right));
     assert!(left >= right && n.rank == right + 1, "ranks are leftist");

@@ -53,7 +53,7 @@ pub struct Record {
     /// Length of the longest interval.
     pub longest: u64,
     /// Kernel address where the longest interval began.
-    pub place: u64,
+    pub address: u64,
     /// Number of intervals.
     pub count: u64,
     /// The sum of their lengths.
@@ -70,7 +70,7 @@ pub struct LatencyTracer {
     /// Path on which the interval began.
     pub path: u64,
     /// Kernel address at which the interval began.
-    pub place: u64,
+    pub address: u64,
     /// Path of the operation that was continued by a switch in this interval, plus 1; 0 for none.
     resumed: u64,
     /// Counter reading at which the last timer interrupt entered the kernel.
@@ -95,13 +95,13 @@ impl LatencyTracer {
             return under_way;
         }
         let length = (now.wrapping_sub(self.start) & COUNTER) + missed;
-        let (age, place) = (self.age, self.place);
+        let (age, address) = (self.age, self.address);
         if let Some(record) = self.records.get_mut(self.path as usize) {
             if record.age != age {
                 *record = Record { age, ..Record::default() };
             }
             if length > record.longest {
-                (record.longest, record.place) = (length, place);
+                (record.longest, record.address) = (length, address);
             }
             record.count += 1;
             record.sum += length;
@@ -148,11 +148,11 @@ pub fn end_interval<A: Arch>(k: &mut Kernel<A>, missed: u64) -> u64 {
 
 /// Begins an interval on this path, at this kernel address, after interrupts have been switched off.
 #[inline(always)]
-pub fn begin_interval<A: Arch>(k: &mut Kernel<A>, path: u64, place: usize) {
+pub fn begin_interval<A: Arch>(k: &mut Kernel<A>, path: u64, address: usize) {
     if MEASURING {
         let now = k.arch().instructions();
         if let Some(tracer) = k.state().tracer() {
-            (tracer.start, tracer.path, tracer.place) = (now, path, place as u64);
+            (tracer.start, tracer.path, tracer.address) = (now, path, address as u64);
         }
     }
 }
@@ -191,7 +191,7 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, path: u64) -> Option<[u64; 5]> {
             Some([0; 5])
         }
         entry_path::TIMER => Some([tracer.timer, 0, 0, 0, 0]),
-        _ => tracer.record(path).map(|r| [r.longest, r.place, r.count, r.sum, r.squares]),
+        _ => tracer.record(path).map(|r| [r.longest, r.address, r.count, r.sum, r.squares]),
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         LatencyTracer {
             start: 0,
             path: 0,
-            place: 0,
+            address: 0,
             resumed: 0,
             timer: 0,
             age: 0,
@@ -212,19 +212,19 @@ mod tests {
         }
     }
 
-    fn interval_of(tracer: &mut LatencyTracer, path: u64, place: u64, from: u64, to: u64) -> u64 {
-        (tracer.start, tracer.path, tracer.place) = (from, path, place);
+    fn interval_of(tracer: &mut LatencyTracer, path: u64, address: u64, from: u64, to: u64) -> u64 {
+        (tracer.start, tracer.path, tracer.address) = (from, path, address);
         tracer.end_interval(to, 10)
     }
 
     #[test]
-    fn the_longest_is_kept_with_its_place_and_all_are_summed() {
+    fn the_longest_is_kept_with_its_address_and_all_are_summed() {
         let mut tracer = fresh();
         interval_of(&mut tracer, 5, 0x100, 1000, 1090);
         interval_of(&mut tracer, 5, 0x200, 2000, 2190);
         interval_of(&mut tracer, 5, 0x300, 3000, 3040);
         let r = tracer.record(5).unwrap();
-        assert_eq!((r.longest, r.place, r.count, r.sum), (200, 0x200, 3, 100 + 200 + 50));
+        assert_eq!((r.longest, r.address, r.count, r.sum), (200, 0x200, 3, 100 + 200 + 50));
         assert_eq!(r.squares, 100 * 100 + 200 * 200 + 50 * 50);
         assert_eq!(tracer.record(6).unwrap().count, 0);
         assert!(tracer.record(entry_path::LIMIT).is_none());
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(tracer.record(1).unwrap().longest, 0);
         interval_of(&mut tracer, 1, 8, 0, 20);
         let r = tracer.record(1).unwrap();
-        assert_eq!((r.longest, r.place, r.count, r.sum), (30, 8, 1, 30));
+        assert_eq!((r.longest, r.address, r.count, r.sum), (30, 8, 1, 30));
     }
 
     /// A switch at a preemption point of operation 16 to a thread that continues with operation 25: the interval counts

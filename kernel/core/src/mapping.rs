@@ -17,7 +17,7 @@ use tench_abi::memory::{MapFlags, PAGE_SIZE, entry_bits};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability_slot};
-use crate::object::{Book, PageTable, Ref};
+use crate::object::{PageTable, Ref, ShadowEntry};
 use crate::slot::{Cap, SlotRef, flag};
 use crate::thread::Thread;
 use crate::{Arch, Kernel, page_table, preemption_point};
@@ -153,14 +153,14 @@ pub fn maintain<A: Arch>(
 }
 
 /// Writes `count` entries of a table from `first` on: `entry`, `entry + size` and so on, each with the shadow entry
-/// `book`.
+/// `shadow`.
 #[inline]
 pub fn write_entries<A: Arch>(
     k: &mut Kernel<A>,
     table: Ref<PageTable>,
     (first, count): (usize, usize),
     (entry, size): (u64, u64),
-    book: u32,
+    shadow: u32,
 ) {
     // Four at a time, here and below: mapping many pages spends most of its time here.
     let (fours, mut index, mut entry) = (count / 4, first, entry);
@@ -179,10 +179,10 @@ pub fn write_entries<A: Arch>(
         write(index, entry);
         (index, entry) = (index + 1, entry.wrapping_add(size));
     }
-    if let Some(books) = k.get(table).books.get_mut(first..first + count) {
-        let (fours, rest) = books.as_chunks_mut::<4>();
-        fours.iter_mut().for_each(|four| *four = [book; 4]);
-        rest.iter_mut().for_each(|one| *one = book);
+    if let Some(shadows) = k.get(table).shadows.get_mut(first..first + count) {
+        let (fours, rest) = shadows.as_chunks_mut::<4>();
+        fours.iter_mut().for_each(|four| *four = [shadow; 4]);
+        rest.iter_mut().for_each(|one| *one = shadow);
     }
 }
 
@@ -199,8 +199,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
     let t = k.get(table);
     t.used -= step as u16;
     let level = u32::from(t.level);
-    if let Some(place) = page_table::place(k, table, from) {
-        k.arch().invalidate(place.asid, place.address, level, step);
+    if let Some(location) = page_table::locate(k, table, from) {
+        k.arch().invalidate(location.asid, location.address, level, step);
     }
     k.slot(slot).cap.aux = extent(mapping.first, rest);
     rest == 0
@@ -211,8 +211,8 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) -> bool {
 pub fn moved<A: Arch>(k: &mut Kernel<A>, slot: SlotRef) {
     let mapping = Mapping::of(&k.slot(slot).cap);
     let Some(table) = mapping.table() else { return };
-    if let Some(book) = k.get(table).books.get_mut(mapping.first) {
-        *book = Book::Mapping(slot).pack();
+    if let Some(shadow) = k.get(table).shadows.get_mut(mapping.first) {
+        *shadow = ShadowEntry::Mapping(slot).pack();
     }
 }
 
@@ -286,19 +286,19 @@ fn protect_step<A: Arch>(k: &mut Kernel<A>, mapping: &Mapping, (done, step): (us
     let level = u32::from(k.get(table).level);
     let size = 1u64 << entry_bits(level);
     let first = mapping.first + done;
-    let place = page_table::place(k, table, first);
+    let location = page_table::locate(k, table, first);
     let same_type = (mapping.flags ^ flags).intersection(MEMORY_TYPE).is_empty() && !mapping.protecting;
     if !same_type {
         rewrite(k, table, (first, step), (0, 0));
-        if let Some(place) = place {
-            k.arch().invalidate(place.asid, place.address, level, step);
+        if let Some(location) = location {
+            k.arch().invalidate(location.asid, location.address, level, step);
         }
     }
     let physical = k.physical(mapping.memory) + done as u64 * size;
     let entry = k.arch().page_entry(physical, level, flags);
     rewrite(k, table, (first, step), (entry, size));
-    match place {
-        Some(place) if same_type => k.arch().invalidate(place.asid, place.address, level, step),
+    match location {
+        Some(location) if same_type => k.arch().invalidate(location.asid, location.address, level, step),
         _ => k.arch().publish_entries(),
     }
 }
@@ -327,7 +327,7 @@ pub fn physical<A: Arch>(k: &mut Kernel<A>, cap: &Cap) -> u64 {
 pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let slot = capability_slot(k, thread, Kind::Mapping, Rights::empty())?;
     let mapping = Mapping::of(&k.slot(slot).cap);
-    let place = mapping.table().and_then(|table| page_table::virtual_address(k, table, mapping.first));
+    let address = mapping.table().and_then(|table| page_table::virtual_address(k, table, mapping.first));
     let (first, count) = (mapping.first as u64, mapping.count as u64);
-    Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), place.unwrap_or(u64::MAX)]))
+    Ok(Outcome::results(k, thread, &[first, count, mapping.flags.bits(), address.unwrap_or(u64::MAX)]))
 }

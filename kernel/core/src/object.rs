@@ -169,14 +169,14 @@ pub struct InterruptLine {
 
 /// A page table: the hardware's entries, and the kernel's shadow entry for each of them.
 ///
-/// `books[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
+/// `shadows[i]` is 0 (entry free), the slot of the [`Mapping`](tench_abi::Kind::Mapping) that covers entry `i` (its
 /// number shifted left by one), or the slot-sized number of the child table shifted left by one, plus 1.
 #[repr(C, align(8192))]
 pub struct PageTable {
     /// The hardware's entries.
     pub entries: [u64; 512],
     /// The shadow entries, encoded as described for the type.
-    pub books: [u32; 512],
+    pub shadows: [u32; 512],
     /// Level, 0 (root) to 3.
     pub level: u8,
     /// Address-space identifier, never 0 while the table lives. Root tables only.
@@ -201,9 +201,9 @@ const _: () = assert!(size_of::<Reply>() == 1 << tench_abi::object::REPLY_BITS);
 const _: () = assert!(size_of::<Notification>() == 1 << tench_abi::object::NOTIFICATION_BITS);
 const _: () = assert!(size_of::<SchedulingContext>() == 1 << tench_abi::object::SCHEDULING_CONTEXT_BITS);
 
-/// A decoded shadow entry, from [`PageTable::books`].
+/// A decoded shadow entry, from [`PageTable::shadows`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Book {
+pub enum ShadowEntry {
     /// The entry is free.
     Free,
     /// A page that the kernel mapped for the first process. No capability names it, and it stays as long as the table.
@@ -221,17 +221,17 @@ const fn number_in(word: u32) -> u32 {
     (word as i32 >> 1) as u32
 }
 
-impl Book {
+impl ShadowEntry {
     /// Decodes a packed shadow entry.
     #[inline]
-    pub const fn unpack(word: u32) -> Book {
+    pub const fn unpack(word: u32) -> ShadowEntry {
         match word {
-            0 => Book::Free,
-            1 => Book::Boot,
-            w if w & 1 != 0 => Book::Table(number_in(w)),
+            0 => ShadowEntry::Free,
+            1 => ShadowEntry::Boot,
+            w if w & 1 != 0 => ShadowEntry::Table(number_in(w)),
             w => match SlotRef::new(number_in(w)) {
-                Some(slot) => Book::Mapping(slot),
-                None => Book::Free,
+                Some(slot) => ShadowEntry::Mapping(slot),
+                None => ShadowEntry::Free,
             },
         }
     }
@@ -240,10 +240,10 @@ impl Book {
     #[inline]
     pub const fn pack(self) -> u32 {
         match self {
-            Book::Free => 0,
-            Book::Boot => 1,
-            Book::Mapping(slot) => slot.number() << 1,
-            Book::Table(number) => number << 1 | 1,
+            ShadowEntry::Free => 0,
+            ShadowEntry::Boot => 1,
+            ShadowEntry::Mapping(slot) => slot.number() << 1,
+            ShadowEntry::Table(number) => number << 1 | 1,
         }
     }
 }

@@ -17,7 +17,7 @@ use tench_abi::memory::{TABLE_ENTRIES, USER_END, entry_bits};
 use tench_abi::{Error, Kind, Rights};
 
 use crate::entry::{Outcome, argument, capability, capability_at};
-use crate::object::{Book, PageTable, Ref};
+use crate::object::{PageTable, Ref, ShadowEntry};
 use crate::slot::{SLOT_SHIFT, flag};
 use crate::thread::{Binding, Thread};
 use crate::{Arch, Kernel, account, derivation, mapping};
@@ -29,7 +29,7 @@ pub const RESERVED: u64 = 1 | 1 << SHARED;
 
 /// The position of an entry in an address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Location {
     /// Identifier of the address space.
     pub asid: u16,
     /// First virtual address that the entry maps.
@@ -57,13 +57,13 @@ fn parent<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> Option<Ref<PageT
 
 /// Returns the position of an entry of a table; `None` if the table is in no address space.
 #[inline]
-pub fn place<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<Place> {
+pub fn locate<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<Location> {
     let mut at = table;
     let mut address = (index as u64) << entry_bits(u32::from(k.get(at).level));
     loop {
         let t = k.get(at);
         if t.level == 0 {
-            return Some(Place { asid: t.asid, address });
+            return Some(Location { asid: t.asid, address });
         }
         let index = u64::from(t.index);
         at = parent(k, at)?;
@@ -73,7 +73,7 @@ pub fn place<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) ->
 
 /// Returns the first virtual address that an entry of a table maps; `None` if the table is in no address space.
 pub fn virtual_address<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize) -> Option<u64> {
-    place(k, table, index).map(|place| place.address)
+    locate(k, table, index).map(|location| location.address)
 }
 
 /// Returns the translation-table base register for threads in the address space of the root table at `object`.
@@ -190,7 +190,7 @@ pub fn map<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, E
         return Err(Error::InvalidArgument);
     }
     let index = index as usize;
-    if k.get(table).parent != 0 || k.get(upper).books[index] != 0 {
+    if k.get(table).parent != 0 || k.get(upper).shadows[index] != 0 {
         return Err(Error::AlreadyMapped);
     }
     // ── Point of no return ──
@@ -206,7 +206,7 @@ pub fn install<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, upper: Ref<Pag
     t.parent = upper.address();
     t.index = index as u16;
     let u = k.get(upper);
-    u.books[index] = Book::Table(number).pack();
+    u.shadows[index] = ShadowEntry::Table(number).pack();
     u.used += 1;
     let arch = k.arch();
     let entry = arch.table_entry(physical);
@@ -231,12 +231,12 @@ pub fn unmap<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 /// is invalidated.
 fn detach<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) {
     let Some(upper) = parent(k, table) else { return };
-    let space = place(k, table, 0);
+    let space = locate(k, table, 0);
     let t = k.get(table);
     let index = usize::from(core::mem::take(&mut t.index));
     t.parent = 0;
     let u = k.get(upper);
-    u.books[index] = 0;
+    u.shadows[index] = 0;
     u.used -= 1;
     // SAFETY: `upper` is a live table and `index` was below 512 when it was written.
     unsafe { k.arch().write_entry(upper.address(), index, 0) };
@@ -269,16 +269,17 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
         let t = k.get(table);
         let index = usize::from(t.cleared);
         let limit = TABLE_ENTRIES.min(index + STEP - done);
-        let free = t.books.get(index..limit).map_or(0, |books| books.iter().take_while(|book| **book == 0).count());
+        let free =
+            t.shadows.get(index..limit).map_or(0, |shadows| shadows.iter().take_while(|shadow| **shadow == 0).count());
         if free > 0 {
             t.cleared += free as u16;
             done += free;
             continue;
         }
-        let Some(word) = t.books.get(index) else { break };
-        let book = Book::unpack(*word);
-        done += match book {
-            Book::Mapping(slot) => {
+        let Some(word) = t.shadows.get(index) else { break };
+        let shadow = ShadowEntry::unpack(*word);
+        done += match shadow {
+            ShadowEntry::Mapping(slot) => {
                 let count = mapping::Mapping::of(&k.slot(slot).cap).count;
                 if !mapping::finalise(k, slot) {
                     return false;
@@ -286,13 +287,13 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
                 derivation::remove(k, slot);
                 count + MAPPING_COST
             }
-            Book::Free => break,
-            Book::Boot | Book::Table(_) => {
-                forget(k, table, index, book);
+            ShadowEntry::Free => break,
+            ShadowEntry::Boot | ShadowEntry::Table(_) => {
+                forget(k, table, index, shadow);
                 TABLE_COST
             }
         };
-        if !matches!(book, Book::Mapping(_)) {
+        if !matches!(shadow, ShadowEntry::Mapping(_)) {
             k.get(table).cleared += 1;
         }
     }
@@ -308,13 +309,13 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>) -> bool {
 }
 
 /// Clears an entry with a child table, which is then installed nowhere, or with a page of the first process.
-fn forget<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, book: Book) {
+fn forget<A: Arch>(k: &mut Kernel<A>, table: Ref<PageTable>, index: usize, shadow: ShadowEntry) {
     let t = k.get(table);
-    t.books[index] = 0;
+    t.shadows[index] = 0;
     t.used -= 1;
     // SAFETY: `table` is live until its last step and `index` is below 512, since there is a shadow entry for it.
     unsafe { k.arch().write_entry(table.address(), index, 0) };
-    if let Book::Table(number) = book {
+    if let ShadowEntry::Table(number) = shadow {
         let address = k.arch().locate(number, SLOT_SHIFT);
         // SAFETY: a table that is deleted first leaves its parent's shadow entries, so a child found there is alive.
         if let Some(child) = unsafe { Ref::<PageTable>::at(address) } {

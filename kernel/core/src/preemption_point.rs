@@ -20,7 +20,7 @@ pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 pub fn let_interrupts_in<A: Arch>(k: &mut Kernel<A>) -> u64 {
     let path = latency_tracer::end_interval(k, edge::PREEMPTION_POINT);
     A::take_pending_interrupts(k);
-    latency_tracer::begin_interval(k, path, A::place());
+    latency_tracer::begin_interval(k, path, A::call_site());
     path
 }
 

@@ -176,11 +176,11 @@ pub fn holders<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
             found.sibling || found.mapping
         }
     };
-    let place = match cap.kind {
+    let physical = match cap.kind {
         Kind::Endpoint | Kind::Notification => k.physical(cap.object),
         _ => 0,
     };
     let exported = u64::from(cap.is_exported()) + u64::from(cap.is_revoke_requested());
-    let answer = [u64::from(others), exported, u64::from(cap.is_borrowed()), place];
+    let answer = [u64::from(others), exported, u64::from(cap.is_borrowed()), physical];
     Ok(Outcome::results(k, thread, &answer))
 }

@@ -59,7 +59,7 @@ struct Request {
 }
 
 /// The destination of a checked request. Invalid after a preemption point.
-struct Place {
+struct Destination {
     untyped: SlotRef,
     /// Gap in derivation order for the new objects.
     gap: Gap,
@@ -102,9 +102,9 @@ fn decode_cap(untyped: &Cap, kind: u64, size: u64) -> Result<Cap, Error> {
 
 /// Returns the offset of the range in its untyped.
 #[inline]
-fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64, Error> {
+fn decode_offset(untyped: &Cap, placement: u64, bits: u8, count: u64) -> Result<u64, Error> {
     let mask = (1u64 << bits) - 1;
-    let offset = if place == WATERMARK { (untyped.badge + mask) & !mask } else { place };
+    let offset = if placement == WATERMARK { (untyped.badge + mask) & !mask } else { placement };
     if offset & mask != 0 {
         return Err(Error::Misaligned);
     }
@@ -117,15 +117,15 @@ fn decode_offset(untyped: &Cap, place: u64, bits: u8, count: u64) -> Result<u64,
 
 /// Does all checks.
 #[inline]
-fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Place), Error> {
+fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, Destination), Error> {
     let untyped = remote::own_untyped(k, thread)?;
-    let [_, kind, size, count, place, cspace, address, ..] = k.get(thread).registers.x;
+    let [_, kind, size, count, placement, cspace, address, ..] = k.get(thread).registers.x;
     let source = &k.slot(untyped).cap;
     let mut cap = decode_cap(source, kind, size)?;
     if count == 0 || count > NODE_SLOTS as u64 {
         return Err(Error::InvalidArgument);
     }
-    let offset = decode_offset(source, place, cap.size_bits, count)?;
+    let offset = decode_offset(source, placement, cap.size_bits, count)?;
     let start = source.object + offset as usize;
     let count = count as usize;
     let length = count << cap.size_bits;
@@ -133,14 +133,14 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, P
     let gap = derivation::room(k, untyped, start, start + length).ok_or(Error::Overlap)?;
     let first = cspace::destinations(k, cspace, address, count)?;
     let zero = !matches!(cap.kind, Kind::Untyped) && cap.flags & (flag::DEVICE | flag::PRESERVED) == 0;
-    Ok((Request { start, length, count, cap, zero }, Place { untyped, gap, first }))
+    Ok((Request { start, length, count, cap, zero }, Destination { untyped, gap, first }))
 }
 
 /// Performs `UntypedRetype`.
 pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let (request, place) = decode(k, thread)?;
+    let (request, destination) = decode(k, thread)?;
     let watermark = argument(k, thread, 4) == WATERMARK;
-    let source = &mut k.slot(place.untyped).cap;
+    let source = &mut k.slot(destination.untyped).cap;
     let offset = (request.start - source.object) as u64;
     // ── Point of no return ──
     let mark = offset + request.length as u64;
@@ -151,8 +151,8 @@ pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     }
     let bytes = if request.zero { request.length } else { 0 };
     if request.count <= DIRECT_OBJECTS && bytes <= DIRECT_BYTES {
-        make_at_once(k, &request, &place)?;
-    } else if !make_in_steps(k, thread, &request, &place)? {
+        make_at_once(k, &request, &destination)?;
+    } else if !make_in_steps(k, thread, &request, &destination)? {
         return Ok(Outcome::Written);
     }
     Ok(Outcome::results(k, thread, &[offset]))
@@ -160,16 +160,16 @@ pub fn retype<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
 
 /// Makes all objects without a preemption point.
 #[inline]
-fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, place: &Place) -> Result<(), Error> {
+fn make_at_once<A: Arch>(k: &mut Kernel<A>, request: &Request, destination: &Destination) -> Result<(), Error> {
     if request.zero {
         // SAFETY: the range lies in an untyped and no object lies in it (`derivation::room`).
         unsafe { k.arch().zero(request.start, request.length) };
     }
-    let (before, mut after) = place.gap;
+    let (before, mut after) = destination.gap;
     let mut i = request.count;
     while i > 0 {
         i -= 1;
-        after = Some(make(k, request, i, (before, after), place.first)?);
+        after = Some(make(k, request, i, (before, after), destination.first)?);
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ fn make_in_steps<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     request: &Request,
-    place: &Place,
+    destination: &Destination,
 ) -> Result<bool, Error> {
     let reservation = Cap {
         kind: Kind::Untyped,
@@ -216,7 +216,7 @@ fn make_in_steps<A: Arch>(
         badge: thread.address() as u64,
         extra: request.length as u64,
     };
-    derivation::insert(k, place.gap, place.first, &reservation);
+    derivation::insert(k, destination.gap, destination.first, &reservation);
     let mut done = if request.zero { 0 } else { request.length };
     loop {
         // The checks have taken long.

@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_used_in_pieces_comes_back_in_pieces() {
+fn what_is_consumed_in_parts_is_refilled_in_parts() {
     let mut budget = Budget::new(400, 1000, 0);
     budget.consume(0, 100);
     budget.consume(200, 300);
@@ -201,14 +201,14 @@ fn what_is_used_in_pieces_comes_back_in_pieces() {
 }
 
 #[test]
-fn more_pieces_than_refills_come_back_later_and_together() {
+fn parts_beyond_the_refills_are_refilled_later_and_together() {
     let mut budget = Budget::new(1000, 10_000, 0);
-    for piece in 0..6 {
-        budget.consume(piece * 300, piece * 300 + 70);
+    for part in 0..6 {
+        budget.consume(part * 300, part * 300 + 70);
         budget.check_invariants();
     }
     assert_eq!(budget.refills().len(), REFILLS);
-    assert_eq!(budget.refills()[REFILLS - 1].time, 11_500, "the last is due when the last of its pieces would be");
+    assert_eq!(budget.refills()[REFILLS - 1].time, 11_500, "the last is due when the last of its parts would be");
     assert_eq!(budget.refills()[REFILLS - 1].amount, 4 * 70);
 }
 

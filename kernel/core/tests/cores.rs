@@ -86,8 +86,8 @@ fn mapped(m: &mut Machine, address: u64) -> u64 {
 
 /// Returns a word of the first process's boot information.
 fn told(m: &mut Machine, offset: usize) -> u64 {
-    let place = mapped(m, PROCESS_INFO);
-    m.host().memory.read(place + offset as u64)
+    let address = mapped(m, PROCESS_INFO);
+    m.host().memory.read(address + offset as u64)
 }
 
 #[test]

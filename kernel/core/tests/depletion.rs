@@ -79,7 +79,7 @@ impl Stage {
 }
 
 #[test]
-fn a_budget_is_used_in_one_piece_and_comes_back_a_period_later() {
+fn a_budget_consumed_at_once_is_refilled_a_period_later() {
     let mut stage = Stage::new();
     let start = stage.machine.host().time;
     stage.pass(BUDGET - 1, true);
@@ -358,7 +358,7 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
 /// Regression test, found by random calls: a server was not helped by its first client. The thread before that client,
 /// which reports its used-up budget and helps nobody, had been put behind the client because of its priority.
 #[test]
-fn who_tells_of_its_budget_keeps_its_place_among_those_who_wait() {
+fn a_sender_that_reports_its_budget_keeps_its_queue_position() {
     let mut stage = Stage::new();
     let first = stage.machine.first;
     stage.machine.run(first);
@@ -447,10 +447,10 @@ fn let_time_pass_at_preemption_points(machine: &mut Machine, ticks: u64) {
 /// Lets the thread make a large frame, which passes preemption points, each after a third of its budget. Returns the
 /// address of the frame's slot.
 fn long_operation(stage: &mut Stage) -> u64 {
-    let place = stage.machine.take_free();
+    let slot = stage.machine.take_free();
     let_time_pass_at_preemption_points(&mut stage.machine, BUDGET / 3);
-    stage.machine.retype(RAM, Kind::Frame, 16, 1, place);
-    place
+    stage.machine.retype(RAM, Kind::Frame, 16, 1, slot);
+    slot
 }
 
 #[test]
@@ -478,7 +478,7 @@ fn what_is_found_at_a_preemption_point_is_reported_at_the_end_of_the_operation()
     let mut stage = Stage::new();
     let address = stage.address;
     let (handler, _) = handler(&mut stage, address);
-    let place = long_operation(&mut stage);
+    let slot = long_operation(&mut stage);
     let thread = stage.thread;
     assert!(stage.is_depleted());
     while stage.machine.current() != handler {
@@ -488,7 +488,7 @@ fn what_is_found_at_a_preemption_point_is_reported_at_the_end_of_the_operation()
     }
     assert!(matches!(stage.machine.thread(thread).state, ThreadState::AwaitingReply(_)));
     assert_eq!(stage.machine.thread(thread).kernel_stack_pointer, 0);
-    assert_eq!(stage.machine.cap(place).kind, Kind::Frame);
+    assert_eq!(stage.machine.cap(slot).kind, Kind::Frame);
 }
 
 #[test]

@@ -80,13 +80,13 @@ fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
     let (memory, able) = (m.physical(RAM_SMALL), badged(&mut m, Powers::MEMORY.badge(PROCESS)));
     let [_, frame, copy] = [m.take_free(), m.make(Kind::Frame, 12), m.take_free()];
     m.call(Operation::Copy, &[0, frame, 0, copy]).ok();
-    let place = m.physical(frame);
-    assert!(memory != 0 && place != 0);
+    let physical = m.physical(frame);
+    assert!(memory != 0 && physical != 0);
     let shown = |m: &mut Machine, address, kernel| {
         let answer = m.call(Operation::Identify, &[0, address, kernel]);
         answer.error().map_or(Ok(answer.x[5]), Err)
     };
-    for (kernel, told) in [(0, [0; 3]), (KERNEL, [memory, place, 0]), (able, [memory, place, 0])] {
+    for (kernel, told) in [(0, [0; 3]), (KERNEL, [memory, physical, 0]), (able, [memory, physical, 0])] {
         assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), told.map(Ok));
     }
     // A capability that does not permit the operation is an error, and nothing is deleted.
@@ -103,12 +103,12 @@ fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
     for (kernel, error) in refused {
         assert_eq!(shown(&mut m, frame, kernel), Err(error));
         assert_eq!(m.call(Operation::Delete, &[0, frame, kernel]).err(), error);
-        assert_eq!(shown(&mut m, frame, able), Ok(place));
+        assert_eq!(shown(&mut m, frame, able), Ok(physical));
     }
     // The thread that deletes the last capability learns which memory became free, and its address if it may know
     // addresses.
     assert_eq!(m.call(Operation::Delete, &[0, copy, able]).ok()[1], 0);
-    assert_eq!(m.call(Operation::Delete, &[0, frame, able]).ok()[1..4], [1, place, 12]);
+    assert_eq!(m.call(Operation::Delete, &[0, frame, able]).ok()[1..4], [1, physical, 12]);
     let frame = m.make(Kind::Frame, 12);
     assert_eq!(m.call(Operation::Delete, &[0, frame]).ok()[1..4], [1, 0, 12]);
     // Other results do not contain the address either.

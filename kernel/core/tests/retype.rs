@@ -9,7 +9,7 @@ use tench_arch_host::Machine;
 use tench_arch_host::machine::{ARCHIVE, RAM, RAM_MEDIUM, at};
 
 /// Returns the physical address of a capability's memory.
-fn place(machine: &mut Machine, address: u64) -> u64 {
+fn physical_address(machine: &mut Machine, address: u64) -> u64 {
     machine.physical(address)
 }
 
@@ -21,7 +21,7 @@ fn all(machine: &mut Machine, start: u64, length: u64, word: u64) -> bool {
 #[test]
 fn memory_is_zero_in_new_objects() {
     let mut machine = Machine::new();
-    let start = place(&mut machine, RAM);
+    let start = physical_address(&mut machine, RAM);
     let node = machine.take_free();
     machine.retype(RAM_MEDIUM, Kind::CapNode, 8, 1, node).ok();
     machine.call(Operation::NodeInstall, &[0, 5, node]).ok();
@@ -48,7 +48,7 @@ fn memory_is_zero_in_new_objects() {
 #[test]
 fn untyped_memory_is_left_as_it_is() {
     let mut machine = Machine::new();
-    let start = place(&mut machine, RAM);
+    let start = physical_address(&mut machine, RAM);
     machine.host().memory.write(start + 8, 7);
     let address = machine.make(Kind::Untyped, 16);
     assert_eq!(machine.host().memory.read(start + 8), 7);
@@ -60,7 +60,7 @@ fn untyped_memory_is_left_as_it_is() {
 #[test]
 fn the_archive_keeps_its_contents() {
     let mut machine = Machine::new();
-    let start = place(&mut machine, ARCHIVE);
+    let start = physical_address(&mut machine, ARCHIVE);
     let before: Vec<u64> = (0..8192).map(|i| machine.host().memory.read(start + i * 8)).collect();
     let first = machine.take_free();
     machine.retype(ARCHIVE, Kind::Frame, 12, 16, first).ok();

@@ -30,7 +30,7 @@ fn children(machine: &mut Machine, untyped: u64) -> (u64, u64) {
     (answer[1], answer[2])
 }
 
-fn place_at(machine: &mut Machine, kind: Kind, size: u64, offset: u64, slot: u64) {
+fn retype_at(machine: &mut Machine, kind: Kind, size: u64, offset: u64, slot: u64) {
     machine.call(Operation::UntypedRetype, &[RAM, kind as u64, size, 1, offset, 0, slot]).ok();
 }
 
@@ -64,7 +64,7 @@ fn marks_are_divided_as_the_children_lie() {
             machine.retype(RAM, Kind::Frame, 12, below, first).ok();
         }
         for (i, offset) in offsets.iter().enumerate() {
-            place_at(&mut machine, Kind::Frame, 12, *offset, first + 10 + i as u64);
+            retype_at(&mut machine, Kind::Frame, 12, *offset, first + 10 + i as u64);
         }
         split(&mut machine, RAM, UPPER).expect("nothing lies across the middle");
         check(&mut machine);
@@ -113,28 +113,28 @@ fn part_of_a_block_goes_back_while_the_rest_is_in_use() {
     assert_eq!(machine.call(Operation::Delete, &[0, lent]).ok()[1], 1);
     check(&mut machine);
     assert_eq!(children(&mut machine, RAM), (1, 1 << 19));
-    place_at(&mut machine, Kind::Untyped, 19, 0, lent);
+    retype_at(&mut machine, Kind::Untyped, 19, 0, lent);
     assert_eq!(children(&mut machine, theirs), (1, 4096));
     check(&mut machine);
 }
 
 #[test]
-fn an_untyped_is_divided_down_to_its_smallest_pieces() {
+fn an_untyped_is_split_down_to_the_smallest_size() {
     let mut machine = Machine::new();
     let before = capabilities(&mut machine);
-    let mut pieces = vec![machine.make(Kind::Untyped, 10)];
-    while pieces.len() < 64 {
-        for piece in pieces.clone() {
+    let mut parts = vec![machine.make(Kind::Untyped, 10)];
+    while parts.len() < 64 {
+        for part in parts.clone() {
             let upper = machine.take_free();
-            split(&mut machine, piece, upper).expect("large enough");
-            pieces.push(upper);
+            split(&mut machine, part, upper).expect("large enough");
+            parts.push(upper);
             check(&mut machine);
         }
-        assert_eq!(children(&mut machine, RAM), (pieces.len() as u64, 1024));
+        assert_eq!(children(&mut machine, RAM), (parts.len() as u64, 1024));
     }
-    for piece in &pieces {
-        assert_eq!(machine.call(Operation::Identify, &[0, *piece]).ok()[3], 4);
-        assert_eq!(split(&mut machine, *piece, UPPER), Err(Error::InvalidArgument));
+    for part in &parts {
+        assert_eq!(machine.call(Operation::Identify, &[0, *part]).ok()[3], 4);
+        assert_eq!(split(&mut machine, *part, UPPER), Err(Error::InvalidArgument));
     }
     assert_eq!(machine.call(Operation::Revoke, &[0, RAM]).ok()[1], 64);
     assert_eq!(capabilities(&mut machine), before);
@@ -158,7 +158,7 @@ fn what_a_retype_prepares_is_not_divided() {
     for n in 1..60 {
         let mut machine = Machine::new();
         // Makes an object so that the reservation is not the first child.
-        place_at(&mut machine, Kind::Frame, 12, 0, 150);
+        retype_at(&mut machine, Kind::Frame, 12, 0, 150);
         let worker = interrupted(&mut machine, HALF - 4096, n);
         if machine.current() == worker.1 {
             break;
@@ -296,7 +296,7 @@ fn a_count_whose_untyped_changes_ends() {
         ("split", |m| split(m, RAM, UPPER).expect("divided"), None),
         ("moved", |m| assert_eq!(m.call(Operation::Move, &[0, RAM, 0, UPPER]).error(), None), None),
         ("deleted", |m| assert_eq!(m.call(Operation::Delete, &[0, RAM]).ok()[1], 0), None),
-        ("one more", |m| place_at(m, Kind::Frame, 12, HALF, UPPER), Some((1025, 32768 + 4096))),
+        ("one more", |m| retype_at(m, Kind::Frame, 12, HALF, UPPER), Some((1025, 32768 + 4096))),
         // Objects that have been counted stay counted if they are deleted.
         (
             "the first deleted",

@@ -19,16 +19,16 @@ impl Arena {
         Arena { root: 0, tail: 0, links: vec![Links::default(); size + 1], ends: vec![0; size + 1], accesses: 0 }
     }
 
-    fn check(&mut self, expected: &[Place]) {
+    fn check(&mut self, expected: &[Entry]) {
         assert_eq!(tree::check_invariants(self), Ok(expected.len()));
         let mut at = tree::first(self);
-        for place in expected {
-            assert_eq!(at, Some(place.node));
-            assert_eq!(tree::is_follower(self, place.node), place.follower);
-            at = tree::next(self, place.node);
+        for entry in expected {
+            assert_eq!(at, Some(entry.node));
+            assert_eq!(tree::is_follower(self, entry.node), entry.follower);
+            at = tree::next(self, entry.node);
         }
         assert_eq!(at, None);
-        assert_eq!(tree::last(self), expected.last().map(|place| place.node));
+        assert_eq!(tree::last(self), expected.last().map(|entry| entry.node));
     }
 }
 
@@ -53,16 +53,16 @@ impl Nodes for Arena {
 
 /// The vector's entry for a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct Entry {
     node: SlotRef,
     follower: bool,
 }
 
 /// Returns the nodes of the tree before position `position`, and from there on.
-fn gap_at(model: &[Place], position: usize) -> Gap {
-    let in_tree = |place: &&Place| !place.follower;
-    let before = model[..position].iter().rev().find(in_tree).map(|place| place.node);
-    (before, model[position..].iter().find(in_tree).map(|place| place.node))
+fn gap_at(model: &[Entry], position: usize) -> Gap {
+    let in_tree = |entry: &&Entry| !entry.follower;
+    let before = model[..position].iter().rev().find(in_tree).map(|entry| entry.node);
+    (before, model[position..].iter().find(in_tree).map(|entry| entry.node))
 }
 
 fn node(number: usize) -> SlotRef {
@@ -97,7 +97,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// The structure, the vector, and the next unused node.
 struct Both {
     arena: Arena,
-    model: Vec<Place>,
+    model: Vec<Entry>,
     fresh: usize,
 }
 
@@ -109,7 +109,7 @@ impl Both {
     }
 
     /// Removes a node from the vector; a follower can take its place in the tree.
-    fn forget(&mut self, position: usize) -> Place {
+    fn forget(&mut self, position: usize) -> Entry {
         let gone = self.model.remove(position);
         if !gone.follower
             && let Some(next) = self.model.get_mut(position)
@@ -125,11 +125,11 @@ impl Both {
             Step::Insert { position, end } => {
                 let new = self.fresh(end);
                 let mut position = position % (count + 1);
-                while self.model.get(position).is_some_and(|place| place.follower) {
+                while self.model.get(position).is_some_and(|entry| entry.follower) {
                     position += 1;
                 }
                 tree::insert(&mut self.arena, new, gap_at(&self.model, position));
-                self.model.insert(position, Place { node: new, follower: false });
+                self.model.insert(position, Entry { node: new, follower: false });
             }
             _ if count == 0 => {}
             Step::Follow { position } => {
@@ -137,7 +137,7 @@ impl Both {
                 if self.arena.ends[leader.node.number() as usize] == 0 {
                     let new = self.fresh(0);
                     tree::follow(&mut self.arena, new, leader.node);
-                    self.model.insert(position % count + 1, Place { node: new, follower: true });
+                    self.model.insert(position % count + 1, Entry { node: new, follower: true });
                 }
             }
             Step::Remove { position } => {
@@ -158,17 +158,17 @@ impl Both {
                 if !self.model[position].follower {
                     let found = tree::next_reaching(&mut self.arena, self.model[position].node, address);
                     let ends = &self.arena.ends;
-                    let reaches = |place: &&Place| ends[place.node.number() as usize] > address;
-                    assert_eq!(found, self.model[position + 1..].iter().find(reaches).map(|place| place.node));
+                    let reaches = |entry: &&Entry| ends[entry.node.number() as usize] > address;
+                    assert_eq!(found, self.model[position + 1..].iter().find(reaches).map(|entry| entry.node));
                 }
             }
             Step::Search { position } => {
                 let mut before = position % (count + 1);
-                while self.model.get(before).is_some_and(|place| place.follower) {
+                while self.model.get(before).is_some_and(|entry| entry.follower) {
                     before += 1;
                 }
                 let model = &self.model;
-                let wanted = |node: SlotRef| model[..before].iter().any(|place| place.node == node);
+                let wanted = |node: SlotRef| model[..before].iter().any(|entry| entry.node == node);
                 assert_eq!(tree::gap(&mut self.arena, |_, node| wanted(node)), gap_at(model, before));
             }
         }
@@ -177,7 +177,7 @@ impl Both {
     /// Exchanges a node with another, which stands alone anywhere.
     fn reinsert(&mut self, position: usize) {
         let alone = |i: &usize| {
-            let follows = |place: Option<&Place>| place.is_some_and(|place| place.follower);
+            let follows = |entry: Option<&Entry>| entry.is_some_and(|entry| entry.follower);
             *i != position && !self.model[*i].follower && !follows(self.model.get(i + 1))
         };
         let Some(other) = (0..self.model.len()).find(alone) else { return };
@@ -195,8 +195,8 @@ impl Both {
         let next_follows = self.model.get(position + 1).is_some_and(|next| next.follower);
         if !here.follower && next_follows {
             // The first follower becomes the leader.
-            self.model[position] = Place { node: self.model[position + 1].node, follower: false };
-            self.model[position + 1] = Place { node: new, follower: true };
+            self.model[position] = Entry { node: self.model[position + 1].node, follower: false };
+            self.model[position + 1] = Entry { node: new, follower: true };
         } else {
             self.model[position].node = new;
         }

@@ -91,7 +91,7 @@ fn boot_first(tree_address: usize) -> Result<usize, &'static str> {
     // SAFETY: the boot loader put the RAM disk there; a header is plain numbers, valid whatever they are.
     let header = unsafe { &*((BASE + ramdisk.start as usize) as *const Header) };
     let archive = archive(header, ramdisk).ok_or("the RAM disk's header is damaged")?;
-    let memory = plan::pieces(&platform, start::image(), archive)?;
+    let memory = plan::untyped_blocks(&platform, start::image(), archive)?;
     run(
         machine,
         &Plan {

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Pieces of a series. */
+/* Allocations of a series. */
 #define COUNT 1024
 
-static void *pieces[COUNT];
+static void *allocations[COUNT];
 
 /* Sizes, and what the figures of a series are called. The first is R0's. */
 static const struct size {
@@ -14,26 +14,26 @@ static const struct size {
     const char *name;
 } sizes[] = {{4, ""}, {1000, "x1000"}, {40000, "x40000"}};
 
-/* Allocates and frees many pieces of a size. Answers whether there was memory. */
+/* Allocates and frees many blocks of a size. Answers whether there was memory. */
 static int series(const struct size *size)
 {
     uint64_t heap = tench_heap_size(), requests = tench_heap_requests(), blocks = tench_memory_requests();
     uint64_t start = tench_instructions();
     for (int i = 0; i < COUNT; i++)
-        pieces[i] = malloc(size->bytes);
+        allocations[i] = malloc(size->bytes);
     uint64_t cost = tench_instructions() - start;
     uint64_t grown = tench_heap_size();
     requests = tench_heap_requests() - requests;
     blocks = tench_memory_requests() - blocks;
     for (int i = 0; i < COUNT; i++) {
-        if (pieces[i] == NULL) {
-            printf("heap: there is no memory for pieces of %zu bytes\n", size->bytes);
+        if (allocations[i] == NULL) {
+            printf("heap: there is no memory for allocations of %zu bytes\n", size->bytes);
             return 0;
         }
     }
     start = tench_instructions();
     for (int i = 0; i < COUNT; i++)
-        free(pieces[i]);
+        free(allocations[i]);
     uint64_t freeing = tench_instructions() - start;
     printf("figure: c_1024%s_requests %lu\n", size->name, requests);
     printf("figure: c_1024%s_blocks %lu\n", size->name, blocks);

@@ -21,8 +21,8 @@ impl Child {
     pub fn start(argument: &str, priority: u8) -> Result<Child, String> {
         let problem = |error: &dyn core::fmt::Display| format!("{argument}: starting it: {error}");
         let endpoint = make::<Endpoint>(0).map_err(|error| problem(&error))?;
-        let place = memory::take_slot().map_err(|error| problem(&error))?;
-        let receive = endpoint.cap().mint_to(place, Rights::READ, 0).map_err(|error| problem(&error))?;
+        let slot = memory::take_slot().map_err(|error| problem(&error))?;
+        let receive = endpoint.cap().mint_to(slot, Rights::READ, 0).map_err(|error| problem(&error))?;
         let starting = || {
             let spawn = Procs::STANDARD.prepare("bench")?;
             spawn.give_in(receive, slot::SERVICE)?;
@@ -31,8 +31,8 @@ impl Child {
             spawn.start()
         };
         let process = starting().map_err(|error| problem(&error))?;
-        OWN_CSPACE.delete_at(place).map_err(|error| problem(&error))?;
-        memory::free_slot(place);
+        OWN_CSPACE.delete_at(slot).map_err(|error| problem(&error))?;
+        memory::free_slot(slot);
         Ok(Child { process, endpoint })
     }
 

@@ -81,9 +81,9 @@ impl Policy for Family {
 
 /// Starts a client.
 fn start(pager: Cap<Endpoint>, client: u64, role: &str, signals: &[Cap<Notification>; 3]) -> Result<u64, String> {
-    let place = memory::take_slot().map_err(problem("a slot"))?;
+    let slot = memory::take_slot().map_err(problem("a slot"))?;
     let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
-    let badged = pager.mint_to(place, rights, client).map_err(problem("a capability for the client"))?;
+    let badged = pager.mint_to(slot, rights, client).map_err(problem("a capability for the client"))?;
     let starting = || {
         let mut spawn = Procs::STANDARD.prepare("bench")?;
         spawn.give(badged)?;
@@ -131,14 +131,14 @@ pub fn run() -> Result<(), String> {
 /// Stores to some pages of new memory, and returns the cost of each.
 fn touches(pages: impl Iterator<Item = u64>, size: u64) -> Result<Vec<u64>, String> {
     let memory = Anonymous::new(size as usize * PAGE_SIZE).map_err(problem("addresses"))?;
-    let place = core::ptr::with_exposed_provenance_mut::<u64>(memory.address());
+    let pointer = core::ptr::with_exposed_provenance_mut::<u64>(memory.address());
     let mut costs = Vec::with_capacity(PAGES as usize);
     let before = instructions();
     let readings = instructions() - before;
     for page in pages {
         let before = instructions();
         // SAFETY: the address lies in memory that only this function uses.
-        unsafe { place.wrapping_byte_add(page as usize * PAGE_SIZE).write_volatile(page) };
+        unsafe { pointer.wrapping_byte_add(page as usize * PAGE_SIZE).write_volatile(page) };
         costs.push(instructions() - before - readings);
     }
     Ok(costs)

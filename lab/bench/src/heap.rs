@@ -48,24 +48,24 @@ fn layout(size: usize, alignment: usize) -> Result<Layout, String> {
 
 /// Makes many small allocations, and frees them; prints requests and means.
 fn series(layout: Layout) -> Result<(), String> {
-    let mut pieces = Vec::with_capacity(COUNT);
+    let mut allocations = Vec::with_capacity(COUNT);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
     let before = instructions();
     for _ in 0..COUNT {
         // SAFETY: the size is not zero.
-        pieces.push(unsafe { alloc(layout) });
+        allocations.push(unsafe { alloc(layout) });
     }
     let cost = instructions() - before;
     crate::figure("rust_1024_requests", memory::heap_requests() - regions);
     crate::figure("rust_1024_blocks", memory::requests() - blocks);
     crate::figure("rust_4", cost / COUNT as u64);
-    if pieces.iter().any(|piece| piece.is_null()) {
-        return Err("heap: there is no memory for small pieces".into());
+    if allocations.iter().any(|allocation| allocation.is_null()) {
+        return Err("heap: there is no memory for small allocations".into());
     }
     let before = instructions();
-    for piece in pieces {
+    for allocation in allocations {
         // SAFETY: the memory was allocated with this layout.
-        unsafe { dealloc(piece, layout) };
+        unsafe { dealloc(allocation, layout) };
     }
     let cost = instructions() - before;
     crate::figure("free_rust_4", cost / COUNT as u64);
@@ -91,24 +91,24 @@ fn curve(series: &str, x: usize, costs: &[u64]) {
 /// Makes so many allocations that the heap grows, and frees them.
 fn many() -> Result<(), String> {
     let layout = layout(MANY_SIZE, 8)?;
-    let mut pieces = Vec::with_capacity(MANY);
+    let mut allocations = Vec::with_capacity(MANY);
     let mut costs = Vec::with_capacity(MANY);
     let mut asked = Vec::with_capacity(MANY / FEW);
     // The pages are there beforehand, so that the measurement does not touch them for the first time.
-    pieces.resize(MANY, core::ptr::null_mut());
+    allocations.resize(MANY, core::ptr::null_mut());
     costs.resize(MANY, 0);
     let (regions, blocks) = (memory::heap_requests(), memory::requests());
     let before = instructions();
     let readings = instructions() - before;
-    for (number, (piece, cost)) in pieces.iter_mut().zip(&mut costs).enumerate() {
+    for (number, (allocation, cost)) in allocations.iter_mut().zip(&mut costs).enumerate() {
         let before = instructions();
         // SAFETY: the size is not zero.
-        *piece = unsafe { alloc(layout) };
-        if piece.is_null() {
-            return Err("heap: there is no memory for many pieces".into());
+        *allocation = unsafe { alloc(layout) };
+        if allocation.is_null() {
+            return Err("heap: there is no memory for many allocations".into());
         }
         // SAFETY: the address lies in the allocation.
-        unsafe { piece.write_volatile(1) };
+        unsafe { allocation.write_volatile(1) };
         *cost = instructions() - before - readings;
         if number % FEW == FEW - 1 {
             asked.push((memory::heap_requests() - regions, memory::requests() - blocks));
@@ -122,10 +122,10 @@ fn many() -> Result<(), String> {
         println!("sample: requests {} {requests}", (number + 1) * FEW);
         println!("sample: blocks {} {blocks}", (number + 1) * FEW);
     }
-    for (piece, cost) in pieces.into_iter().zip(&mut costs) {
+    for (allocation, cost) in allocations.into_iter().zip(&mut costs) {
         let before = instructions();
         // SAFETY: the memory was allocated with this layout.
-        unsafe { dealloc(piece, layout) };
+        unsafe { dealloc(allocation, layout) };
         *cost = instructions() - before - readings;
     }
     crate::figure("free_many_64", costs.iter().sum::<u64>() / MANY as u64);
@@ -150,19 +150,19 @@ pub fn run() -> Result<(), String> {
     let kib = used()?;
     let before = instructions();
     // SAFETY: the size is not zero.
-    let piece = unsafe { alloc(layout) };
+    let allocation = unsafe { alloc(layout) };
     crate::figure("rust_256m", instructions() - before);
-    if piece.is_null() {
+    if allocation.is_null() {
         return Err("heap: 256 MiB of addresses cannot be had".into());
     }
     for offset in (0..LARGE).step_by(64 * PAGE_SIZE) {
         // SAFETY: the address lies in the allocation.
-        unsafe { piece.wrapping_add(offset).write_volatile(1) };
+        unsafe { allocation.wrapping_add(offset).write_volatile(1) };
     }
     crate::figure("touched_256m_kib", used()? - kib);
     let before = instructions();
     // SAFETY: the memory was allocated with this layout.
-    unsafe { dealloc(piece, layout) };
+    unsafe { dealloc(allocation, layout) };
     crate::figure("free_256m", instructions() - before);
     crate::figure("left_256m_kib", used()?.saturating_sub(kib));
     Ok(())

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use tench::memory::Pages;
 use tench::println;
 use tench::time::instructions;
-use tench_extents::{Error, GRANULE, Manager, Node};
+use tench_extents::{Error, Manager, Node, PAGE};
 
 use crate::figure;
 
@@ -33,11 +33,11 @@ const EXTENTS: [u64; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 const OPERATIONS: usize = 4000;
 /// Minimum number of points of a curve.
 const POINTS: usize = 100;
-/// Granules from one hole's stride to the next: 4 MiB.
+/// Pages from one hole's stride to the next: 4 MiB.
 const STRIDE: u64 = 1024;
-/// Log2 of the bound on a hole's granules; all powers of two are equally frequent.
+/// Log2 of the bound on a hole's pages; all powers of two are equally frequent.
 const HOLE_BITS: u64 = 9;
-/// Log2 of the bound on a block's granules. Every block fits into the largest hole.
+/// Log2 of the bound on a block's pages. Every block fits into the largest hole.
 const BLOCK_BITS: u64 = 7;
 /// Bound on the exponent of alignments, which are 4 KiB times a power of two.
 const ALIGN_BITS: u64 = 8;
@@ -57,8 +57,8 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % limit
     }
 
-    /// Returns a number of granules below two to the power of `bits`, each power as often as another.
-    fn granules(&mut self, bits: u64) -> u64 {
+    /// Returns a number of pages below two to the power of `bits`, each power as often as another.
+    fn pages(&mut self, bits: u64) -> u64 {
         let power = 1 << self.below(bits);
         power + self.below(power)
     }
@@ -104,7 +104,7 @@ pub fn run() -> Result<(), String> {
     let mut memory =
         Pages::new(NODES * size_of::<Node>()).map_err(|error| format!("mm: memory for the nodes: {error}"))?;
     let nodes = nodes_in(&mut memory);
-    in_order(nodes, reading, "4k", 8192, GRANULE)?;
+    in_order(nodes, reading, "4k", 8192, PAGE)?;
     in_order(nodes, reading, "4m", 400, 4 << 20)?;
     for extents in EXTENTS {
         with_extents(nodes, reading, extents)?;
@@ -161,7 +161,7 @@ fn with_holes<'a>(
     extents: u64,
 ) -> Result<(Manager<&'a mut [Node]>, u64), Error> {
     let mut manager = Manager::new(nodes);
-    let all = extents * STRIDE * GRANULE;
+    let all = extents * STRIDE * PAGE;
     manager.add(0, all)?;
     manager.alloc(all, 0)?;
     let mut strides: Vec<u32> = (0..extents as u32).collect();
@@ -174,10 +174,10 @@ fn with_holes<'a>(
             println!("mm: {} of {extents} holes", done + 1);
         }
         // One hole has the maximum size, so that each block fits somewhere in every state.
-        let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.granules(HOLE_BITS) };
+        let size = if stride == 0 { (1 << HOLE_BITS) - 1 } else { random.pages(HOLE_BITS) };
         // Neither end of a stride is free, so that no two holes touch.
         let start = 1 + random.below(STRIDE - size - 1);
-        manager.free((u64::from(stride) * STRIDE + start) * GRANULE, size * GRANULE)?;
+        manager.free((u64::from(stride) * STRIDE + start) * PAGE, size * PAGE)?;
     }
     Ok((manager, all))
 }
@@ -192,7 +192,7 @@ fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), St
     }
     let (mut allocs, mut frees) = (Vec::with_capacity(OPERATIONS), Vec::with_capacity(OPERATIONS));
     for _ in 0..OPERATIONS {
-        let size = random.granules(BLOCK_BITS) * GRANULE;
+        let size = random.pages(BLOCK_BITS) * PAGE;
         let (instructions, block) = cost(reading, || manager.alloc(size, 1));
         allocs.push(instructions);
         let block = block.map_err(problem("allocating"))?;
@@ -202,8 +202,8 @@ fn with_extents(nodes: &mut [Node], reading: u64, extents: u64) -> Result<(), St
     }
     let (mut ranged, mut refusals) = (Vec::with_capacity(OPERATIONS), Vec::new());
     for _ in 0..OPERATIONS {
-        let size = random.granules(BLOCK_BITS) * GRANULE;
-        let align = GRANULE << random.below(ALIGN_BITS);
+        let size = random.pages(BLOCK_BITS) * PAGE;
+        let align = PAGE << random.below(ALIGN_BITS);
         let base = random.below(all);
         let limit = base + (all >> random.below(RANGE_BITS));
         let request = || manager.alloc_from_range_aligned(base, limit, size, align, 1);

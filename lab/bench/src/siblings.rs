@@ -19,7 +19,7 @@ use core::fmt::Display;
 
 use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::memory::{self, Made, take_slot};
-use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, Place, Untyped};
+use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, Placement, Untyped};
 use tench::time::instructions;
 
 /// Numbers of siblings.
@@ -48,20 +48,20 @@ impl Slots {
         let memory = memory::make::<Untyped>(NODES_BITS).map_err(problem("memory for nodes"))?;
         let root = || memory::make::<CapNode>(u64::from(NODE_BITS)).map_err(problem("making a root"));
         let slots = Slots { roots: [root()?, root()?], memory };
-        let place = take_slot().map_err(problem("a slot"))?;
+        let slot = take_slot().map_err(problem("a slot"))?;
         let needed = SIZES.iter().max().map_or(0, |size| size.div_ceil(NODE_SLOTS)) + 2;
         for node in 0..needed {
             let (root, index) = (node / NODE_SLOTS, node % NODE_SLOTS);
-            let made = slots.memory.cap().retype::<CapNode>(u64::from(NODE_BITS), place);
+            let made = slots.memory.cap().retype::<CapNode>(u64::from(NODE_BITS), slot);
             made.and_then(|made| slots.roots[root].cap().install_node(index as u32, made))
                 .map_err(problem("installing a node"))?;
         }
-        memory::free_slot(place);
+        memory::free_slot(slot);
         Ok(slots)
     }
 
     /// Returns where sibling `i` lies. Slot 0 of a CSpace has no address, so the first node of either is left out.
-    fn place(&self, i: usize) -> (Cap<CapNode>, CapAddress) {
+    fn address_of(&self, i: usize) -> (Cap<CapNode>, CapAddress) {
         let i = i + NODE_SLOTS;
         let i = if i < NODE_SLOTS * NODE_SLOTS { i } else { i + NODE_SLOTS };
         let (root, slot) = (i / (NODE_SLOTS * NODE_SLOTS), i % (NODE_SLOTS * NODE_SLOTS));
@@ -96,19 +96,19 @@ impl Bench {
     /// Makes `count` siblings.
     fn fill(&self, what: What, count: usize) -> Result<(), Error> {
         if what == What::Copies {
-            let (cspace, place) = self.slots.place(0);
-            self.pool.cap().retype_many(Kind::Endpoint, 0, 1, Place::Watermark, cspace, place)?;
+            let (cspace, slot) = self.slots.address_of(0);
+            self.pool.cap().retype_many(Kind::Endpoint, 0, 1, Placement::Watermark, cspace, slot)?;
             for i in 1..count {
-                let (to, address) = self.slots.place(i);
-                to.copy_from(address, cspace, place)?;
+                let (to, address) = self.slots.address_of(i);
+                to.copy_from(address, cspace, slot)?;
             }
             return Ok(());
         }
         let (kind, size) = if what == What::Untyped { (Kind::Untyped, 4) } else { (Kind::Notification, 0) };
         for first in (0..count).step_by(NODE_SLOTS) {
-            let (cspace, address) = self.slots.place(first);
+            let (cspace, address) = self.slots.address_of(first);
             let some = (count - first).min(NODE_SLOTS) as u64;
-            self.pool.cap().retype_many(kind, size, some, Place::Watermark, cspace, address)?;
+            self.pool.cap().retype_many(kind, size, some, Placement::Watermark, cspace, address)?;
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Bench {
         let (mut sum, mut worst) = (0, 0);
         let measured = count.min(MEASURED);
         for i in 0..measured {
-            let (cspace, address) = self.slots.place(if order == Order::First { i } else { count - 1 - i });
+            let (cspace, address) = self.slots.address_of(if order == Order::First { i } else { count - 1 - i });
             let before = instructions();
             let deleted = cspace.delete_at(address);
             let cost = instructions() - before - self.readings;

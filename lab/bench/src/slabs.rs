@@ -45,7 +45,7 @@ fn problem(what: &'static str) -> impl Fn(Failure) -> String {
 const fn key(policy: Policy) -> &'static str {
     match policy {
         Policy::NextFitGuessing => "next",
-        Policy::NextFit => "next_books",
+        Policy::NextFit => "next_exact",
         Policy::FirstFit => "first",
         Policy::BestFit => "best",
         Policy::WorstFit => "worst",

@@ -83,11 +83,11 @@ fn take_memory() -> Option<()> {
     loop {
         let held: [_; 6] = core::array::from_fn(|index| memory::Pages::new(4096 << index).ok());
         drop(held);
-        let place = memory::take_slot().ok()?;
-        if let Ok(block) = MEM.allocate(16, place) {
+        let slot = memory::take_slot().ok()?;
+        if let Ok(block) = MEM.allocate(16, slot) {
             MEM.free(block.number).ok()?;
         }
-        memory::free_slot(place);
+        memory::free_slot(slot);
     }
 }
 
@@ -101,8 +101,8 @@ fn register_names() -> Option<()> {
 }
 
 fn wait_for_times() -> Option<()> {
-    let place = memory::take_slot().ok()?;
-    let clock = Clock::at(Names::STANDARD.look_up(Clock::NAME, place).ok()?);
+    let slot = memory::take_slot().ok()?;
+    let clock = Clock::at(Names::STANDARD.look_up(Clock::NAME, slot).ok()?);
     (1..20).try_for_each(|ticks| clock.delay(ticks).ok().map(drop))?;
     clock.delay(u64::MAX).ok().map(drop)
 }
@@ -141,7 +141,7 @@ pub fn child() -> Result<(), String> {
 
 /// State that must be the same before and after.
 #[derive(Debug, PartialEq, Eq)]
-struct Books {
+struct Inventory {
     /// Totals without the process server's and this program's.
     totals: Totals,
     /// Bytes of the servers other than the process server.
@@ -188,11 +188,11 @@ fn capabilities(process: u64) -> Result<usize, String> {
     }
 }
 
-impl Books {
-    fn read() -> Result<Books, String> {
+impl Inventory {
+    fn read() -> Result<Inventory, String> {
         let audit = MEM.audit().map_err(problem("an audit"))?;
-        if audit.books != audit.kernel {
-            return Err(format!("spawn-kill: the books say {:?}, and the kernel {:?}", audit.books, audit.kernel));
+        if audit.ledger != audit.kernel {
+            return Err(format!("spawn-kill: the ledger says {:?}, and the kernel {:?}", audit.ledger, audit.kernel));
         }
         let (mut servers, mut last) = (0, 0);
         while let Ok(account) = MEM.next_account(last) {
@@ -202,11 +202,11 @@ impl Books {
         let found = ["names", "clock", "console"].map(|name| PROCS.find(name, 0).map_err(problem("a server")));
         let capabilities =
             found.into_iter().try_fold(0, |sum, server| Ok::<_, String>(sum + capabilities(server?)?))?;
-        Ok(Books { totals: totals()?, servers, capabilities })
+        Ok(Inventory { totals: totals()?, servers, capabilities })
     }
 
     fn compare(&self) -> Result<(), String> {
-        let now = Books::read()?;
+        let now = Inventory::read()?;
         if now == *self { Ok(()) } else { Err(format!("spawn-kill: {self:?} became {now:?}")) }
     }
 }
@@ -285,15 +285,15 @@ pub fn run() -> Result<(), String> {
     let (instructions, seed) = (number(0)?, number(1)?);
     let (mut random, mut tally) = (Random::new(seed), Tally::default());
     // This program's own part in it must not grow later.
-    let place = memory::take_slot().map_err(problem("a slot"))?;
-    let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(problem("the clock"))?;
+    let slot = memory::take_slot().map_err(problem("a slot"))?;
+    let found = Names::STANDARD.look_up(Clock::NAME, slot).map_err(problem("the clock"))?;
     found.delete().map_err(problem("the clock"))?;
-    memory::free_slot(place);
+    memory::free_slot(slot);
     // A long run meets rare states.
     for _ in 0..if instructions > 0 { LONG_WARM_UP } else { WARM_UP } {
         cycle(&mut random, &mut tally)?;
     }
-    let (before, records, owners) = (Books::read()?, used(pid::PROCS)?, accounts());
+    let (before, records, owners) = (Inventory::read()?, used(pid::PROCS)?, accounts());
     let (mut settled, start) = (None, executed()?);
     tally = Tally::default();
     while tally.cycles < CYCLES || executed()? - start < instructions {
@@ -325,7 +325,7 @@ pub fn run() -> Result<(), String> {
     before.compare()?;
     figure("cycles", tally.cycles);
     figure("bytes_lost", totals()?.free.abs_diff(before.totals.free));
-    figure("capabilities_left", Books::read()?.capabilities - before.capabilities);
+    figure("capabilities_left", Inventory::read()?.capabilities - before.capabilities);
     if instructions > 0 {
         figure("instructions", executed()? - start);
         figure("killed", tally.killed);

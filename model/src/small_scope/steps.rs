@@ -12,7 +12,7 @@ use tench_abi::{Kind, Operation, Rights, Tag};
 use tench_kernel::Cap;
 use tench_kernel::slot::flag;
 
-use super::universe::place;
+use super::universe::slots;
 
 /// The set of calls that are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +101,8 @@ impl List<'_> {
 
     /// Returns the first empty slot, if there is one besides the slot for received capabilities.
     fn empty(&self) -> u64 {
-        let is_free = |(address, cap): &&(u64, Cap)| cap.kind == Kind::Null && *address != place::RECEIVED;
-        self.slots.iter().find(is_free).map_or(place::NODE, |(address, _)| *address)
+        let is_free = |(address, cap): &&(u64, Cap)| cap.kind == Kind::Null && *address != slots::RECEIVED;
+        self.slots.iter().find(is_free).map_or(slots::NODE, |(address, _)| *address)
     }
 
     fn capability(&mut self, address: u64, cap: &Cap) {
@@ -175,7 +175,7 @@ impl List<'_> {
             self.all(Operation::ThreadConfigure, &[address, node, space, 0]);
         }
         for space in self.of(Kind::PageTable) {
-            self.all(Operation::ThreadConfigure, &[address, place::ROOT, space, place::FRAME, 0]);
+            self.all(Operation::ThreadConfigure, &[address, slots::ROOT, space, slots::FRAME, 0]);
         }
     }
 
@@ -248,7 +248,7 @@ impl List<'_> {
     fn refusals(&mut self) {
         let zombie = self.slots.iter().find(|(_, cap)| cap.flags & flag::ZOMBIE != 0).map(|(address, _)| *address);
         for operation in Operation::ALL {
-            for wrong in [Some(place::RECEIVED), Some(place::FRAME), zombie].into_iter().flatten() {
+            for wrong in [Some(slots::RECEIVED), Some(slots::FRAME), zombie].into_iter().flatten() {
                 self.all(*operation, &[wrong]);
             }
         }

@@ -20,7 +20,7 @@ use tench_kernel::thread::{OBJECT_SIZE, THREAD_OFFSET, Thread};
 use tench_kernel::{Cap, Ref};
 
 /// Slots in which the capabilities lie at first.
-pub mod place {
+pub mod slots {
     /// Untyped memory of 16 KiB.
     pub const UNTYPED: u64 = 1;
     /// The node in which all of these slots lie.
@@ -99,14 +99,14 @@ impl Universe {
             m.call(Operation::ThreadBind, &[thread, if i == 2 { contexts[0] } else { 0 }, replies[i], 0]).ok();
             let thread = m.thread_at(thread);
             let buffer = m.buffer(thread);
-            buffer.send_caps[..1].fill(place::SENT as u32);
+            buffer.send_caps[..1].fill(slots::SENT as u32);
             buffer.receive_slots = [0; MAX_CAPS];
-            buffer.receive_slots[0] = place::RECEIVED as u32;
+            buffer.receive_slots[0] = slots::RECEIVED as u32;
         }
-        let mut moved = vec![(untyped, place::UNTYPED), (node, place::NODE), (notification, place::NOTIFICATION)];
-        moved.extend(spaces.into_iter().zip(place::SPACES));
-        moved.extend(endpoints.into_iter().zip(place::ENDPOINTS));
-        moved.extend([(replies[3], place::REPLY), (frame, place::FRAME)]);
+        let mut moved = vec![(untyped, slots::UNTYPED), (node, slots::NODE), (notification, slots::NOTIFICATION)];
+        moved.extend(spaces.into_iter().zip(slots::SPACES));
+        moved.extend(endpoints.into_iter().zip(slots::ENDPOINTS));
+        moved.extend([(replies[3], slots::REPLY), (frame, slots::FRAME)]);
         for (from, to) in moved {
             m.call(Operation::Move, &[0, from, root, to]).ok();
         }
@@ -116,17 +116,17 @@ impl Universe {
         let (first, last) = (m.first, m.thread_at(threads[2]));
         m.call(Operation::ThreadResume, &[threads[2]]).ok();
         m.run(last);
-        m.call(Operation::Receive, &[place::ENDPOINTS[0]]);
+        m.call(Operation::Receive, &[slots::ENDPOINTS[0]]);
         m.run(first);
         m.call(Operation::ThreadBind, &[threads[2], u64::MAX]).ok();
         for i in 0..2 {
             m.call(Operation::ThreadBind, &[threads[i], contexts[i]]).ok();
             m.call(Operation::ThreadResume, &[threads[i]]).ok();
         }
-        for (from, to) in threads.into_iter().zip(place::THREADS).chain(contexts.into_iter().zip(place::CONTEXTS)) {
+        for (from, to) in threads.into_iter().zip(slots::THREADS).chain(contexts.into_iter().zip(slots::CONTEXTS)) {
             m.call(Operation::Move, &[0, from, root, to]).ok();
         }
-        m.call(Operation::Move, &[0, root, root, place::ROOT]).ok();
+        m.call(Operation::Move, &[0, root, root, slots::ROOT]).ok();
         m.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
         m.check();
         Universe::with(m, start, &objects)
@@ -141,7 +141,7 @@ impl Universe {
                 Kind::Thread => cap.object + THREAD_OFFSET..cap.object + OBJECT_SIZE,
                 Kind::CapNode if cap.slots() > 2 => {
                     node = cap.object;
-                    node..node + place::END as usize * SLOT_SIZE
+                    node..node + slots::END as usize * SLOT_SIZE
                 }
                 _ => cap.object..cap.object + cap.size(),
             });
@@ -163,11 +163,11 @@ impl Universe {
 
     /// Returns the state's number; see [`canonical`].
     pub fn number(&mut self) -> u64 {
-        let (node, end) = (self.node, self.node + place::END as usize * SLOT_SIZE);
+        let (node, end) = (self.node, self.node + slots::END as usize * SLOT_SIZE);
         // The slots of the sent and the received capability are used by their addresses.
         let fixed = |slot: usize| {
             let index = ((slot.wrapping_sub(node)) / SLOT_SIZE) as u64;
-            ((node..end).contains(&slot) && [place::SENT, place::RECEIVED].contains(&index)).then_some(index)
+            ((node..end).contains(&slot) && [slots::SENT, slots::RECEIVED].contains(&index)).then_some(index)
         };
         canonical::canonical(&mut self.machine.kernel(), &self.ours, &self.untyped, fixed)
     }
@@ -177,7 +177,7 @@ impl Universe {
         let (node, mut k) = (self.node, self.machine.kernel());
         let slot =
             |address: u64| k.slot_at(node + address as usize * SLOT_SIZE).map(|slot| (address, k.slot(slot).cap));
-        (1..place::END).filter_map(slot).collect()
+        (1..slots::END).filter_map(slot).collect()
     }
 
     /// Returns the threads that can make a call now: the runnable ones of the highest priority.

@@ -21,10 +21,10 @@ static size_t hidden(size_t size)
 }
 
 /* Whether all bytes are as they were written. */
-static int is_filled(const unsigned char *piece, size_t size, unsigned char byte)
+static int is_filled(const unsigned char *block, size_t size, unsigned char byte)
 {
     for (size_t i = 0; i < size; i++) {
-        if (piece[i] != byte)
+        if (block[i] != byte)
             return 0;
     }
     return 1;
@@ -32,22 +32,22 @@ static int is_filled(const unsigned char *piece, size_t size, unsigned char byte
 
 static int no_bytes(void)
 {
-    void *pieces[] = {malloc(hidden(0)), calloc(hidden(0), 8), calloc(8, hidden(0)), aligned_alloc(64, hidden(0))};
+    void *blocks[] = {malloc(hidden(0)), calloc(hidden(0), 8), calloc(8, hidden(0)), aligned_alloc(64, hidden(0))};
     for (int i = 0; i < 4; i++) {
-        CHECK(pieces[i] != NULL);
+        CHECK(blocks[i] != NULL);
         for (int j = 0; j < i; j++)
-            CHECK(pieces[i] != pieces[j]);
+            CHECK(blocks[i] != blocks[j]);
     }
     for (int i = 0; i < 4; i++) {
-        pieces[i] = realloc(pieces[i], hidden(0));
-        CHECK(pieces[i] != NULL);
-        pieces[i] = realloc(pieces[i], hidden(100));
-        CHECK(pieces[i] != NULL);
-        memset(pieces[i], i, 100);
+        blocks[i] = realloc(blocks[i], hidden(0));
+        CHECK(blocks[i] != NULL);
+        blocks[i] = realloc(blocks[i], hidden(100));
+        CHECK(blocks[i] != NULL);
+        memset(blocks[i], i, 100);
     }
     for (int i = 0; i < 4; i++) {
-        CHECK(is_filled(pieces[i], 100, (unsigned char)i));
-        free(pieces[i]);
+        CHECK(is_filled(blocks[i], 100, (unsigned char)i));
+        free(blocks[i]);
     }
     free(NULL);
     return EXIT_SUCCESS;
@@ -65,13 +65,13 @@ static int overflow(void)
     CHECK(malloc(hidden(SIZE_MAX)) == NULL && errno == ENOMEM);
     errno = 0;
     CHECK(malloc(hidden(SIZE_MAX - 15)) == NULL && errno == ENOMEM);
-    char *piece = malloc(hidden(16));
-    CHECK(piece != NULL);
-    memset(piece, 7, 16);
+    char *block = malloc(hidden(16));
+    CHECK(block != NULL);
+    memset(block, 7, 16);
     errno = 0;
-    CHECK(realloc(piece, hidden(SIZE_MAX)) == NULL && errno == ENOMEM);
-    CHECK(is_filled((unsigned char *)piece, 16, 7));
-    free(piece);
+    CHECK(realloc(block, hidden(SIZE_MAX)) == NULL && errno == ENOMEM);
+    CHECK(is_filled((unsigned char *)block, 16, 7));
+    free(block);
     return EXIT_SUCCESS;
 }
 
@@ -83,37 +83,37 @@ static int alignment(void)
         CHECK(aligned_alloc(hidden(refused[i]), 8) == NULL && errno == EINVAL);
     }
     for (size_t alignment = 1; alignment <= 1 << 21; alignment *= 2) {
-        unsigned char *piece = aligned_alloc(hidden(alignment), hidden(300));
-        CHECK(piece != NULL && (uintptr_t)piece % alignment == 0);
-        memset(piece, 9, 300);
-        piece = realloc(piece, hidden(5000));
-        CHECK(piece != NULL && is_filled(piece, 300, 9));
-        free(piece);
+        unsigned char *block = aligned_alloc(hidden(alignment), hidden(300));
+        CHECK(block != NULL && (uintptr_t)block % alignment == 0);
+        memset(block, 9, 300);
+        block = realloc(block, hidden(5000));
+        CHECK(block != NULL && is_filled(block, 300, 9));
+        free(block);
     }
     return EXIT_SUCCESS;
 }
 
-/* Pieces of the test below, each of which begins with the one before. */
-struct piece {
-    struct piece *before;
+/* Blocks of the test below, each of which begins with the one before. */
+struct block {
+    struct block *before;
     size_t size;
     unsigned char bytes[];
 };
 
-/* Takes pieces of a size until there is no memory, and uses all of each. */
-static struct piece *take_all(size_t size, uint64_t *taken)
+/* Takes blocks of a size until there is no memory, and uses all of each. */
+static struct block *take_all(size_t size, uint64_t *taken)
 {
-    struct piece *last = NULL;
+    struct block *last = NULL;
     unsigned char number = 0;
     for (*taken = 0;; *taken += size) {
         errno = 0;
-        struct piece *piece = malloc(size);
-        if (piece == NULL)
+        struct block *block = malloc(size);
+        if (block == NULL)
             return last;
-        piece->before = last;
-        piece->size = size;
-        memset(piece->bytes, ++number, size - sizeof *piece);
-        last = piece;
+        block->before = last;
+        block->size = size;
+        memset(block->bytes, ++number, size - sizeof *block);
+        last = block;
     }
 }
 
@@ -123,15 +123,15 @@ static int exhaustion(void)
     static const size_t sizes[] = {100, 5000, 70000, 300000, 600000, 100};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         uint64_t taken, heap = tench_heap_size();
-        struct piece *last = take_all(hidden(sizes[i]), &taken);
+        struct block *last = take_all(hidden(sizes[i]), &taken);
         CHECK(errno == ENOMEM);
-        /* A part is the program's, and a part is lost to pieces of this size. */
+        /* A part is the program's, and a part is lost to blocks of this size. */
         CHECK(taken > 1400000);
         unsigned char number = (unsigned char)(taken / sizes[i]);
         while (last != NULL) {
             CHECK(last->size == sizes[i]);
             CHECK(is_filled(last->bytes, sizes[i] - sizeof *last, number--));
-            struct piece *before = last->before;
+            struct block *before = last->before;
             free(last);
             last = before;
         }

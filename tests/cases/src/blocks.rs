@@ -11,12 +11,12 @@ use tench::mem::{Extent, Failure as MemFailure, Mem, Within};
 use tench::procs::pid;
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs};
-use tench::sys::{Cap, CapAddress, Endpoint, Frame, Message, Notification, Place, Untyped};
+use tench::sys::{Cap, CapAddress, Endpoint, Frame, Message, Notification, Placement, Untyped};
 use tench::{process, thread};
 use tench_protocol::Rejection;
 
 use crate::case::{Case, Failure, Outcome};
-use crate::stage::{Stage, is_empty, place};
+use crate::stage::{Stage, is_empty, physical_address};
 
 pub const CASES: &[Case] = &[
     Case::new("MEM0001", "blocks are aligned, distinct and empty", blocks),
@@ -60,7 +60,7 @@ fn blocks(stage: &mut Stage) -> Outcome {
         let slot = stage.slot();
         let block = MEM.allocate(bits, slot)?;
         equal!(block.size_bits, bits.max(MIN_BLOCK_BITS));
-        let address = place(block.untyped)?;
+        let address = physical_address(block.untyped)?;
         check!(address.is_multiple_of(1 << block.size_bits));
         let account = block.untyped.query()?;
         equal!((account.size_bits, account.watermark), (block.size_bits, 0));
@@ -81,10 +81,10 @@ fn freed(stage: &mut Stage) -> Outcome {
     let (frame, elsewhere) = (stage.slot(), stage.slot());
     let frame: Cap<Frame> = block.untyped.retype(12, frame)?;
     let copy = frame.copy_to(elsewhere)?;
-    let place = stage.slot();
-    let inner: Cap<Untyped> = block.untyped.retype(12, place)?;
-    let place = stage.slot();
-    let notification: Cap<Notification> = inner.retype(0, place)?;
+    let slot = stage.slot();
+    let inner: Cap<Untyped> = block.untyped.retype(12, slot)?;
+    let slot = stage.slot();
+    let notification: Cap<Notification> = inner.retype(0, slot)?;
     MEM.free(block.number)?;
     check!(is_empty(block.untyped) && is_empty(frame) && is_empty(copy) && is_empty(inner) && is_empty(notification));
     is_refused(MEM.free(block.number), Refusal::NoSuchBlock)
@@ -92,11 +92,11 @@ fn freed(stage: &mut Stage) -> Outcome {
 
 fn within(stage: &mut Stage) -> Outcome {
     let far = MEM.allocate(22, stage.slot())?;
-    let base = place(far.untyped)?;
+    let base = physical_address(far.untyped)?;
     MEM.free(far.number)?;
     let wanted = Within { align_bits: 14, base: base + 4096, limit: base + (1 << 15) };
     let block = MEM.allocate_within(12, wanted, stage.slot())?;
-    equal!(place(block.untyped)?, base + (1 << 14));
+    equal!(physical_address(block.untyped)?, base + (1 << 14));
     // The second request is refused: there is no other place of this kind.
     is_refused(MEM.allocate_within(12, wanted, stage.slot()), Refusal::OutOfMemory)?;
     is_refused(MEM.allocate_within(12, Within { align_bits: 64, ..wanted }, stage.slot()), Refusal::BadSize)?;
@@ -108,13 +108,13 @@ fn within(stage: &mut Stage) -> Outcome {
 
 fn lowest(stage: &mut Stage) -> Outcome {
     let large = MEM.allocate(16, stage.slot())?;
-    let base = place(large.untyped)?;
+    let base = physical_address(large.untyped)?;
     MEM.free(large.number)?;
     let one = Within { align_bits: 0, base, limit: base + (1 << 16) };
     let mut pages = Vec::new();
     for _ in 0..4 {
         let page = MEM.allocate_within(12, one, stage.slot())?;
-        pages.push((place(page.untyped)?, page));
+        pages.push((physical_address(page.untyped)?, page));
     }
     check!(pages.is_sorted_by_key(|(address, _)| *address));
     for (_, page) in pages {
@@ -141,7 +141,7 @@ fn refused(stage: &mut Stage) -> Outcome {
     needs_authority(MEM.allocate_for(Client::alone(own + 1), 12, stage.slot()))?;
     // A block is found by its address and its number, and nowhere else.
     let block = MEM.allocate(13, stage.slot())?;
-    let address = place(block.untyped)?;
+    let address = physical_address(block.untyped)?;
     equal!(MEM.find(own, block.number)?, Extent { address, size: 1 << 13, account: Some(own) });
     equal!(MEM.number(address)?, block.number);
     is_refused(MEM.number(address + 4096), Refusal::NoSuchBlock)?;
@@ -166,8 +166,8 @@ fn divided(stage: &mut Stage) -> Outcome {
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]] {
         let block = MEM.allocate(14, stage.slot())?;
         // An object in the first page stays in use throughout.
-        let place = stage.slot();
-        let notification: Cap<Notification> = block.untyped.retype(0, place)?;
+        let slot = stage.slot();
+        let notification: Cap<Notification> = block.untyped.retype(0, slot)?;
         let (upper, third) = halve(stage, block.untyped, block.number)?;
         let (_, second) = halve(stage, block.untyped, block.number)?;
         let (_, fourth) = halve(stage, upper, third)?;
@@ -191,8 +191,8 @@ fn across(stage: &mut Stage) -> Outcome {
     // The given untyped straddles the middle.
     is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
     // A frame of the same size straddles it too.
-    let place = stage.slot();
-    let frame: Cap<Frame> = block.untyped.retype(14, place)?;
+    let slot = stage.slot();
+    let frame: Cap<Frame> = block.untyped.retype(14, slot)?;
     check!(block.untyped.split(stage.slot()).is_err());
     block.untyped.delete()?;
     is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
@@ -351,11 +351,11 @@ fn nonsense(stage: &mut Stage) -> Outcome {
         let _ = endpoint.call(&message)?;
     }
     equal!(MEM.totals()?, before);
-    let place: CapAddress = stage.slot();
-    let block = MEM.allocate(12, place)?;
+    let slot: CapAddress = stage.slot();
+    let block = MEM.allocate(12, slot)?;
     // The object made at an offset lies where it should.
     let made = stage.slot();
-    block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Place::At(0), tench::sys::OWN_CSPACE, made)?;
+    block.untyped.retype_many(tench::sys::Kind::Frame, 12, 1, Placement::At(0), tench::sys::OWN_CSPACE, made)?;
     MEM.free(block.number)?;
     Ok(())
 }

@@ -33,26 +33,26 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 /// Reason why a case failed, and where.
 pub struct Failure {
     text: String,
-    place: &'static Location<'static>,
+    location: &'static Location<'static>,
 }
 
 impl Failure {
     /// Makes a failure at the caller's source line.
     #[track_caller]
     pub fn new(text: impl Into<String>) -> Failure {
-        Failure { text: text.into(), place: Location::caller() }
+        Failure { text: text.into(), location: Location::caller() }
     }
 
     /// Returns the source line that detected the failure.
     pub fn line(&self) -> u32 {
-        self.place.line()
+        self.location.line()
     }
 }
 
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.place.file().rsplit('/').next().unwrap_or("");
-        write!(f, "{file}:{}: {}", self.place.line(), self.text)
+        let file = self.location.file().rsplit('/').next().unwrap_or("");
+        write!(f, "{file}:{}: {}", self.location.line(), self.text)
     }
 }
 

@@ -5,7 +5,7 @@ use tench::mem::protocol::Error as Refusal;
 use tench::mem::{Failure, Mem};
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs};
-use tench::sys::{CapAddress, Instant, Kind, OWN_CSPACE, Place, Tag, raw};
+use tench::sys::{CapAddress, Instant, Kind, OWN_CSPACE, Placement, Tag, raw};
 use tench::{args, memory, process};
 
 use crate::faults::Deed;
@@ -67,8 +67,8 @@ fn hog() -> Option<i32> {
     }
     child.abandon();
     let refusal = loop {
-        let place = memory::take_slot().ok()?;
-        if let Err(refusal) = Mem::STANDARD.allocate(14, place) {
+        let slot = memory::take_slot().ok()?;
+        if let Err(refusal) = Mem::STANDARD.allocate(14, slot) {
             break refusal;
         }
     };
@@ -203,8 +203,8 @@ pub fn furnish() {
         (Kind::Notification, 0),
     ];
     for (index, (kind, size)) in (0..).zip(kinds.into_iter().cycle().take(28)) {
-        let place = CapAddress(OBJECTS + 1 + index);
+        let slot = CapAddress(OBJECTS + 1 + index);
         // The child can do without some of them.
-        let _ = block.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, place);
+        let _ = block.untyped.retype_many(kind, size, 1, Placement::Watermark, OWN_CSPACE, slot);
     }
 }

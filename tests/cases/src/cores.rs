@@ -59,17 +59,17 @@ fn listen(stage: &mut Stage, number: u64, badge: u64) -> Outcome<Ear> {
 
 /// Listens on a line of this core with this trigger.
 fn listen_to(stage: &mut Stage, trigger: Trigger, number: u64, badge: u64) -> Outcome<Ear> {
-    let (place, notification) = (stage.slot(), stage.notification()?);
+    let (slot, notification) = (stage.slot(), stage.notification()?);
     let badged = stage.mint(notification, Rights::WRITE, badge)?;
-    let line = CONTROL.get(number, trigger, place)?;
+    let line = CONTROL.get(number, trigger, slot)?;
     line.bind(Some(badged))?;
     Ok(Ear { line, notification })
 }
 
 /// Makes a doorbell for a line of this core.
 fn doorbell(stage: &mut Stage, line: u64) -> Outcome<Cap<Doorbell>> {
-    let place = stage.slot();
-    Ok(CONTROL.doorbell(OWN, line, place)?)
+    let slot = stage.slot();
+    Ok(CONTROL.doorbell(OWN, line, slot)?)
 }
 
 fn heard(stage: &mut Stage) -> Outcome {
@@ -129,19 +129,19 @@ fn kept_for_nobody(stage: &mut Stage) -> Outcome {
 }
 
 fn lines(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     // 27 is the kernel's timer.
     for number in DOORBELLS..32 {
-        refused!(CONTROL.get(number, Trigger::Edge, place), InvalidInterrupt);
-        check!(is_empty(Cap::<Interrupt>::new(place)));
+        refused!(CONTROL.get(number, Trigger::Edge, slot), InvalidInterrupt);
+        check!(is_empty(Cap::<Interrupt>::new(slot)));
     }
     let (other, cores) = (stage.slot(), cores()?);
     for number in 0..DOORBELLS {
         if number == MONITOR && cores > 1 {
-            refused!(CONTROL.get(number, Trigger::Edge, place), Busy);
+            refused!(CONTROL.get(number, Trigger::Edge, slot), Busy);
             continue;
         }
-        let line = CONTROL.get(number, Trigger::Edge, place)?;
+        let line = CONTROL.get(number, Trigger::Edge, slot)?;
         equal!(line.identify()?.address, number);
         refused!(CONTROL.get(number, Trigger::Edge, other), Busy);
         line.delete()?;
@@ -150,18 +150,18 @@ fn lines(stage: &mut Stage) -> Outcome {
 }
 
 fn doorbell_errors(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     for core in [cores()?, 64, 1 << 32, 1 << 60, u64::MAX] {
-        refused!(CONTROL.doorbell(core, SILENT, place), NoSuchCore);
+        refused!(CONTROL.doorbell(core, SILENT, slot), NoSuchCore);
     }
     for line in [DOORBELLS, 27, 33, 1 << 32, u64::MAX] {
-        refused!(CONTROL.doorbell(OWN, line, place), InvalidArgument);
+        refused!(CONTROL.doorbell(OWN, line, slot), InvalidArgument);
     }
     refused!(CONTROL.doorbell(OWN, SILENT, slot::KERNEL), SlotOccupied);
     refused!(CONTROL.doorbell(OWN, SILENT, CapAddress::new(EMPTY_INDEX, 2)), NoSuchSlot);
-    check!(is_empty(Cap::<Doorbell>::new(place)));
+    check!(is_empty(Cap::<Doorbell>::new(slot)));
     let weak: Cap<InterruptControl> = stage.mint(CONTROL, Rights::READ, 0)?;
-    refused!(weak.doorbell(OWN, SILENT, place), MissingRights);
+    refused!(weak.doorbell(OWN, SILENT, slot), MissingRights);
     weak.delete()?;
     Ok(())
 }
@@ -282,10 +282,10 @@ fn woken(stage: &mut Stage) -> Outcome {
 }
 
 fn no_bell(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
-    refused!(CONTROL.get(RTC_LINE, Trigger::Bell, place), InvalidArgument);
-    refused!(CONTROL.get(27, Trigger::Bell, place), InvalidInterrupt);
-    check!(is_empty(Cap::<Interrupt>::new(place)));
+    let slot = stage.slot();
+    refused!(CONTROL.get(RTC_LINE, Trigger::Bell, slot), InvalidArgument);
+    refused!(CONTROL.get(27, Trigger::Bell, slot), InvalidInterrupt);
+    check!(is_empty(Cap::<Interrupt>::new(slot)));
     Ok(())
 }
 

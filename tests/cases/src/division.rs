@@ -1,11 +1,12 @@
 //! Tests of untyped memory that is split while in use, and of the kernel's count of the objects made of it.
 
 use tench::sys::{
-    Cap, CapAddress, CapNode, Children, Endpoint, Frame, Kind, MapFlags, OWN_CSPACE, PageTable, Place, Rights, Untyped,
+    Cap, CapAddress, CapNode, Children, Endpoint, Frame, Kind, MapFlags, OWN_CSPACE, PageTable, Placement, Rights,
+    Untyped,
 };
 
 use crate::case::{Case, Outcome};
-use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place};
+use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, physical_address};
 use crate::untyped::retype;
 
 pub const CASES: &[Case] = &[
@@ -21,14 +22,14 @@ pub const CASES: &[Case] = &[
 
 fn halves(stage: &mut Stage) -> Outcome {
     let lower = stage.make::<Untyped>(16)?;
-    let (start, to) = (place(lower)?, stage.slot());
+    let (start, to) = (physical_address(lower)?, stage.slot());
     let upper = lower.split(to)?;
     for (half, address) in [(lower, start), (upper, start + (1 << 15))] {
         let found = half.query()?;
-        equal!((found.size_bits, place(half)?, found.watermark, found.device), (15, address, 0, false));
+        equal!((found.size_bits, physical_address(half)?, found.watermark, found.device), (15, address, 0, false));
         let (a, b) = (stage.slot(), stage.slot());
         let frame = half.retype::<Frame>(15, a)?;
-        equal!(place(frame)?, address);
+        equal!(physical_address(frame)?, address);
         refused!(retype(half, Kind::Frame, 12, b), OutOfMemory);
         check!(frame.delete()?.freed.is_some());
     }
@@ -39,15 +40,15 @@ fn split_in_use(stage: &mut Stage) -> Outcome {
     let lower = stage.make::<Untyped>(16)?;
     let first = stage.slots(6);
     let slot = |index: u32| CapAddress(first.0 + index);
-    lower.retype_many(Kind::Frame, 12, 2, Place::Watermark, OWN_CSPACE, slot(0))?;
-    lower.retype_many(Kind::Frame, 12, 3, Place::At(9 << 12), OWN_CSPACE, slot(2))?;
-    let place = stage.slot();
-    let upper = lower.split(place)?;
+    lower.retype_many(Kind::Frame, 12, 2, Placement::Watermark, OWN_CSPACE, slot(0))?;
+    lower.retype_many(Kind::Frame, 12, 3, Placement::At(9 << 12), OWN_CSPACE, slot(2))?;
+    let destination = stage.slot();
+    let upper = lower.split(destination)?;
     equal!((lower.query()?.watermark, upper.query()?.watermark), (2 << 12, 0));
     equal!((lower.children()?.objects, upper.children()?.objects), (2, 3));
     // Memory above both watermarks is free, below them it is not.
     refused!(retype(upper, Kind::Frame, 13, slot(5)), Overlap);
-    upper.retype_many(Kind::Frame, 12, 1, Place::At(4 << 12), OWN_CSPACE, slot(5))?;
+    upper.retype_many(Kind::Frame, 12, 1, Placement::At(4 << 12), OWN_CSPACE, slot(5))?;
     equal!(upper.revoke()?, 4);
     check!(is_empty(Cap::<Frame>::new(slot(2))) && !is_empty(Cap::<Frame>::new(slot(1))));
     equal!((lower.query()?.watermark, upper.children()?.objects), (2 << 12, 0));
@@ -66,8 +67,8 @@ fn split_across(stage: &mut Stage) -> Outcome {
     }
     // An object as large as a half is no obstacle.
     let above = stage.slot();
-    untyped.retype_many(Kind::Untyped, 15, 1, Place::At(1 << 15), OWN_CSPACE, a)?;
-    untyped.retype_many(Kind::Frame, 15, 1, Place::At(0), OWN_CSPACE, above)?;
+    untyped.retype_many(Kind::Untyped, 15, 1, Placement::At(1 << 15), OWN_CSPACE, a)?;
+    untyped.retype_many(Kind::Frame, 15, 1, Placement::At(0), OWN_CSPACE, above)?;
     let upper = untyped.split(b)?;
     equal!((untyped.children()?.bytes, upper.children()?.bytes), (1 << 15, 1 << 15));
     Ok(())
@@ -105,7 +106,7 @@ fn half_back(stage: &mut Stage) -> Outcome {
     let lender = stage.make::<Untyped>(16)?;
     let (a, b, c, d) = (stage.slot(), stage.slot(), stage.slot(), stage.slot());
     let client = lender.retype::<Untyped>(16, a)?;
-    client.retype_many(Kind::Endpoint, 0, 1, Place::At(3 << 14), OWN_CSPACE, b)?;
+    client.retype_many(Kind::Endpoint, 0, 1, Placement::At(3 << 14), OWN_CSPACE, b)?;
     refused!(lender.split(c), Overlap);
     let rest = client.split(c)?;
     // The client's halves are as large as the lender's will be.
@@ -122,12 +123,12 @@ fn counted(stage: &mut Stage) -> Outcome {
     equal!(stage.pool.children()?, Children { objects: 0, bytes: 0 });
     let untyped = stage.make::<Untyped>(16)?;
     let first = stage.slots(20);
-    untyped.retype_many(Kind::Endpoint, 0, 20, Place::Watermark, OWN_CSPACE, first)?;
+    untyped.retype_many(Kind::Endpoint, 0, 20, Placement::Watermark, OWN_CSPACE, first)?;
     let endpoint = stage.endpoint()?;
     stage.copy(endpoint)?;
     stage.mint(endpoint, Rights::WRITE, 7)?;
-    let (table, frame, place) = (stage.make::<PageTable>(3)?, stage.make::<Frame>(12)?, stage.slot());
-    frame.map(table, 0, 1, 0, MapFlags::READ, place)?;
+    let (table, frame, slot) = (stage.make::<PageTable>(3)?, stage.make::<Frame>(12)?, stage.slot());
+    frame.map(table, 0, 1, 0, MapFlags::READ, slot)?;
     equal!(stage.pool.children()?, Children { objects: 4, bytes: (1 << 16) + 32 + 8192 + 4096 });
     equal!(untyped.children()?, Children { objects: 20, bytes: 20 * 32 });
     // Objects left behind by a deleted untyped belong to its parent.
@@ -140,11 +141,11 @@ fn counted(stage: &mut Stage) -> Outcome {
 const CHUNK_BITS: u32 = 16;
 
 fn counted_randomly(stage: &mut Stage) -> Outcome {
-    // Untypeds and objects made of them: the slot's number gives the object's place.
+    // Untypeds and objects made of them: the slot's number gives the object's slot.
     let first = stage.slots(64);
     let slot = |index: u64| CapAddress(first.0 + index as u32);
-    stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Place::At(0), OWN_CSPACE, slot(0))?;
-    let start = place(stage.pool)?;
+    stage.pool.retype_many(Kind::Untyped, u64::from(CHUNK_BITS), 1, Placement::At(0), OWN_CSPACE, slot(0))?;
+    let start = physical_address(stage.pool)?;
     let mut random = 42u64;
     let mut draw = |bound: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -161,8 +162,8 @@ fn counted_randomly(stage: &mut Stage) -> Outcome {
             3 if at != slot(0) => drop(OWN_CSPACE.delete_at(at)),
             4..7 => drop(OWN_CSPACE.delete_at(object)),
             _ if size >= 32 => {
-                let place = Place::At(draw(size / 32) * 32);
-                made += u64::from(untyped.retype_many(Kind::Endpoint, 0, 1, place, OWN_CSPACE, object).is_ok());
+                let placement = Placement::At(draw(size / 32) * 32);
+                made += u64::from(untyped.retype_many(Kind::Endpoint, 0, 1, placement, OWN_CSPACE, object).is_ok());
             }
             _ => {}
         }

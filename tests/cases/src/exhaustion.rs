@@ -35,7 +35,7 @@ use crate::stage::Stage;
 pub const CASES: &[Case] = &[
     Case::new("EXH0001", "the name server refuses names for which it can have no memory", names),
     Case::new("EXH0002", "the process server refuses processes for which it can have no memory", processes),
-    Case::new("EXH0003", "the memory server refuses blocks for which its books can have no memory", books),
+    Case::new("EXH0003", "the memory server refuses blocks for which its ledger can have no memory", ledger_memory),
     Case::new("EXH0004", "without any memory the servers go on, and what was taken comes back", nothing_left),
     Case::new("EXH0005", "a program that may have little gets errors from its library, and no worse", library),
     Case::new("EXH0006", "bundles count against the quota, and go back with their owner", bundles),
@@ -66,7 +66,7 @@ fn is_full(refusal: &NamesFailure) -> bool {
 /// Checks that the memory server's account agrees with the kernel.
 fn audit() -> Outcome {
     let audit = MEM.audit()?;
-    equal!(audit.books, audit.kernel);
+    equal!(audit.ledger, audit.kernel);
     Ok(())
 }
 
@@ -101,7 +101,7 @@ const NAMES: usize = 450;
 
 fn names(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
-    let place = stage.slot();
+    let slot = stage.slot();
     let names = Names::STANDARD;
     let name = |number: usize| format!("cases/{number:x>174}");
     let server = PROCS.find("names", 0)?;
@@ -122,7 +122,7 @@ fn names(stage: &mut Stage) -> Outcome {
             Some(refusal) => is_full(refusal),
         });
         for number in 0..registered {
-            let found = names.look_up(&name(number), place).map_err(|_| Failure::new("a name is not there"))?;
+            let found = names.look_up(&name(number), slot).map_err(|_| Failure::new("a name is not there"))?;
             found.delete()?;
             names.unregister(&name(number)).map_err(|_| Failure::new("a name does not go"))?;
         }
@@ -220,7 +220,7 @@ fn append(spawn: &tench::procs::Spawn) -> Outcome<bool> {
 /// Blocks at a time: so many that the slots and the extents' metadata must grow.
 const BLOCKS: usize = 3000;
 
-fn books(_: &mut Stage) -> Outcome {
+fn ledger_memory(_: &mut Stage) -> Outcome {
     let mut held: Vec<Block> = Vec::with_capacity(BLOCKS);
     // This process's slots are allocated beforehand, whatever happens to the memory server.
     let slots = take_slots(BLOCKS)?;
@@ -262,7 +262,7 @@ fn take_all(held: &mut Vec<Block>, slots: &[CapAddress]) -> Outcome {
     let mut slots = slots.iter();
     for bits in (12..31).rev() {
         loop {
-            let slot = slots.as_slice().first().ok_or_else(|| Failure::new("memory is in too many pieces"))?;
+            let slot = slots.as_slice().first().ok_or_else(|| Failure::new("memory is in too many fragments"))?;
             match MEM.allocate(bits, *slot) {
                 Ok(block) => held.push(block),
                 Err(MemFailure::Refused(Refusal::OutOfMemory)) => break,
@@ -278,8 +278,8 @@ fn nothing_left(stage: &mut Stage) -> Outcome {
     all_is_well()?;
     let (mut held, slots) = (Vec::with_capacity(1000), take_slots(1000)?);
     let endpoint = stage.endpoint()?;
-    let place = stage.slot();
-    let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(|_| Failure::new("there is no clock"))?;
+    let slot = stage.slot();
+    let found = Names::STANDARD.look_up(Clock::NAME, slot).map_err(|_| Failure::new("there is no clock"))?;
     let clock = Clock::at(found);
     let before = MEM.totals()?;
     let taken = take_all(&mut held, &slots);
@@ -364,9 +364,9 @@ pub fn use_library() -> Result<i32, memory::Error> {
     for round in 0..3 {
         let before = tench::memory::with_paging(|paging, _| paging.account());
         let mut made = [const { None }; 24];
-        for (number, place) in made.iter_mut().enumerate() {
-            *place = take(number + round);
-            refused |= place.is_none();
+        for (number, slot) in made.iter_mut().enumerate() {
+            *slot = take(number + round);
+            refused |= slot.is_none();
         }
         drop(made);
         let after = tench::memory::with_paging(|paging, _| {

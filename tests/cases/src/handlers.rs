@@ -40,7 +40,7 @@ const CLASSES: [(&str, Class); 3] =
     [("exception", Class::Exception), ("foreign", Class::ForeignCall), ("page", Class::PageFault)];
 
 /// Address to which the handler writes, and how often the handler ran.
-static PLACE: AtomicUsize = AtomicUsize::new(0);
+static TARGET: AtomicUsize = AtomicUsize::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 /// Goes on behind the instruction.
@@ -53,9 +53,9 @@ fn skip(report: &Report, registers: &mut Registers) {
 
 /// Stores a word, then goes on behind the instruction.
 fn store(report: &Report, registers: &mut Registers) {
-    let place = core::ptr::with_exposed_provenance_mut::<u64>(PLACE.load(Ordering::Relaxed));
+    let pointer = core::ptr::with_exposed_provenance_mut::<u64>(TARGET.load(Ordering::Relaxed));
     // SAFETY: the address is one that the child has for itself, or the store faults.
-    unsafe { place.write_volatile(HANDLED.load(Ordering::Relaxed)) };
+    unsafe { pointer.write_volatile(HANDLED.load(Ordering::Relaxed)) };
     skip(report, registers);
 }
 
@@ -114,7 +114,7 @@ fn near_the_end(class: Class, levels: usize) -> Option<bool> {
 /// Runs the child: `KIND-CLASS`, or `KIND`.
 pub fn child(name: &str) -> Option<i32> {
     let memory = Anonymous::new(1 << 20).ok()?;
-    PLACE.store(memory.address(), Ordering::Relaxed);
+    TARGET.store(memory.address(), Ordering::Relaxed);
     let (kind, class) = name.split_once('-').unwrap_or((name, "exception"));
     let class = CLASSES.iter().find(|(name, _)| *name == class)?.1;
     let ran = match kind {
@@ -124,7 +124,7 @@ pub fn child(name: &str) -> Option<i32> {
             with_handler(class, store)?
         }
         "null" => {
-            PLACE.store(8, Ordering::Relaxed);
+            TARGET.store(8, Ordering::Relaxed);
             with_handler(class, store)?
         }
         "overflow" => with_handler(class, sink)?,

@@ -6,7 +6,7 @@ use tench::abi::object::NODE_BITS;
 use tench::mem::Mem;
 use tench::procs::Procs;
 use tench::procs::protocol::State;
-use tench::sys::{Cap, CapAddress, CapNode, Kind, Place, Untyped};
+use tench::sys::{Cap, CapAddress, CapNode, Kind, Placement, Untyped};
 
 use crate::case::{Case, Outcome};
 use crate::stage::Stage;
@@ -28,9 +28,9 @@ const BLOCK_BITS: u32 = 26;
 /// Uses up all identifiers. Returns the memory of their roots.
 fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u16)>) -> Outcome {
     let spaces = stage.make::<CapNode>(u64::from(NODE_BITS))?;
-    let place = stage.slot();
+    let slot = stage.slot();
     for index in 0..NODES {
-        let node: Cap<CapNode> = stage.pool.retype(u64::from(NODE_BITS), place)?;
+        let node: Cap<CapNode> = stage.pool.retype(u64::from(NODE_BITS), slot)?;
         spaces.install_node(index, node)?;
         if index % NODES_OF_BLOCK == 0 {
             let block = Mem::STANDARD.allocate(BLOCK_BITS, stage.slot())?;
@@ -41,7 +41,7 @@ fn take_all(stage: &mut Stage, blocks: &mut Vec<(CapAddress, u16)>) -> Outcome {
         let (first, count) = if index == 0 { (1, ROOTS - 1) } else { (0, ROOTS) };
         let first = CapAddress::new(index, first);
         let block = Cap::<Untyped>::new(block);
-        block.retype_many(Kind::PageTable, 0, count, Place::Watermark, spaces, first)?;
+        block.retype_many(Kind::PageTable, 0, count, Placement::Watermark, spaces, first)?;
     }
     Ok(())
 }

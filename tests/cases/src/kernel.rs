@@ -43,24 +43,24 @@ const MASK: usize = 16;
 const CLEAR: usize = 28;
 
 fn lines(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     // 27 is the kernel's timer; lines from 16 on are private to this core, and given to no program.
     for number in [16, 26, 27, 28, 31, 1020, 1023, 4096, 1 << 32, 1 << 32 | RTC_LINE, u64::MAX] {
-        refused!(CONTROL.get(number, Trigger::Level, place), InvalidInterrupt);
+        refused!(CONTROL.get(number, Trigger::Level, slot), InvalidInterrupt);
     }
     for flags in [2, 3, u64::MAX] {
-        let arguments = [u64::from(slot::INTERRUPT_CONTROL.0), RTC_LINE, flags, u64::from(place.0)];
+        let arguments = [u64::from(slot::INTERRUPT_CONTROL.0), RTC_LINE, flags, u64::from(slot.0)];
         refused!(system_call(96, &arguments), InvalidArgument);
     }
     refused!(CONTROL.get(RTC_LINE, Trigger::Level, slot::KERNEL), SlotOccupied);
     refused!(CONTROL.get(RTC_LINE, Trigger::Level, CapAddress::new(EMPTY_INDEX, 2)), NoSuchSlot);
-    check!(is_empty(Cap::<Interrupt>::new(place)));
+    check!(is_empty(Cap::<Interrupt>::new(slot)));
     Ok(())
 }
 
 fn once(stage: &mut Stage) -> Outcome {
-    let (place, other) = (stage.slot(), stage.slot());
-    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let (slot, other) = (stage.slot(), stage.slot());
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     equal!(line.identify()?.address, RTC_LINE);
     refused!(CONTROL.get(RTC_LINE, Trigger::Level, other), Busy);
     // The serial port's line belongs to the console.
@@ -74,8 +74,8 @@ fn once(stage: &mut Stage) -> Outcome {
 }
 
 fn bind_errors(stage: &mut Stage) -> Outcome {
-    let (place, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
-    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let (slot, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     let weak = stage.mint(bell, Rights::READ, 0)?;
     refused!(line.bind(Some(weak)), MissingRights);
     refused!(line.bind(Some(Cap::new(stage.pool.address()))), WrongType);
@@ -107,9 +107,9 @@ pub fn quiet(clock: &Window) {
 }
 
 fn fires(stage: &mut Stage) -> Outcome {
-    let (place, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let (slot, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
     let badged = stage.mint(bell, Rights::WRITE, 0x500)?;
-    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     line.bind(Some(badged))?;
     let driver = stage.spawn_with(Equipment::at(HIGH), move || bell.wait_until(patience()))?;
     ring(&clock);
@@ -124,8 +124,8 @@ fn fires(stage: &mut Stage) -> Outcome {
 }
 
 fn acknowledged(stage: &mut Stage) -> Outcome {
-    let (place, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
-    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let (slot, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     line.bind(Some(bell))?;
     ring(&clock);
     equal!(bell.wait_until(patience())?, 1);
@@ -142,8 +142,8 @@ fn acknowledged(stage: &mut Stage) -> Outcome {
 }
 
 fn unbound(stage: &mut Stage) -> Outcome {
-    let (place, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
-    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let (slot, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     line.acknowledge()?;
     line.bind(Some(bell))?;
     line.bind(None)?;
@@ -161,9 +161,9 @@ fn unbound(stage: &mut Stage) -> Outcome {
 }
 
 fn notification_gone(stage: &mut Stage) -> Outcome {
-    let (place, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
+    let (slot, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
     let clock = Window::new(RTC, 12, RW)?;
-    let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
+    let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     line.bind(Some(bell))?;
     check!(bell.delete()?.freed.is_some());
     ring(&clock);
@@ -180,8 +180,8 @@ fn device_memory(stage: &mut Stage) -> Outcome {
     equal!(mapping.query()?.flags, MapFlags::READ | MapFlags::DEVICE);
     mapping.delete()?;
     let thread = stage.make::<tench::sys::Thread>(0)?;
-    let place = Some((RTC, 0));
-    refused!(thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), place), DeviceMemory);
+    let buffer = Some((RTC, 0));
+    refused!(thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), buffer), DeviceMemory);
     Ok(())
 }
 
@@ -242,11 +242,11 @@ fn powers(stage: &mut Stage) -> Outcome {
 
 fn no_more_powers(stage: &mut Stage) -> Outcome {
     let narrow = stage.mint(KERNEL, Rights::all(), Powers::COUNTERS.badge(PROCESS))?;
-    let place = stage.slot();
+    let slot = stage.slot();
     for badge in [Powers::all().badge(PROCESS), Powers::COUNTERS.badge(PROCESS), 1] {
-        refused!(narrow.mint_to(place, Rights::all(), badge), InvalidArgument);
+        refused!(narrow.mint_to(slot, Rights::all(), badge), InvalidArgument);
     }
-    let copy = narrow.mint_to(place, Rights::all(), 0)?;
+    let copy = narrow.mint_to(slot, Rights::all(), 0)?;
     equal!(copy.identify()?.badge, Powers::COUNTERS.badge(PROCESS));
     copy.query(Statistic::PreemptionPoints)?;
     refused!(copy.print(b"never"), MissingRights);

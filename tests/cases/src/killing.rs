@@ -41,7 +41,7 @@ const PRIORITY: u8 = 230;
 
 /// Everything that must be the same before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Books {
+struct Inventory {
     /// Memory of each process: bytes, blocks, and bytes of objects.
     accounts: Vec<(u64, [u64; 3])>,
     /// Capabilities of each kind in the servers' CSpaces.
@@ -51,7 +51,7 @@ struct Books {
 
 /// Takes all accounts, except for the killer's own memory and what the process server remembers of ended processes: its
 /// memory, and the capabilities to it.
-fn books() -> Outcome<Books> {
+fn take_inventory() -> Outcome<Inventory> {
     let (mut accounts, mut after) = (Vec::new(), 0);
     while let Ok(account) = Mem::STANDARD.next_account(after) {
         after = account.process;
@@ -70,8 +70,8 @@ fn books() -> Outcome<Books> {
         names += 1;
     }
     let audit = Mem::STANDARD.audit()?;
-    equal!(audit.books, audit.kernel);
-    Ok(Books { accounts, capabilities, names })
+    equal!(audit.ledger, audit.kernel);
+    Ok(Inventory { accounts, capabilities, names })
 }
 
 /// Returns the number of capabilities of each kind that a process has, without those to its own memory.
@@ -115,8 +115,8 @@ fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
     let waiter = Builder::new().priority(PRIORITY).spawn(move || PROCS.wait(victim))?;
     time::sleep_until(end);
     // If the victim has got that far, a thread waits for a reply that will never come.
-    let place = memory::take_slot()?;
-    let caller = Names::STANDARD.look_up(NAME, place).ok().map(|endpoint| {
+    let slot = memory::take_slot()?;
+    let caller = Names::STANDARD.look_up(NAME, slot).ok().map(|endpoint| {
         thread::spawn(move || {
             let is_refused = endpoint.call(&Message::new(0)).is_err();
             let _ = endpoint.delete();
@@ -132,7 +132,7 @@ fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
     if let Some(caller) = caller {
         check!(caller.join());
     }
-    memory::free_slot(place);
+    memory::free_slot(slot);
     settle(victim)?;
     Ok(has_ended)
 }
@@ -147,14 +147,14 @@ fn kill_at_all(server: Cap<Endpoint>, quarter: u64) -> Outcome {
     for part in 1..9 {
         kill_after(life * part / 8, server)?;
     }
-    let before = books()?;
+    let before = take_inventory()?;
     let mut ended = 0;
     for number in 0..STEPS / 4 {
         let ticks = life * (number * 4 + quarter) / STEPS;
         let has_ended = kill_after(ticks, server)?;
         // In real time the victim may be faster or slower than before; mostly it is still running.
         ended += u64::from(has_ended);
-        let after = books()?;
+        let after = take_inventory()?;
         if after != before {
             return Err(Failure::new(format!("killed after {ticks} ticks: {after:?}, before: {before:?}")));
         }

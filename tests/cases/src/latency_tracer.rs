@@ -3,7 +3,7 @@
 use tench::abi::Operation;
 use tench::abi::layout::slot;
 use tench::abi::object::entry_path;
-use tench::sys::{Error, Kind, Place};
+use tench::sys::{Error, Kind, Placement};
 
 use crate::case::{Case, Outcome};
 use crate::stage::{KERNEL, Stage, system_call};
@@ -46,12 +46,12 @@ fn counted(stage: &mut Stage) -> Outcome {
     equal!(one.count, 5);
     check!(one.longest >= 50 && one.longest < 500);
     check!(one.sum <= 5 * one.longest && one.squares <= one.longest * one.sum);
-    check!(one.place >= 0xffff_fff0_0000_0000);
+    check!(one.address >= 0xffff_fff0_0000_0000);
     equal!(KERNEL.irq_off_intervals(entry_path::UNKNOWN)?.count, 1);
     equal!(KERNEL.irq_off_intervals(Operation::UntypedRetype as u64)?.count, 0);
     // The frame is zeroed in steps, so in a kernel with preemption points this is many intervals, none of them long.
     let place = stage.slot();
-    stage.pool.retype_many(Kind::Frame, 21, 1, Place::Watermark, tench::sys::OWN_CSPACE, place)?;
+    stage.pool.retype_many(Kind::Frame, 21, 1, Placement::Watermark, tench::sys::OWN_CSPACE, place)?;
     let many = KERNEL.irq_off_intervals(Operation::UntypedRetype as u64)?;
     let preemptible = KERNEL.query(tench::abi::object::Statistic::Preemptible)? == 1;
     check!(if preemptible { many.count > 100 && many.longest < 2000 } else { many.longest > 10_000 });

@@ -52,9 +52,9 @@ const PARTS: [Part; 10] = [
 /// Runs the child that accesses a part.
 pub fn child(name: &str) -> Option<i32> {
     if name == "relro" {
-        let place = WORDS.as_ptr() as usize;
+        let address = WORDS.as_ptr() as usize;
         // SAFETY: the write faults, which ends this process.
-        unsafe { core::ptr::with_exposed_provenance_mut::<u64>(place).write_volatile(0) };
+        unsafe { core::ptr::with_exposed_provenance_mut::<u64>(address).write_volatile(0) };
         return Some(1);
     }
     let (_, part) = PARTS.iter().find(|(part, _)| *part == name)?;
@@ -97,8 +97,8 @@ fn constants(_: &mut Stage) -> Outcome {
 fn write_or_execute(_: &mut Stage) -> Outcome {
     let everything = MapFlags::READ | MapFlags::WRITE | MapFlags::EXECUTE;
     let memory = Anonymous::new(PAGE_SIZE)?;
-    let place = memory.address() as u64;
-    let protect = |flags| with_paging(|paging, carrier| paging.protect(carrier, place, PAGE, flags));
+    let address = memory.address() as u64;
+    let protect = |flags| with_paging(|paging, carrier| paging.protect(carrier, address, PAGE, flags));
     check!(protect(everything).is_err());
     check!(protect(MapFlags::WRITE | MapFlags::EXECUTE).is_err());
     // A page can become executable when it is no longer writable, and the other way round.

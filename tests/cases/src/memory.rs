@@ -10,7 +10,7 @@ use tench::sys::{Cap, CapAddress, Error, Frame, Kind, MapFlags, Mapping, OWN_CSP
 use crate::assembly;
 use crate::case::{Case, Failure, Outcome};
 use crate::space::{BASE, ROOT, RW, read, root_entry, write};
-use crate::stage::{EMPTY_INDEX, HIGH, LOW, Stage, is_empty, place, system_call};
+use crate::stage::{EMPTY_INDEX, HIGH, LOW, Stage, is_empty, physical_address, system_call};
 use crate::worker::{Equipment, pause};
 
 pub const CASES: &[Case] = &[
@@ -26,7 +26,7 @@ pub const CASES: &[Case] = &[
     Case::new("MEM0010", "a mapping needs an empty slot", slots),
     Case::new("MEM0011", "512 pages are mapped and unmapped in one call", whole_table),
     Case::new("MEM0012", "2 MiB are mapped as one page", large_page),
-    Case::new("MEM0013", "a frame is mapped in several places", twice),
+    Case::new("MEM0013", "a frame is mapped at several addresses", twice),
     Case::new("MEM0014", "uncached mappings show the same memory", uncached),
     Case::new("MEM0015", "protect takes rights away and gives them back", protect),
     Case::new("MEM0016", "protect gives no more than the mapping was made with", protect_errors),
@@ -107,7 +107,7 @@ fn execute(stage: &mut Stage) -> Outcome {
 }
 
 fn flags(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
     let wrong = [
         MapFlags::empty(),
         MapFlags::WRITE,
@@ -118,61 +118,61 @@ fn flags(stage: &mut Stage) -> Outcome {
     ];
     for flags in wrong.map(|flags| flags.bits()).into_iter().chain([32 | 1, 1 << 11 | 1, 1 << 12 | 1, u64::MAX]) {
         let (frame, table) = (u64::from(frame.address().0), u64::from(tables.level3.address().0));
-        refused!(system_call(48, &[frame, table, 0, 1, 0, flags, u64::from(place.0)]), InvalidArgument);
+        refused!(system_call(48, &[frame, table, 0, 1, 0, flags, u64::from(slot.0)]), InvalidArgument);
     }
-    equal!(OWN_CSPACE.identify_at(place)?.kind, Kind::Null);
+    equal!(OWN_CSPACE.identify_at(slot)?.kind, Kind::Null);
     Ok(())
 }
 
 fn frame_rights(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
     for (missing, flags) in
         [(Rights::READ, MapFlags::READ), (Rights::WRITE, RW), (Rights::EXECUTE, MapFlags::READ | MapFlags::EXECUTE)]
     {
         let weak = stage.mint(frame, Rights::all().difference(missing), 0)?;
-        refused!(weak.map(tables.level3, 0, 1, 0, flags, place), MissingRights);
+        refused!(weak.map(tables.level3, 0, 1, 0, flags, slot), MissingRights);
     }
     let reader = stage.mint(frame, Rights::READ, 0)?;
-    let mapping = reader.map(tables.level3, 0, 1, 0, MapFlags::READ, place)?;
+    let mapping = reader.map(tables.level3, 0, 1, 0, MapFlags::READ, slot)?;
     refused!(mapping.protect(RW), MissingRights);
     Ok(())
 }
 
 fn table_rights(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
     let weak = stage.mint(tables.level3, Rights::READ, 0)?;
-    refused!(frame.map(weak, 0, 1, 0, MapFlags::READ, place), MissingRights);
+    refused!(frame.map(weak, 0, 1, 0, MapFlags::READ, slot), MissingRights);
     let wrong = Cap::<PageTable>::new(frame.address());
-    refused!(frame.map(wrong, 0, 1, 0, MapFlags::READ, place), WrongType);
-    refused!(frame.map(Cap::new(place), 0, 1, 0, MapFlags::READ, place), InvalidCapability);
+    refused!(frame.map(wrong, 0, 1, 0, MapFlags::READ, slot), WrongType);
+    refused!(frame.map(Cap::new(slot), 0, 1, 0, MapFlags::READ, slot), InvalidCapability);
     Ok(())
 }
 
 fn entries(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(21)?, stage.slot());
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(21)?, stage.slot());
     for (first, count) in [(0, 0), (512, 1), (511, 2), (0, 513), (u64::MAX, 1), (1, u64::MAX), (1 << 32, 1)] {
-        refused!(frame.map(tables.level3, first, count, 0, MapFlags::READ, place), InvalidArgument);
+        refused!(frame.map(tables.level3, first, count, 0, MapFlags::READ, slot), InvalidArgument);
     }
-    frame.map(tables.level3, 511, 1, 0, MapFlags::READ, place)?;
+    frame.map(tables.level3, 511, 1, 0, MapFlags::READ, slot)?;
     Ok(())
 }
 
 fn frame_offsets(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(14)?, stage.slot());
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(14)?, stage.slot());
     for offset in [1, 8, 2048, 4097] {
-        refused!(frame.map(tables.level3, 0, 1, offset, MapFlags::READ, place), Misaligned);
+        refused!(frame.map(tables.level3, 0, 1, offset, MapFlags::READ, slot), Misaligned);
     }
     for (offset, count) in [(1 << 14, 1), (1 << 13, 3), (0, 5), (1 << 63, 1), (u64::MAX, 1)] {
-        refused!(frame.map(tables.level3, 0, count, offset, MapFlags::READ, place), InvalidArgument);
+        refused!(frame.map(tables.level3, 0, count, offset, MapFlags::READ, slot), InvalidArgument);
     }
     // A frame smaller than an entry cannot fill one, and neither can a misaligned one.
     let large = stage.make::<Frame>(21)?;
-    refused!(large.map(tables.level2, 1, 1, 4096, MapFlags::READ, place), Misaligned);
-    refused!(large.map(tables.level2, 1, 2, 0, MapFlags::READ, place), InvalidArgument);
-    refused!(large.map(tables.level1, 1, 1, 0, MapFlags::READ, place), Misaligned);
-    refused!(large.map(ROOT, 200, 1, 0, MapFlags::READ, place), InvalidArgument);
+    refused!(large.map(tables.level2, 1, 1, 4096, MapFlags::READ, slot), Misaligned);
+    refused!(large.map(tables.level2, 1, 2, 0, MapFlags::READ, slot), InvalidArgument);
+    refused!(large.map(tables.level1, 1, 1, 0, MapFlags::READ, slot), Misaligned);
+    refused!(large.map(ROOT, 200, 1, 0, MapFlags::READ, slot), InvalidArgument);
     Window::new(frame, 14, RW)?.write64(2 << 12, 77);
-    frame.map(tables.level3, 0, 2, 2 << 12, MapFlags::READ, place)?;
+    frame.map(tables.level3, 0, 2, 2 << 12, MapFlags::READ, slot)?;
     equal!(read(BASE), 77);
     Ok(())
 }
@@ -194,8 +194,8 @@ fn in_use(stage: &mut Stage) -> Outcome {
 fn slots(stage: &mut Stage) -> Outcome {
     let (tables, frame) = (stage.tables()?, stage.make::<Frame>(12)?);
     refused!(frame.map(tables.level3, 0, 1, 0, MapFlags::READ, frame.address()), SlotOccupied);
-    for place in [CapAddress::NULL, CapAddress::new(EMPTY_INDEX, 0), CapAddress(u32::MAX)] {
-        refused!(frame.map(tables.level3, 0, 1, 0, MapFlags::READ, place), NoSuchSlot);
+    for slot in [CapAddress::NULL, CapAddress::new(EMPTY_INDEX, 0), CapAddress(u32::MAX)] {
+        refused!(frame.map(tables.level3, 0, 1, 0, MapFlags::READ, slot), NoSuchSlot);
     }
     faults(access(stage, assembly::load, BASE)?, BASE, Access::Read, false)
 }
@@ -221,8 +221,8 @@ fn whole_table(stage: &mut Stage) -> Outcome {
 }
 
 fn large_page(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(21)?, stage.slot());
-    let mapping = frame.map(tables.level2, 3, 1, 0, RW, place)?;
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(21)?, stage.slot());
+    let mapping = frame.map(tables.level2, 3, 1, 0, RW, slot)?;
     let address = BASE + (3 << entry_bits(2));
     equal!(mapping.query()?.address, Some(address));
     write(address + (1 << 21) - 8, 9);
@@ -292,7 +292,7 @@ fn query(stage: &mut Stage) -> Outcome {
     let mapping = frame.map(tables.level3, 17, 2, 4096, RW, slot)?;
     let info = mapping.query()?;
     equal!((info.first, info.count, info.flags), (17, 2, RW));
-    equal!(place(mapping)?, place(frame)? + 4096);
+    equal!(physical_address(mapping)?, physical_address(frame)? + 4096);
     equal!(info.address, Some(BASE + 17 * 4096));
     tables.level2.uninstall()?;
     equal!(mapping.query()?.address, None);
@@ -300,11 +300,11 @@ fn query(stage: &mut Stage) -> Outcome {
 }
 
 fn moved(stage: &mut Stage) -> Outcome {
-    let (tables, frame, place) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
+    let (tables, frame, slot) = (stage.tables()?, stage.make::<Frame>(12)?, stage.slot());
     let mapping = stage.map(frame, tables.level3, 0, RW)?;
-    refused!(mapping.copy_to(place), NotCopyable);
-    refused!(mapping.mint_to(place, Rights::all(), 0), NotCopyable);
-    let moved = mapping.move_to(place)?;
+    refused!(mapping.copy_to(slot), NotCopyable);
+    refused!(mapping.mint_to(slot, Rights::all(), 0), NotCopyable);
+    let moved = mapping.move_to(slot)?;
     check!(is_empty(mapping));
     write(BASE, 1);
     equal!(moved.query()?.address, Some(BASE));
@@ -403,8 +403,8 @@ fn install_twice(stage: &mut Stage) -> Outcome {
     let (tables, other) = (stage.tables()?, stage.make::<PageTable>(3)?);
     refused!(other.install(tables.level2, 0), AlreadyMapped);
     refused!(tables.level3.install(tables.level2, 1), AlreadyMapped);
-    let (large, place) = (stage.make::<Frame>(21)?, stage.slot());
-    large.map(tables.level2, 1, 1, 0, MapFlags::READ, place)?;
+    let (large, slot) = (stage.make::<Frame>(21)?, stage.slot());
+    large.map(tables.level2, 1, 1, 0, MapFlags::READ, slot)?;
     refused!(other.install(tables.level2, 1), AlreadyMapped);
     other.install(tables.level2, 2)?;
     Ok(())
@@ -459,7 +459,7 @@ fn two_spaces(stage: &mut Stage) -> Outcome {
     let (tables, frame) = (stage.tables()?, stage.make::<Frame>(12)?);
     stage.map(frame, tables.level3, 0, RW)?;
     write(BASE, 0x1111);
-    let (root, place) = (stage.make::<PageTable>(0)?, stage.slot());
+    let (root, slot) = (stage.make::<PageTable>(0)?, stage.slot());
     let chain = [stage.make::<PageTable>(1)?, stage.make::<PageTable>(2)?, stage.make::<PageTable>(3)?];
     chain[0].install(root, root_entry())?;
     chain[1].install(chain[0], 0)?;
@@ -472,7 +472,7 @@ fn two_spaces(stage: &mut Stage) -> Outcome {
     let data = stage.make::<Frame>(12)?;
     Window::new(data, 12, RW)?.write64(0, 0x2222);
     stage.map(data, chain[2], 0, MapFlags::READ)?;
-    code.map(chain[2], 1, 1, 0, MapFlags::READ | MapFlags::EXECUTE, place)?;
+    code.map(chain[2], 1, 1, 0, MapFlags::READ | MapFlags::EXECUTE, slot)?;
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, || ())?;
     worker.thread.configure(Cap::new(slot::CSPACE), root, None)?;
     let mut registers = worker.thread.read_registers(false)?;

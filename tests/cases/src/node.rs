@@ -41,8 +41,8 @@ fn mint_rights(stage: &mut Stage) -> Outcome {
     let frame = stage.make::<Frame>(12)?;
     for bits in 0..16 {
         let mask = Rights::from_bits_truncate(bits);
-        let place = stage.slot();
-        let weak = frame.mint_to(place, mask, 0)?;
+        let slot = stage.slot();
+        let weak = frame.mint_to(slot, mask, 0)?;
         equal!(weak.identify()?.rights, mask.intersection(frame.identify()?.rights));
         let again = stage.slot();
         equal!(weak.mint_to(again, Rights::all(), 0)?.identify()?.rights, weak.identify()?.rights);
@@ -51,41 +51,41 @@ fn mint_rights(stage: &mut Stage) -> Outcome {
 }
 
 fn mint_badges(stage: &mut Stage) -> Outcome {
-    let (endpoint, notification, place) = (stage.endpoint()?, stage.notification()?, stage.slot());
+    let (endpoint, notification, slot) = (stage.endpoint()?, stage.notification()?, stage.slot());
     let badged = stage.mint(endpoint, Rights::all(), 1)?;
     stage.mint(notification, Rights::all(), u64::MAX)?;
-    refused!(badged.mint_to(place, Rights::all(), 2), InvalidArgument);
-    refused!(badged.mint_to(place, Rights::all(), 1), InvalidArgument);
+    refused!(badged.mint_to(slot, Rights::all(), 2), InvalidArgument);
+    refused!(badged.mint_to(slot, Rights::all(), 1), InvalidArgument);
     for (kind, size) in
         [(Kind::Frame, 12), (Kind::CapNode, 4), (Kind::Thread, 0), (Kind::Reply, 0), (Kind::PageTable, 2)]
     {
         let other = Cap::<Endpoint>::new(stage.make_kind(kind, size)?);
-        refused!(other.mint_to(place, Rights::all(), 9), InvalidArgument);
+        refused!(other.mint_to(slot, Rights::all(), 9), InvalidArgument);
     }
-    equal!(badged.mint_to(place, Rights::all(), 0)?.identify()?.badge, 1);
+    equal!(badged.mint_to(slot, Rights::all(), 0)?.identify()?.badge, 1);
     Ok(())
 }
 
 /// Tries the three operations that have a destination.
-fn attempts(source: Cap<Endpoint>, place: CapAddress) -> [Result<Cap<Endpoint>, Error>; 3] {
-    [source.copy_to(place), source.mint_to(place, Rights::all(), 0), source.move_to(place)]
+fn attempts(source: Cap<Endpoint>, slot: CapAddress) -> [Result<Cap<Endpoint>, Error>; 3] {
+    [source.copy_to(slot), source.mint_to(slot, Rights::all(), 0), source.move_to(slot)]
 }
 
 fn destinations(stage: &mut Stage) -> Outcome {
     let (endpoint, other) = (stage.endpoint()?, stage.endpoint()?);
     equal!(attempts(endpoint, other.address()), [Err(Error::SlotOccupied); 3]);
     equal!(attempts(endpoint, endpoint.address()), [Err(Error::SlotOccupied); 3]);
-    for place in [CapAddress::NULL, CapAddress::new(EMPTY_INDEX, 1), CapAddress::new(64, 0), CapAddress(u32::MAX)] {
-        equal!(attempts(endpoint, place), [Err(Error::NoSuchSlot); 3]);
+    for slot in [CapAddress::NULL, CapAddress::new(EMPTY_INDEX, 1), CapAddress::new(64, 0), CapAddress(u32::MAX)] {
+        equal!(attempts(endpoint, slot), [Err(Error::NoSuchSlot); 3]);
     }
     equal!(endpoint.identify()?.kind, Kind::Endpoint);
     Ok(())
 }
 
 fn sources(stage: &mut Stage) -> Outcome {
-    let (empty, place) = (stage.slot(), stage.slot());
+    let (empty, slot) = (stage.slot(), stage.slot());
     for address in [empty, CapAddress::NULL, CapAddress::new(EMPTY_INDEX, 1), CapAddress(u32::MAX)] {
-        equal!(attempts(Cap::new(address), place), [Err(Error::InvalidCapability); 3]);
+        equal!(attempts(Cap::new(address), slot), [Err(Error::InvalidCapability); 3]);
         refused!(OWN_CSPACE.delete_at(address), InvalidCapability);
         refused!(OWN_CSPACE.revoke_at(address), InvalidCapability);
     }
@@ -97,10 +97,10 @@ fn sources(stage: &mut Stage) -> Outcome {
 }
 
 fn moves(stage: &mut Stage) -> Outcome {
-    let (endpoint, place) = (stage.endpoint()?, stage.slot());
+    let (endpoint, slot) = (stage.endpoint()?, stage.slot());
     let copy = stage.copy(endpoint)?;
     let before = endpoint.identify()?;
-    let moved = endpoint.move_to(place)?;
+    let moved = endpoint.move_to(slot)?;
     check!(is_empty(endpoint));
     equal!(moved.identify()?, before);
     equal!(moved.revoke()?, 1);
@@ -164,10 +164,10 @@ fn cspace(stage: &mut Stage) -> Outcome<Cap<CapNode>> {
 }
 
 fn install(stage: &mut Stage) -> Outcome {
-    let (root, endpoint, place) = (cspace(stage)?, stage.endpoint()?, stage.slot());
+    let (root, endpoint, slot) = (cspace(stage)?, stage.endpoint()?, stage.slot());
     let inside = CapAddress::new(1, 200);
     root.copy_from(inside, OWN_CSPACE, endpoint.address())?;
-    let node = root.remove_node(1, place)?;
+    let node = root.remove_node(1, slot)?;
     equal!(node.identify()?.kind, Kind::CapNode);
     refused!(root.identify_at(inside), InvalidCapability);
     root.install_node(7, node)?;
@@ -190,9 +190,9 @@ fn install_errors(stage: &mut Stage) -> Outcome {
 }
 
 fn remove_errors(stage: &mut Stage) -> Outcome {
-    let (root, place) = (cspace(stage)?, stage.slot());
-    refused!(root.remove_node(2, place), NoSuchSlot);
-    refused!(root.remove_node(8, place), InvalidArgument);
+    let (root, slot) = (cspace(stage)?, stage.slot());
+    refused!(root.remove_node(2, slot), NoSuchSlot);
+    refused!(root.remove_node(8, slot), InvalidArgument);
     refused!(root.remove_node(1, root.address()), SlotOccupied);
     refused!(root.remove_node(1, CapAddress::new(EMPTY_INDEX, 0)), NoSuchSlot);
     // A node is a root or a second level depending on how it is reached, so it can hold any capability.
@@ -201,18 +201,18 @@ fn remove_errors(stage: &mut Stage) -> Outcome {
     root.install_node(0, copy)?;
     let endpoint = stage.endpoint()?;
     root.copy_from(CapAddress::new(0, 3), OWN_CSPACE, endpoint.address())?;
-    refused!(node.remove_node(3, place), WrongType);
+    refused!(node.remove_node(3, slot), WrongType);
     Ok(())
 }
 
 fn other_cspace(stage: &mut Stage) -> Outcome {
-    let (root, endpoint, place) = (cspace(stage)?, stage.endpoint()?, stage.slot());
+    let (root, endpoint, slot) = (cspace(stage)?, stage.endpoint()?, stage.slot());
     let (a, b) = (CapAddress::new(1, 1), CapAddress::new(1, 2));
     root.copy_from(a, OWN_CSPACE, endpoint.address())?;
     root.mint_from(b, root, a, Rights::WRITE, 6)?;
     equal!(root.identify_at(b)?.badge, 6);
-    OWN_CSPACE.move_from(place, root, b)?;
-    equal!((identify(place)?.badge, root.identify_at(b)?.kind), (6, Kind::Null));
+    OWN_CSPACE.move_from(slot, root, b)?;
+    equal!((identify(slot)?.badge, root.identify_at(b)?.kind), (6, Kind::Null));
     refused!(root.copy_from(a, OWN_CSPACE, endpoint.address()), SlotOccupied);
     refused!(root.copy_from(CapAddress::new(2, 0), OWN_CSPACE, endpoint.address()), NoSuchSlot);
     equal!(root.revoke_at(a)?, 0);

@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
     Case::new("PAGING0006", "5 MiB at a fixed address, and one frame at seventeen", fixed),
     Case::new("PAGING0007", "part of a large page can go or change, and the rest stays", partly),
     Case::new("PAGING0008", "a range that cannot be had changes nothing", refused),
-    Case::new("PAGING0009", "a thousand small pieces ask the system at most eight times", few_requests),
+    Case::new("PAGING0009", "a thousand small allocations ask the system at most eight times", few_requests),
     Case::new("PAGING0010", "256 MiB of heap can be touched here and there, and go back", large_heap),
     Case::new("PAGING0011", "a page that is made present does not fault", present),
     Case::new("PAGING0012", "when a process with much memory ends, everything comes back", ends),
@@ -37,10 +37,14 @@ pub const CASES: &[Case] = &[
         "the main thread's stack comes on demand, and has a page below it that never does",
         main_stack,
     ),
-    Case::new("PAGING0014", "malloc and its relatives refuse what cannot be, and know pieces of no bytes", malloc),
+    Case::new(
+        "PAGING0014",
+        "malloc and its relatives refuse what cannot be, and allow allocations of no bytes",
+        malloc,
+    ),
     Case::new(
         "PAGING0015",
-        "malloc answers null when memory runs out, whatever the size of the pieces",
+        "malloc answers null when memory runs out, whatever the size of the allocations",
         malloc_exhaustion,
     ),
     Case::new("PAGING0016", "pages touched in order come in runs, parts of which can go and change", in_runs),
@@ -81,9 +85,9 @@ fn on_demand(_: &mut Stage) -> Outcome {
     let memory = Anonymous::new(1 << 20)?;
     equal!(account().frames, frames);
     for page in (0..256).step_by(5) {
-        let place = memory.address() + page * PAGE_SIZE;
-        equal!((read(place), read(place + PAGE_SIZE - 8)), (0, 0));
-        write(place, page as u64);
+        let address = memory.address() + page * PAGE_SIZE;
+        equal!((read(address), read(address + PAGE_SIZE - 8)), (0, 0));
+        write(address, page as u64);
     }
     equal!(account().frames, frames + 52);
     for page in (0..256).step_by(5) {
@@ -121,29 +125,29 @@ fn without_remedy(_: &mut Stage) -> Outcome {
 /// Runs the child of `without_remedy`.
 pub fn child(name: &str) -> Option<i32> {
     let memory = Anonymous::new(256 << 20).ok()?;
-    let place = memory.address();
+    let address = memory.address();
     match name {
         "null" => _ = read(8),
         "never" => _ = read(address::DYNAMIC_END as usize - PAGE_SIZE),
         "freed" => {
-            write(place, 1);
+            write(address, 1);
             drop(memory);
-            read(place);
+            read(address);
         }
         "execute" => {
             // SAFETY: there is no function at this address and never will be: the jump to it faults.
-            let function = unsafe { core::mem::transmute::<usize, extern "C" fn()>(place) };
+            let function = unsafe { core::mem::transmute::<usize, extern "C" fn()>(address) };
             function();
         }
         "read-only" => {
-            write(place, 1);
-            with_paging(|paging, carrier| paging.protect(carrier, place as u64, PAGE, MapFlags::READ)).ok()?;
-            write(place, 2);
+            write(address, 1);
+            with_paging(|paging, carrier| paging.protect(carrier, address as u64, PAGE, MapFlags::READ)).ok()?;
+            write(address, 2);
         }
         "thread-stack" => {
             Builder::new().stack_size(128 << 10).spawn(|| descend(1 << 30)).ok()?.join();
         }
-        "too-much" => (0..256 << 8).for_each(|page| write(place + page * PAGE_SIZE, 1)),
+        "too-much" => (0..256 << 8).for_each(|page| write(address + page * PAGE_SIZE, 1)),
         "main-stack" => {
             let (before, _, after) = (account().frames, descend(900), account().frames);
             return Some(if before < 8 && after >= before + 14 { 0 } else { 1 });
@@ -151,7 +155,7 @@ pub fn child(name: &str) -> Option<i32> {
         "to-the-quota" => {
             let all = Mem::STANDARD.next_account(process::id() - 1).ok()?.quota;
             for page in 0..256 << 8 {
-                write(place + page * PAGE_SIZE, 1);
+                write(address + page * PAGE_SIZE, 1);
                 // The memory server's smallest block is a page. A few tables may not fit any more, nor the 64 KiB by
                 // which the metadata of a process of this size grow.
                 if used().ok()? + 20 * PAGE > all {
@@ -161,7 +165,7 @@ pub fn child(name: &str) -> Option<i32> {
             return Some(2);
         }
         "much" => {
-            (0..256).for_each(|page| write(place + page * 8 * PAGE_SIZE, 1));
+            (0..256).for_each(|page| write(address + page * 8 * PAGE_SIZE, 1));
             return Some(0);
         }
         _ => return None,
@@ -221,12 +225,12 @@ fn any_depth(_: &mut Stage) -> Outcome {
 
 fn at_once(_: &mut Stage) -> Outcome {
     let memory = Anonymous::new(1 << 20)?;
-    let place = memory.address();
+    let address = memory.address();
     let threads: vec::Vec<_> = (0..4)
         .map(|number| {
             Builder::new().spawn(move || {
                 for page in 0..256 {
-                    write(place + page * PAGE_SIZE + number * 8, number as u64 + 1);
+                    write(address + page * PAGE_SIZE + number * 8, number as u64 + 1);
                     if page % 8 == number {
                         tench::thread::yield_now();
                     }
@@ -239,7 +243,7 @@ fn at_once(_: &mut Stage) -> Outcome {
     }
     for page in 0..256 {
         for number in 0..4 {
-            equal!(read(place + page * PAGE_SIZE + number * 8), number as u64 + 1);
+            equal!(read(address + page * PAGE_SIZE + number * 8), number as u64 + 1);
         }
     }
     Ok(())
@@ -269,15 +273,15 @@ fn fixed(_: &mut Stage) -> Outcome {
     unmap(FIXED, 5 << 20)?;
     let page = make::<Frame>(12)?;
     let page_cap = FrameCap { cap: page.cap().address(), bits: 12 };
-    let mut places = [0; 17];
-    for place in &mut places {
-        *place = with_paging(|paging, carrier| paging.map(carrier, page_cap, RW)).map_err(Error::from)? as usize;
+    let mut addresses = [0; 17];
+    for address in &mut addresses {
+        *address = with_paging(|paging, carrier| paging.map(carrier, page_cap, RW)).map_err(Error::from)? as usize;
     }
-    for (index, place) in places.iter().enumerate() {
-        write(*place, index as u64);
-        check!(places.iter().all(|other| read(*other) == index as u64));
+    for (index, address) in addresses.iter().enumerate() {
+        write(*address, index as u64);
+        check!(addresses.iter().all(|other| read(*other) == index as u64));
     }
-    places.iter().try_for_each(|place| unmap(*place as u64, PAGE))
+    addresses.iter().try_for_each(|address| unmap(*address as u64, PAGE))
 }
 
 fn partly(_: &mut Stage) -> Outcome {
@@ -286,26 +290,26 @@ fn partly(_: &mut Stage) -> Outcome {
     let cap = FrameCap { cap: frame.cap().address(), bits: 22 };
     let start = with_paging(|paging, carrier| paging.map(carrier, cap, RW)).map_err(Error::from)?;
     let before = account();
-    let place = |page: u64| (start + page * PAGE) as usize;
-    (0..1024).for_each(|page| write(place(page), page + 1));
+    let address = |page: u64| (start + page * PAGE) as usize;
+    (0..1024).for_each(|page| write(address(page), page + 1));
     // A hole in the first large page, and rights in the second.
     unmap(start + 100 * PAGE, 3 * PAGE)?;
     with_paging(|paging, carrier| paging.protect(carrier, start + large + 7 * PAGE, PAGE, MapFlags::READ))
         .map_err(Error::from)?;
     for page in (0..1024).filter(|page| !(100..103).contains(page)) {
-        equal!(read(place(page)), page + 1);
+        equal!(read(address(page)), page + 1);
         if page != 512 + 7 {
-            write(place(page), page + 2);
+            write(address(page), page + 2);
         }
     }
     check!(account().mappings > before.mappings + 3);
     let rights = |page| with_paging(|paging, _| paging.shown(start + page * PAGE).map(|shown| shown.3));
     equal!((rights(519), rights(520), rights(101)), (Some(MapFlags::READ), Some(RW), None));
     with_paging(|paging, carrier| paging.protect(carrier, start + large, large, RW)).map_err(Error::from)?;
-    write(place(519), 5);
+    write(address(519), 5);
     // The hole can be filled again.
     map(start + 100 * PAGE, cap, 100 * PAGE, 3 * PAGE, RW)?;
-    equal!((read(place(101)), read(place(519))), (102, 5));
+    equal!((read(address(101)), read(address(519))), (102, 5));
     unmap(start, 1 << 22)?;
     equal!((account().mappings, account().regions), (before.mappings - 1, before.regions - 1));
     Ok(())
@@ -324,7 +328,7 @@ fn refused(_: &mut Stage) -> Outcome {
         (FIXED + 8 * PAGE + 1, 0, PAGE),
         (0, 0, PAGE),
         (info.ipc_buffer, 0, PAGE),
-        (info.books, 0, PAGE),
+        (info.metadata, 0, PAGE),
     ] {
         check!(map(start, cap, offset, size, RW).is_err());
     }
@@ -339,9 +343,9 @@ fn refused(_: &mut Stage) -> Outcome {
 
 fn few_requests(_: &mut Stage) -> Outcome {
     let before = memory::heap_requests();
-    let pieces: vec::Vec<_> = (0..1024u32).map(alloc::boxed::Box::new).collect();
+    let allocations: vec::Vec<_> = (0..1024u32).map(alloc::boxed::Box::new).collect();
     check!(memory::heap_requests() - before <= 8);
-    check!(pieces.iter().enumerate().all(|(index, piece)| **piece as usize == index));
+    check!(allocations.iter().enumerate().all(|(index, allocation)| **allocation as usize == index));
     Ok(())
 }
 
@@ -366,18 +370,18 @@ fn malloc_exhaustion(_: &mut Stage) -> Outcome {
 
 fn large_heap(_: &mut Stage) -> Outcome {
     let (before, frames) = (used()?, account().frames);
-    let mut piece = vec::Vec::<u8>::new();
-    if piece.try_reserve_exact(256 << 20).is_err() {
+    let mut allocation = vec::Vec::<u8>::new();
+    if allocation.try_reserve_exact(256 << 20).is_err() {
         return Err(Failure::new("256 MiB of addresses cannot be had"));
     }
     // R0's course touches every eighth page; every sixty-fourth fits into a small machine.
-    let place = piece.spare_capacity_mut().as_mut_ptr().expose_provenance() & !7;
+    let start = allocation.spare_capacity_mut().as_mut_ptr().expose_provenance() & !7;
     for page in (0..65536).step_by(64) {
-        write(place + page * PAGE_SIZE, page as u64);
+        write(start + page * PAGE_SIZE, page as u64);
     }
-    check!((0..65536).step_by(64).all(|page| read(place + page * PAGE_SIZE) == page as u64));
+    check!((0..65536).step_by(64).all(|page| read(start + page * PAGE_SIZE) == page as u64));
     check!(account().frames >= frames + 1024 && used()? >= before + (3 << 20));
-    drop(piece);
+    drop(allocation);
     check!(account().frames <= frames + 1);
     // The metadata stay, which have grown for that many pages and tables, and so do memory blocks that are partly in
     // use.
@@ -400,22 +404,22 @@ fn present(_: &mut Stage) -> Outcome {
 fn in_runs(_: &mut Stage) -> Outcome {
     let before = account();
     let memory = Anonymous::new(1 << 20)?;
-    let place = |page: usize| memory.address() + page * PAGE_SIZE;
-    (0..64).for_each(|page| write(place(page), page as u64 + 1));
+    let address = |page: usize| memory.address() + page * PAGE_SIZE;
+    (0..64).for_each(|page| write(address(page), page as u64 + 1));
     // Faults populate 1, 1, 2, 4, 8, and three times 16 pages.
     equal!((account().frames, account().mappings), (before.frames + 8, before.mappings + 8));
-    let start = place(0) as u64;
+    let start = address(0) as u64;
     with_paging(|paging, carrier| paging.protect(carrier, start + 40 * PAGE, PAGE, MapFlags::READ))
         .map_err(Error::from)?;
     with_paging(|paging, carrier| paging.clear(carrier, start + 50 * PAGE, 2 * PAGE)).map_err(Error::from)?;
     for page in (0..64).filter(|page| *page != 50 && *page != 51) {
-        equal!(read(place(page)), page as u64 + 1);
+        equal!(read(address(page)), page as u64 + 1);
     }
     equal!(account().frames, before.frames + 8);
     // Discarded pages come again, zeroed: two, as there is room for them.
-    equal!((read(place(50)), read(place(51)), account().frames), (0, 0, before.frames + 9));
-    write(place(41), 7);
-    equal!((read(place(41)), read(place(40))), (7, 41));
+    equal!((read(address(50)), read(address(51)), account().frames), (0, 0, before.frames + 9));
+    write(address(41), 7);
+    equal!((read(address(41)), read(address(40))), (7, 41));
     let rights = |page| with_paging(|paging, _| paging.shown(start + page * PAGE).map(|shown| shown.3));
     equal!((rights(39), rights(40), rights(41)), (Some(RW), Some(MapFlags::READ), Some(RW)));
     drop(memory);

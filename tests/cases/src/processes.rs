@@ -188,7 +188,7 @@ fn powers(_: &mut Stage) -> Outcome {
     equal!(PROCS.powers(child), nobody(ProcsError::WrongState));
     equal!(PROCS.powers(child + 1000), nobody(ProcsError::NoSuchProcess));
     // The process server knows nothing about a process of another core.
-    equal!(PROCS.powers(tench::procs::pid::first(7) | child), nobody(ProcsError::NoSuchProcess));
+    equal!(PROCS.powers(tench::procs::pid::pid_base(7) | child), nobody(ProcsError::NoSuchProcess));
     Ok(())
 }
 
@@ -339,12 +339,12 @@ fn kill_all(_: &mut Stage) -> Outcome {
 
 /// Waits until the name is registered, or until it is not.
 fn until_named() -> Outcome {
-    let place = memory::take_slot()?;
+    let slot = memory::take_slot()?;
     until(|| {
-        let endpoint = Names::STANDARD.look_up(NAME, place);
+        let endpoint = Names::STANDARD.look_up(NAME, slot);
         endpoint.is_ok_and(|endpoint| endpoint.delete().is_ok())
     })?;
-    memory::free_slot(place);
+    memory::free_slot(slot);
     Ok(())
 }
 
@@ -372,14 +372,14 @@ fn told_later(_: &mut Stage) -> Outcome {
     let names = PROCS.find("names", 0)?;
     PROCS.suspend(names)?;
     // The child has received this, so no further message reaches it.
-    let place = memory::take_slot()?;
-    let busy = Builder::new().spawn(move || Names::STANDARD.look_up("nobody/has/this", place).is_err());
+    let slot = memory::take_slot()?;
+    let busy = Builder::new().spawn(move || Names::STANDARD.look_up("nobody/has/this", slot).is_err());
     time::sleep(Duration::from_millis(1));
     let killed = PROCS.kill(child);
     let state = PROCS.status(child).map(|status| status.state);
     PROCS.resume(names)?;
     check!(busy.is_ok_and(|busy| busy.join()));
-    memory::free_slot(place);
+    memory::free_slot(slot);
     killed?;
     equal!(state?, State::Killed);
     until_free()

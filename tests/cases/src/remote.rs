@@ -2,7 +2,7 @@
 //! cores.
 
 use tench::memory::Window;
-use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, MapFlags, OWN_CSPACE, Place, Rights, Untyped};
+use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Rights, Untyped};
 
 use crate::case::{Case, Outcome};
 use crate::space::RW;
@@ -56,7 +56,7 @@ fn revoke_memory(stage: &mut Stage) -> Outcome {
     let (frame, inner) = (Cap::<Frame>::new(frame), stage.slot());
     retype(outer, Kind::Untyped, 13, inner)?;
     let others = stage.slots(8);
-    Cap::<Untyped>::new(inner).retype_many(Kind::Endpoint, 0, 8, Place::Watermark, OWN_CSPACE, others)?;
+    Cap::<Untyped>::new(inner).retype_many(Kind::Endpoint, 0, 8, Placement::Watermark, OWN_CSPACE, others)?;
     let copy = stage.copy(frame)?;
     export(copy)?;
     refused!(outer.revoke(), RemoteCopies);
@@ -101,15 +101,15 @@ fn revoke_badge(stage: &mut Stage) -> Outcome {
 }
 
 fn lent(stage: &mut Stage) -> Outcome {
-    let (memory, place) = (stage.make::<Untyped>(14)?, stage.slot());
+    let (memory, slot) = (stage.make::<Untyped>(14)?, stage.slot());
     export(memory)?;
-    refused!(retype(memory, Kind::Endpoint, 0, place), Lent);
-    refused!(memory.split(place), Lent);
+    refused!(retype(memory, Kind::Endpoint, 0, slot), Lent);
+    refused!(memory.split(slot), Lent);
     refused!(export(memory), Lent);
     refused!(memory.revoke(), RemoteCopies);
     equal!(memory.query()?.size_bits, 14);
     unexport(memory)?;
-    retype(memory, Kind::Endpoint, 0, place)?;
+    retype(memory, Kind::Endpoint, 0, slot)?;
     refused!(export(memory), Busy);
     Ok(())
 }
@@ -126,37 +126,36 @@ fn kinds(stage: &mut Stage) -> Outcome {
 }
 
 fn own(stage: &mut Stage) -> Outcome {
-    let (frame, place) = (stage.make::<Frame>(13)?, stage.slot());
+    let (frame, slot) = (stage.make::<Frame>(13)?, stage.slot());
     let start = frame.locate(KERNEL)?.address;
     for (address, bits) in
         [(start, 13), (start + 4096, 12), (start & !0xffff, 16), (stage.pool.locate(KERNEL)?.address, 12)]
     {
-        refused!(KERNEL.import_frame(address, bits, Rights::all(), place), Overlap);
-        refused!(KERNEL.import_untyped(address, bits, place), Overlap);
+        refused!(KERNEL.import_frame(address, bits, Rights::all(), slot), Overlap);
+        refused!(KERNEL.import_untyped(address, bits, slot), Overlap);
     }
-    refused!(KERNEL.import_frame(start + 2048, 12, Rights::all(), place), Misaligned);
-    refused!(KERNEL.import_frame(start, 11, Rights::all(), place), InvalidArgument);
-    refused!(KERNEL.import_untyped(start, 48, place), InvalidArgument);
+    refused!(KERNEL.import_frame(start + 2048, 12, Rights::all(), slot), Misaligned);
+    refused!(KERNEL.import_frame(start, 11, Rights::all(), slot), InvalidArgument);
+    refused!(KERNEL.import_untyped(start, 48, slot), InvalidArgument);
     refused!(KERNEL.import_frame(start, 13, Rights::all(), frame.address()), SlotOccupied);
-    let arguments = |kind: Kind, rights: u64| {
-        [u64::from(KERNEL.address().0), kind as u64, start, 12, rights, 0, u64::from(place.0)]
-    };
+    let arguments =
+        |kind: Kind, rights: u64| [u64::from(KERNEL.address().0), kind as u64, start, 12, rights, 0, u64::from(slot.0)];
     for (kind, rights) in [(Kind::Endpoint, 15), (Kind::Frame, 16), (Kind::Untyped, 7)] {
         refused!(system_call(106, &arguments(kind, rights)), InvalidArgument);
     }
-    check!(is_empty(Cap::<Frame>::new(place)));
+    check!(is_empty(Cap::<Frame>::new(slot)));
     Ok(())
 }
 
 fn not_memory(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     let clock = crate::kernel::RTC.locate(KERNEL)?.address;
     for address in [0, clock, 1 << 36, 1 << 47, u64::MAX << 12] {
-        refused!(KERNEL.import_frame(address, 12, Rights::all(), place), InvalidArgument);
+        refused!(KERNEL.import_frame(address, 12, Rights::all(), slot), InvalidArgument);
     }
     // The first core's kernel lies at the beginning of RAM, where it was linked.
-    refused!(KERNEL.import_frame(0x4020_0000, 12, Rights::all(), place), Overlap);
-    refused!(KERNEL.import_untyped(0x4000_0000, 26, place), Overlap);
+    refused!(KERNEL.import_frame(0x4020_0000, 12, Rights::all(), slot), Overlap);
+    refused!(KERNEL.import_untyped(0x4000_0000, 26, slot), Overlap);
     Ok(())
 }
 
@@ -240,10 +239,10 @@ fn holders(stage: &mut Stage) -> Outcome {
     drop(window);
     equal!(others(frame.address())?, false);
     equal!(others(memory.address())?, false);
-    let place = stage.slot();
-    retype(memory, Kind::Endpoint, 0, place)?;
+    let slot = stage.slot();
+    retype(memory, Kind::Endpoint, 0, slot)?;
     equal!(others(memory.address())?, true);
-    Cap::<Endpoint>::new(place).delete()?;
+    Cap::<Endpoint>::new(slot).delete()?;
     export(memory)?;
     let found = KERNEL.holders(OWN_CSPACE, memory.address())?;
     check!(found.exported && !found.borrowed && !found.others);
@@ -258,27 +257,27 @@ fn holders(stage: &mut Stage) -> Outcome {
     equal!(others(endpoint.address())?, true);
     Cap::<Endpoint>::new(five).delete()?;
     equal!(others(also_five)?, false);
-    let place = |address: CapAddress| KERNEL.holders(OWN_CSPACE, address).map(|found| found.place);
-    equal!(place(six)?, place(endpoint.address())?);
-    check!(place(six)? != place(another.address())?);
+    let identity = |address: CapAddress| KERNEL.holders(OWN_CSPACE, address).map(|found| found.physical);
+    equal!(identity(six)?, identity(endpoint.address())?);
+    check!(identity(six)? != identity(another.address())?);
     Ok(())
 }
 
 fn many(stage: &mut Stage) -> Outcome {
     let lender = stage.make::<Untyped>(20)?;
     let first = stage.slots(220);
-    lender.retype_many(Kind::Frame, 12, 220, Place::Watermark, OWN_CSPACE, first)?;
+    lender.retype_many(Kind::Frame, 12, 220, Placement::Watermark, OWN_CSPACE, first)?;
     let is_marked = |i: u32| i % 11 != 5;
-    let place = |i: u32| CapAddress(first.0 + i);
+    let slot = |i: u32| CapAddress(first.0 + i);
     for i in (0..220).filter(|i| is_marked(*i)) {
-        KERNEL.export(OWN_CSPACE, place(i))?;
+        KERNEL.export(OWN_CSPACE, slot(i))?;
     }
     refused!(lender.revoke(), RemoteCopies);
     for i in 0..220 {
-        equal!((i, identify(place(i))?.kind != Kind::Null), (i, is_marked(i)));
+        equal!((i, identify(slot(i))?.kind != Kind::Null), (i, is_marked(i)));
     }
     for i in (0..220).filter(|i| is_marked(*i)) {
-        KERNEL.unexport(OWN_CSPACE, place(i))?;
+        KERNEL.unexport(OWN_CSPACE, slot(i))?;
     }
     equal!(lender.revoke()?, 200);
     Ok(())

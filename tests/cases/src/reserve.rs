@@ -11,8 +11,10 @@ use tench::names::Names;
 use tench::procs::Procs;
 use tench::procs::protocol::State;
 use tench::reserve::protocol::{Error, FIRST_PRIORITY, LAST_PRIORITY, RESERVABLE};
-use tench::reserve::{Failure as ReserveFailure, Refusal, Reservation, Reserve, Wish};
-use tench::sys::{Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_CSPACE, Place, SchedulingContext, Untyped};
+use tench::reserve::{Failure as ReserveFailure, Refusal, Request, Reservation, Reserve};
+use tench::sys::{
+    Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_CSPACE, Placement, SchedulingContext, Untyped,
+};
 use tench::time::{self, frequency};
 
 use crate::case::{Case, Failure, Outcome};
@@ -83,8 +85,8 @@ fn granted(stage: &mut Stage) -> Outcome {
     let (server, context) = (settled()?, stage.make::<SchedulingContext>(0)?);
     context.configure(100, 110, 777, None)?;
     equal!(list(&server)?.len(), 0);
-    let wish = Wish { deadline: ms(5), ..Wish::new(ms(1), ms(10)) };
-    let reservation = server.wish(context, &wish).map_err(because)?;
+    let request = Request { deadline: ms(5), ..Request::new(ms(1), ms(10)) };
+    let reservation = server.request(context, &request).map_err(because)?;
     equal!(reservation.process, tench::process::id());
     equal!((reservation.budget, reservation.period, reservation.deadline), (1_000_000, 10_000_000, 5_000_000));
     equal!(reservation.share, 200_000);
@@ -98,7 +100,7 @@ fn granted(stage: &mut Stage) -> Outcome {
     // delay the next.
     equal!((info.budget, info.period), (frequency() / 1000, 5 * frequency() / 1000));
     equal!(list(&server)?, [reservation]);
-    equal!(server.wish(context, &wish), Err(Refusal::Other(Refused::Refused(Error::Reserved))));
+    equal!(server.request(context, &request), Err(Refusal::Other(Refused::Refused(Error::Reserved))));
     equal!(server.release(reservation.id + 1), Err(Refused::Refused(Error::Unknown)));
     server.release(reservation.id).map_err(failed)?;
     equal!(server.release(reservation.id), Err(Refused::Refused(Error::Unknown)));
@@ -112,28 +114,28 @@ fn refused(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let contexts = [stage.make(0)?, stage.make(0)?, stage.make(0)?];
     let [first, second, third]: [Cap<SchedulingContext>; 3] = contexts;
-    let of = |budget, period| Wish::new(Duration::from_micros(budget), Duration::from_micros(period));
-    let error = |wish: &Wish| server.wish(first, wish).map(|_| ());
+    let of = |budget, period| Request::new(Duration::from_micros(budget), Duration::from_micros(period));
+    let error = |request: &Request| server.request(first, request).map(|_| ());
     let other = |error| Err(Refusal::Other(Refused::Refused(error)));
     equal!(error(&of(19, 1000)), other(Error::BudgetTooShort));
     equal!(error(&of(100, 499)), other(Error::PeriodTooShort));
     equal!(error(&of(100, 10_000_001)), other(Error::PeriodTooLong));
     equal!(error(&of(501, 1000)), other(Error::BudgetTooLong));
-    equal!(error(&Wish { deadline: ms(1), ..of(100, 1000) }), other(Error::DeadlineTooLong));
+    equal!(error(&Request { deadline: ms(1), ..of(100, 1000) }), other(Error::DeadlineTooLong));
     equal!(error(&of(900, 2000)), Err(Refusal::Overcommitted { free: RESERVABLE / 2 }));
     equal!(error(&of(410, 2000)), Err(Refusal::Excessive { free: RESERVABLE / 2 }));
     // A budget of 300 µs within 500 is too much beside the servers' 250; 235.2 fits, with 10 of blocking and 4.8 of
     // switching.
-    let tight = Wish { deadline: Duration::from_micros(500), ..of(300, 10_000) };
+    let tight = Request { deadline: Duration::from_micros(500), ..of(300, 10_000) };
     let budget = Duration::from_nanos(235_200);
     equal!(error(&tight), Err(Refusal::Unschedulable { budget }));
-    let granted = server.wish(first, &Wish { budget, ..tight }).map_err(because)?;
+    let granted = server.request(first, &Request { budget, ..tight }).map_err(because)?;
     equal!(granted.response, 500_000);
     // Admitted reservations count: a second one of this kind would have to run after the first.
-    equal!(server.wish(second, &tight).map(|_| ()), Err(Refusal::Unschedulable { budget: Duration::ZERO }));
+    equal!(server.request(second, &tight).map(|_| ()), Err(Refusal::Unschedulable { budget: Duration::ZERO }));
     // A capability that lacks a right.
     let weak = stage.mint(third, tench::sys::Rights::READ, 0)?;
-    equal!(server.wish(weak, &of(100, 10_000)).map(|_| ()), other(Error::BadContext));
+    equal!(server.request(weak, &of(100, 10_000)).map(|_| ()), other(Error::BadContext));
     equal!(third.query()?.budget, 0);
     server.release(granted.id).map_err(failed)?;
     Ok(())
@@ -144,7 +146,7 @@ pub fn child(others: u64) -> Option<i32> {
     let own = Cap::<SchedulingContext>::new(slot::SCHEDULING);
     let (ceiling, slice) = own.query().map(|info| (info.ceiling, info.slice)).ok()?;
     let server = server().ok()?;
-    let reservation = server.wish(own, &Wish::new(ms(1), ms(20))).ok()?;
+    let reservation = server.request(own, &Request::new(ms(1), ms(20))).ok()?;
     let info = own.query().ok()?;
     let is_reserved = info.priority == reservation.priority && info.ceiling == ceiling && ceiling < info.priority;
     let high = Err(KernelError::PriorityTooHigh);
@@ -171,7 +173,7 @@ pub fn child(others: u64) -> Option<i32> {
 
 fn by_itself() -> Outcome {
     let (server, own) = (settled()?, memory::make::<SchedulingContext>(0)?);
-    let reservation = server.wish(own.cap(), &Wish::new(ms(1), ms(10))).map_err(because)?;
+    let reservation = server.request(own.cap(), &Request::new(ms(1), ms(10))).map_err(because)?;
     let spawn = PROCS.prepare("cases")?;
     spawn.argument("reserve")?;
     spawn.argument(&format!("{}", reservation.id))?;
@@ -190,7 +192,8 @@ fn ordered(stage: &mut Stage) -> Outcome {
     // Periods that fall between the existing ones, so that existing reservations get other priorities.
     for period in [100, 10, 99, 98, 97, 96, 95, 94, 93, 50] {
         let context = stage.make::<SchedulingContext>(0)?;
-        let reservation = server.wish(context, &Wish::new(Duration::from_micros(50), ms(period))).map_err(because)?;
+        let reservation =
+            server.request(context, &Request::new(Duration::from_micros(50), ms(period))).map_err(because)?;
         held.push((period, context, reservation.id));
         let mut found = alloc::vec::Vec::new();
         for (period, context, _) in &held {
@@ -210,11 +213,11 @@ fn ordered(stage: &mut Stage) -> Outcome {
 fn gone(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let place = stage.slot();
-    stage.pool.retype_many(Kind::Untyped, 12, 1, Place::Watermark, OWN_CSPACE, place)?;
+    stage.pool.retype_many(Kind::Untyped, 12, 1, Placement::Watermark, OWN_CSPACE, place)?;
     let memory = Cap::<Untyped>::new(place);
     let context = memory.retype::<SchedulingContext>(0, stage.slot())?;
     let all = server.possible(1_000_000, 0).map_err(failed)?;
-    server.wish(context, &Wish::new(ms(2), ms(20))).map_err(because)?;
+    server.request(context, &Request::new(ms(2), ms(20))).map_err(because)?;
     check!(server.possible(1_000_000, 0).map_err(failed)?.share < all.share);
     equal!(list(&server)?.len(), 1);
     memory.revoke()?;
@@ -237,7 +240,7 @@ fn gone(stage: &mut Stage) -> Outcome {
 
 /// Runs the child that is killed: it has a reservation and is busy for ever.
 pub fn stay() -> Option<i32> {
-    server().ok()?.wish(Cap::new(slot::SCHEDULING), &Wish::new(ms(2), ms(10))).ok()?;
+    server().ok()?.request(Cap::new(slot::SCHEDULING), &Request::new(ms(2), ms(10))).ok()?;
     loop {
         core::hint::spin_loop();
     }
@@ -247,7 +250,7 @@ fn kept(stage: &mut Stage) -> Outcome {
     let before = settled()?;
     let contexts = [stage.make::<SchedulingContext>(0)?, stage.make(0)?, stage.make(0)?];
     for (index, context) in (1..).zip(contexts) {
-        before.wish(context, &Wish::new(ms(1), ms(10 * index))).map_err(because)?;
+        before.request(context, &Request::new(ms(1), ms(10 * index))).map_err(because)?;
     }
     let [_, second, _] = contexts;
     let (granted, pid) = (list(&before)?, PROCS.find("reserve", 0)?);
@@ -265,7 +268,7 @@ fn kept(stage: &mut Stage) -> Outcome {
     }
     // The numbering continues.
     let fourth = stage.make::<SchedulingContext>(0)?;
-    let last = after.wish(fourth, &Wish::new(Duration::from_micros(500), ms(50))).map_err(because)?;
+    let last = after.request(fourth, &Request::new(Duration::from_micros(500), ms(50))).map_err(because)?;
     check!(granted.iter().all(|reservation| reservation.id < last.id));
     granted.iter().chain([&last]).try_for_each(|reservation| after.release(reservation.id)).map_err(failed)
 }
@@ -275,9 +278,9 @@ type Seen = (u64, u64, u64);
 
 /// Lets a worker with this reservation do a job of `work` ticks in each period. Its time is measured as the context's
 /// own consumption.
-fn reserved(stage: &mut Stage, wish: &Wish, work: u64, jobs: u64) -> Outcome<(crate::worker::Worker<Seen>, u64)> {
-    let (never, period) = (stage.notification()?, time::deadline(wish.period).since(Instant::now()));
-    let deadline = if wish.deadline.is_zero() { wish.period / 2 } else { wish.deadline };
+fn reserved(stage: &mut Stage, request: &Request, work: u64, jobs: u64) -> Outcome<(crate::worker::Worker<Seen>, u64)> {
+    let (never, period) = (stage.notification()?, time::deadline(request.period).since(Instant::now()));
+    let deadline = if request.deadline.is_zero() { request.period / 2 } else { request.deadline };
     let deadline = tench::sys::time::ticks(deadline, frequency());
     let begin = Instant::now().after(4 * period);
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, move || {
@@ -295,7 +298,7 @@ fn reserved(stage: &mut Stage, wish: &Wish, work: u64, jobs: u64) -> Outcome<(cr
         }
         (jobs, missed, longest)
     })?;
-    let reservation = server()?.wish(worker.scheduling, wish).map_err(because)?;
+    let reservation = server()?.request(worker.scheduling, request).map_err(because)?;
     worker.thread.resume()?;
     Ok((worker, reservation.id))
 }
@@ -310,10 +313,10 @@ fn deadlines(stage: &mut Stage) -> Outcome {
             core::hint::spin_loop();
         }
     })?;
-    let short = Wish { deadline: ms(2), ..Wish::new(Duration::from_micros(500), ms(7)) };
-    let greedy_id = server.wish(greedy.scheduling, &short).map_err(because)?.id;
-    let (first, first_id) = reserved(stage, &Wish::new(ms(1), ms(20)), us(990), JOBS)?;
-    let tight = Wish { deadline: ms(4), ..Wish::new(Duration::from_micros(1500), ms(30)) };
+    let short = Request { deadline: ms(2), ..Request::new(Duration::from_micros(500), ms(7)) };
+    let greedy_id = server.request(greedy.scheduling, &short).map_err(because)?.id;
+    let (first, first_id) = reserved(stage, &Request::new(ms(1), ms(20)), us(990), JOBS)?;
+    let tight = Request { deadline: ms(4), ..Request::new(Duration::from_micros(1500), ms(30)) };
     let (second, second_id) = reserved(stage, &tight, us(1490), JOBS)?;
     let (before, from) = (greedy.scheduling.query()?.consumed, Instant::now());
     greedy.thread.resume()?;
@@ -340,7 +343,7 @@ fn hostile(stage: &mut Stage) -> Outcome {
     let server = settled()?;
     let all = server.possible(10_000_000, 0).map_err(failed)?;
     let us = |microseconds: u64| microseconds * frequency() / 1_000_000;
-    let (worker, id) = reserved(stage, &Wish::new(ms(1), ms(20)), us(990), 8)?;
+    let (worker, id) = reserved(stage, &Request::new(ms(1), ms(20)), us(990), 8)?;
     let mut enemies = alloc::vec::Vec::new();
     for seed in 0..ENEMIES {
         let spawn = PROCS.prepare("cases")?;
@@ -362,7 +365,7 @@ fn hostile(stage: &mut Stage) -> Outcome {
     check!(reservations.iter().map(|reservation| reservation.share).sum::<u64>() <= RESERVABLE);
     check!(reservations.iter().all(|reservation| reservation.response <= reservation.deadline));
     let context = stage.make::<SchedulingContext>(0)?;
-    let mine = server.wish(context, &Wish::new(Duration::from_micros(100), ms(1000)));
+    let mine = server.request(context, &Request::new(Duration::from_micros(100), ms(1000)));
     check!(mine.is_ok());
     for enemy in enemies {
         PROCS.kill(enemy)?;
@@ -379,7 +382,7 @@ fn hostile(stage: &mut Stage) -> Outcome {
 /// way, gets no more than it may reserve at once.
 fn afresh(stage: &mut Stage) -> Outcome {
     let server = settled()?;
-    let wish = Wish { deadline: ms(2), ..Wish::new(ms(1), ms(7)) };
+    let request = Request { deadline: ms(2), ..Request::new(ms(1), ms(7)) };
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
         loop {
             core::hint::spin_loop();
@@ -391,7 +394,7 @@ fn afresh(stage: &mut Stage) -> Outcome {
     let (mut high, mut round) = (0, 0_u64);
     while Instant::now().since(from) < 60 * frequency() / 1000 {
         let before = used()?;
-        if let Ok(reservation) = server.wish(worker.scheduling, &wish) {
+        if let Ok(reservation) = server.request(worker.scheduling, &request) {
             // The worker has run meanwhile at a priority above this thread's, and goes on if it may.
             round += 1;
             if round.is_multiple_of(2) {

@@ -46,7 +46,7 @@ const fn answer(thread: u64, number: u64) -> u64 {
 }
 
 /// State of the server.
-struct Book {
+struct Service {
     waiting: Vec<(u64, u64, Pending<u64, Error>)>,
     /// Number of requests of each thread.
     asked: Vec<u64>,
@@ -54,7 +54,7 @@ struct Book {
     spread: u64,
 }
 
-impl DeskService for Book {
+impl DeskService for Service {
     fn ask(&mut self, later: Later<'_, u64, Error>, thread: u64, number: u64) -> Result<Option<u64>, Error> {
         self.waiting.push((thread, number, later.keep().map_err(|_| Error::Full)?));
         self.asked[thread as usize] += 1;
@@ -90,17 +90,17 @@ fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
     let threads: Vec<JoinHandle<bool>> = threads.collect::<Result<_, _>>()?;
     let replies = Replies::new(Cap::new(slot::REPLY), FACTORY);
     let mut port = Port::new(endpoint.cap(), replies, Slots::NONE);
-    let mut book = Book { waiting: Vec::new(), asked: vec![0; THREADS], spread: 0 };
+    let mut service = Service { waiting: Vec::new(), asked: vec![0; THREADS], spread: 0 };
     let (mut answered, mut active) = (0, THREADS);
     let end = time::deadline(Duration::from_secs(20));
     while active > 0 {
-        while book.waiting.len() < room.min(active) {
+        while service.waiting.len() < room.min(active) {
             check!(Instant::now() < end);
             if port.next(Wait::until(end)) == Event::Request {
-                port.carry_out(|request, context, answer| Desk::dispatch(&mut book, request, context, answer));
+                port.carry_out(|request, context, answer| Desk::dispatch(&mut service, request, context, answer));
             }
         }
-        let (thread, number, pending) = book.waiting.remove(choose(answered, book.waiting.len()));
+        let (thread, number, pending) = service.waiting.remove(choose(answered, service.waiting.len()));
         active -= usize::from(number + 1 == CALLS);
         answered += 1;
         port.finish(pending, &Ok(answer(thread, number)));
@@ -110,7 +110,7 @@ fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
         check!(thread.join());
     }
     equal!(answered, THREADS * CALLS as usize);
-    Ok(book.spread)
+    Ok(service.spread)
 }
 
 fn out_of_order(_: &mut Stage) -> Outcome {

@@ -93,8 +93,8 @@ impl BlocksService for Server {
 
 fn two_processes(_: &mut Stage) -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
-    let place = memory::take_slot()?;
-    let public = endpoint.cap().mint_to(place, Rights::WRITE | Rights::CALL | Rights::GRANT, BADGE)?;
+    let slot = memory::take_slot()?;
+    let public = endpoint.cap().mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, BADGE)?;
     let mut child = Procs::STANDARD.prepare("cases")?;
     child.argument("shared")?;
     child.give(public.address())?;
@@ -119,7 +119,7 @@ fn two_processes(_: &mut Stage) -> Outcome {
     buffers.forget(BADGE);
     equal!(buffers.count(), 0);
     public.delete()?;
-    memory::free_slot(place);
+    memory::free_slot(slot);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::case::{Case, Failure, Outcome};
 use crate::stage::{Stage, identify};
 
 pub const CASES: &[Case] = &[
-    Case::new("SLB0001", "after every step of a random workload books and kernel agree", random),
+    Case::new("SLB0001", "after every step of a random workload ledger and kernel agree", random),
     Case::new("SLB0002", "a bundle is granted whole or not at all", whole),
     Case::new("SLB0003", "the objects of a bundle can be used, until it is freed", used),
     Case::new("SLB0004", "objects go where their lifetime says, and slabs reset when they are empty", lifetimes),
@@ -61,13 +61,13 @@ fn agree(step: u64) -> Outcome<u64> {
     let (_, lifted) = SLABS.policy()?;
     let mut objects = 0;
     for number in 0..(SIZES.len() + STATICS.len()) as u64 {
-        let (books, kernel) = (SLABS.books(number)?, SLABS.kernel(number)?);
-        equal!((step, number, books.objects, books.live), (step, number, kernel.objects, kernel.live));
+        let (ledger, kernel) = (SLABS.ledger(number)?, SLABS.kernel(number)?);
+        equal!((step, number, ledger.objects, ledger.live), (step, number, kernel.objects, kernel.live));
         if !lifted {
-            equal!((step, number, books.watermark), (step, number, kernel.watermark));
-            equal!(books.watermark, books.live + books.align_loss + books.watermark_loss);
+            equal!((step, number, ledger.watermark), (step, number, kernel.watermark));
+            equal!(ledger.watermark, ledger.live + ledger.align_loss + ledger.watermark_loss);
         }
-        objects += books.objects;
+        objects += ledger.objects;
     }
     equal!(objects, SLABS.figures()?.objects);
     Ok(objects)
@@ -156,14 +156,14 @@ fn lifetimes(_: &mut Stage) -> Outcome {
     with_slabs(|| {
         let last = (SIZES.len() + STATICS.len() - 1) as u64;
         let stays = SLABS.ask(Lifetime::Static, &[untyped(4, 3)], None)?;
-        equal!((SLABS.books(last)?.objects, SLABS.books(last)?.live), (3, 48));
+        equal!((SLABS.ledger(last)?.objects, SLABS.ledger(last)?.live), (3, 48));
         let goes = SLABS.ask(Lifetime::Dynamic, &[untyped(4, 3)], None)?;
-        equal!(SLABS.books(last)?.objects, 3);
+        equal!(SLABS.ledger(last)?.objects, 3);
         equal!(SLABS.free(goes.number)?.resets, 1);
         is_refused(SLABS.ask(Lifetime::Static, &[untyped(13, 1)], None), Refusal::OutOfMemory)?;
         is_refused(SLABS.take_down(), Refusal::SlabsInUse)?;
         equal!(SLABS.free(stays.number)?.resets, 2);
-        equal!(SLABS.books(last)?.watermark, 0);
+        equal!(SLABS.ledger(last)?.watermark, 0);
         Ok(())
     })
 }
@@ -186,7 +186,7 @@ fn mistakes(stage: &mut Stage) -> Outcome {
             is_refused(SLABS.ask(Lifetime::Dynamic, bundle, None), Refusal::BadSize)?;
         }
         is_refused(SLABS.free(0), Refusal::NoSuchBundle)?;
-        is_refused(SLABS.books(99), Refusal::NoSuchSlab)?;
+        is_refused(SLABS.ledger(99), Refusal::NoSuchSlab)?;
         is_refused(SLABS.kernel(99), Refusal::NoSuchSlab)?;
         is_refused(SLABS.set_policy(99, false), Refusal::NoSuchPolicy)?;
         let one = SLABS.ask(Lifetime::Dynamic, &[untyped(4, 1)], None)?;

@@ -50,8 +50,8 @@ impl Stage {
         flags: MapFlags,
     ) -> Outcome<Cap<Mapping>> {
         let count = 1 << (frame.identify()?.size_bits - 12);
-        let place: CapAddress = self.slot();
-        Ok(frame.map(table, entry, count, 0, flags, place)?)
+        let slot: CapAddress = self.slot();
+        Ok(frame.map(table, entry, count, 0, flags, slot)?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests of Send-Receive-Reply on the target: the promises that the simulation on the host keeps, and what only real
+//! Tests of Send-Receive-Reply on the target: the specification that the simulation on the host meets, and what only real
 //! time can show.
 
 use alloc::format;
@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tench::sys::Instant;
 use tench::time::frequency;
-use tench_srr::cases::{self, Case as Promise};
+use tench_srr::cases::{self, Case as Specification};
 use tench_srr::{
     CLOCK_EVENT, Error, TICKS_PER_SECOND, Terminal, Tid, await_event, clock, create, exit, idle_share, my_tid, receive,
     reply, run, send, ticks, yield_now,
@@ -16,17 +16,17 @@ use tench_srr::{
 use crate::case::{Case, Failure, Outcome};
 
 pub const CASES: &[Case] = &[
-    Case::new("SRR0001", "the primitives keep their promises", |_| promises(cases::CASES)),
-    Case::new("SRR0002", "events and the clock server keep theirs", |_| promises(cases::time::CASES)),
+    Case::new("SRR0001", "the primitives behave as specified", |_| check_all(cases::CASES)),
+    Case::new("SRR0002", "events and the clock server behave as specified", |_| check_all(cases::time::CASES)),
     Case::new("SRR0003", "an event takes over from a busy task", |_| preempted()),
     Case::new("SRR0004", "events interfere with no primitive, wherever they come", |_| interfering()),
     Case::new("SRR0005", "delays are never early, and late by less than a tick", |_| delays()),
     Case::new("SRR0006", "the idle share is what no task has used", |_| idle()),
 ];
 
-fn promises(all: &[Promise]) -> Outcome {
-    for promise in all {
-        promise.check().map_err(|complaint| Failure::new(format!("{}: {complaint}", promise.name)))?;
+fn check_all(all: &[Specification]) -> Outcome {
+    for case in all {
+        case.check().map_err(|complaint| Failure::new(format!("{}: {complaint}", case.name)))?;
     }
     Ok(())
 }

@@ -10,11 +10,11 @@ use tench::sys::cap::Object;
 use tench::sys::ipc::BOUND_REPLY;
 use tench::sys::{
     Cap, CapAddress, CapNode, Endpoint, Error, Identity, Instant, Kernel, Kind, Message, Notification, OWN_CSPACE,
-    Place, Reply, Rights, Untyped, Wait, raw,
+    Placement, Reply, Rights, Untyped, Wait, raw,
 };
 
 use crate::case::{Case, Failure, Outcome};
-use crate::worker::PLACES;
+use crate::worker::MAX_WORKERS;
 
 /// Interrupt line of the real-time clock, which no server uses.
 pub const RTC_LINE: u64 = 34;
@@ -36,7 +36,7 @@ pub struct Stage {
     /// All memory of the case.
     pub pool: Cap<Untyped>,
     /// Stacks and IPC buffers for workers.
-    pub places: [(Pages, Pages); PLACES],
+    pub worker_memory: [(Pages, Pages); MAX_WORKERS],
     /// Number of workers of this case.
     pub workers: usize,
     next_slot: u32,
@@ -50,15 +50,15 @@ impl Stage {
         let node = memory::make::<CapNode>(u64::from(NODE_BITS))?.leak();
         let root = Cap::<CapNode>::new(slot::CSPACE);
         root.install_node(NODE_INDEX, node)?;
-        let place = memory::take_slot()?;
-        let pool = Mem::STANDARD.allocate(POOL_BITS, place)?.untyped;
-        let mut places = [const { None }; PLACES];
-        for place in &mut places {
-            *place = Some((Pages::with_guard(16384)?, Pages::new(4096)?));
+        let slot = memory::take_slot()?;
+        let pool = Mem::STANDARD.allocate(POOL_BITS, slot)?.untyped;
+        let mut worker_memory = [const { None }; MAX_WORKERS];
+        for memory in &mut worker_memory {
+            *memory = Some((Pages::with_guard(16384)?, Pages::new(4096)?));
         }
-        let places = places.map(|place| place.unwrap_or_else(|| unreachable!("all places were made")));
+        let worker_memory = worker_memory.map(|memory| memory.unwrap_or_else(|| unreachable!("all of them were made")));
         let silence = memory::make::<Endpoint>(0)?.leak();
-        Ok(Stage { pool, places, workers: 0, next_slot: 0, silence })
+        Ok(Stage { pool, worker_memory, workers: 0, next_slot: 0, silence })
     }
 
     /// Runs a case, and takes back what it used.
@@ -122,15 +122,15 @@ impl Stage {
 
     /// Makes an object.
     pub fn make<T: Object>(&mut self, size: u64) -> Outcome<Cap<T>> {
-        let place = self.slot();
-        Ok(self.pool.retype(size, place)?)
+        let slot = self.slot();
+        Ok(self.pool.retype(size, slot)?)
     }
 
     /// Makes an object of any kind that can be retyped.
     pub fn make_kind(&mut self, kind: Kind, size: u64) -> Outcome<CapAddress> {
-        let place = self.slot();
-        self.pool.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, place)?;
-        Ok(place)
+        let slot = self.slot();
+        self.pool.retype_many(kind, size, 1, Placement::Watermark, OWN_CSPACE, slot)?;
+        Ok(slot)
     }
 
     /// Makes an endpoint.
@@ -150,14 +150,14 @@ impl Stage {
 
     /// Mints a copy with these rights and this badge.
     pub fn mint<T>(&mut self, cap: Cap<T>, rights: Rights, badge: u64) -> Outcome<Cap<T>> {
-        let place = self.slot();
-        Ok(cap.mint_to(place, rights, badge)?)
+        let slot = self.slot();
+        Ok(cap.mint_to(slot, rights, badge)?)
     }
 
     /// Makes a copy of a capability.
     pub fn copy<T>(&mut self, cap: Cap<T>) -> Outcome<Cap<T>> {
-        let place = self.slot();
-        Ok(cap.copy_to(place)?)
+        let slot = self.slot();
+        Ok(cap.copy_to(slot)?)
     }
 }
 
@@ -170,7 +170,7 @@ pub fn identify(address: CapAddress) -> Result<Identity, Error> {
 }
 
 /// Returns the physical address of memory. The cases have the kernel's capability, which reveals it.
-pub fn place<T>(cap: Cap<T>) -> Result<u64, Error> {
+pub fn physical_address<T>(cap: Cap<T>) -> Result<u64, Error> {
     Ok(cap.locate(KERNEL)?.address)
 }
 

@@ -52,8 +52,8 @@ impl From<Error> for Failure {
 }
 
 /// Returns the byte at this offset of what is sent through pipes.
-const fn byte(place: usize) -> u8 {
-    (place ^ place >> 8 ^ place >> 16).wrapping_mul(167) as u8
+const fn byte(position: usize) -> u8 {
+    (position ^ position >> 8 ^ position >> 16).wrapping_mul(167) as u8
 }
 
 /// Prepares this program as a child that does a task of these cases.
@@ -137,19 +137,19 @@ const FREEING: u64 = 320;
 
 fn no_space(_: &mut Stage) -> Outcome {
     let mut file = fs::create("/tmp/large")?;
-    let mut place = 0;
+    let mut position = 0;
     let error = loop {
         // One byte of each block suffices.
-        file.seek(place)?;
+        file.seek(position)?;
         match file.write(b"x") {
-            Ok(()) => place += 4096,
+            Ok(()) => position += 4096,
             Err(error) => break error,
         }
     };
     equal!(error, Error::Stream(Refused::Refused(StreamError::NoSpace)));
-    equal!(usage()?.bytes, place);
+    equal!(usage()?.bytes, position);
     check!(fs::create("/tmp/other")?.write(b"x").is_err());
-    check!(file.info()?.size <= place);
+    check!(file.info()?.size <= position);
     // Other operations are possible nevertheless.
     let (mut reader, mut writer) = io::pipe()?;
     writer.write(b"still")?;
@@ -158,7 +158,7 @@ fn no_space(_: &mut Stage) -> Outcome {
     // One request frees all blocks, and no other client is served meanwhile.
     let start = time::instructions() as u32;
     drop(file);
-    check!(u64::from((time::instructions() as u32).wrapping_sub(start)) <= place / 4096 * FREEING);
+    check!(u64::from((time::instructions() as u32).wrapping_sub(start)) <= position / 4096 * FREEING);
     fs::write("/tmp/other", &[7; 10_000])?;
     equal!(fs::read("/tmp/other")?.len(), 10_000);
     fs::remove("/tmp/other")?;

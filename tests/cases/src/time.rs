@@ -198,9 +198,9 @@ fn events(stage: &mut Stage) -> Outcome {
 }
 
 fn interrupts(stage: &mut Stage) -> Outcome {
-    let (place, bell, clock) = (stage.slot(), stage.notification()?, rtc()?);
+    let (slot, bell, clock) = (stage.slot(), stage.notification()?, rtc()?);
     let control: Cap<InterruptControl> = CONTROL;
-    let line = control.get(RTC_LINE, Trigger::Level, place)?;
+    let line = control.get(RTC_LINE, Trigger::Level, slot)?;
     line.bind(Some(bell))?;
     equal!(time::await_interrupt(line, bell, Some(soon())), Err(Error::TimedOut));
     for _ in 0..3 {

@@ -210,8 +210,8 @@ fn revoked(stage: &mut Stage) -> Outcome {
 
 fn untyped_moves(stage: &mut Stage) -> Outcome {
     let (endpoint, things) = (stage.endpoint()?, things(stage)?);
-    let (slot, place) = (stage.slot(), stage.slot());
-    let child = things.untyped.retype::<Notification>(0, place)?;
+    let (slot, child_slot) = (stage.slot(), stage.slot());
+    let child = things.untyped.retype::<Notification>(0, child_slot)?;
     send(stage, endpoint, &[|things| Sent::Move(things.untyped.address())], things)?;
     equal!(receive(endpoint, &[slot])?.1, 1);
     check!(is_empty(things.untyped));
@@ -222,12 +222,12 @@ fn untyped_moves(stage: &mut Stage) -> Outcome {
 
 fn reply_passed(stage: &mut Stage) -> Outcome {
     let (service, helper, reply) = (stage.endpoint()?, stage.endpoint()?, stage.reply()?);
-    let place = stage.slot();
+    let slot = stage.slot();
     let caller = stage.spawn(move || service.call(&Message::new(1)).map(|reply| reply.label()))?;
     let other = stage.spawn(move || {
-        offer_slots(&[place]);
+        offer_slots(&[slot]);
         helper.receive(Wait::FOREVER)?;
-        Cap::<Reply>::new(place).reply(&Message::new(5))
+        Cap::<Reply>::new(slot).reply(&Message::new(5))
     })?;
     service.receive(Wait::until(patience()).with_reply(reply))?;
     let mut message = Message::new(2);

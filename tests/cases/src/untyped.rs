@@ -3,11 +3,11 @@
 use tench::abi::object::UNTYPED_MAX_BITS;
 use tench::memory::Window;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, MapFlags, OWN_CSPACE, Place, Rights, Untyped,
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Rights, Untyped,
 };
 
 use crate::case::{Case, Outcome};
-use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, place, system_call};
+use crate::stage::{EMPTY_INDEX, KERNEL, Stage, identify, is_empty, physical_address, system_call};
 
 pub const CASES: &[Case] = &[
     Case::new("UNT0001", "retype makes every kind in every size", every_kind),
@@ -34,7 +34,7 @@ pub const CASES: &[Case] = &[
 
 /// Makes one object at the watermark of the pool.
 pub fn retype(pool: Cap<Untyped>, kind: Kind, size: u64, slot: CapAddress) -> Result<u64, Error> {
-    pool.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, slot)
+    pool.retype_many(kind, size, 1, Placement::Watermark, OWN_CSPACE, slot)
 }
 
 fn every_kind(stage: &mut Stage) -> Outcome {
@@ -51,8 +51,8 @@ fn every_kind(stage: &mut Stage) -> Outcome {
     ];
     for (kind, range) in sizes {
         for size in range {
-            let place = stage.make_kind(kind, size)?;
-            let found = identify(place)?;
+            let slot = stage.make_kind(kind, size)?;
+            let found = identify(slot)?;
             equal!((kind, found.kind), (kind, kind));
             equal!((kind, size, Some(found.size_bits)), (kind, size, kind.object_bits(size)));
             equal!((kind, found.badge), (kind, 0));
@@ -70,7 +70,7 @@ fn zeroed(stage: &mut Stage) -> Outcome {
     }
     drop(window);
     frame.delete()?;
-    let again = stage.pool.retype_many(Kind::Frame, 16, 1, Place::At(0), OWN_CSPACE, frame.address())?;
+    let again = stage.pool.retype_many(Kind::Frame, 16, 1, Placement::At(0), OWN_CSPACE, frame.address())?;
     equal!(again, 0);
     let window = Window::new(frame, 16, MapFlags::READ)?;
     for offset in (0..window.size()).step_by(8) {
@@ -83,11 +83,11 @@ fn watermark(stage: &mut Stage) -> Outcome {
     let (a, b, c) = (stage.slot(), stage.slots(4), stage.slot());
     equal!(retype(stage.pool, Kind::Endpoint, 0, a)?, 0);
     equal!(stage.pool.query()?.watermark, 32);
-    equal!(stage.pool.retype_many(Kind::Frame, 12, 4, Place::Watermark, OWN_CSPACE, b)?, 4096);
+    equal!(stage.pool.retype_many(Kind::Frame, 12, 4, Placement::Watermark, OWN_CSPACE, b)?, 4096);
     equal!(stage.pool.query()?.watermark, 5 * 4096);
-    let start = place(stage.pool)?;
+    let start = physical_address(stage.pool)?;
     for index in 0..4 {
-        equal!(place(Cap::<Frame>::new(CapAddress(b.0 + index)))?, start + 4096 * (1 + u64::from(index)));
+        equal!(physical_address(Cap::<Frame>::new(CapAddress(b.0 + index)))?, start + 4096 * (1 + u64::from(index)));
     }
     equal!(retype(stage.pool, Kind::Frame, 21, c)?, 1 << 21);
     equal!(stage.pool.query()?.watermark, 2 << 21);
@@ -95,12 +95,12 @@ fn watermark(stage: &mut Stage) -> Outcome {
 }
 
 fn offsets(stage: &mut Stage) -> Outcome {
-    let start = place(stage.pool)?;
+    let start = physical_address(stage.pool)?;
     for offset in [5 << 12, 0, 3 << 12, (1 << 23) - 4096, 1 << 20] {
         let to = stage.slot();
-        let found = stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(offset), OWN_CSPACE, to)?;
+        let found = stage.pool.retype_many(Kind::Frame, 12, 1, Placement::At(offset), OWN_CSPACE, to)?;
         equal!(found, offset);
-        equal!(place(Cap::<Frame>::new(to))?, start + offset);
+        equal!(physical_address(Cap::<Frame>::new(to))?, start + offset);
     }
     equal!(stage.pool.query()?.watermark, 0);
     Ok(())
@@ -108,7 +108,7 @@ fn offsets(stage: &mut Stage) -> Outcome {
 
 fn overlap(stage: &mut Stage) -> Outcome {
     let (a, b) = (stage.slot(), stage.slot());
-    stage.pool.retype_many(Kind::Frame, 14, 1, Place::At(4 << 12), OWN_CSPACE, a)?;
+    stage.pool.retype_many(Kind::Frame, 14, 1, Placement::At(4 << 12), OWN_CSPACE, a)?;
     for (kind, size, count, offset) in [
         (Kind::Frame, 14, 1, 4 << 12),
         (Kind::Frame, 12, 1, 5 << 12),
@@ -118,12 +118,12 @@ fn overlap(stage: &mut Stage) -> Outcome {
         (Kind::Endpoint, 0, 1, (4 << 12) + 64),
         (Kind::Untyped, 23, 1, 0),
     ] {
-        refused!(stage.pool.retype_many(kind, size, count, Place::At(offset), OWN_CSPACE, b), Overlap);
+        refused!(stage.pool.retype_many(kind, size, count, Placement::At(offset), OWN_CSPACE, b), Overlap);
     }
     check!(is_empty(Cap::<Frame>::new(b)));
-    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(3 << 12), OWN_CSPACE, b)?;
+    stage.pool.retype_many(Kind::Frame, 12, 1, Placement::At(3 << 12), OWN_CSPACE, b)?;
     let c = stage.slot();
-    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(8 << 12), OWN_CSPACE, c)?;
+    stage.pool.retype_many(Kind::Frame, 12, 1, Placement::At(8 << 12), OWN_CSPACE, c)?;
     // The watermark is still at 0, where an object would overlap those placed by offset.
     let d = stage.slot();
     refused!(retype(stage.pool, Kind::Frame, 15, d), Overlap);
@@ -131,7 +131,7 @@ fn overlap(stage: &mut Stage) -> Outcome {
 }
 
 fn misaligned(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     for (kind, size, offset) in [
         (Kind::Frame, 12, 2048),
         (Kind::Frame, 13, 4096),
@@ -140,23 +140,23 @@ fn misaligned(stage: &mut Stage) -> Outcome {
         (Kind::Untyped, 4, 8),
         (Kind::CapNode, 8, 8192),
     ] {
-        refused!(stage.pool.retype_many(kind, size, 1, Place::At(offset), OWN_CSPACE, place), Misaligned);
+        refused!(stage.pool.retype_many(kind, size, 1, Placement::At(offset), OWN_CSPACE, slot), Misaligned);
     }
     Ok(())
 }
 
 fn beyond_the_end(stage: &mut Stage) -> Outcome {
-    let place = stage.slots(8);
+    let slot = stage.slots(8);
     let small = stage.make::<Untyped>(13)?;
-    refused!(small.retype_many(Kind::Frame, 14, 1, Place::Watermark, OWN_CSPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 3, Place::Watermark, OWN_CSPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 2, Place::At(4096), OWN_CSPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 1, Place::At(8192), OWN_CSPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Frame, 12, 1, Place::At(1 << 63), OWN_CSPACE, place), OutOfMemory);
-    refused!(small.retype_many(Kind::Untyped, 47, 256, Place::At(0), OWN_CSPACE, place), OutOfMemory);
-    small.retype_many(Kind::Frame, 12, 2, Place::Watermark, OWN_CSPACE, place)?;
-    let more = CapAddress(place.0 + 2);
-    refused!(small.retype_many(Kind::Untyped, 4, 1, Place::Watermark, OWN_CSPACE, more), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 14, 1, Placement::Watermark, OWN_CSPACE, slot), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 3, Placement::Watermark, OWN_CSPACE, slot), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 2, Placement::At(4096), OWN_CSPACE, slot), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 1, Placement::At(8192), OWN_CSPACE, slot), OutOfMemory);
+    refused!(small.retype_many(Kind::Frame, 12, 1, Placement::At(1 << 63), OWN_CSPACE, slot), OutOfMemory);
+    refused!(small.retype_many(Kind::Untyped, 47, 256, Placement::At(0), OWN_CSPACE, slot), OutOfMemory);
+    small.retype_many(Kind::Frame, 12, 2, Placement::Watermark, OWN_CSPACE, slot)?;
+    let more = CapAddress(slot.0 + 2);
+    refused!(small.retype_many(Kind::Untyped, 4, 1, Placement::Watermark, OWN_CSPACE, more), OutOfMemory);
     Ok(())
 }
 
@@ -164,11 +164,11 @@ fn counts(stage: &mut Stage) -> Outcome {
     let first = stage.slot();
     for count in [0, 257, 1 << 32, u64::MAX] {
         refused!(
-            stage.pool.retype_many(Kind::Endpoint, 0, count, Place::Watermark, OWN_CSPACE, first),
+            stage.pool.retype_many(Kind::Endpoint, 0, count, Placement::Watermark, OWN_CSPACE, first),
             InvalidArgument
         );
     }
-    stage.pool.retype_many(Kind::Endpoint, 0, 256, Place::Watermark, OWN_CSPACE, first)?;
+    stage.pool.retype_many(Kind::Endpoint, 0, 256, Placement::Watermark, OWN_CSPACE, first)?;
     for index in 0..256 {
         equal!(identify(CapAddress(first.0 + index))?.kind, Kind::Endpoint);
     }
@@ -178,7 +178,7 @@ fn counts(stage: &mut Stage) -> Outcome {
 }
 
 fn sizes(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     for (kind, size) in [
         (Kind::Untyped, 3),
         (Kind::Untyped, u64::from(UNTYPED_MAX_BITS) + 1),
@@ -191,18 +191,18 @@ fn sizes(stage: &mut Stage) -> Outcome {
         (Kind::PageTable, 4),
         (Kind::PageTable, u64::MAX),
     ] {
-        refused!(retype(stage.pool, kind, size, place), InvalidArgument);
+        refused!(retype(stage.pool, kind, size, slot), InvalidArgument);
     }
     Ok(())
 }
 
 fn unmakeable(stage: &mut Stage) -> Outcome {
-    let place = stage.slot();
+    let slot = stage.slot();
     for kind in [Kind::Null, Kind::Mapping, Kind::Interrupt, Kind::InterruptControl, Kind::Kernel] {
-        refused!(retype(stage.pool, kind, 12, place), InvalidArgument);
+        refused!(retype(stage.pool, kind, 12, slot), InvalidArgument);
     }
     for kind in [14, 255, 256 + 3, 1 << 32 | 3, u64::MAX] {
-        let arguments = [u64::from(stage.pool.address().0), kind, 12, 1, u64::MAX, 0, u64::from(place.0)];
+        let arguments = [u64::from(stage.pool.address().0), kind, 12, 1, u64::MAX, 0, u64::from(slot.0)];
         refused!(system_call(16, &arguments), InvalidArgument);
     }
     Ok(())
@@ -210,9 +210,9 @@ fn unmakeable(stage: &mut Stage) -> Outcome {
 
 fn occupied(stage: &mut Stage) -> Outcome {
     let first = stage.slots(4);
-    stage.pool.retype_many(Kind::Endpoint, 0, 1, Place::Watermark, OWN_CSPACE, CapAddress(first.0 + 3))?;
+    stage.pool.retype_many(Kind::Endpoint, 0, 1, Placement::Watermark, OWN_CSPACE, CapAddress(first.0 + 3))?;
     let before = stage.pool.query()?;
-    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 4, Place::Watermark, OWN_CSPACE, first), SlotOccupied);
+    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 4, Placement::Watermark, OWN_CSPACE, first), SlotOccupied);
     equal!(stage.pool.query()?, before);
     for index in 0..3 {
         equal!(identify(CapAddress(first.0 + index))?.kind, Kind::Null);
@@ -225,7 +225,7 @@ fn no_such_slot(stage: &mut Stage) -> Outcome {
         refused!(retype(stage.pool, Kind::Endpoint, 0, address), NoSuchSlot);
     }
     let last = Stage::last_slot();
-    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 2, Place::Watermark, OWN_CSPACE, last), NoSuchSlot);
+    refused!(stage.pool.retype_many(Kind::Endpoint, 0, 2, Placement::Watermark, OWN_CSPACE, last), NoSuchSlot);
     equal!(identify(last)?.kind, Kind::Null);
     equal!(stage.pool.query()?.watermark, 0);
     Ok(())
@@ -245,7 +245,7 @@ fn watermark_returns(stage: &mut Stage) -> Outcome {
 }
 
 fn freed(stage: &mut Stage) -> Outcome {
-    let start = place(stage.pool)?;
+    let start = physical_address(stage.pool)?;
     for (kind, size) in [
         (Kind::Untyped, 20),
         (Kind::CapNode, 8),
@@ -269,15 +269,15 @@ fn freed(stage: &mut Stage) -> Outcome {
 
 fn children_stay(stage: &mut Stage) -> Outcome {
     let untyped = stage.make::<Untyped>(16)?;
-    let place = stage.slot();
-    let frame = untyped.retype::<Frame>(12, place)?;
+    let slot = stage.slot();
+    let frame = untyped.retype::<Frame>(12, slot)?;
     equal!(untyped.delete()?.freed, None);
     equal!(frame.identify()?.kind, Kind::Frame);
     // The pool still regards the memory as in use.
     let other = stage.slot();
-    refused!(stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_CSPACE, other), Overlap);
+    refused!(stage.pool.retype_many(Kind::Frame, 12, 1, Placement::At(0), OWN_CSPACE, other), Overlap);
     check!(frame.delete()?.freed.is_some());
-    stage.pool.retype_many(Kind::Frame, 12, 1, Place::At(0), OWN_CSPACE, other)?;
+    stage.pool.retype_many(Kind::Frame, 12, 1, Placement::At(0), OWN_CSPACE, other)?;
     Ok(())
 }
 
@@ -318,40 +318,40 @@ fn other_cspace(stage: &mut Stage) -> Outcome {
     let (root, node) = (stage.make::<CapNode>(2)?, stage.make::<CapNode>(8)?);
     root.install_node(1, node)?;
     let first = CapAddress::new(1, 10);
-    stage.pool.retype_many(Kind::Reply, 0, 5, Place::Watermark, root, first)?;
+    stage.pool.retype_many(Kind::Reply, 0, 5, Placement::Watermark, root, first)?;
     for index in 0..5 {
         equal!(root.identify_at(CapAddress(first.0 + index))?.kind, Kind::Reply);
     }
-    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Place::Watermark, root, first), SlotOccupied);
+    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Placement::Watermark, root, first), SlotOccupied);
     let beyond = CapAddress::new(4, 0);
-    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Place::Watermark, root, beyond), NoSuchSlot);
+    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Placement::Watermark, root, beyond), NoSuchSlot);
     let last = CapAddress::new(1, 255);
-    refused!(stage.pool.retype_many(Kind::Reply, 0, 2, Place::Watermark, root, last), NoSuchSlot);
+    refused!(stage.pool.retype_many(Kind::Reply, 0, 2, Placement::Watermark, root, last), NoSuchSlot);
     Ok(())
 }
 
 fn cspace_errors(stage: &mut Stage) -> Outcome {
     let (root, node) = (stage.make::<CapNode>(2)?, stage.make::<CapNode>(8)?);
     root.install_node(0, node)?;
-    let (place, first) = (stage.slot(), CapAddress(1));
+    let (slot, first) = (stage.slot(), CapAddress(1));
     let wrong = Cap::<CapNode>::new(stage.pool.address());
-    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Place::Watermark, wrong, first), WrongType);
-    let nobody = Cap::<CapNode>::new(place);
-    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Place::Watermark, nobody, first), InvalidCapability);
+    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Placement::Watermark, wrong, first), WrongType);
+    let nobody = Cap::<CapNode>::new(slot);
+    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Placement::Watermark, nobody, first), InvalidCapability);
     let weak = stage.mint(root, Rights::READ, 0)?;
-    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Place::Watermark, weak, first), MissingRights);
+    refused!(stage.pool.retype_many(Kind::Reply, 0, 1, Placement::Watermark, weak, first), MissingRights);
     Ok(())
 }
 
 fn gaps(stage: &mut Stage) -> Outcome {
     let untyped = stage.make::<Untyped>(16)?;
     let first = stage.slots(16);
-    untyped.retype_many(Kind::Frame, 12, 16, Place::Watermark, OWN_CSPACE, first)?;
+    untyped.retype_many(Kind::Frame, 12, 16, Placement::Watermark, OWN_CSPACE, first)?;
     let slot = |index: u64| CapAddress(first.0 + index as u32);
     for index in [3, 9, 15] {
         OWN_CSPACE.delete_at(slot(index))?;
-        refused!(untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_CSPACE, slot(index)), OutOfMemory);
-        untyped.retype_many(Kind::Frame, 12, 1, Place::At(index << 12), OWN_CSPACE, slot(index))?;
+        refused!(untyped.retype_many(Kind::Frame, 12, 1, Placement::Watermark, OWN_CSPACE, slot(index)), OutOfMemory);
+        untyped.retype_many(Kind::Frame, 12, 1, Placement::At(index << 12), OWN_CSPACE, slot(index))?;
     }
     Ok(())
 }

@@ -91,7 +91,7 @@ fn page_fault(stage: &mut Stage) -> Outcome {
 }
 
 fn exception(stage: &mut Stage) -> Outcome {
-    let (bottom, top) = (stage.places[7].0.address() as u64, stage.places[7].0.end());
+    let (bottom, top) = (stage.worker_memory[7].0.address() as u64, stage.worker_memory[7].0.end());
     let handler = (Class::Exception, handle as Handler, top);
     // SAFETY: the fault is handled.
     let worker = self_reliant(stage, handler, None, || unsafe { assembly::undefined(0) })?;

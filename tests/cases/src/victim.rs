@@ -79,11 +79,11 @@ fn clock() -> Option<Clock> {
 /// Starts threads that wait: for time, for input, for a name, for a process, with a deadline and without.
 fn wait_everywhere() -> Option<()> {
     let clock = clock()?;
-    let place = memory::take_slot().ok()?;
+    let slot = memory::take_slot().ok()?;
     let ticks = PATIENCE.as_micros() as u64 * time::frequency() / 1_000_000;
     thread::spawn(move || clock.delay(ticks).is_ok()).detach();
     thread::spawn(|| Console::STANDARD.read(&mut [0; 16]).is_ok()).detach();
-    thread::spawn(move || Names::STANDARD.wait_for("nobody's", place).is_ok()).detach();
+    thread::spawn(move || Names::STANDARD.wait_for("nobody's", slot).is_ok()).detach();
     thread::spawn(|| Procs::STANDARD.wait(pid::INIT).is_ok()).detach();
     thread::spawn(|| Procs::STANDARD.wait_until(pid::MEM, time::deadline(PATIENCE)).is_ok()).detach();
     thread::spawn(|| Cap::<Endpoint>::new(slot::EXTRA).call(&tench::sys::Message::new(0)).is_ok()).detach();

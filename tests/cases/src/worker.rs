@@ -25,7 +25,7 @@ use crate::case::{Failure, Outcome};
 use crate::stage::{HIGH, Stage};
 
 /// Maximum number of workers of a case.
-pub const PLACES: usize = 8;
+pub const MAX_WORKERS: usize = 8;
 /// Offsets in a worker's page.
 const BLOCK: usize = 1024;
 const BODY: usize = 2048;
@@ -124,7 +124,7 @@ impl Stage {
         const { assert!(size_of::<F>() <= ROOM && size_of::<T>() <= ROOM) };
         let (thread, scheduling) = (self.make::<Thread>(0)?, self.make::<SchedulingContext>(0)?);
         let (reply, done) = (self.reply()?, self.notification()?);
-        let Some((stack, page)) = self.places.get(self.workers) else {
+        let Some((stack, page)) = self.worker_memory.get(self.workers) else {
             return Err(Failure::new("a case has eight workers at most"));
         };
         self.workers += 1;

@@ -193,57 +193,57 @@ impl CType {
         }
     }
 
-    /// Returns the statements that write the members `place` into `message`.
-    pub fn put(&self, place: &str, depth: usize) -> Vec<String> {
+    /// Returns the statements that write the members `lvalue` into `message`.
+    pub fn put(&self, lvalue: &str, depth: usize) -> Vec<String> {
         match self {
-            CType::Word(..) | CType::Codes(_) => vec![format!("tench_put(message, (uint64_t){place});")],
-            CType::Record(name, _) => vec![format!("{}(message, &{place});", helper(name, "put"))],
+            CType::Word(..) | CType::Codes(_) => vec![format!("tench_put(message, (uint64_t){lvalue});")],
+            CType::Record(name, _) => vec![format!("{}(message, &{lvalue});", helper(name, "put"))],
             CType::Array(element, count) => {
                 let index = format!("i{depth}");
-                repeat(&index, count, element.put(&format!("{place}[{index}]"), depth + 1))
+                repeat(&index, count, element.put(&format!("{lvalue}[{index}]"), depth + 1))
             }
             CType::Optional(inner) => {
-                let mut lines = vec![format!("tench_put(message, {place}_present);")];
+                let mut lines = vec![format!("tench_put(message, {lvalue}_present);")];
                 let absent = vec![format!("tench_put_zeros(message, {});", inner.words())];
-                lines.extend(either(&format!("{place}_present"), inner.put(place, depth), absent));
+                lines.extend(either(&format!("{lvalue}_present"), inner.put(lvalue, depth), absent));
                 lines
             }
             CType::Text(max) => {
-                let cut = format!("{place}_length < {max} ? {place}_length : {max}");
-                vec![format!("tench_put_text(message, {place}, {cut});")]
+                let cut = format!("{lvalue}_length < {max} ? {lvalue}_length : {max}");
+                vec![format!("tench_put_text(message, {lvalue}, {cut});")]
             }
         }
     }
 
-    /// Returns the statements that read the members `place` from `reader`.
-    pub fn take(&self, place: &str, depth: usize) -> Vec<String> {
+    /// Returns the statements that read the members `lvalue` from `reader`.
+    pub fn take(&self, lvalue: &str, depth: usize) -> Vec<String> {
         match self {
-            CType::Word(_, Range::All) => vec![format!("{place} = tench_take(reader);")],
+            CType::Word(_, Range::All) => vec![format!("{lvalue} = tench_take(reader);")],
             CType::Word(name, Range::UpTo(max)) => {
-                vec![format!("{place} = ({name})tench_take_at_most(reader, {max});")]
+                vec![format!("{lvalue} = ({name})tench_take_at_most(reader, {max});")]
             }
             CType::Word(name, Range::Signed(bits)) => {
-                vec![format!("{place} = ({name})tench_take_signed(reader, {bits});")]
+                vec![format!("{lvalue} = ({name})tench_take_signed(reader, {bits});")]
             }
             CType::Codes(name) => vec![
-                format!("{place} = (enum {name})tench_take(reader);"),
-                format!("if (!{name}_is((uint64_t){place}))"),
+                format!("{lvalue} = (enum {name})tench_take(reader);"),
+                format!("if (!{name}_is((uint64_t){lvalue}))"),
                 "    reader->bad = true;".to_string(),
             ],
-            CType::Record(name, _) => vec![format!("{}(reader, &{place});", helper(name, "take"))],
+            CType::Record(name, _) => vec![format!("{}(reader, &{lvalue});", helper(name, "take"))],
             CType::Array(element, count) => {
                 let index = format!("i{depth}");
-                repeat(&index, count, element.take(&format!("{place}[{index}]"), depth + 1))
+                repeat(&index, count, element.take(&format!("{lvalue}[{index}]"), depth + 1))
             }
             CType::Optional(inner) => {
-                let mut lines = vec![format!("{place}_present = (bool)tench_take_at_most(reader, 1);")];
+                let mut lines = vec![format!("{lvalue}_present = (bool)tench_take_at_most(reader, 1);")];
                 let absent = vec![format!("tench_take_zeros(reader, {});", inner.words())];
-                lines.extend(either(&format!("{place}_present"), inner.take(place, depth), absent));
+                lines.extend(either(&format!("{lvalue}_present"), inner.take(lvalue, depth), absent));
                 lines
             }
             CType::Text(max) => vec![
-                format!("{place}_length = tench_take_bytes(reader, {place}, {max});"),
-                format!("{place}[{place}_length] = '\\0';"),
+                format!("{lvalue}_length = tench_take_bytes(reader, {lvalue}, {max});"),
+                format!("{lvalue}[{lvalue}_length] = '\\0';"),
             ],
         }
     }

@@ -253,27 +253,27 @@ fn argument(source: &Source, name: &str, shape: &Shape) -> Result<Argument> {
 
 /// Returns the members of a result, and the statements that read them from the reply.
 fn result(source: &Source, name: &str, shape: &Shape) -> Result<(Vec<String>, Vec<String>)> {
-    let place = format!("answer->{name}");
+    let lvalue = format!("answer->{name}");
     Ok(match shape {
         Shape::Plain(of) => {
             let of = CType::of(source, of)?;
-            (of.members(name), of.take(&place, 0))
+            (of.members(name), of.take(&lvalue, 0))
         }
         Shape::Text(max) => {
             let of = CType::Text(limit(source, max)?);
-            (of.members(name), of.take(&place, 0))
+            (of.members(name), of.take(&lvalue, 0))
         }
         Shape::Bytes(max) => {
             let max = limit(source, max)?;
             let members = vec![format!("uint8_t {name}[{max}];"), format!("size_t {name}_length;")];
-            (members, vec![format!("{place}_length = tench_take_bytes(reader, {place}, {max});")])
+            (members, vec![format!("{lvalue}_length = tench_take_bytes(reader, {lvalue}, {max});")])
         }
         Shape::List(element, max) => {
             let (element, max) = (CType::of(source, element)?, limit(source, max)?);
             let members = vec![format!("{} {name}[{max}];", element.name()), format!("size_t {name}_count;")];
-            let mut take = vec![format!("{place}_count = (size_t)tench_take_at_most(reader, {max});")];
-            let body = element.take(&format!("{place}[i0]"), 1);
-            take.extend(repeat("i0", &format!("{place}_count"), body));
+            let mut take = vec![format!("{lvalue}_count = (size_t)tench_take_at_most(reader, {max});")];
+            let body = element.take(&format!("{lvalue}[i0]"), 1);
+            take.extend(repeat("i0", &format!("{lvalue}_count"), body));
             (members, take)
         }
         Shape::Cap(..) => (Vec::new(), vec!["tench_take_cap(reader);".into()]),

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::book::{Book, Page};
+use crate::counters::{Counters, Page};
 
 /// A block of instructions that is translated as a whole.
 type Block = c_void;
@@ -39,7 +39,7 @@ unsafe extern "C" {
     );
 }
 
-static BOOK: Book = Book::new();
+static COUNTERS: Counters = Counters::new();
 
 /// Version that tells the emulator for which interface this was made.
 // SAFETY: no other symbol of this name is in a plug-in.
@@ -86,29 +86,29 @@ extern "C" fn translated(_: u64, block: *mut Block) {
 
 fn mark(instruction: *mut Instruction) {
     // SAFETY: the instruction is there until this returns.
-    let place = unsafe { qemu_plugin_insn_haddr(instruction) };
-    if !place.is_null() {
+    let pointer = unsafe { qemu_plugin_insn_haddr(instruction) };
+    if !pointer.is_null() {
         // SAFETY: as above; `writes` is given the instruction's address in the machine's memory.
-        unsafe { qemu_plugin_register_vcpu_insn_exec_cb(instruction, writes, NO_REGISTERS, place) };
+        unsafe { qemu_plugin_register_vcpu_insn_exec_cb(instruction, writes, NO_REGISTERS, pointer) };
     }
 }
 
 extern "C" fn runs(core: c_uint, instructions: *mut c_void) {
-    BOOK.runs(core == 0, instructions.addr() as u64);
+    COUNTERS.runs(core == 0, instructions.addr() as u64);
 }
 
 extern "C" fn waits(core: c_uint, _: *mut c_void) {
     if core == 0 {
-        BOOK.first_waits();
+        COUNTERS.first_waits();
     }
 }
 
-extern "C" fn writes(core: c_uint, place: *mut c_void) {
-    let page = place.wrapping_byte_add(BEHIND).cast::<Page>();
-    if core == 0 && place.addr().is_multiple_of(PAGE) {
+extern "C" fn writes(core: c_uint, pointer: *mut c_void) {
+    let page = pointer.wrapping_byte_add(BEHIND).cast::<Page>();
+    if core == 0 && pointer.addr().is_multiple_of(PAGE) {
         // SAFETY: the address is that of a page's first instruction, and the counts are shorter than the rest of the
         // page. The page is memory of the machine, which exists as long as the emulator, and which the emulator itself
         // accesses without holding a reference to it.
-        BOOK.write(unsafe { &*page });
+        COUNTERS.write(unsafe { &*page });
     }
 }

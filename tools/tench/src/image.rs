@@ -58,7 +58,7 @@ pub fn ram_disk(init: &Executable, archive: &[u8]) -> Result<Vec<u8>> {
     let mut segments: Vec<&Segment> = init.segments.iter().collect();
     segments.sort_by_key(|segment| segment.virtual_address);
     for (segment, slot) in std::iter::zip(segments, &mut header.segments) {
-        *slot = place(segment, last_end, &mut disk)?;
+        *slot = append(segment, last_end, &mut disk)?;
         last_end = slot.address + slot.size;
     }
     header.archive_offset = disk.len() as u64;
@@ -70,7 +70,7 @@ pub fn ram_disk(init: &Executable, archive: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Appends one of init's segments as whole pages.
-fn place(segment: &Segment, last_end: u64, disk: &mut Vec<u8>) -> Result<boot::Segment> {
+fn append(segment: &Segment, last_end: u64, disk: &mut Vec<u8>) -> Result<boot::Segment> {
     let first = segment.virtual_address / PAGE * PAGE;
     let end = (segment.virtual_address + segment.memory_size).next_multiple_of(PAGE);
     if first < last_end {

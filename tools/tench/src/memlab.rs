@@ -33,7 +33,7 @@ pub fn run(command: &MemlabCommand) -> Result<u8> {
 const fn summary(policy: Policy) -> &'static str {
     match policy {
         Policy::NextFitGuessing => "from the slab of the last success on, trying: each wrong guess is a failed retype",
-        Policy::NextFit => "the same with books, so that nothing is tried in vain",
+        Policy::NextFit => "the same with a ledger, so that nothing is tried in vain",
         Policy::FirstFit => "the first slab with room, the largest first",
         Policy::BestFit => "the slab with the least left above the objects",
         Policy::WorstFit => "the slab with the most left",
@@ -64,8 +64,8 @@ const fn reason(error: Error) -> &'static str {
     match error {
         Error::BadBundle => "it asks for what no object can be",
         Error::OutOfMemory => "there is no room",
-        Error::NoBooks => "this machine has no memory for the books",
-        Error::Refused => "the books and the model of the kernel disagree",
+        Error::NoMetadata => "this machine has no memory for the metadata",
+        Error::Refused => "the ledger and the model of the kernel disagree",
         Error::NoSuchObject => "it frees what is not there",
         Error::InUse => "the slabs are in use",
         Error::BadSlab => "a slab is not a power of two in size",

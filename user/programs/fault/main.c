@@ -6,7 +6,7 @@
 
 /* Where programs can have memory, and this one has none. */
 #define NEVER 0x400000000000
-/* Bytes of a piece that goes back to the system as soon as it is freed. */
+/* Bytes of a block that goes back to the system as soon as it is freed. */
 #define LARGE (4 << 20)
 /* Bytes of stack that each call uses. */
 #define FRAME 1024
@@ -46,14 +46,14 @@ static void read_where_nothing_is(void)
 
 static void read_what_was_freed(void)
 {
-    char *piece = malloc(LARGE);
-    if (piece == NULL) {
-        printf("fault: not enough memory for a piece to free\n");
+    char *block = malloc(LARGE);
+    if (block == NULL) {
+        printf("fault: not enough memory for a block to free\n");
         exit(EXIT_FAILURE);
     }
-    uintptr_t address = (uintptr_t)piece + LARGE / 2;
+    uintptr_t address = (uintptr_t)block + LARGE / 2;
     *at(address) = 1;
-    free(piece);
+    free(block);
     (void)*at(address);
 }
 

@@ -217,7 +217,7 @@ unsafe impl Arch for Machine {
         crate::counter::let_count(readable);
     }
     #[inline(always)]
-    fn place() -> usize {
+    fn call_site() -> usize {
         let address: usize;
         // SAFETY: reads the return address from the frame record, which every function has: the address after a call.
         unsafe { core::arch::asm!("ldr {}, [x29, #8]", out(reg) address, options(nostack, preserves_flags)) };

@@ -16,7 +16,7 @@ use crate::layout::{RAM_END, Region};
 use crate::platform::Platform;
 
 /// The blocks: RAM, the largest first, then devices, then the archive.
-pub type Pieces = ArrayVec<UntypedInfo, MAX_UNTYPED>;
+pub type UntypedBlocks = ArrayVec<UntypedInfo, MAX_UNTYPED>;
 
 /// Divides the machine's memory into blocks. `kernel` is the image with everything static; `archive` lies in the RAM
 /// disk.
@@ -24,7 +24,7 @@ pub type Pieces = ArrayVec<UntypedInfo, MAX_UNTYPED>;
 /// # Errors
 /// A sentence, if devices and archive alone are more blocks than there are slots. If there are too many blocks of RAM,
 /// the smallest are left out.
-pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pieces, &'static str> {
+pub fn untyped_blocks(platform: &Platform, kernel: Region, archive: Region) -> Result<UntypedBlocks, &'static str> {
     let mut taken: ArrayVec<Region, 24> = ArrayVec::new();
     let own = [kernel, platform.device_tree, platform.ramdisk.unwrap_or_default()];
     for region in own.into_iter().chain(platform.reserved.iter().copied()).filter(|region| !region.is_empty()) {
@@ -32,30 +32,30 @@ pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pi
     }
     taken.sort_unstable();
 
-    let mut others = Pieces::new();
+    let mut others = UntypedBlocks::new();
     let controller = [platform.distributor].into_iter().chain(platform.redistributors.iter().copied());
     let mut not_devices: ArrayVec<Region, 32> = controller.chain(platform.memory.iter().copied()).collect();
     not_devices.sort_unstable();
     for device in &platform.devices {
         for gap in gaps(*device, &not_devices) {
-            split(gap, MemoryKind::Device, |piece| others.try_push(piece).is_ok())
+            split(gap, MemoryKind::Device, |block| others.try_push(block).is_ok())
                 .ok_or("there are too many devices")?;
         }
     }
-    split(archive.widen(PAGE_BITS), MemoryKind::Archive, |piece| others.try_push(piece).is_ok())
+    split(archive.widen(PAGE_BITS), MemoryKind::Archive, |block| others.try_push(block).is_ok())
         .ok_or("there are too many devices to hand over the boot archive")?;
 
-    let mut pieces = Pieces::new();
+    let mut blocks = UntypedBlocks::new();
     for bank in &platform.memory {
         for gap in gaps(*bank, &taken) {
-            let _ = split(gap, MemoryKind::Ram, |piece| {
-                insert(&mut pieces, piece, MAX_UNTYPED - others.len());
+            let _ = split(gap, MemoryKind::Ram, |block| {
+                insert(&mut blocks, block, MAX_UNTYPED - others.len());
                 true
             });
         }
     }
-    pieces.extend(others);
-    Ok(pieces)
+    blocks.extend(others);
+    Ok(blocks)
 }
 
 /// Returns the blocks of a core that another core has started: its memory, the largest first, the frame that the two
@@ -63,40 +63,40 @@ pub fn pieces(platform: &Platform, kernel: Region, archive: Region) -> Result<Pi
 ///
 /// # Errors
 /// A sentence, if what the other core says is not possible.
-pub fn given(boot: &CoreBoot) -> Result<Pieces, &'static str> {
+pub fn given(boot: &CoreBoot) -> Result<UntypedBlocks, &'static str> {
     let memory =
-        boot.memory.get(..boot.memory_count as usize).ok_or("the boot page is damaged: too many pieces of memory")?;
-    let is_piece = |piece: &UntypedInfo| {
-        piece.kind == MemoryKind::Ram as u32
-            && (PAGE_BITS..RAM_END.ilog2()).contains(&piece.size_bits)
-            && piece.address.is_multiple_of(1 << piece.size_bits)
-            && piece.address < RAM_END
+        boot.memory.get(..boot.memory_count as usize).ok_or("the boot page is damaged: too many blocks of memory")?;
+    let is_valid = |block: &UntypedInfo| {
+        block.kind == MemoryKind::Ram as u32
+            && (PAGE_BITS..RAM_END.ilog2()).contains(&block.size_bits)
+            && block.address.is_multiple_of(1 << block.size_bits)
+            && block.address < RAM_END
     };
-    if !memory.iter().all(is_piece) {
-        return Err("the boot page is damaged: memory that is no piece of memory");
+    if !memory.iter().all(is_valid) {
+        return Err("the boot page is damaged: a block of memory that is not aligned RAM");
     }
-    let mut pieces = Pieces::new();
-    for piece in memory {
-        insert(&mut pieces, *piece, MAX_UNTYPED);
+    let mut blocks = UntypedBlocks::new();
+    for block in memory {
+        insert(&mut blocks, *block, MAX_UNTYPED);
     }
     let channel =
         Region::new(boot.channel, 1 << (boot.channel_bits & 31)).ok_or("the boot page is damaged: no channel")?;
     let archive = Region::new(boot.archive, boot.archive_size).ok_or("the boot page is damaged: no archive")?;
     for (region, kind) in [(channel, MemoryKind::Channel), (archive.widen(PAGE_BITS), MemoryKind::Archive)] {
-        split(region, kind, |piece| pieces.try_push(piece).is_ok())
+        split(region, kind, |block| blocks.try_push(block).is_ok())
             .ok_or("there is too much memory for the boot archive")?;
     }
-    Ok(pieces)
+    Ok(blocks)
 }
 
 /// Inserts a block after all that are at least as large. If there are `limit` already, the smallest is left out.
-fn insert(pieces: &mut Pieces, piece: UntypedInfo, limit: usize) {
-    let place = pieces.partition_point(|other| other.size_bits >= piece.size_bits);
-    if place >= limit {
+fn insert(blocks: &mut UntypedBlocks, block: UntypedInfo, limit: usize) {
+    let index = blocks.partition_point(|other| other.size_bits >= block.size_bits);
+    if index >= limit {
         return;
     }
-    pieces.truncate(limit - 1);
-    let _ = pieces.try_insert(place, piece);
+    blocks.truncate(limit - 1);
+    let _ = blocks.try_insert(index, block);
 }
 
 /// Returns the parts of a range outside `taken`, whose ranges are sorted.

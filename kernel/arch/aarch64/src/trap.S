@@ -70,7 +70,7 @@ vector el1_irq
     adr x2, el1_irq
     mrs x3, tpidr_el1
     stp x0, x1, [x3, #{START}]
-    str x2, [x3, #{PLACE}]
+    str x2, [x3, #{ADDRESS}]
 .endif
     b el1_irq_body
 vector el1_fiq
@@ -84,7 +84,7 @@ vector el0_sync
     mrs x17, tpidr_el1
     stp x16, x10, [x17, #{START}]   // Rust corrects the path if this is no system call.
     adr x16, el0_sync
-    str x16, [x17, #{PLACE}]
+    str x16, [x17, #{ADDRESS}]
 .endif
     mrs x16, esr_el1
     ror w16, w16, #24               // 0x56000001, an svc with immediate 1, becomes a number that fits
@@ -140,7 +140,7 @@ el0_irq_measured:
     mov x16, #{USER_INTERRUPT}
     str x16, [x17, #{PATH}]
     adr x16, el0_irq
-    str x16, [x17, #{PLACE}]
+    str x16, [x17, #{ADDRESS}]
     b el0_irq_go_on
 .endif
 

@@ -34,7 +34,7 @@ core::arch::global_asm!(
     MEASURING = const latency_tracer::MEASURING as usize,
     START = const TRACER + offset_of!(LatencyTracer, start),
     PATH = const TRACER + offset_of!(LatencyTracer, path),
-    PLACE = const TRACER + offset_of!(LatencyTracer, place),
+    ADDRESS = const TRACER + offset_of!(LatencyTracer, address),
     USER_INTERRUPT = const entry_path::USER_INTERRUPT,
     KERNEL_INTERRUPT = const entry_path::KERNEL_INTERRUPT,
 );

@@ -27,19 +27,19 @@ pub const PROGRAM: u64 = 0x20_0000;
 const DEVICE_TREE: u64 = RAMDISK + RAMDISK_SIZE - PAGE_SIZE as u64;
 
 /// Returns the description of one boot untyped.
-const fn piece(address: u64, size_bits: u32, kind: MemoryKind) -> UntypedInfo {
+const fn block(address: u64, size_bits: u32, kind: MemoryKind) -> UntypedInfo {
     UntypedInfo { address, size_bits, kind: kind as u32 }
 }
 
 /// The boot untypeds. The first 2 MiB of RAM hold the idle thread and the RAM disk.
 pub const UNTYPED: [UntypedInfo; 7] = [
-    piece(RAM_START + (16 << 20), 24, MemoryKind::Ram),
-    piece(RAM_START + (4 << 20), 22, MemoryKind::Ram),
-    piece(RAM_START + (8 << 20), 14, MemoryKind::Ram),
-    piece(0x0900_0000, 12, MemoryKind::Device),
-    piece(0x8000_0000, 30, MemoryKind::Device),
-    piece(RAMDISK, 16, MemoryKind::Archive),
-    piece(RAM_START + (2 << 20), 20, MemoryKind::Ram),
+    block(RAM_START + (16 << 20), 24, MemoryKind::Ram),
+    block(RAM_START + (4 << 20), 22, MemoryKind::Ram),
+    block(RAM_START + (8 << 20), 14, MemoryKind::Ram),
+    block(0x0900_0000, 12, MemoryKind::Device),
+    block(0x8000_0000, 30, MemoryKind::Device),
+    block(RAMDISK, 16, MemoryKind::Archive),
+    block(RAM_START + (2 << 20), 20, MemoryKind::Ram),
 ];
 
 /// Returns the address of the capability to boot untyped `n`.
@@ -71,12 +71,12 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     let idle = host.memory.base() + RAM_START as usize;
     let layout = Layout::new::<State<Host>>();
     // SAFETY: the state is not of size 0.
-    let Some(place) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<State<Host>>()) else {
+    let Some(memory) = NonNull::new(unsafe { alloc_zeroed(layout) }.cast::<State<Host>>()) else {
         handle_alloc_error(layout)
     };
-    // SAFETY: `place` is zeroed, aligned and freed with the machine; the idle thread's object is zeroed RAM outside of
+    // SAFETY: `memory` is zeroed, aligned and freed with the machine; the idle thread's object is zeroed RAM outside of
     // all untyped memory.
-    let mut kernel = unsafe { State::initialise(place, host, idle) }.expect("an address is not 0");
+    let mut kernel = unsafe { State::initialise(memory, host, idle) }.expect("an address is not 0");
     let mut header = Header {
         magic: MAGIC,
         version: VERSION,
@@ -104,5 +104,5 @@ pub fn boot() -> (NonNull<State<Host>>, Ref<Thread>) {
     let first = first_process(&mut kernel, &plan).expect("the plan is complete");
     let runs = scheduler::leave(&mut kernel);
     assert!(runs == first, "the first thread runs");
-    (place, first)
+    (memory, first)
 }

@@ -47,7 +47,7 @@ fn mix_all(words: &[u64]) -> u64 {
 }
 
 /// Log2 of the smallest object's size: no two nodes lie nearer to each other.
-const GRANULE: u32 = REPLY_BITS;
+const UNIT_BITS: u32 = REPLY_BITS;
 
 /// A reference from one node to another. Both are indices in the list of colours.
 struct Edge {
@@ -63,8 +63,8 @@ struct Graph<'a> {
     /// object's.
     addresses: Vec<usize>,
     colours: Vec<u64>,
-    /// For each granule of `ours` the index of the node there, or 0.
-    places: Vec<u16>,
+    /// For each unit of `ours` the index of the node there, or 0.
+    indices: Vec<u16>,
     /// Indices of threads.
     threads: Vec<usize>,
     edges: Vec<Edge>,
@@ -77,7 +77,7 @@ impl<'a> Graph<'a> {
             ours,
             addresses: vec![0; 2],
             colours: vec![NOTHING, OUTSIDE],
-            places: vec![0; (ours.len() >> GRANULE) + 1],
+            indices: vec![0; (ours.len() >> UNIT_BITS) + 1],
             threads: Vec::new(),
             edges: Vec::with_capacity(256),
         }
@@ -85,28 +85,28 @@ impl<'a> Graph<'a> {
 
     /// Returns the index of the node at an address, and makes the node if there was none.
     fn node(&mut self, address: usize) -> usize {
-        if let Some(place) = self.find(address) {
-            return place;
+        if let Some(index) = self.find(address) {
+            return index;
         }
-        let place = self.addresses.len();
+        let index = self.addresses.len();
         self.addresses.push(address);
         self.colours.push(0);
         if self.ours.contains(&address) {
-            let granule = &mut self.places[(address - self.ours.start) >> GRANULE];
-            assert_eq!(*granule, 0, "two nodes in one granule at {address:#x}");
-            *granule = u16::try_from(place).expect("a small universe has few nodes");
+            let unit = &mut self.indices[(address - self.ours.start) >> UNIT_BITS];
+            assert_eq!(*unit, 0, "two nodes in one unit at {address:#x}");
+            *unit = u16::try_from(index).expect("a small universe has few nodes");
         }
-        place
+        index
     }
 
     /// Returns the index of a node. The nodes outside of `ours` (slots of others) are few.
     fn find(&self, address: usize) -> Option<usize> {
         if self.ours.contains(&address) {
-            let place = usize::from(self.places[(address - self.ours.start) >> GRANULE]);
-            return (place != 0 && self.addresses[place] == address).then_some(place);
+            let index = usize::from(self.indices[(address - self.ours.start) >> UNIT_BITS]);
+            return (index != 0 && self.addresses[index] == address).then_some(index);
         }
         let is_it = |other: &&usize| **other == address;
-        self.outside().find(|(_, other)| is_it(other)).map(|(place, _)| place)
+        self.outside().find(|(_, other)| is_it(other)).map(|(index, _)| index)
     }
 
     /// Returns the nodes outside of `ours`.
@@ -244,8 +244,8 @@ fn capability(graph: &mut Graph<'_>, node: usize, cap: &Cap, placed: &Range<usiz
 /// Adds to the graph what an object holds.
 fn object(graph: &mut Graph<'_>, k: &mut Kernel<Host>, cap: &Cap, placed: &Range<usize>) {
     let Some(node) = graph.find(address_of(cap)) else { return };
-    let place = if placed.contains(&cap.object) { (cap.object - placed.start) as u64 } else { u64::MAX };
-    graph.colour(node, &[place]);
+    let index = if placed.contains(&cap.object) { (cap.object - placed.start) as u64 } else { u64::MAX };
+    graph.colour(node, &[index]);
     /// Returns the object of a capability.
     fn at<T>(cap: &Cap) -> Option<Ref<T>> {
         // SAFETY: a capability names a live object of its kind; each call names the type that goes with it.

@@ -199,14 +199,14 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
             let key = t.sending.key;
             let priority = if t.blockers & blocker::HELPLESS != 0 { -1 } else { t.priority };
             ensure!(keys.insert(key), "two senders have the key {key:x}");
-            let place = key >> 48;
+            let rank = key >> 48;
             // A thread that reports its used-up budget keeps the place with which it came.
             let is_told = t.blockers & blocker::TOLD == blocker::TOLD;
-            let is_right = is_told || place == (256 - i64::from(priority)) as u64 || place == 0;
+            let is_right = is_told || rank == (256 - i64::from(priority)) as u64 || rank == 0;
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
             ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
             ensure!(previous.is_none() || !t.sending.is_queued(), "{thread:?} is in a run and in the heap");
-            ensure!(before < key && (before == 0 || before >> 48 == place), "{thread:?} is out of order: {key:x}");
+            ensure!(before < key && (before == 0 || before >> 48 == rank), "{thread:?} is out of order: {key:x}");
             threads.insert(thread.address());
             (at, previous, before) = (t.next, at, key);
         }
@@ -320,11 +320,11 @@ fn check_scheduler(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     ensure!(k.state().highest_ready == highest, "highest_ready is {}, not {highest}", k.state().highest_ready);
     for thread in &inventory.threads {
         let t = k.get(*thread);
-        let place = queued.remove(&thread.address());
-        ensure!(t.queued == place.is_some(), "{thread:?}: queued is {}, its queue {place:?}", t.queued);
+        let found = queued.remove(&thread.address());
+        ensure!(t.queued == found.is_some(), "{thread:?}: queued is {}, its queue {found:?}", t.queued);
         let runnable = matches!(t.state, ThreadState::Ready) && t.priority >= 0 && *thread != idle;
         let expected = (runnable && *thread != current).then(|| i32::from(t.priority));
-        ensure!(place == expected, "{thread:?} ({:?}): in queue {place:?}, belongs in {expected:?}", t.state);
+        ensure!(found == expected, "{thread:?} ({:?}): in queue {found:?}, belongs in {expected:?}", t.state);
     }
     ensure!(queued.is_empty(), "threads that do not live are ready: {queued:x?}");
     ensure!(inventory.threads.contains(&current), "the running thread {current:?} does not live");

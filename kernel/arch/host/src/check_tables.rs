@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tench_abi::Kind;
 use tench_abi::memory::entry_bits;
 use tench_kernel::mapping::{Mapping, allowed_flags};
-use tench_kernel::object::{Book, PageTable, Ref};
+use tench_kernel::object::{PageTable, Ref, ShadowEntry};
 use tench_kernel::page_table::{RESERVED, SHARED};
 use tench_kernel::{Arch, Cap, Kernel, SlotRef};
 
@@ -44,8 +44,8 @@ fn boot_tables(k: &mut Kernel<Host>, tables: &[Ref<PageTable>]) -> FxHashSet<usi
     while let Some(at) = pending.pop() {
         // SAFETY: a live table, or a child in its shadow entries.
         let Some(table) = (unsafe { Ref::<PageTable>::at(at) }) else { continue };
-        for (_, _, book) in in_use(k, table) {
-            if let Book::Table(number) = Book::unpack(book) {
+        for (_, _, shadow) in in_use(k, table) {
+            if let ShadowEntry::Table(number) = ShadowEntry::unpack(shadow) {
                 let child = base + ((number as usize) << 6);
                 if found.insert(child) {
                     pending.push(child);
@@ -62,13 +62,13 @@ fn in_use(k: &mut Kernel<Host>, table: Ref<PageTable>) -> Vec<(usize, u64, u32)>
     const RUN: usize = 32;
     let table = k.get(table);
     let mut found = Vec::new();
-    for (run, (entries, books)) in table.entries.chunks(RUN).zip(table.books.chunks(RUN)).enumerate() {
-        let any =
-            entries.iter().fold(0, |sum, entry| sum | entry) | u64::from(books.iter().fold(0, |sum, book| sum | book));
+    for (run, (entries, shadows)) in table.entries.chunks(RUN).zip(table.shadows.chunks(RUN)).enumerate() {
+        let any = entries.iter().fold(0, |sum, entry| sum | entry)
+            | u64::from(shadows.iter().fold(0, |sum, shadow| sum | shadow));
         if any != 0 {
-            let both = entries.iter().zip(books).enumerate();
-            let both = both.map(|(i, (entry, book))| (run * RUN + i, *entry, *book));
-            found.extend(both.filter(|(_, entry, book)| (*entry, *book) != (0, 0)));
+            let both = entries.iter().zip(shadows).enumerate();
+            let both = both.map(|(i, (entry, shadow))| (run * RUN + i, *entry, *shadow));
+            found.extend(both.filter(|(_, entry, shadow)| (*entry, *shadow) != (0, 0)));
         }
     }
     found
@@ -99,7 +99,7 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &FxHashSet
     Ok(())
 }
 
-/// Checks that a table's shadow entries, entries and links agree.
+/// Checks that a table's shadow entries, hardware entries and links agree.
 fn check_table(
     k: &mut Kernel<Host>,
     table: Ref<PageTable>,
@@ -111,19 +111,22 @@ fn check_table(
     let level = k.get(table).level;
     let mut used = 0;
     // An empty shadow entry says that its entry is free, and then the entry is empty.
-    ensure!(Book::unpack(0) == Book::Free, "an empty book is {:?}", Book::unpack(0));
+    ensure!(ShadowEntry::unpack(0) == ShadowEntry::Free, "an empty shadow entry is {:?}", ShadowEntry::unpack(0));
     for (index, entry, word) in in_use(k, table) {
-        let book = Book::unpack(word);
-        used += u16::from(book != Book::Free);
-        ensure!((entry == 0) == (book == Book::Free), "entry {index} is {entry:x}, its book {book:?}");
+        let shadow = ShadowEntry::unpack(word);
+        used += u16::from(shadow != ShadowEntry::Free);
+        ensure!(
+            (entry == 0) == (shadow == ShadowEntry::Free),
+            "entry {index} is {entry:x}, its shadow entry {shadow:?}"
+        );
         // A free entry is empty, and each entry that a mapping covers was found not to be, so it need not be looked up.
-        let cover = if book == Book::Free { None } else { covered.get(&(table.address(), index)).copied() };
-        let booked = if let Book::Mapping(slot) = book { Some(slot) } else { None };
-        ensure!(cover.is_some() == booked.is_some(), "entry {index} is booked for {booked:?}, {cover:?} covers it");
+        let cover = if shadow == ShadowEntry::Free { None } else { covered.get(&(table.address(), index)).copied() };
+        let named = if let ShadowEntry::Mapping(slot) = shadow { Some(slot) } else { None };
+        ensure!(cover.is_some() == named.is_some(), "entry {index} names {named:?}, {cover:?} covers it");
         // Only a mapping's first entry moves with its capability.
         let first = cover.is_some_and(|slot| Mapping::of(&k.slot(slot).cap).first == index);
-        ensure!(!first || cover == booked, "entry {index} is booked for {booked:?}, but {cover:?} begins there");
-        if let Book::Table(number) = book {
+        ensure!(!first || cover == named, "entry {index} names {named:?}, but {cover:?} begins there");
+        if let ShadowEntry::Table(number) = shadow {
             let child = base + ((number as usize) << 6);
             // SAFETY: a table in a shadow entry is alive (`living` and `boot` check that).
             let child = unsafe { Ref::<PageTable>::at(child) }.ok_or("no table")?;
@@ -140,8 +143,8 @@ fn check_table(
         // SAFETY: `living` or `boot` contains the parent.
         let parent = unsafe { Ref::<PageTable>::at(parent) }.ok_or("no table")?;
         let number = ((table.address() - base) >> 6) as u32;
-        let book = Book::unpack(k.get(parent).books[index]);
-        ensure!(book == Book::Table(number), "its parent books {book:?} in its place");
+        let shadow = ShadowEntry::unpack(k.get(parent).shadows[index]);
+        ensure!(shadow == ShadowEntry::Table(number), "its parent's shadow entry is {shadow:?}");
     }
     Ok(())
 }

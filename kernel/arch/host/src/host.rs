@@ -205,10 +205,10 @@ impl Host {
 }
 
 /// Runs a hook, which may install another one in its place.
-fn run_hook(k: &mut Kernel<Host>, place: fn(&mut Host) -> &mut Option<PreemptionHook>) {
-    if let Some(mut hook) = place(k.arch()).take() {
+fn run_hook(k: &mut Kernel<Host>, hook_of: fn(&mut Host) -> &mut Option<PreemptionHook>) {
+    if let Some(mut hook) = hook_of(k.arch()).take() {
         hook(k);
-        place(k.arch()).get_or_insert(hook);
+        hook_of(k.arch()).get_or_insert(hook);
     }
 }
 

@@ -273,7 +273,7 @@ mod tests {
     fn what_was_not_there_is_taken_back() {
         let (mut m, regions, image, _) = machine();
         let made = (m.make(Kind::CapNode, 8), m.make(Kind::Frame, 12));
-        let places = [m.cap(made.0).object, m.cap(made.1).object];
+        let addresses = [m.cap(made.0).object, m.cap(made.1).object];
         let first = m.first;
         let thread = m.make_thread(90);
         m.buffer(thread).send_caps[0] = 5;
@@ -282,8 +282,8 @@ mod tests {
         m.restore_all(&regions, &image);
         assert!(m.is_unchanged(&regions, &image, first));
         assert!(m.host().started.is_empty());
-        for place in places {
-            assert!(!m.host().memory.written().contains(&place), "what was made at {place:x} is still there");
+        for address in addresses {
+            assert!(!m.host().memory.written().contains(&address), "what was made at {address:x} is still there");
         }
     }
 }

@@ -24,8 +24,8 @@ pub fn snapshot(k: &mut Kernel<Host>, ours: &[Ref<Thread>]) -> Result<String, St
     let base = k.arch().base();
     // Equal capabilities may stand in any order.
     let mut slots: Vec<(SlotRef, Cap)> = inventory.slots.clone();
-    let place = |cap: &Cap| (cap.object, u8::MAX - cap.size_bits, cap.kind as u8, derivation::badge(cap));
-    slots.sort_by_key(|(slot, cap)| (place(cap), cap.kind != Kind::Untyped, slot.number()));
+    let position = |cap: &Cap| (cap.object, u8::MAX - cap.size_bits, cap.kind as u8, derivation::badge(cap));
+    slots.sort_by_key(|(slot, cap)| (position(cap), cap.kind != Kind::Untyped, slot.number()));
     for (slot, cap) in &slots {
         capability(&mut text, base, *slot, cap);
     }
@@ -91,8 +91,8 @@ fn page_table(text: &mut String, k: &mut Kernel<Host>, table: Ref<PageTable>) {
     let t = k.get(table);
     let parent = if t.parent == 0 { 0 } else { t.parent - base };
     let _ = write!(text, "table {:x}: {} in {parent:x}/{} {}:", table.address() - base, t.level, t.index, t.used);
-    for (i, book) in t.books.iter().enumerate().filter(|(_, book)| **book != 0) {
-        let _ = write!(text, " {i}:{book:x}:{:x}", t.entries[i]);
+    for (i, shadow) in t.shadows.iter().enumerate().filter(|(_, shadow)| **shadow != 0) {
+        let _ = write!(text, " {i}:{shadow:x}:{:x}", t.entries[i]);
     }
     let account = t.account;
     if account.open {

@@ -283,7 +283,7 @@ fn exchange<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, host: SlotRef) {
         neighbour = Some(before).filter(|before| *before != host);
         leave_ring(k, host);
     }
-    let now_at = |place: SlotRef| if place == slot { host } else { place };
+    let now_at = |at: SlotRef| if at == slot { host } else { at };
     let swap = |k: &mut Kernel<A>| {
         k.slot(host).cap = Cap::NULL;
         relocate(k, slot, host);

@@ -101,16 +101,16 @@ impl Walk {
 
     /// Returns where to continue after a preemption point: at the capability passed last or, if that is gone, at its
     /// place in the order.
-    fn place<A: Arch>(&self, k: &mut Kernel<A>) -> Option<SlotRef> {
-        let (slot, place) = self.passed?;
+    fn resume_point<A: Arch>(&self, k: &mut Kernel<A>) -> Option<SlotRef> {
+        let (slot, passed) = self.passed?;
         if derivation::slot_exists(k, slot) {
             let now = &k.slot(slot).cap;
             let stays = now.is_exported() || now.flags & flag::ZOMBIE != 0;
-            if stays && derivation::same_object(now, &place) && derivation::badge(now) == derivation::badge(&place) {
+            if stays && derivation::same_object(now, &passed) && derivation::badge(now) == derivation::badge(&passed) {
                 return Some(slot);
             }
         }
-        derivation::behind(k, &place)
+        derivation::behind(k, &passed)
     }
 
     /// Deletes until a preemption point is due. The budget is still whole, so even the most expensive step can be
@@ -127,7 +127,7 @@ impl Walk {
             if budget <= 0 {
                 return turn;
             }
-            let place = k.slot(victim).cap;
+            let passed = k.slot(victim).cap;
             let is_whole = budget == BUDGET;
             let step = step(k, victim, &mut budget);
             // The rest of a budget may not be enough to begin the step.
@@ -139,7 +139,7 @@ impl Walk {
             match step {
                 Step::Done if victim != at => {}
                 Step::Stays => {
-                    self.passed = Some((victim, place));
+                    self.passed = Some((victim, passed));
                     return turn;
                 }
                 Step::Done | Step::DoneWithContents | Step::Pending => return turn,
@@ -184,7 +184,7 @@ pub(super) fn revoke<A: Arch>(
         };
         let mut at = slot;
         if walk.passed.is_some() {
-            at = walk.place(k).unwrap_or(slot);
+            at = walk.resume_point(k).unwrap_or(slot);
             let disturbances = preemption_point::disturbances(k);
             if !preemption_point::pass(k) {
                 return Error::Aborted;

@@ -214,8 +214,8 @@ pub fn enqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, threa
 #[inline]
 fn key_of(arrival: u64, t: &Thread) -> u64 {
     let priority = if t.blockers & blocker::HELPLESS != 0 { -1 } else { t.priority };
-    let place = (i16::from(u8::MAX) + 1 - priority) as u64;
-    place << ARRIVAL_BITS | arrival & ARRIVAL
+    let rank = (i16::from(u8::MAX) + 1 - priority) as u64;
+    rank << ARRIVAL_BITS | arrival & ARRIVAL
 }
 
 /// Inserts the first sender of a run into the heap.

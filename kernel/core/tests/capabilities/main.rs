@@ -84,7 +84,7 @@ fn empty() -> impl Strategy<Value = At> {
 
 #[derive(Clone, Debug)]
 enum Plan {
-    Retype { from: At, kind: Kind, size: u64, count: u64, place: u64, first: At },
+    Retype { from: At, kind: Kind, size: u64, count: u64, placement: u64, first: At },
     Mint { from: At, to: At, mask: u64, badge: u64 },
     Move { from: At, to: At },
     Split { address: At, to: At },
@@ -92,7 +92,7 @@ enum Plan {
     Revoke(At),
     Export(At),
     Unexport(At),
-    Import { kind: Kind, place: Physical, size: u64, rights: u64, to: At },
+    Import { kind: Kind, physical: Physical, size: u64, rights: u64, to: At },
 }
 
 /// The address from which memory is imported.
@@ -122,8 +122,8 @@ impl Plan {
     fn step(&self, model: &Model) -> Step {
         let at = |at: At| at.address(model);
         match *self {
-            Plan::Retype { from, kind, size, count, place, first } => {
-                Step::Retype { from: at(from), kind, size, count, place, first: at(first) }
+            Plan::Retype { from, kind, size, count, placement, first } => {
+                Step::Retype { from: at(from), kind, size, count, placement, first: at(first) }
             }
             Plan::Mint { from, to, mask, badge } => Step::Mint { from: at(from), to: at(to), mask, badge },
             Plan::Move { from, to } => Step::Move { from: at(from), to: at(to) },
@@ -132,8 +132,8 @@ impl Plan {
             Plan::Revoke(address) => Step::Revoke(at(address)),
             Plan::Export(address) => Step::Export(at(address)),
             Plan::Unexport(address) => Step::Unexport(at(address)),
-            Plan::Import { kind, place, size, rights, to } => {
-                Step::Import { kind, place: place.address(model, size), size, rights, to: at(to) }
+            Plan::Import { kind, physical, size, rights, to } => {
+                Step::Import { kind, physical: physical.address(model, size), size, rights, to: at(to) }
             }
         }
     }
@@ -141,7 +141,7 @@ impl Plan {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Retype { from: u64, kind: Kind, size: u64, count: u64, place: u64, first: u64 },
+    Retype { from: u64, kind: Kind, size: u64, count: u64, placement: u64, first: u64 },
     Mint { from: u64, to: u64, mask: u64, badge: u64 },
     Move { from: u64, to: u64 },
     Split { address: u64, to: u64 },
@@ -149,7 +149,7 @@ enum Step {
     Revoke(u64),
     Export(u64),
     Unexport(u64),
-    Import { kind: Kind, place: u64, size: u64, rights: u64, to: u64 },
+    Import { kind: Kind, physical: u64, size: u64, rights: u64, to: u64 },
 }
 
 fn size_of(kind: Kind) -> BoxedStrategy<u64> {
@@ -184,19 +184,14 @@ fn retype() -> impl Strategy<Value = Plan> {
     prop::sample::select(kinds).prop_flat_map(|kind| {
         let from = prop_oneof![4 => prop::sample::select(UNTYPED.to_vec()).prop_map(At::Address), 6 => held()];
         let count = prop_oneof![20 => 1..4u64, 3 => 4..20u64, 1 => prop::sample::select(vec![0, 257, u64::MAX])];
-        let place = prop_oneof![
+        let placement = prop_oneof![
             8 => Just(WATERMARK),
             8 => (0..64u64).prop_map(|i| i * 512),
             4 => (0..4u64).prop_map(|i| i * 4096),
             1 => any::<u64>(),
         ];
-        (from, size_of(kind), count, place, empty()).prop_map(move |(from, size, count, place, first)| Plan::Retype {
-            from,
-            kind,
-            size,
-            count,
-            place,
-            first,
+        (from, size_of(kind), count, placement, empty()).prop_map(move |(from, size, count, placement, first)| {
+            Plan::Retype { from, kind, size, count, placement, first }
         })
     })
 }
@@ -208,14 +203,14 @@ fn exported() -> impl Strategy<Value = At> {
 
 fn import() -> impl Strategy<Value = Plan> {
     let kind = prop_oneof![10 => Just(Kind::Frame), 10 => Just(Kind::Untyped), 1 => Just(Kind::Endpoint)];
-    let place = prop_oneof![
+    let physical = prop_oneof![
         8 => (0..32u64).prop_map(|i| Physical::Address(HOLE + i * 2048)),
         8 => (any::<usize>(), 0..3u64).prop_map(|(i, units)| Physical::Lent(i, units)),
         1 => prop::sample::select(vec![0, RAM_START, RAM_START + (32 << 20)]).prop_map(Physical::Address),
     ];
     let rights = prop_oneof![10 => Just(15), 3 => 0..18u64];
-    (kind, place, rights, empty()).prop_flat_map(|(kind, place, rights, to)| {
-        size_of(kind).prop_map(move |size| Plan::Import { kind, place, size, rights, to })
+    (kind, physical, rights, empty()).prop_flat_map(|(kind, physical, rights, to)| {
+        size_of(kind).prop_map(move |size| Plan::Import { kind, physical, size, rights, to })
     })
 }
 
@@ -252,9 +247,9 @@ fn call(machine: &mut Machine, operation: Operation, arguments: &[u64], results:
 /// Applies a step to kernel and model, and compares the results.
 fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
     let (operation, arguments, expected) = match *step {
-        Step::Retype { from, kind, size, count, place, first } => {
-            let arguments = vec![from, kind as u64, size, count, place, 0, first];
-            (Operation::UntypedRetype, arguments, model.retype(from, kind, size, count, place, first))
+        Step::Retype { from, kind, size, count, placement, first } => {
+            let arguments = vec![from, kind as u64, size, count, placement, 0, first];
+            (Operation::UntypedRetype, arguments, model.retype(from, kind, size, count, placement, first))
         }
         Step::Mint { from, to, mask: u64::MAX, badge: 0 } => {
             (Operation::Copy, vec![0, from, 0, to], model.mint(from, to, u64::MAX, 0))
@@ -266,9 +261,9 @@ fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
         Step::Split { address, to } => (Operation::UntypedSplit, vec![address, 0, to], model.split(address, to)),
         Step::Export(address) => (Operation::KernelExport, vec![KERNEL, 0, address], model.export(address)),
         Step::Unexport(address) => (Operation::KernelUnexport, vec![KERNEL, 0, address], model.unexport(address)),
-        Step::Import { kind, place, size, rights, to } => {
-            let arguments = vec![KERNEL, kind as u64, place, size, rights, 0, to];
-            (Operation::KernelImport, arguments, model.import(kind, place, size, rights, to))
+        Step::Import { kind, physical, size, rights, to } => {
+            let arguments = vec![KERNEL, kind as u64, physical, size, rights, 0, to];
+            (Operation::KernelImport, arguments, model.import(kind, physical, size, rights, to))
         }
         Step::Delete(address) => (Operation::Delete, vec![0, address, KERNEL], model.delete(address)),
         Step::Revoke(address) => (Operation::Revoke, vec![0, address], model.revoke(address)),

@@ -88,7 +88,7 @@ impl Model {
         if self.caps.contains_key(&address) { Err(Error::SlotOccupied) } else { Ok(()) }
     }
 
-    pub fn retype(&mut self, from: u64, kind: Kind, size: u64, count: u64, place: u64, first: u64) -> Answer {
+    pub fn retype(&mut self, from: u64, kind: Kind, size: u64, count: u64, placement: u64, first: u64) -> Answer {
         let untyped = self.cap(from)?.clone();
         let source = self.object(&untyped).clone();
         if source.kind != Kind::Untyped {
@@ -105,7 +105,7 @@ impl Model {
             return Err(Error::InvalidArgument);
         }
         let one = 1u64 << bits;
-        let offset = if place == WATERMARK { source.watermark.next_multiple_of(one) } else { place };
+        let offset = if placement == WATERMARK { source.watermark.next_multiple_of(one) } else { placement };
         if offset % one != 0 {
             return Err(Error::Misaligned);
         }
@@ -121,7 +121,7 @@ impl Model {
             return Err(Error::NoSuchSlot);
         }
         (first..first + count).try_for_each(|address| self.destination(address))?;
-        if place == WATERMARK {
+        if placement == WATERMARK {
             self.objects.get_mut(&untyped.object).expect("it exists").watermark = offset + count * one;
         }
         for i in 0..count {
@@ -282,8 +282,8 @@ impl Model {
     pub fn identify(&self, address: u64) -> Answer {
         let Ok(known) = self.cap(address) else { return Ok(vec![0; 5]) };
         let object = self.object(known);
-        let place = if matches!(object.kind, Kind::Untyped | Kind::Frame) { object.start } else { 0 };
-        Ok(vec![object.kind as u64, known.rights.into(), object.bits.into(), known.badge, place])
+        let physical = if matches!(object.kind, Kind::Untyped | Kind::Frame) { object.start } else { 0 };
+        Ok(vec![object.kind as u64, known.rights.into(), object.bits.into(), known.badge, physical])
     }
 
     pub fn query(&self, address: u64) -> Answer {
@@ -403,8 +403,8 @@ impl Model {
                 self.caps.values().filter(|other| other.object == known.object).filter(is_like).count() > 1
             }
         };
-        let place = if matches!(object.kind, Kind::Endpoint | Kind::Notification) { object.start } else { 0 };
+        let physical = if matches!(object.kind, Kind::Endpoint | Kind::Notification) { object.start } else { 0 };
         let exported = u64::from(known.exported) + u64::from(known.revoke_requested);
-        Ok(vec![u64::from(others), exported, u64::from(object.borrowed), place])
+        Ok(vec![u64::from(others), exported, u64::from(object.borrowed), physical])
     }
 }

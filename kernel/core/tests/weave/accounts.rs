@@ -7,7 +7,7 @@ use tench_kernel::object::Ref;
 use tench_kernel::thread::Thread;
 
 use crate::outcome::weave;
-use crate::world::{Subject, WITH_PREEMPTION_POINTS, place};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, slots};
 
 fn subject(name: &str) -> &'static Subject {
     WITH_PREEMPTION_POINTS.iter().find(|subject| subject.name == name).expect("a subject of this name")
@@ -32,7 +32,7 @@ fn passed_over() -> (Weave, Ref<Thread>) {
 #[test]
 fn who_finds_its_account_gone_stops_with_the_others() {
     let (mut run, a) = passed_over();
-    run.machine.call(Operation::Move, &[0, place::ROOT, 0, place::ASIDE]).ok();
+    run.machine.call(Operation::Move, &[0, slots::ROOT, 0, slots::ASIDE]).ok();
     run.run(Box::new(|moment| moment.candidates.contains(&0).then_some(0)));
     assert!(matches!(run.ends()[0][..], [End::Answered(answer)] if answer.err() == Error::InvalidCapability));
     assert!(run.machine.thread(a).account_suspended, "A may not run");
@@ -41,10 +41,10 @@ fn who_finds_its_account_gone_stops_with_the_others() {
 #[test]
 fn who_is_made_to_forget_stops_with_the_others() {
     let (mut run, a) = passed_over();
-    run.machine.call(Operation::ThreadSuspend, &[place::ACTORS]).ok();
-    run.machine.call(Operation::ThreadWriteRegisters, &[place::ACTORS, 1]).ok();
+    run.machine.call(Operation::ThreadSuspend, &[slots::ACTORS]).ok();
+    run.machine.call(Operation::ThreadWriteRegisters, &[slots::ACTORS, 1]).ok();
     assert!(run.machine.thread(a).account_suspended, "A may not run");
-    run.machine.call(Operation::AccountSuspend, &[place::ROOT, 0]).ok();
+    run.machine.call(Operation::AccountSuspend, &[slots::ROOT, 0]).ok();
     assert!(!run.machine.thread(a).account_suspended, "A may run again");
     run.machine.check();
 }

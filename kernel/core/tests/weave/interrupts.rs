@@ -6,7 +6,7 @@ use tench_arch_host::weave::{Call, End, Weave};
 use tench_kernel::entry;
 
 use crate::outcome::{Shown, delete_all};
-use crate::world::{Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS, World, place};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS, World, slots};
 
 /// Time at which the timer fires.
 const DEADLINE: u64 = 1000;
@@ -18,9 +18,9 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     let shown = Shown { subjects: &subjects, choices: vec![at] };
     let World { mut machine, actors } = World::new(subject.parts | other.parts, 2);
     // The notification is neither among the deleted objects nor made of the memory that they are made of.
-    let notification = place::ASIDE + 1;
+    let notification = slots::ASIDE + 1;
     machine.retype(RAM_MEDIUM, Kind::Notification, 0, 1, notification).ok();
-    machine.call(Operation::SchedulingConfigure, &[place::TIMES + 1, 120, 120, 0]).ok();
+    machine.call(Operation::SchedulingConfigure, &[slots::TIMES + 1, 120, 120, 0]).ok();
     let mut arguments = [0; 13];
     (arguments[0], arguments[1], arguments[12]) = (notification, Tag::DEADLINE, DEADLINE);
     let mut calls = vec![Call::new(Operation::Receive, &arguments)];

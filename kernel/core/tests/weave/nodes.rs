@@ -5,14 +5,14 @@ use tench_arch_host::weave::Call;
 
 use crate::outcome::{References, explore};
 use crate::pairs::is_described;
-use crate::world::{Subject, WITH_PREEMPTION_POINTS, part, place};
+use crate::world::{Subject, WITH_PREEMPTION_POINTS, part, slots};
 
 /// Removes the node.
 const TAKE_OUT: Subject = Subject {
     name: "take the node out",
     parts: 0,
     points: None,
-    calls: |_| vec![Call::new(Operation::NodeRemove, &[0, 4, place::NEW_COPY])],
+    calls: |_| vec![Call::new(Operation::NodeRemove, &[0, 4, slots::NEW_COPY])],
     remains: None,
 };
 
@@ -22,8 +22,8 @@ const DELETE: Subject = Subject {
     parts: 0,
     points: Some(Operation::Delete),
     calls: |_| {
-        let delete = Call::new(Operation::Delete, &[0, place::NEW_COPY]);
-        vec![Call::new(Operation::NodeRemove, &[0, 4, place::NEW_COPY]), delete]
+        let delete = Call::new(Operation::Delete, &[0, slots::NEW_COPY]);
+        vec![Call::new(Operation::NodeRemove, &[0, 4, slots::NEW_COPY]), delete]
     },
     remains: None,
 };

@@ -13,7 +13,7 @@ use tench_kernel::object::Ref;
 use tench_kernel::slot::flag;
 use tench_kernel::thread::Thread;
 
-use crate::world::{FORGOTTEN, Subject, World, apart, part, place};
+use crate::world::{FORGOTTEN, Subject, World, apart, part, slots};
 
 /// The results and the state after a weave.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -69,8 +69,8 @@ pub fn delete_all(weave: &mut Weave) {
         m.call(Operation::Revoke, &[0, untyped]).ok();
         assert_eq!(m.call(Operation::UntypedChildren, &[untyped]).ok()[1], 0, "nothing is left");
         let kind = Kind::Untyped as u64;
-        m.call(Operation::UntypedRetype, &[untyped, kind, bits, 1, WATERMARK, 0, place::ASIDE]).ok();
-        m.call(Operation::Delete, &[0, place::ASIDE]).ok();
+        m.call(Operation::UntypedRetype, &[untyped, kind, bits, 1, WATERMARK, 0, slots::ASIDE]).ok();
+        m.call(Operation::Delete, &[0, slots::ASIDE]).ok();
     }
     m.check();
 }

@@ -14,7 +14,7 @@ use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::machine::{LARGE_DEVICE, RAM};
 use tench_arch_host::weave::{Call, End, Policy, Weave};
 
-use crate::world::{World, place as p};
+use crate::world::{World, slots as p};
 
 const READ: u64 = MapFlags::READ.bits();
 const WRITE: u64 = MapFlags::READ.union(MapFlags::WRITE).bits();

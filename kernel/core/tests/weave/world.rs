@@ -51,7 +51,7 @@ pub mod part {
 }
 
 /// Addresses of capabilities in the driver's CSpace.
-pub mod place {
+pub mod slots {
     /// Untyped memory of which everything else is made.
     pub const POOL: u64 = 128;
     /// Untyped in the pool with five endpoints.
@@ -116,7 +116,7 @@ pub mod place {
     pub const MEMBERS: u64 = 3 * 256;
 }
 
-use place as p;
+use slots as p;
 
 const CSPACE: u64 = at(slot::CSPACE);
 const VSPACE: u64 = at(slot::VSPACE);
@@ -129,7 +129,7 @@ const MEMBERS: u64 = 11;
 /// Log2 of the pool's size.
 const POOL_BITS: u64 = 18;
 /// The pool's physical address: that of `RAM_MEDIUM`.
-const POOL_PLACE: u64 = RAM_START + (4 << 20);
+const POOL_ADDRESS: u64 = RAM_START + (4 << 20);
 /// Number of pages of the mapping.
 const PAGES: u64 = 130;
 
@@ -404,8 +404,8 @@ fn one(operation: Operation, arguments: &[u64]) -> Vec<Call> {
     vec![Call::new(operation, arguments)]
 }
 
-fn retype(from: u64, kind: Kind, size: u64, count: u64, place: u64) -> Vec<Call> {
-    one(Operation::UntypedRetype, &[from, kind as u64, size, count, place, 0, p::NEW])
+fn retype(from: u64, kind: Kind, size: u64, count: u64, placement: u64) -> Vec<Call> {
+    one(Operation::UntypedRetype, &[from, kind as u64, size, count, placement, 0, p::NEW])
 }
 
 fn map(frame: u64, first: u64, count: u64, flags: MapFlags) -> Vec<Call> {
@@ -415,8 +415,8 @@ fn map(frame: u64, first: u64, count: u64, flags: MapFlags) -> Vec<Call> {
 
 /// Returns calls with the effect of a retype that found the third slot taken: the objects from the fourth on, and the
 /// watermark.
-fn retype_rest(from: u64, kind: Kind, size: u64, count: u64, place: u64) -> Vec<Call> {
-    let mut calls = retype(from, kind, size, count, place);
+fn retype_rest(from: u64, kind: Kind, size: u64, count: u64, placement: u64) -> Vec<Call> {
+    let mut calls = retype(from, kind, size, count, placement);
     calls.extend((0..3).map(|i| Call::new(Operation::Delete, &[0, p::NEW + i])));
     calls
 }
@@ -506,7 +506,7 @@ pub const WITHOUT_PREEMPTION_POINTS: &[Subject] = subjects! {
     "lend some of the pool and borrow a page back", 0, None, |_| vec![
         Call::new(O::UntypedRetype, &[p::POOL, Kind::Untyped as u64, 13, 1, 0x3_8000, 0, p::NEW_COPY]),
         Call::new(O::KernelExport, &[KERNEL, 0, p::NEW_COPY]),
-        Call::new(O::KernelImport, &[KERNEL, Kind::Frame as u64, POOL_PLACE + 0x3_8000, 12, 15, 0, p::NEW + 2])];
+        Call::new(O::KernelImport, &[KERNEL, Kind::Frame as u64, POOL_ADDRESS + 0x3_8000, 12, 15, 0, p::NEW + 2])];
     "borrow a frame", 0, None, |_| one(O::KernelImport,
         &[KERNEL, Kind::Frame as u64, RAM_START + (12 << 20), 12, 15, 0, p::NEW + 2]);
     "take a mark away", part::EXPORTS, None, |_| one(O::KernelUnexport, &[KERNEL, 0, p::LENT + 1]);

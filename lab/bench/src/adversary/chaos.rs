@@ -6,7 +6,7 @@ use tench::abi::memory::TABLE_ENTRIES;
 use tench::abi::object::NODE_BITS;
 use tench::abi::{Operation, Tag};
 use tench::sys::{
-    Cap, CapAddress, CapNode, Error, Frame, Instant, Kind, MapFlags, OWN_CSPACE, PageTable, Place, Untyped,
+    Cap, CapAddress, CapNode, Error, Frame, Instant, Kind, MapFlags, OWN_CSPACE, PageTable, Placement, Untyped,
 };
 
 use super::threads::{Home, Victim};
@@ -20,11 +20,11 @@ pub fn interrupted(arena: &mut Arena) -> Result<(), Error> {
     for round in 0..60 {
         let victim = arena.victim(LOW, Home::OWN)?;
         let memory = arena.make::<Untyped>(25)?;
-        let place = arena.slot();
-        let (m, p) = (u64::from(memory.address().0), u64::from(place.0));
+        let slot = arena.slot();
+        let (m, p) = (u64::from(memory.address().0), u64::from(slot.0));
         let cspace = arena.cspace(3)?;
-        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, cspace, CapAddress::new(1, 0))?;
-        memory.retype_many(Kind::Frame, 12, 256, Place::Watermark, cspace, CapAddress::new(2, 0))?;
+        memory.retype_many(Kind::Notification, 0, 256, Placement::Watermark, cspace, CapAddress::new(1, 0))?;
+        memory.retype_many(Kind::Frame, 12, 256, Placement::Watermark, cspace, CapAddress::new(2, 0))?;
         match round % 6 {
             0 => victim.call(Operation::UntypedRetype, &[m, Kind::Frame as u64, 23, 1, u64::MAX, 0, p])?,
             1 => victim.call(Operation::Revoke, &[0, m])?,
@@ -129,7 +129,7 @@ fn populate(arena: &mut Arena) -> Result<[Victim; 3], Error> {
     ];
     for (index, (kind, size)) in kinds.into_iter().enumerate() {
         let address = CapAddress::new(NODE_INDEX, FIRST + index as u32);
-        arena.pool.retype_many(kind, size, 1, Place::Watermark, root, address)?;
+        arena.pool.retype_many(kind, size, 1, Placement::Watermark, root, address)?;
     }
     for (index, victim) in victims.iter().enumerate() {
         let address = CapAddress::new(NODE_INDEX, 40 + index as u32);

@@ -5,7 +5,7 @@ use tench::abi::{Operation, Tag};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
     Cap, CapAddress, Endpoint, Error, Instant, Interrupt, InterruptControl, Kind, Notification, OWN_CSPACE, PageTable,
-    Place, Reply, Trigger,
+    Placement, Reply, Trigger,
 };
 
 use super::messages::Crowd;
@@ -76,7 +76,7 @@ pub fn accounts(arena: &mut Arena) -> Result<(), Error> {
 pub fn chains(arena: &mut Arena) -> Result<(), Error> {
     let mut slots = arena.crowd_slots()?.skip(1);
     let endpoints = arena.slots(12);
-    arena.pool.retype_many(Kind::Endpoint, 0, 12, Place::Watermark, OWN_CSPACE, endpoints)?;
+    arena.pool.retype_many(Kind::Endpoint, 0, 12, Placement::Watermark, OWN_CSPACE, endpoints)?;
     let at = |i: u32| u64::from(endpoints.0 + i);
     let mut servers = Crowd::new(11);
     for i in 0..11 {
@@ -115,15 +115,15 @@ pub fn callers(arena: &mut Arena) -> Result<(), Error> {
     for _ in 0..60 {
         let mut ends = [0; RELAYS + 1];
         for end in &mut ends {
-            let place = slots.next().ok_or(Error::NoSuchSlot)?;
-            *end = arena.pool.retype::<Endpoint>(0, place)?.address().0;
+            let slot = slots.next().ok_or(Error::NoSuchSlot)?;
+            *end = arena.pool.retype::<Endpoint>(0, slot)?.address().0;
         }
         let at = |i: usize| u64::from(ends[i]);
         let mut relays = Crowd::new(RELAYS);
         for (i, end) in ends.into_iter().enumerate().take(RELAYS) {
             let relay = arena.one_of_many(&mut slots, LOW + 20)?;
-            let place = slots.next().ok_or(Error::NoSuchSlot)?;
-            let reply: Cap<Reply> = arena.pool.retype(0, place)?;
+            let slot = slots.next().ok_or(Error::NoSuchSlot)?;
+            let reply: Cap<Reply> = arena.pool.retype(0, slot)?;
             relay.thread.bind(Bindings { reply: Binding::To(reply), ..Bindings::KEEP })?;
             relay.thread.serve(Cap::new(CapAddress(end)), arena.random.below(3))?;
             relay.start(Code::Relay, &[], [0, at(i), at(i + 1)])?;
@@ -156,8 +156,8 @@ pub fn receivers(arena: &mut Arena) -> Result<(), Error> {
     let mut replies = Crowd::new(CROWD);
     for i in 0..CROWD {
         let victim = arena.one_of_many(&mut slots, HIGH)?;
-        let place = slots.next().ok_or(Error::NoSuchSlot)?;
-        let reply: Cap<Reply> = arena.pool.retype(0, place)?;
+        let slot = slots.next().ok_or(Error::NoSuchSlot)?;
+        let reply: Cap<Reply> = arena.pool.retype(0, slot)?;
         let mut arguments = [0; 13];
         let at = if i % 2 == 0 { endpoint.address() } else { notification.address() };
         (arguments[0], arguments[1], arguments[11]) = (u64::from(at.0), Tag::REPLY, u64::from(reply.address().0));
@@ -179,8 +179,8 @@ pub fn interrupts(arena: &mut Arena) -> Result<(), Error> {
     let mut lines = alloc::vec::Vec::new();
     let notification = arena.make::<Notification>(0)?;
     for number in LINES {
-        let place: CapAddress = slots.next().ok_or(Error::NoSuchSlot)?;
-        match control.get(number, Trigger::Edge, place) {
+        let slot: CapAddress = slots.next().ok_or(Error::NoSuchSlot)?;
+        match control.get(number, Trigger::Edge, slot) {
             Ok(line) => lines.push(line),
             // Another driver has the line, or the machine does not have it.
             Err(Error::Busy | Error::InvalidInterrupt) => {}

@@ -2,7 +2,7 @@
 
 use tench::abi::memory::TABLE_ENTRIES;
 use tench::sys::{
-    Cap, CapAddress, CapNode, Error, Frame, Kind, MapFlags, Mapping, OWN_CSPACE, PageTable, Place, Untyped,
+    Cap, CapAddress, CapNode, Error, Frame, Kind, MapFlags, Mapping, OWN_CSPACE, PageTable, Placement, Untyped,
 };
 
 use super::Arena;
@@ -40,7 +40,7 @@ pub fn gigabyte(arena: &mut Arena) -> Result<(), Error> {
     frame.delete()?;
     let memory = arena.make::<Untyped>(28)?;
     let first = arena.slots(64);
-    memory.retype_many(Kind::Frame, 22, 64, Place::Watermark, OWN_CSPACE, first)?;
+    memory.retype_many(Kind::Frame, 22, 64, Placement::Watermark, OWN_CSPACE, first)?;
     Ok(())
 }
 
@@ -48,21 +48,21 @@ pub fn gigabyte(arena: &mut Arena) -> Result<(), Error> {
 pub fn pages(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(21)?;
-    let place = arena.slot();
+    let slot = arena.slot();
     for flags in [RW, RX, UNCACHED, MapFlags::READ] {
-        let mapping = frame.map(tables[2], 0, ALL, 0, flags, place)?;
+        let mapping = frame.map(tables[2], 0, ALL, 0, flags, slot)?;
         for other in [MapFlags::READ, RX, RW, UNCACHED, RW, MapFlags::READ] {
             mapping.protect(other)?;
         }
         mapping.query()?;
         mapping.delete()?;
     }
-    let places = arena.slots(200);
+    let slots = arena.slots(200);
     for entry in 0..200 {
-        frame.map(tables[2], entry * 2, 1 + entry % 2, entry << 12, RW, CapAddress(places.0 + entry as u32))?;
+        frame.map(tables[2], entry * 2, 1 + entry % 2, entry << 12, RW, CapAddress(slots.0 + entry as u32))?;
     }
     frame.revoke()?;
-    let mapping = frame.map(tables[2], 0, ALL, 0, RW, place)?;
+    let mapping = frame.map(tables[2], 0, ALL, 0, RW, slot)?;
     // The address space is removed above it: invalidation takes another path.
     tables[1].uninstall()?;
     mapping.protect(MapFlags::READ)?;
@@ -74,12 +74,12 @@ pub fn pages(arena: &mut Arena) -> Result<(), Error> {
 pub fn large_pages(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(30)?;
-    let place = arena.slot();
+    let slot = arena.slot();
     for flags in [RW, MapFlags::READ] {
-        let mapping = frame.map(tables[0], 5, 1, 0, flags, place)?;
+        let mapping = frame.map(tables[0], 5, 1, 0, flags, slot)?;
         mapping.protect(RW)?;
         mapping.delete()?;
-        let mapping = frame.map(tables[1], 2, ALL - 2, 0, flags, place)?;
+        let mapping = frame.map(tables[1], 2, ALL - 2, 0, flags, slot)?;
         mapping.protect(MapFlags::READ)?;
         mapping.protect(RW)?;
         mapping.delete()?;
@@ -91,11 +91,11 @@ pub fn large_pages(arena: &mut Arena) -> Result<(), Error> {
 pub fn caches(arena: &mut Arena) -> Result<(), Error> {
     let Space { tables, .. } = arena.address_space()?;
     let frame = arena.make::<Frame>(27)?;
-    let place = arena.slot();
+    let slot = arena.slot();
     for flags in [RX, UNCACHED] {
-        let mapping = frame.map(tables[1], 2, 64, 0, flags, place)?;
+        let mapping = frame.map(tables[1], 2, 64, 0, flags, slot)?;
         mapping.delete()?;
-        let mapping = frame.map(tables[1], 2, 64, 0, MapFlags::READ, place)?;
+        let mapping = frame.map(tables[1], 2, 64, 0, MapFlags::READ, slot)?;
         mapping.protect(flags)?;
         mapping.delete()?;
     }
@@ -114,25 +114,25 @@ pub fn tables(arena: &mut Arena) -> Result<(), Error> {
         let table = tables[2];
         match shape {
             0 => {
-                for (entry, place) in (0..ALL).zip(&mut crowd) {
-                    frame.map(table, entry, 1, entry << 12, RW, place)?;
+                for (entry, slot) in (0..ALL).zip(&mut crowd) {
+                    frame.map(table, entry, 1, entry << 12, RW, slot)?;
                 }
             }
             1 => {
-                for (entry, place) in (0..ALL / 4).zip(&mut crowd) {
-                    frame.map(table, entry * 4, 4, entry << 12, RW, place)?;
+                for (entry, slot) in (0..ALL / 4).zip(&mut crowd) {
+                    frame.map(table, entry * 4, 4, entry << 12, RW, slot)?;
                 }
             }
             _ => {
-                let Some(place) = crowd.next() else { return Err(Error::NoSuchSlot) };
-                frame.map(table, ALL - 1, 1, 0, RW, place)?;
+                let Some(slot) = crowd.next() else { return Err(Error::NoSuchSlot) };
+                frame.map(table, ALL - 1, 1, 0, RW, slot)?;
             }
         }
         // Children of a table of level 2.
         for (node, first) in [(1, 2_u64), (2, 258)] {
             let address = CapAddress::new(node, 0);
             let count = 254;
-            arena.pool.retype_many(Kind::PageTable, 3, count, Place::Watermark, cspace, address)?;
+            arena.pool.retype_many(Kind::PageTable, 3, count, Placement::Watermark, cspace, address)?;
             for i in 0..count {
                 OWN_CSPACE.move_from(child, cspace, CapAddress::new(node, i as u32))?;
                 Cap::<PageTable>::new(child).install(tables[1], first + i)?;

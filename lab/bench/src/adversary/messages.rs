@@ -32,9 +32,9 @@ impl Arena {
         let mut freight = Freight { send: [0; 4], back: [0; 4] };
         let frame = self.make::<Frame>(21)?;
         for i in 0..4 {
-            let (table, place) = (self.make::<PageTable>(3)?, self.slot());
-            frame.map(table, 0, 512, 0, MapFlags::READ, place)?;
-            freight.send[i] = place.0;
+            let (table, slot) = (self.make::<PageTable>(3)?, self.slot());
+            frame.map(table, 0, 512, 0, MapFlags::READ, slot)?;
+            freight.send[i] = slot.0;
             freight.back[i] = self.slot().0;
         }
         Ok(freight)

@@ -69,7 +69,7 @@ type Deed = fn(&mut Arena) -> Result<(), Error>;
 /// All workloads, by name.
 const DEEDS: [(&str, Deed); 29] = [
     ("notifications by the hundred thousand", trees::wide),
-    ("pieces of memory by the hundred thousand", trees::pieces),
+    ("blocks of memory by the hundred thousand", trees::blocks),
     ("copies by the hundred thousand", trees::copies),
     ("badges", trees::badges),
     ("memory in memory", trees::deep),
@@ -115,8 +115,8 @@ impl Arena {
         let node = memory::make::<CapNode>(u64::from(NODE_BITS)).map_err(problem("a node"))?.leak();
         let root = Cap::<CapNode>::new(slot::CSPACE);
         root.install_node(NODE_INDEX, node).map_err(problem("installing a node"))?;
-        let place = memory::take_slot().map_err(problem("a slot"))?;
-        let pool = Mem::STANDARD.allocate(POOL_BITS, place).map_err(problem("a gigabyte"))?.untyped;
+        let slot = memory::take_slot().map_err(problem("a slot"))?;
+        let pool = Mem::STANDARD.allocate(POOL_BITS, slot).map_err(problem("a gigabyte"))?.untyped;
         let page = || Pages::new(4096).map_err(problem("a page"));
         Ok(Arena { pool, next_slot: 1, buffers: [page()?, page()?, page()?, page()?], random: Random::new(seed) })
     }
@@ -136,16 +136,16 @@ impl Arena {
 
     /// Makes an object.
     fn make<T: Object>(&mut self, size: u64) -> Result<Cap<T>, Error> {
-        let place = self.slot();
-        self.pool.retype(size, place)
+        let slot = self.slot();
+        self.pool.retype(size, slot)
     }
 
     /// Makes a CSpace of the workload's own, with this many nodes.
     fn cspace(&mut self, nodes: u32) -> Result<Cap<CapNode>, Error> {
         let root = self.make::<CapNode>(u64::from(NODE_BITS))?;
-        let place = self.slot();
+        let slot = self.slot();
         for index in 0..nodes {
-            let node = self.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
+            let node = self.pool.retype::<CapNode>(u64::from(NODE_BITS), slot)?;
             root.install_node(index, node)?;
         }
         Ok(root)
@@ -153,9 +153,9 @@ impl Arena {
 
     /// Returns slots in this program's CSpace for a crowd.
     fn crowd_slots(&mut self) -> Result<impl Iterator<Item = CapAddress> + use<>, Error> {
-        let place = self.slot();
+        let slot = self.slot();
         for index in 0..CROWD_NODES {
-            let node = self.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
+            let node = self.pool.retype::<CapNode>(u64::from(NODE_BITS), slot)?;
             Cap::<CapNode>::new(slot::CSPACE).install_node(CROWD_INDEX + index, node)?;
         }
         let slots = NODE_SLOTS as u32;
@@ -246,7 +246,7 @@ fn report(rounds: u64, culprits: &mut Culprits) -> Result<(), String> {
         println!("text: deed {path} {deed}");
         println!("note: {:>6} {:>10} {:>6}  {name}", s.longest, s.count, s.sum / s.count);
         println!("  in: {deed}");
-        println!("  at {:#x}", s.place);
+        println!("  at {:#x}", s.address);
     }
     let (longest, name, deed) = worst;
     figure("irq_off_worst", longest);

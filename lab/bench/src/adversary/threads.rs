@@ -211,9 +211,9 @@ impl Arena {
         let fields = [(offset_of!(IpcBuffer, send_caps), send), (offset_of!(IpcBuffer, receive_slots), receive)];
         for (offset, caps) in fields {
             for (index, cap) in caps.into_iter().enumerate() {
-                let place = core::ptr::with_exposed_provenance_mut::<u32>(address + offset + index * 4);
+                let pointer = core::ptr::with_exposed_provenance_mut::<u32>(address + offset + index * 4);
                 // SAFETY: the page is mapped as long as `self` lives, and there are no references into it.
-                unsafe { place.write_volatile(cap) };
+                unsafe { pointer.write_volatile(cap) };
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::sys::{
-    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_CSPACE, PageTable, Place, Rights, Untyped,
+    Cap, CapAddress, CapNode, Endpoint, Error, Frame, Kind, OWN_CSPACE, PageTable, Placement, Rights, Untyped,
 };
 
 use super::Arena;
@@ -14,7 +14,7 @@ const MANY: usize = 100_000;
 const NODES: u32 = (MANY / 2).div_ceil(NODE_SLOTS) as u32 + 1;
 
 /// Returns where capability `i` lies. Slot 0 of a CSpace has no address, so its first node is left out.
-fn place(cspaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress) {
+fn address_of(cspaces: [Cap<CapNode>; 2], i: usize) -> (Cap<CapNode>, CapAddress) {
     let half = (NODES as usize - 1) * NODE_SLOTS;
     (cspaces[i / half], CapAddress((i % half + NODE_SLOTS) as u32))
 }
@@ -24,17 +24,24 @@ impl Arena {
         Ok([self.cspace(NODES)?, self.cspace(NODES)?])
     }
 
-    /// Makes many objects, and deletes every seventh at random places.
+    /// Makes many objects, and deletes every seventh at random slots.
     fn many(&mut self, kind: Kind, size: u64) -> Result<(), Error> {
         let cspaces = self.cspaces()?;
         let memory = self.make::<Untyped>(24)?;
         for first in (0..MANY).step_by(NODE_SLOTS) {
-            let (cspace, address) = place(cspaces, first);
-            memory.retype_many(kind, size, (MANY - first).min(NODE_SLOTS) as u64, Place::Watermark, cspace, address)?;
+            let (cspace, address) = address_of(cspaces, first);
+            memory.retype_many(
+                kind,
+                size,
+                (MANY - first).min(NODE_SLOTS) as u64,
+                Placement::Watermark,
+                cspace,
+                address,
+            )?;
         }
         let first = self.random.index(MANY);
         for i in (0..MANY).step_by(7) {
-            let (cspace, address) = place(cspaces, (first + i * 31) % MANY);
+            let (cspace, address) = address_of(cspaces, (first + i * 31) % MANY);
             match cspace.delete_at(address) {
                 // It may have been deleted before.
                 Ok(_) | Err(Error::InvalidCapability) => {}
@@ -53,7 +60,7 @@ pub fn wide(arena: &mut Arena) -> Result<(), Error> {
 }
 
 /// Makes many untypeds: the most expensive nodes of the tree.
-pub fn pieces(arena: &mut Arena) -> Result<(), Error> {
+pub fn blocks(arena: &mut Arena) -> Result<(), Error> {
     arena.many(Kind::Untyped, 4)
 }
 
@@ -62,7 +69,7 @@ pub fn copies(arena: &mut Arena) -> Result<(), Error> {
     let cspaces = arena.cspaces()?;
     let endpoint = arena.make::<Endpoint>(0)?;
     for i in 0..MANY {
-        let (cspace, address) = place(cspaces, i);
+        let (cspace, address) = address_of(cspaces, i);
         cspace.copy_from(address, OWN_CSPACE, endpoint.address())?;
     }
     endpoint.revoke()?;
@@ -75,19 +82,19 @@ pub fn badges(arena: &mut Arena) -> Result<(), Error> {
     let endpoint = arena.make::<Endpoint>(0)?;
     let (frame, table) = (arena.make::<Frame>(12)?, arena.make::<PageTable>(3)?);
     for i in 0..10_000 {
-        let (cspace, address) = place(cspaces, 3 * i);
+        let (cspace, address) = address_of(cspaces, 3 * i);
         let badge = arena.random.next() | 1;
         cspace.mint_from(address, OWN_CSPACE, endpoint.address(), Rights::all(), badge)?;
-        let (cspace, copy) = place(cspaces, 3 * i + 1);
+        let (cspace, copy) = address_of(cspaces, 3 * i + 1);
         cspace.copy_from(copy, cspace, address).or_else(|_| cspace.copy_from(copy, OWN_CSPACE, endpoint.address()))?;
-        let (cspace, copy) = place(cspaces, 3 * i + 2);
+        let (cspace, copy) = address_of(cspaces, 3 * i + 2);
         cspace.copy_from(copy, OWN_CSPACE, frame.address())?;
     }
     for entry in 0..200 {
-        let place = arena.slot();
-        frame.map(table, entry, 1, 0, RW, place)?;
+        let slot = arena.slot();
+        frame.map(table, entry, 1, 0, RW, slot)?;
     }
-    let (cspace, first) = place(cspaces, 0);
+    let (cspace, first) = address_of(cspaces, 0);
     cspace.revoke_at(first)?;
     endpoint.revoke()?;
     frame.revoke()?;
@@ -99,12 +106,12 @@ pub fn deep(arena: &mut Arena) -> Result<(), Error> {
     let mut inner = arena.make::<Untyped>(28)?;
     let outer = inner;
     for bits in (6..28).rev() {
-        let place = arena.slots(2);
-        inner.retype_many(Kind::Untyped, bits, 2, Place::Watermark, OWN_CSPACE, place)?;
-        inner = Cap::new(CapAddress(place.0 + 1));
-        let beside = Cap::<Untyped>::new(place);
+        let slot = arena.slots(2);
+        inner.retype_many(Kind::Untyped, bits, 2, Placement::Watermark, OWN_CSPACE, slot)?;
+        inner = Cap::new(CapAddress(slot.0 + 1));
+        let beside = Cap::<Untyped>::new(slot);
         let object = arena.slots(2);
-        beside.retype_many(Kind::Untyped, 4, 2, Place::Watermark, OWN_CSPACE, object)?;
+        beside.retype_many(Kind::Untyped, 4, 2, Placement::Watermark, OWN_CSPACE, object)?;
     }
     outer.children()?;
     outer.revoke()?;
@@ -120,16 +127,16 @@ pub fn nested_nodes(arena: &mut Arena) -> Result<(), Error> {
         if i % 2 == 0 {
             root.copy_from(CapAddress(i), OWN_CSPACE, endpoint.address())?;
         } else {
-            arena.pool.retype_many(Kind::Notification, 0, 1, Place::Watermark, root, CapAddress(i))?;
+            arena.pool.retype_many(Kind::Notification, 0, 1, Placement::Watermark, root, CapAddress(i))?;
         }
     }
     root.delete()?;
     // A chain: each CSpace's node holds the last capability to the CSpace before.
     let mut before: Option<Cap<CapNode>> = None;
     for _ in 0..100 {
-        let place = arena.slots(2);
-        let cspace = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), place)?;
-        let node = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), CapAddress(place.0 + 1))?;
+        let slot = arena.slots(2);
+        let cspace = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), slot)?;
+        let node = arena.pool.retype::<CapNode>(u64::from(NODE_BITS), CapAddress(slot.0 + 1))?;
         cspace.install_node(1, node)?;
         if let Some(before) = before {
             cspace.move_from(CapAddress::new(1, 7), OWN_CSPACE, before.address())?;
@@ -173,12 +180,12 @@ pub fn divided(arena: &mut Arena) -> Result<(), Error> {
     let cspace = arena.cspace(40)?;
     let memory = arena.make::<Untyped>(24)?;
     for node in 1..40 {
-        memory.retype_many(Kind::Notification, 0, 256, Place::Watermark, cspace, CapAddress::new(node, 0))?;
+        memory.retype_many(Kind::Notification, 0, 256, Placement::Watermark, cspace, CapAddress::new(node, 0))?;
     }
     for _ in 0..12 {
-        let place = arena.slot();
+        let slot = arena.slot();
         memory.children()?;
-        memory.split(place)?.children()?;
+        memory.split(slot)?.children()?;
     }
     Ok(())
 }
@@ -202,11 +209,11 @@ pub fn bundles(arena: &mut Arena) -> Result<(), Error> {
     for (index, (kind, size)) in kinds.into_iter().enumerate() {
         let memory = arena.make::<Untyped>(25)?;
         let address = |slot| CapAddress::new(index as u32 + 1, slot);
-        memory.retype_many(kind, size, 256, Place::Watermark, cspace, address(0))?;
+        memory.retype_many(kind, size, 256, Placement::Watermark, cspace, address(0))?;
         // Occupied slots are refused, wherever in the range they lie.
         cspace.delete_at(address(3))?;
         for count in [1, 2, 5, 253] {
-            let refused = memory.retype_many(kind, size, count, Place::Watermark, cspace, address(3));
+            let refused = memory.retype_many(kind, size, count, Placement::Watermark, cspace, address(3));
             if count == 1 {
                 refused?;
                 cspace.delete_at(address(3))?;
@@ -215,7 +222,7 @@ pub fn bundles(arena: &mut Arena) -> Result<(), Error> {
         memory.revoke()?;
         for slot in (0..200).rev() {
             let bits = u64::from(kind.object_bits(size).unwrap_or(12));
-            memory.retype_many(kind, size, 1, Place::At(slot << bits), cspace, address(slot as u32))?;
+            memory.retype_many(kind, size, 1, Placement::At(slot << bits), cspace, address(slot as u32))?;
         }
         for slot in 0..200 {
             cspace.delete_at(address(slot * 77 % 200))?;

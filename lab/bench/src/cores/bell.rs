@@ -36,8 +36,8 @@ struct Ear(Cap<Notification>);
 
 impl Ear {
     fn new(line: u64) -> Result<Ear, String> {
-        let place = memory::take_slot().map_err(|_| "cores: no slot")?;
-        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Bell, place);
+        let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
+        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Bell, slot);
         let line = taken.map_err(problem("taking a line"))?;
         let notification = memory::make::<Notification>(0).map_err(|_| "cores: no notification")?.leak();
         line.bind(Some(notification)).map_err(problem("binding a line"))?;
@@ -69,8 +69,8 @@ struct Ringer(Cap<Doorbell>);
 
 impl Ringer {
     fn new(line: u64) -> Result<Ringer, String> {
-        let place = memory::take_slot().map_err(|_| "cores: no slot")?;
-        let made = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).doorbell(CORE, line, place);
+        let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
+        let made = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).doorbell(CORE, line, slot);
         made.map(Ringer).map_err(problem("making a doorbell"))
     }
 }

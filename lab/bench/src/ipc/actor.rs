@@ -14,7 +14,7 @@ use tench::memory::{Error, Made, Pages, make};
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{Cap, Endpoint, MapFlags, Reply, SchedulingContext, Thread};
 
-use super::place::{Other, SPACE, Shown, Side, WRITABLE};
+use super::address_space::{Other, SPACE, Shown, Side, WRITABLE};
 use super::programs::{Arguments, Control, MAX_RECORDS, MAX_UNDO, Program, RawRecord, upcall};
 
 /// Priority of actors, unless one is to wake another. All servers' are higher, but they wait.
@@ -163,10 +163,10 @@ impl Actor {
     /// Writes a word of the control page.
     fn write(&self, offset: usize, value: u64) {
         assert!(offset.is_multiple_of(8) && offset + 8 <= size_of::<Control>(), "not in the control page");
-        let place = core::ptr::with_exposed_provenance_mut::<u64>(self.control.address() + offset);
+        let pointer = core::ptr::with_exposed_provenance_mut::<u64>(self.control.address() + offset);
         // SAFETY: the page is mapped as long as `self` lives, the offset is inside (above), and there are no
         // references.
-        unsafe { place.write_volatile(value) };
+        unsafe { pointer.write_volatile(value) };
     }
 
     fn write_all(&self, offset: usize, values: &[u64]) {
@@ -178,9 +178,9 @@ impl Actor {
     /// Reads a word of the control page.
     fn read(&self, offset: usize) -> u64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= size_of::<Control>(), "not in the control page");
-        let place = core::ptr::with_exposed_provenance::<u64>(self.control.address() + offset);
+        let pointer = core::ptr::with_exposed_provenance::<u64>(self.control.address() + offset);
         // SAFETY: as in `write`.
-        unsafe { place.read_volatile() }
+        unsafe { pointer.read_volatile() }
     }
 
     /// Names a device register that is set to 0 after each round.
@@ -191,9 +191,9 @@ impl Actor {
     /// Sets capabilities to send, or slots to receive into.
     fn write_caps(&self, offset: usize, caps: [u32; MAX_CAPS]) {
         for (index, cap) in caps.into_iter().enumerate() {
-            let place = core::ptr::with_exposed_provenance_mut::<u32>(self.buffer.address() + offset + index * 4);
+            let pointer = core::ptr::with_exposed_provenance_mut::<u32>(self.buffer.address() + offset + index * 4);
             // SAFETY: the page is mapped as long as `self` lives, and holds an IPC buffer; there are no references.
-            unsafe { place.write_volatile(cap) };
+            unsafe { pointer.write_volatile(cap) };
         }
     }
 

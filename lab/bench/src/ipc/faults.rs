@@ -11,8 +11,8 @@ use tench::memory::{Window, make};
 use tench::sys::{Cap, Endpoint, Frame, Interrupt, Notification};
 
 use super::actor::{DEVICE, HIGHER, PRIORITY, Role, call};
+use super::address_space::{Slot, WRITABLE};
 use super::passages::{across, own};
-use super::place::{Slot, WRITABLE};
 use super::programs::{Program, RawRecord};
 use super::{Bench, problem};
 
@@ -32,7 +32,7 @@ fn endpoint(bench: &Bench) -> Result<(), String> {
     let endpoint = make::<Endpoint>(0).map_err(problem(what))?;
     let page = make::<Frame>(u64::from(PAGE_BITS)).map_err(problem(what))?;
     let mapping = Slot::take().map_err(problem(what))?;
-    let (entry, address) = bench.other.fault_place();
+    let (entry, address) = bench.other.fault_entry();
     let table = u64::from(bench.other.table().address().0);
     let frame = u64::from(page.cap().address().0);
     let map = call(Operation::FrameMap, &[frame, table, entry, 1, 0, WRITABLE.bits(), mapping.raw()]);

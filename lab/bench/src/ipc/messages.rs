@@ -11,8 +11,8 @@ use tench::sys::{Cap, Endpoint, Message, Notification};
 use tench::time::instructions;
 
 use super::actor::{HIGHER, ROUNDS, Role, WAITING, call, perform};
+use super::address_space::Slot;
 use super::passages::across;
-use super::place::Slot;
 use super::programs::{Program, RawRecord};
 use super::{Bench, problem};
 

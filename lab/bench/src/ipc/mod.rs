@@ -5,7 +5,7 @@
 //! the counter; the cost of the readings is measured by the same loop around nothing, and subtracted.
 //!
 //! ```text
-//! programs   the loops, in assembly      place      the other address space
+//! programs   the loops, in assembly      address_space   the other address space
 //! actor      a thread with its loop      passages   from readings to figures
 //! messages   paths between two threads   single     paths that return to their caller
 //! faults     faults, upcalls, interrupts
@@ -14,10 +14,10 @@
 //! deterministic, so all others are equal; if they are not, a note says so, and the smallest is the figure.
 
 mod actor;
+mod address_space;
 mod faults;
 mod messages;
 mod passages;
-mod place;
 mod programs;
 mod single;
 
@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 use actor::{Actor, Role, perform};
-use place::Other;
+use address_space::Other;
 use programs::{Program, RawRecord};
 use tench::println;
 

@@ -11,8 +11,8 @@ use tench::memory::{Made, make, take_slots};
 use tench::sys::{Frame, Notification, Untyped};
 
 use super::actor::{Role, call};
+use super::address_space::{Slot, WRITABLE};
 use super::passages::own;
-use super::place::{Slot, WRITABLE};
 use super::programs::Arguments;
 use super::{Bench, problem};
 
@@ -51,7 +51,7 @@ fn mappings(bench: &Bench) -> Result<(), String> {
         let frame = u64::from(frame.cap().address().0);
         call(Operation::FrameMap, &[frame, table, first, count, 0, WRITABLE.bits(), mapping.raw()])
     };
-    let (entry, _) = bench.other.fault_place();
+    let (entry, _) = bench.other.fault_entry();
     let map_page = map(&page, u64::from(bench.other.table().address().0), entry, 1);
     measure(bench, "map_1", Role::new(map_page).undo(&[delete(&mapping)]))?;
     // The last round has left the page mapped.
@@ -81,15 +81,15 @@ fn memory(bench: &Bench) -> Result<(), String> {
     let bits = u64::from(PAGE_BITS) + PAGES.ilog2() as u64 + BLOCKS.ilog2() as u64;
     let untyped = make::<Untyped>(bits).map_err(problem(what))?;
     let number = u64::from(untyped.cap().address().0);
-    let place = Slot::take().map_err(problem(what))?;
+    let slot = Slot::take().map_err(problem(what))?;
     let retype = |count: u64, first: u64| {
         let (kind, bits) = (Kind::Frame as u64, u64::from(PAGE_BITS));
         call(Operation::UntypedRetype, &[number, kind, bits, count, WATERMARK, 0, first])
     };
-    let make_page = retype(1, place.raw());
-    measure(bench, what, Role::new(make_page).undo(&[delete(&place)]))?;
+    let make_page = retype(1, slot.raw());
+    measure(bench, what, Role::new(make_page).undo(&[delete(&slot)]))?;
     // The last round has left a page.
-    measure(bench, "delete_page", Role::new(delete(&place)).undo(&[make_page]))?;
+    measure(bench, "delete_page", Role::new(delete(&slot)).undo(&[make_page]))?;
     // Revokes the last round's page.
     untyped.cap().revoke().map_err(problem("delete_page"))?;
 

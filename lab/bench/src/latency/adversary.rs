@@ -20,7 +20,7 @@ use tench::abi::object::{NODE_BITS, NODE_SLOTS};
 use tench::abi::{CapAddress, Kind};
 use tench::memory::{self, Made, make, take_slots};
 use tench::sys::{
-    Cap, CapNode, Endpoint, Frame, MapFlags, Message, OWN_CSPACE, PageTable, Place, Untyped, Wait, offer_slots,
+    Cap, CapNode, Endpoint, Frame, MapFlags, Message, OWN_CSPACE, PageTable, Placement, Untyped, Wait, offer_slots,
 };
 
 use super::load::{Body, Load, Signal};
@@ -118,7 +118,14 @@ impl Adversary {
         for node in 0..NODES {
             let first = address(node, 0);
             let count = NODE_SLOTS as u64;
-            self.memory.cap().retype_many(Kind::Frame, u64::from(PAGE_BITS), count, Place::Watermark, cspace, first)?;
+            self.memory.cap().retype_many(
+                Kind::Frame,
+                u64::from(PAGE_BITS),
+                count,
+                Placement::Watermark,
+                cspace,
+                first,
+            )?;
         }
         for copy in 0..NODE_SLOTS {
             OWN_CSPACE.copy_from(CapAddress(self.slots.0 + copy as u32), cspace, address(0, copy))?;
@@ -160,8 +167,8 @@ impl Adversary {
     fn mappings(&self) -> Answer {
         let frame = self.memory.cap().retype::<Frame>(u64::from(PAGE_BITS + TABLE_ENTRIES.ilog2()), self.slots)?;
         for (number, table) in self.tables.iter().enumerate() {
-            let place = CapAddress(self.slots.0 + 1 + number as u32);
-            let mapping = frame.map(table.cap(), 0, TABLE_ENTRIES as u64, 0, WRITABLE, place)?;
+            let slot = CapAddress(self.slots.0 + 1 + number as u32);
+            let mapping = frame.map(table.cap(), 0, TABLE_ENTRIES as u64, 0, WRITABLE, slot)?;
             mapping.protect(MapFlags::READ)?;
         }
         frame.delete().map(|_| ())?;

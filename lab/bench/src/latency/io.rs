@@ -247,22 +247,22 @@ impl Sender {
 /// Runs the peer, a process that receives what is sent and replies as much.
 pub fn peer() -> Result<(), String> {
     let endpoint = Cap::<Endpoint>::new(slot::SERVICE);
-    let place = memory::take_slot().map_err(problem("a slot"))?;
+    let slot = memory::take_slot().map_err(problem("a slot"))?;
     let mut ring = alloc::vec![0_u64; PACKETS * PARTS * WORDS];
     let (mut message, mut received) = (Message::new(label::PART), Received::new());
-    offer_slots(&[place]);
+    offer_slots(&[slot]);
     endpoint.receive_into(Wait::FOREVER, &mut received).map_err(problem("receiving"))?;
     loop {
         let answer = match received.label() {
             label::PART => take_part(&received, &mut ring, &mut message),
-            _ => take_buffer(&received, place),
+            _ => take_buffer(&received, slot),
         };
         if answer.is_none() {
             message.restart(label::REFUSED);
         } else if received.label() != label::PART {
             message.restart(label::BUFFER);
         }
-        offer_slots(&[place]);
+        offer_slots(&[slot]);
         endpoint.reply_receive_into(&message, Wait::FOREVER, &mut received).map_err(problem("receiving"))?;
     }
 }
@@ -270,18 +270,18 @@ pub fn peer() -> Result<(), String> {
 /// Copies a part of a packet into the ring, and makes the reply: the same words in reverse order.
 fn take_part(received: &Received, ring: &mut [u64], message: &mut Message) -> Option<()> {
     let (part, data) = received.words().split_first()?;
-    let place = ring.chunks_exact_mut(WORDS).nth(*part as usize).filter(|place| place.len() == data.len())?;
-    for (to, from) in place.iter_mut().zip(data.iter().rev()) {
+    let slot = ring.chunks_exact_mut(WORDS).nth(*part as usize).filter(|slot| slot.len() == data.len())?;
+    for (to, from) in slot.iter_mut().zip(data.iter().rev()) {
         *to = *from;
     }
     message.restart(label::PART);
     message.push(*part);
-    message.extend(place);
+    message.extend(slot);
     Some(())
 }
 
 /// Reads each page of a buffer, and deletes it.
-fn take_buffer(received: &Received, place: CapAddress) -> Option<()> {
+fn take_buffer(received: &Received, slot: CapAddress) -> Option<()> {
     let [cap, ..] = received.caps() else { return None };
     let frame = Cap::<Frame>::new(*cap);
     let window = Window::new(frame, BUFFER_BITS, MapFlags::READ).ok()?;
@@ -291,6 +291,6 @@ fn take_buffer(received: &Received, place: CapAddress) -> Option<()> {
         (used.next_multiple_of(PAGE_SIZE)..window.size()).step_by(PAGE_SIZE).all(|page| window.read64(page) == 0);
     let filled = window.read64(0) != 0 && window.read64(used - size_of::<u64>()) != 0;
     drop(window);
-    OWN_CSPACE.delete_at(place).ok()?;
-    (clean && filled && *cap == place).then_some(())
+    OWN_CSPACE.delete_at(slot).ok()?;
+    (clean && filled && *cap == slot).then_some(())
 }

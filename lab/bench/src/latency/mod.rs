@@ -120,7 +120,7 @@ fn measure_intervals() -> Result<(), String> {
     let longest = paths.iter().max_by_key(|(_, intervals)| intervals.longest);
     let (path, intervals) = longest.ok_or("latency: the kernel has measured nothing")?;
     let name = entry_path::name(*path).unwrap_or("?");
-    println!("note: the longest interrupts-off interval is one of {name}, from {:#x} on", intervals.place);
+    println!("note: the longest interrupts-off interval is one of {name}, from {:#x} on", intervals.address);
     crate::figure("worst", intervals.longest);
     Ok(())
 }

@@ -50,14 +50,14 @@ pub fn measure(seed: u64) -> Result<(u32, Vec<u32>), String> {
     let work = undisturbed()?;
     let mut pieces = alloc::vec![0; PIECES];
     let timer = make::<Notification>(0).map_err(problem("a notification"))?;
-    let place = timer.cap();
+    let timer_cap = timer.cap();
     let ticker: Body = Box::new(move |signal| {
         let mut random = Random::new(seed);
         let (mut deadline, mut count) = (Instant::now(), 0);
         while !signal.is_over() {
             deadline = deadline.after(LEAST + random.below(MORE));
             // It ends at its deadline: the notification is not signalled.
-            let _ = place.wait_until(deadline);
+            let _ = timer_cap.wait_until(deadline);
             count += 1;
         }
         Ok(count)

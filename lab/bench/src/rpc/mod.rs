@@ -104,8 +104,8 @@ pub fn run() -> Result<(), String> {
     let reading = reading();
     let child = Child::start("rpc-server", PRIORITY)?;
     let client = Strings::at(child.endpoint());
-    let place = memory::take_slot().map_err(problem("a slot"))?;
-    let (frame, bits) = client.attach_buffer(2 * server::LARGEST, place).map_err(problem("a buffer"))?;
+    let slot = memory::take_slot().map_err(problem("a slot"))?;
+    let (frame, bits) = client.attach_buffer(2 * server::LARGEST, slot).map_err(problem("a buffer"))?;
     let connection = Connection::new(child.endpoint(), frame, bits).map_err(problem("a connection"))?;
     let shared = Strings::at(&connection);
 

@@ -1,7 +1,7 @@
 //! Measurement of 7,000 capabilities to memory: R0's figure 16.
 //!
 //! **Remote** is `give` of the memory server. **Local** is what that method does, done in this process with a stock of
-//! its own: the memory server's tables (`tench_mem::books`) find a block, an untyped is made of it for the tables, to
+//! its own: the memory server's tables (`tench_mem::ledger`) finds a block, an untyped is made of it for the tables, to
 //! be revoked one day, and of that another one for the caller. Slots for the caller's capabilities are taken
 //! beforehand, in both cases.
 
@@ -13,12 +13,12 @@ use tench::abi::Kind;
 use tench::mem::Mem;
 use tench::memory;
 use tench::println;
-use tench::sys::{Cap, CapAddress, OWN_CSPACE, Place, Untyped};
+use tench::sys::{Cap, CapAddress, OWN_CSPACE, Placement, Untyped};
 use tench::time::instructions;
 use tench_extents::Node;
 use tench_mem::accounts::Account;
 use tench_mem::blocks::Entry;
-use tench_mem::books::{Books, Region, Request};
+use tench_mem::ledger::{Ledger, Region, Request};
 
 use super::{Costs, problem};
 use crate::figure;
@@ -38,7 +38,7 @@ const HOLDER: u64 = 1;
 
 /// Tables of memory that this process has.
 struct Stock {
-    books: Books<Vec<Node>, Vec<Entry>, Vec<Account>>,
+    ledger: Ledger<Vec<Node>, Vec<Entry>, Vec<Account>>,
     untyped: Cap<Untyped>,
     /// Number of the stock's block at the memory server.
     number: u16,
@@ -48,25 +48,25 @@ struct Stock {
 
 impl Stock {
     fn new() -> Result<Stock, String> {
-        let place = memory::take_slot().map_err(problem("a slot"))?;
-        let block = Mem::STANDARD.allocate(STOCK_BITS, place).map_err(problem("a stock"))?;
+        let slot = memory::take_slot().map_err(problem("a slot"))?;
+        let block = Mem::STANDARD.allocate(STOCK_BITS, slot).map_err(problem("a stock"))?;
         let (extents, entries) = (vec![Node::EMPTY; 3 * COUNT], vec![Entry::EMPTY; COUNT + 1]);
-        let mut books = Books::new(extents, entries, vec![Account::EMPTY; 8]);
-        let region = Region { address: START, size_bits: STOCK_BITS, slot: place };
-        books.add(region).map_err(problem("the books"))?;
-        Ok(Stock { books, untyped: block.untyped, number: block.number, slots: slots(COUNT)? })
+        let mut ledger = Ledger::new(extents, entries, vec![Account::EMPTY; 8]);
+        let region = Region { address: START, size_bits: STOCK_BITS, slot };
+        ledger.add(region).map_err(problem("the ledger"))?;
+        Ok(Stock { ledger, untyped: block.untyped, number: block.number, slots: slots(COUNT)? })
     }
 
     /// Allocates a block; its untyped goes to the slot.
     fn give(&mut self, number: usize, into: CapAddress) -> Result<(), String> {
         let kept = self.slots[number];
         let request = Request::anywhere(HOLDER, HOLDER, BLOCK_BITS);
-        let block = self.books.allocate(&request, CapAddress(number as u32)).map_err(problem("a block"))?;
-        let place = Place::At(block.address - START);
+        let block = self.ledger.allocate(&request, CapAddress(number as u32)).map_err(problem("a block"))?;
+        let placement = Placement::At(block.address - START);
         self.untyped
-            .retype_many(Kind::Untyped, BLOCK_BITS, 1, place, OWN_CSPACE, kept)
+            .retype_many(Kind::Untyped, BLOCK_BITS, 1, placement, OWN_CSPACE, kept)
             .and_then(|_| {
-                Cap::<Untyped>::new(kept).retype_many(Kind::Untyped, BLOCK_BITS, 1, Place::At(0), OWN_CSPACE, into)
+                Cap::<Untyped>::new(kept).retype_many(Kind::Untyped, BLOCK_BITS, 1, Placement::At(0), OWN_CSPACE, into)
             })
             .map(drop)
             .map_err(problem("an untyped"))

@@ -14,9 +14,9 @@ use super::random::Random;
 const RANGES: usize = 8;
 /// Maximum number of a client's frames, and of addresses for each.
 const FRAMES: usize = 4;
-const PLACES: usize = 5;
+const MAPPINGS: usize = 5;
 /// Maximum number of a client's heap allocations.
-const PIECES: usize = 32;
+const ALLOCATIONS: usize = 32;
 const PAGE: u64 = PAGE_SIZE as u64;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
@@ -52,36 +52,36 @@ impl Range {
         Ok(memory.map(|memory| Range { memory, stride: pages / WATCHED, written: [false; WATCHED] }))
     }
 
-    fn place(&self, page: usize) -> usize {
+    fn address_of(&self, page: usize) -> usize {
         self.memory.address() + page * self.stride * PAGE_SIZE
     }
 
     /// Touches a page, and checks that it holds what was written, or zeros.
     fn touch(&mut self, page: usize, random: &mut Random) -> Outcome {
-        let place = self.place(page);
+        let address = self.address_of(page);
         // Mostly the client checks first that there is memory; a fault without memory ends the process.
-        if !random.once_in(16) && made(make_present(place, 8), "a page could not be made present")?.is_none() {
+        if !random.once_in(16) && made(make_present(address, 8), "a page could not be made present")?.is_none() {
             return Ok(());
         }
-        let expected = if self.written[page] { place as u64 ^ 0x5555 } else { 0 };
-        if read(place) != expected || read(place + PAGE_SIZE - 8) != expected {
+        let expected = if self.written[page] { address as u64 ^ 0x5555 } else { 0 };
+        if read(address) != expected || read(address + PAGE_SIZE - 8) != expected {
             return Err("a page does not hold what was written");
         }
-        write(place, place as u64 ^ 0x5555);
-        write(place + PAGE_SIZE - 8, place as u64 ^ 0x5555);
+        write(address, address as u64 ^ 0x5555);
+        write(address + PAGE_SIZE - 8, address as u64 ^ 0x5555);
         self.written[page] = true;
         Ok(())
     }
 
     /// Makes a page read-only, reads it, and makes it writable again.
     fn protect(&self, page: usize) -> Outcome {
-        let place = self.place(page);
+        let address = self.address_of(page);
         if !self.written[page] {
             return Ok(());
         }
-        let set = |flags| with_paging(|paging, carrier| paging.protect(carrier, place as u64, PAGE, flags));
+        let set = |flags| with_paging(|paging, carrier| paging.protect(carrier, address as u64, PAGE, flags));
         let shut = made(set(MapFlags::READ).map_err(Error::from), "a page could not be protected")?;
-        if read(place) != place as u64 ^ 0x5555 {
+        if read(address) != address as u64 ^ 0x5555 {
             return Err("a protected page does not hold what was written");
         }
         // A table that could be split needs no memory to be protected back.
@@ -96,11 +96,11 @@ impl Range {
 pub fn regions(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Option<Range>; RANGES] = [const { None }; RANGES];
     for _ in 0..steps {
-        let place = &mut held[random.index(RANGES)];
-        match place {
-            None => *place = Range::new(random)?,
+        let entry = &mut held[random.index(RANGES)];
+        match entry {
+            None => *entry = Range::new(random)?,
             Some(range) => match random.below(8) {
-                0 => *place = None,
+                0 => *entry = None,
                 1 => range.protect(random.index(WATCHED))?,
                 _ => range.touch(random.index(WATCHED), random)?,
             },
@@ -116,33 +116,33 @@ pub fn regions(random: &mut Random, steps: u64) -> Outcome {
 struct Shown {
     frame: Made<Frame>,
     bits: u8,
-    places: [Option<u64>; PLACES],
+    addresses: [Option<u64>; MAPPINGS],
 }
 
 impl Shown {
     fn new(random: &mut Random) -> Outcome<Option<Shown>> {
         let bits = 12 + random.below(10) as u8;
         let frame = made(memory::make::<Frame>(u64::from(bits)), "no frame")?;
-        Ok(frame.map(|frame| Shown { frame, bits, places: [None; PLACES] }))
+        Ok(frame.map(|frame| Shown { frame, bits, addresses: [None; MAPPINGS] }))
     }
 
     /// Maps the frame at one more address, or unmaps one. What is written at one address is seen at all.
     fn change(&mut self, random: &mut Random) -> Outcome {
-        let index = random.index(PLACES);
-        match self.places[index].take() {
+        let index = random.index(MAPPINGS);
+        match self.addresses[index].take() {
             None => {
                 let cap = FrameCap { cap: self.frame.cap().address(), bits: self.bits };
                 let mapped = with_paging(|paging, carrier| paging.map(carrier, cap, RW)).map_err(Error::from);
-                self.places[index] = made(mapped, "a frame was not mapped")?;
+                self.addresses[index] = made(mapped, "a frame was not mapped")?;
             }
-            Some(place) => unmap(place, 1 << self.bits)?,
+            Some(address) => unmap(address, 1 << self.bits)?,
         }
         let value = random.next();
         let offset = random.below(1 << (self.bits - 3)) << 3;
-        if let Some(place) = self.places.iter().flatten().next() {
-            write((place + offset) as usize, value);
+        if let Some(address) = self.addresses.iter().flatten().next() {
+            write((address + offset) as usize, value);
         }
-        if self.places.iter().flatten().any(|place| read((place + offset) as usize) != value) {
+        if self.addresses.iter().flatten().any(|address| read((address + offset) as usize) != value) {
             return Err("a frame is not the same everywhere");
         }
         Ok(())
@@ -150,7 +150,7 @@ impl Shown {
 
     /// Unmaps the frame everywhere, and deletes it.
     fn end(self) -> Outcome {
-        self.places.iter().flatten().try_for_each(|place| unmap(*place, 1 << self.bits))
+        self.addresses.iter().flatten().try_for_each(|address| unmap(*address, 1 << self.bits))
     }
 }
 
@@ -163,13 +163,13 @@ fn unmap(start: u64, size: u64) -> Outcome {
 pub fn frames(random: &mut Random, steps: u64) -> Outcome {
     let mut held: [Option<Shown>; FRAMES] = [const { None }; FRAMES];
     for _ in 0..steps {
-        let place = &mut held[random.index(FRAMES)];
-        match place.take() {
-            None => *place = Shown::new(random)?,
+        let entry = &mut held[random.index(FRAMES)];
+        match entry.take() {
+            None => *entry = Shown::new(random)?,
             Some(shown) if random.once_in(12) => shown.end()?,
             Some(mut shown) => {
                 shown.change(random)?;
-                *place = Some(shown);
+                *entry = Some(shown);
             }
         }
     }
@@ -181,28 +181,28 @@ pub fn frames(random: &mut Random, steps: u64) -> Outcome {
 
 /// Allocates, fills, checks and frees heap allocations.
 pub fn heap(random: &mut Random, steps: u64) -> Outcome {
-    let mut held: [Vec<u64>; PIECES] = [const { Vec::new() }; PIECES];
+    let mut held: [Vec<u64>; ALLOCATIONS] = [const { Vec::new() }; ALLOCATIONS];
     for _ in 0..steps {
-        let piece = &mut held[random.index(PIECES)];
+        let allocation = &mut held[random.index(ALLOCATIONS)];
         let scale = 1 + random.below(16);
         let words = 1 + random.index(1 << scale);
-        if piece.is_empty() {
+        if allocation.is_empty() {
             // Without memory there is none.
-            if piece.try_reserve(words).is_ok() {
-                piece.extend((0..words as u64).map(|word| word * 0x9e37_79b9));
+            if allocation.try_reserve(words).is_ok() {
+                allocation.extend((0..words as u64).map(|word| word * 0x9e37_79b9));
             }
             continue;
         }
-        if piece.iter().enumerate().any(|(index, word)| *word != index as u64 * 0x9e37_79b9) {
+        if allocation.iter().enumerate().any(|(index, word)| *word != index as u64 * 0x9e37_79b9) {
             return Err("the heap does not hold what was written");
         }
         match random.below(3) {
-            0 if piece.try_reserve(words).is_ok() => {
-                let length = piece.len() as u64;
-                piece.extend((length..length + words as u64).map(|word| word * 0x9e37_79b9));
+            0 if allocation.try_reserve(words).is_ok() => {
+                let length = allocation.len() as u64;
+                allocation.extend((length..length + words as u64).map(|word| word * 0x9e37_79b9));
             }
-            1 => piece.truncate(words),
-            _ => *piece = Vec::new(),
+            1 => allocation.truncate(words),
+            _ => *allocation = Vec::new(),
         }
     }
     Ok(())

@@ -217,8 +217,8 @@ fn living() -> Result<Option<u64>, String> {
 /// Compares the memory server's metadata with the kernel's account.
 fn audit() -> Result<(), String> {
     let audit = Mem::STANDARD.audit().map_err(problem("an audit"))?;
-    if audit.books != audit.kernel {
-        return Err(format!("soak: the books say {:?}, and the kernel {:?}", audit.books, audit.kernel));
+    if audit.ledger != audit.kernel {
+        return Err(format!("soak: the ledger says {:?}, and the kernel {:?}", audit.ledger, audit.kernel));
     }
     Ok(())
 }

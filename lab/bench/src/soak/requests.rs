@@ -8,7 +8,7 @@ use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
 use tench::procs::Procs;
 use tench::procs::protocol::Error as ProcsError;
-use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, OWN_CSPACE, Place};
+use tench::sys::{Cap, CapAddress, CapNode, Endpoint, Frame, Kind, OWN_CSPACE, Placement};
 use tench::{memory, process};
 use tench_protocol::{Failure, Rejection};
 
@@ -33,12 +33,12 @@ const CHILDREN: usize = 4;
 
 /// Allocates a block; returns none if memory is short.
 fn allocate(bits: u32, within: Within) -> Outcome<Option<Block>> {
-    let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
-    match MEM.allocate_within(bits, within, place) {
+    let Some(slot) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
+    match MEM.allocate_within(bits, within, slot) {
         Ok(block) if block.size_bits >= bits => Ok(Some(block)),
         Ok(_) => Err("a block that was not asked for"),
         Err(failure) if is_short(&failure) => {
-            memory::free_slot(place);
+            memory::free_slot(slot);
             Ok(None)
         }
         Err(_) => Err("a block was refused for another reason than memory"),
@@ -59,20 +59,20 @@ fn free(block: &Block) -> Outcome {
 
 /// Divides a block, and returns its upper half, or none if there was not enough memory.
 fn divide(block: &mut Block) -> Outcome<Option<Block>> {
-    let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
-    if block.size_bits <= 12 || block.untyped.split(place).is_err() {
-        memory::free_slot(place);
+    let Some(slot) = made(memory::take_slot(), "no slot")? else { return Ok(None) };
+    if block.size_bits <= 12 || block.untyped.split(slot).is_err() {
+        memory::free_slot(slot);
         return Ok(None);
     }
     match MEM.divide(block.number) {
         Ok(Granted { number, size_bits }) if size_bits == block.size_bits - 1 => {
             block.size_bits = size_bits;
-            Ok(Some(Block { untyped: Cap::new(place), number, size_bits }))
+            Ok(Some(Block { untyped: Cap::new(slot), number, size_bits }))
         }
         // The untyped memory is divided, but the block is still one, and is freed as one.
         Err(failure) if is_short(&failure) => {
-            let _ = OWN_CSPACE.delete_at(place);
-            memory::free_slot(place);
+            let _ = OWN_CSPACE.delete_at(slot);
+            memory::free_slot(slot);
             Ok(None)
         }
         _ => Err("a block was not divided"),
@@ -81,14 +81,14 @@ fn divide(block: &mut Block) -> Outcome<Option<Block>> {
 
 /// Makes an object of a block, which is deleted with it.
 fn use_block(block: &Block, random: &mut Random) -> Outcome {
-    let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(()) };
+    let Some(slot) = made(memory::take_slot(), "no slot")? else { return Ok(()) };
     let bits = 12 + random.below(u64::from(block.size_bits) - 11);
     let offset = random.below(1 << (u64::from(block.size_bits) - bits)) << bits;
     // Fails if an object is there already, or the memory was divided.
-    if block.untyped.retype_many(Kind::Frame, bits, 1, Place::At(offset), OWN_CSPACE, place).is_ok() {
-        Cap::<Frame>::new(place).delete().map_err(|_| "a frame was not deleted")?;
+    if block.untyped.retype_many(Kind::Frame, bits, 1, Placement::At(offset), OWN_CSPACE, slot).is_ok() {
+        Cap::<Frame>::new(slot).delete().map_err(|_| "a frame was not deleted")?;
     }
-    memory::free_slot(place);
+    memory::free_slot(slot);
     Ok(())
 }
 
@@ -233,13 +233,13 @@ fn name(number: usize, buffer: &mut [u8; 24]) -> &str {
 /// Registers names, looks them up and gives them up.
 pub fn names(random: &mut Random, steps: u64) -> Outcome {
     let Some(endpoint) = made(memory::make::<Endpoint>(0), "no endpoint")? else { return Ok(()) };
-    let Some(place) = made(memory::take_slot(), "no slot")? else { return Ok(()) };
+    let Some(slot) = made(memory::take_slot(), "no slot")? else { return Ok(()) };
     let (mut known, mut buffer) = ([false; NAMES], [0; 24]);
     for _ in 0..steps {
         let number = random.index(NAMES);
         let name = name(number, &mut buffer);
         if random.once_in(3) {
-            match (Names::STANDARD.look_up(name, place), known[number]) {
+            match (Names::STANDARD.look_up(name, slot), known[number]) {
                 (Ok(found), true) => found.delete().map(drop).map_err(|_| "a capability was not deleted")?,
                 (Err(Failure::Refused(NamesError::Unknown)), false) => {}
                 _ => return Err("a name is not what it should be"),

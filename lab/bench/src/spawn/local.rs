@@ -18,7 +18,7 @@ use tench::time::{frequency, sleep};
 use tench_boot::OwnSpace;
 use tench_loader::addresses::{self, Addresses, Randomness};
 use tench_loader::information::Description;
-use tench_loader::objects::shelf;
+use tench_loader::objects::cspace_range;
 use tench_loader::{
     Archive, LoadError, Machine, Objects, Process, Program, Resources, Schedule, Shown, Source, StackSize, Window,
 };
@@ -76,7 +76,7 @@ struct Maker {
     archive: Archive<'static>,
     window: Window,
     random: Randomness,
-    shelf: u32,
+    cspace_range: u32,
     faults: Made<Endpoint>,
 }
 
@@ -96,7 +96,7 @@ impl Maker {
             archive,
             window: Window::new(&mut OwnSpace, window).map_err(problem("a window"))?,
             random,
-            shelf: shelf().map_err(problem("the shelf"))?,
+            cspace_range: cspace_range().map_err(problem("the loader's CSpace range"))?,
             faults: make(0).map_err(problem("an endpoint"))?,
         })
     }
@@ -121,7 +121,7 @@ impl Maker {
             counter_frequency: frequency(),
             addresses,
         };
-        let mut objects = Objects::new(Blocks::default(), self.shelf);
+        let mut objects = Objects::new(Blocks::default(), self.cspace_range);
         let mut machine = Machine::showing(&mut objects, self.window, &self.shown);
         let started = Process::new(&mut machine, &program, &description).and_then(|process| {
             process.give(slot::MEM, slot::MEM)?;

@@ -248,8 +248,8 @@ fn lose_context(stage: &mut Stage, length: usize, unbind: bool) -> Outcome {
         })?);
     }
     let memory = stage.make::<Untyped>(12)?;
-    let place = stage.slot();
-    let context = memory.retype::<SchedulingContext>(0, place)?;
+    let slot = stage.slot();
+    let context = memory.retype::<SchedulingContext>(0, slot)?;
     context.configure(HIGH, HIGH, 0, None)?;
     let first = endpoints[0];
     let equipment = Equipment { priority: None, start: false, ..Equipment::at(0) };
@@ -261,7 +261,7 @@ fn lose_context(stage: &mut Stage, length: usize, unbind: bool) -> Outcome {
         client.thread.bind(Bindings { scheduling: Binding::Unbind, ..Bindings::KEEP })?;
     }
     memory.revoke()?;
-    let frame = memory.retype::<Frame>(12, place)?;
+    let frame = memory.retype::<Frame>(12, slot)?;
     let tables = stage.tables()?;
     stage.map(frame, tables.level3, 0, RW)?;
     for server in servers.into_iter().flatten().rev() {
@@ -304,14 +304,14 @@ fn buffer_gone(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
     sender(stage, endpoint, SECRET)?.thread.resume()?;
     equal!(endpoint.receive(Wait::until(patience()))?.words(), &[SECRET; 20]);
-    let (memory, place) = (stage.make::<Untyped>(12)?, stage.slot());
-    let frame = memory.retype::<Frame>(12, place)?;
+    let (memory, slot) = (stage.make::<Untyped>(12)?, stage.slot());
+    let frame = memory.retype::<Frame>(12, slot)?;
     let second = sender(stage, endpoint, 1)?;
     second.thread.configure(Cap::new(slot::CSPACE), Cap::new(slot::VSPACE), Some((frame, 0)))?;
     second.thread.resume()?;
     equal!(second.state()?, ThreadState::Sending);
     memory.revoke()?;
-    equal!(identify(place)?.kind, Kind::Null);
+    equal!(identify(slot)?.kind, Kind::Null);
     equal!(endpoint.receive(Wait::until(patience()))?.words(), &[1; 8]);
     equal!(second.join()?, Ok(()));
     Ok(())
@@ -347,8 +347,8 @@ fn many_deadlines(stage: &mut Stage) -> Outcome {
     registers.x[12] = deadline.ticks();
     registers.x[20] = Operation::ThreadSuspend as u64;
     let mut sleepers = [None; SLEEPERS];
-    for place in &mut sleepers {
-        *place = Some(sleeper(stage, &mut registers, spare)?);
+    for slot in &mut sleepers {
+        *slot = Some(sleeper(stage, &mut registers, spare)?);
     }
     pause(stage)?;
     check!(Instant::now() < deadline);

@@ -102,7 +102,7 @@ const MANAGE: &[fn(u64) -> Option<bool>] = &[
     |_| not_allowed(PROCS.capabilities(pid::PROCS, CapAddress::NULL)),
     |_| not_allowed(PROCS.kill(pid::INIT)),
     |_| not_permitted(PROCS.server("mem", memory::take_slot().ok()?)),
-    |_| not_permitted(PROCS.forget(pid::first(1) | 5)),
+    |_| not_permitted(PROCS.forget(pid::pid_base(1) | 5)),
     |_| not_permitted(PROCS.stop_without(process::id())),
     |_| not_permitted(PROCS.supervise(prepared()?.process(), "mine", 5, 0, 0, 0)),
     |_| {
@@ -231,8 +231,8 @@ fn duplicate() -> Option<bool> {
         drop(endpoint);
     }
     time::sleep(time::Duration::from_millis(50));
-    let place = memory::take_slot().ok()?;
-    let real = Names::STANDARD.look_up(Clock::NAME, place).ok()?;
+    let slot = memory::take_slot().ok()?;
+    let real = Names::STANDARD.look_up(Clock::NAME, slot).ok()?;
     let _ = real.delete();
     // Nothing was started again, and the real clock server serves.
     Some(PROCS.find("clock", 0).ok()? == clock && PROCS.find("clock", clock).is_err())

@@ -48,19 +48,19 @@ impl Victim {
             "names" => standing("names", slot::NAMES, Names::<()>::INTERFACE, Names::<()>::VERSION, names),
             "console" => standing("console", slot::CONSOLE, Console::<()>::INTERFACE, Console::<()>::VERSION, texts),
             "clock" => {
-                let place = memory::take_slot().ok()?;
-                Names::STANDARD.look_up(Clock::NAME, place).ok()?;
-                standing("clock", place, Clock::<()>::INTERFACE, Clock::<()>::VERSION, waits)
+                let slot = memory::take_slot().ok()?;
+                Names::STANDARD.look_up(Clock::NAME, slot).ok()?;
+                standing("clock", slot, Clock::<()>::INTERFACE, Clock::<()>::VERSION, waits)
             }
             "pager" => {
                 let (interface, version) = (PagerClient::<()>::INTERFACE, PagerClient::<()>::VERSION);
                 standing("pager", slot::EXTRA, interface, version, |_, random, _| pager::request(random))
             }
             "reserve" => {
-                let place = memory::take_slot().ok()?;
-                Names::STANDARD.look_up(Reserve::NAME, place).ok()?;
+                let slot = memory::take_slot().ok()?;
+                Names::STANDARD.look_up(Reserve::NAME, slot).ok()?;
                 let (interface, version) = (Reserve::<()>::INTERFACE, Reserve::<()>::VERSION);
-                standing("reserve", place, interface, version, |_, random, _| shares::request(random))
+                standing("reserve", slot, interface, version, |_, random, _| shares::request(random))
             }
             "files" => standing("files", slot::FILES, Files::<()>::INTERFACE, Files::<()>::VERSION, pipes),
             _ => return None,

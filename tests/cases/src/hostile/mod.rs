@@ -67,7 +67,7 @@ const BOUND: u64 = 200;
 
 /// Figures of the system that must be the same before and after the attacks.
 #[derive(Debug, PartialEq, Eq)]
-struct Books {
+struct Inventory {
     totals: Totals,
     /// Bytes and blocks of each account.
     accounts: Vec<(u64, u64, u64)>,
@@ -77,11 +77,11 @@ struct Books {
     files: Usage,
 }
 
-impl Books {
-    fn read() -> Outcome<Books> {
+impl Inventory {
+    fn read() -> Outcome<Inventory> {
         work::remove_files()?;
         let audit = MEM.audit()?;
-        equal!(audit.books, audit.kernel);
+        equal!(audit.ledger, audit.kernel);
         let mut accounts = Vec::with_capacity(64);
         let mut last = 0;
         while let Ok(account) = MEM.next_account(last) {
@@ -96,7 +96,7 @@ impl Books {
             *count = capabilities_of(PROCS.find(name, 0)?)?;
         }
         let totals = Totals { largest: 0, ..MEM.totals()? };
-        Ok(Books { totals, accounts, capabilities, names: work::count_names(), files: work::file_usage()? })
+        Ok(Inventory { totals, accounts, capabilities, names: work::count_names(), files: work::file_usage()? })
     }
 }
 
@@ -208,7 +208,7 @@ fn play(scene: &Scene<'_>) -> Outcome {
     let mut random = Random::new(server.bytes().map(u64::from).sum());
     // Then this program and the servers have all that the workload itself needs.
     let _ = measure(scene, &mut random, 0)?;
-    let mut before = Books::read()?;
+    let mut before = Inventory::read()?;
     for round in 0..ROUNDS {
         let alone = 2 * measure(scene, &mut random, 1)?;
         let lower = beside(scene, &mut random, PRIORITY - 10)?;
@@ -224,7 +224,7 @@ fn play(scene: &Scene<'_>) -> Outcome {
         // Each attacking thread may have its time slice whenever this one has used up its own, or has waited.
         let slice = frequency() / 100 * 1_000_000_000 / frequency();
         check!(same <= alone * BOUND / 100 + 2 * PIECES * ENEMIES * ENEMY_THREADS * slice);
-        let after = Books::read()?;
+        let after = Inventory::read()?;
         if before == after {
             return Ok(());
         }

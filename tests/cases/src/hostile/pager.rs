@@ -69,13 +69,13 @@ fn work(regions: &Regions, pager: Cap<Endpoint>, number: u64) -> Outcome<u64> {
     let refused = |_| Failure::new("the pager refused a region");
     let region = meter.of(|| regions.attach(pager, number)).map_err(refused)?;
     let word = |page: u64| page << 32 | number;
-    let place = |page: u64| page * PAGE_SIZE as u64 + page * 8;
+    let offset = |page: u64| page * PAGE_SIZE as u64 + page * 8;
     let pages = 0..PAGES;
     let right = meter.of(|| {
         paged(pager, || {
-            let zero = pages.clone().all(|page| region.read64(place(page)) == 0);
-            pages.clone().for_each(|page| region.write64(place(page), word(page)));
-            zero && pages.clone().all(|page| region.read64(place(page)) == word(page))
+            let zero = pages.clone().all(|page| region.read64(offset(page)) == 0);
+            pages.clone().for_each(|page| region.write64(offset(page), word(page)));
+            zero && pages.clone().all(|page| region.read64(offset(page)) == word(page))
         })
     })?;
     check!(right);
@@ -103,13 +103,13 @@ pub fn touch(pager: Cap<Endpoint>, seed: u64) -> Option<()> {
     let mut held: [Option<Region>; REGIONS as usize] = [const { None }; REGIONS as usize];
     for round in 0u64.. {
         let index = random.below(REGIONS);
-        let place = &mut held[index as usize];
-        match place {
+        let entry = &mut held[index as usize];
+        match entry {
             Some(region) if random.below(8) == 0 => {
                 let _ = region.detach();
                 // Rarely, because this ends the thread.
                 if round < 1000 || random.below(200) > 0 {
-                    *place = None;
+                    *entry = None;
                 }
             }
             Some(region) => {
@@ -117,7 +117,7 @@ pub fn touch(pager: Cap<Endpoint>, seed: u64) -> Option<()> {
                 let touched = || (first..first + 8).for_each(|page| region.write64(page * PAGE_SIZE as u64, page));
                 paged(pager, touched).ok()?;
             }
-            None => *place = regions.attach(pager, index).ok(),
+            None => *entry = regions.attach(pager, index).ok(),
         }
     }
     None

@@ -231,7 +231,7 @@ const MEM: &[fn() -> Option<bool>] = &[
     || not_allowed(Slabs::STANDARD.set_up(&[20], &[])),
     || not_allowed(Slabs::STANDARD.take_down()),
     || not_allowed(Slabs::STANDARD.set_policy(0, false)),
-    || not_allowed(Slabs::STANDARD.books(0)),
+    || not_allowed(Slabs::STANDARD.ledger(0)),
     || not_allowed(Slabs::STANDARD.kernel(0)),
     || not_allowed(Slabs::STANDARD.record(true)),
     || not_allowed(Slabs::STANDARD.read_part(0)),
@@ -240,10 +240,10 @@ const MEM: &[fn() -> Option<bool>] = &[
 
 /// Returns whether a chosen address was refused and no memory was given.
 fn chosen(within: Within) -> Option<bool> {
-    let place = memory::take_slot().ok()?;
+    let slot = memory::take_slot().ok()?;
     let refused =
-        matches!(Mem::STANDARD.allocate_within(12, within, place), Err(Failure::Refused(MemError::NotAllowed)));
-    Some(refused && OWN_CSPACE.identify_at(place).ok()?.kind == tench::sys::Kind::Null)
+        matches!(Mem::STANDARD.allocate_within(12, within, slot), Err(Failure::Refused(MemError::NotAllowed)));
+    Some(refused && OWN_CSPACE.identify_at(slot).ok()?.kind == tench::sys::Kind::Null)
 }
 
 /// Attempts at the name server: a server's name, a name that a server might have, and an unreserved name.

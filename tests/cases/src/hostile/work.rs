@@ -16,7 +16,7 @@ use tench::names::Names;
 use tench::names::protocol::Error as NamesError;
 use tench::procs::Procs;
 use tench::procs::protocol::{Error as ProcsError, State};
-use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Place};
+use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Placement};
 use tench::time::instructions;
 use tench::{fs, memory, process};
 use tench_protocol::Failure as Refused;
@@ -48,19 +48,19 @@ fn because<E: core::fmt::Debug>(what: &'static str) -> impl Fn(E) -> Failure {
 pub fn blocks(number: u64) -> Outcome<u64> {
     let (mem, mut meter) = (Mem::STANDARD, Meter(0));
     let mut held = [None; 6];
-    for (index, place) in (0..).zip(&mut held) {
+    for (index, entry) in (0..).zip(&mut held) {
         let (slot, bits) = (memory::take_slot()?, 12 + (index + number as u32) % 5);
         let block = meter.of(|| mem.allocate(bits, slot))?;
         equal!(block.size_bits, bits);
-        *place = Some(block);
+        *entry = Some(block);
     }
     for block in held.into_iter().flatten() {
-        let place = memory::take_slot()?;
-        block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_CSPACE, place)?;
-        equal!(Cap::<Frame>::new(place).identify()?.size_bits, 12);
+        let slot = memory::take_slot()?;
+        block.untyped.retype_many(Kind::Frame, 12, 1, Placement::Watermark, OWN_CSPACE, slot)?;
+        equal!(Cap::<Frame>::new(slot).identify()?.size_bits, 12);
         equal!(meter.of(|| mem.free(block.number))?, 1 << block.size_bits);
-        equal!(OWN_CSPACE.identify_at(place)?.kind, Kind::Null);
-        memory::free_slot(place);
+        equal!(OWN_CSPACE.identify_at(slot)?.kind, Kind::Null);
+        memory::free_slot(slot);
         memory::free_slot(block.untyped.address());
     }
     Ok(meter.0)
@@ -91,12 +91,12 @@ pub fn processes(_: u64) -> Outcome<u64> {
 /// Registers, finds, awaits and gives up names.
 pub fn names(number: u64) -> Outcome<u64> {
     let (names, mut meter) = (Names::STANDARD, Meter(0));
-    let (endpoint, place) = (memory::make::<Endpoint>(0)?, memory::take_slot()?);
+    let (endpoint, slot) = (memory::make::<Endpoint>(0)?, memory::take_slot()?);
     for index in 0..4 {
         let name = format!("work/{number}/{index}");
         meter.of(|| names.register(&name, endpoint.cap())).map_err(because("a name is not registered"))?;
         for waits in [false, true] {
-            let found = meter.of(|| if waits { names.wait_for(&name, place) } else { names.look_up(&name, place) });
+            let found = meter.of(|| if waits { names.wait_for(&name, slot) } else { names.look_up(&name, slot) });
             let found = found.map_err(because("a name is not found"))?.identify()?;
             // The name was registered through a capability without a badge, so the badge found says which process this
             // is, and of which family.
@@ -105,13 +105,13 @@ pub fn names(number: u64) -> Outcome<u64> {
                 (found.kind, found.badge, own.process),
                 (Kind::Endpoint, own.badge(Powers::empty()), tench::process::id())
             );
-            OWN_CSPACE.delete_at(place)?;
+            OWN_CSPACE.delete_at(slot)?;
         }
         meter.of(|| names.unregister(&name)).map_err(because("a name is not given up"))?;
-        let gone = meter.of(|| names.look_up(&name, place));
+        let gone = meter.of(|| names.look_up(&name, slot));
         check!(matches!(gone, Err(tench::names::Failure::Refused(NamesError::Unknown))));
     }
-    memory::free_slot(place);
+    memory::free_slot(slot);
     Ok(meter.0)
 }
 
@@ -129,8 +129,8 @@ pub fn count_names() -> usize {
 /// Waits for delays of several lengths, none of which may be too short.
 pub fn delays(number: u64) -> Outcome<u64> {
     let mut meter = Meter(0);
-    let place = memory::take_slot()?;
-    let found = Names::STANDARD.look_up(Clock::NAME, place).map_err(because("there is no clock"))?;
+    let slot = memory::take_slot()?;
+    let found = Names::STANDARD.look_up(Clock::NAME, slot).map_err(because("there is no clock"))?;
     let clock = Clock::at(found);
     for index in 0..4 {
         let ticks = 50 + 100 * ((number + index) % 4);
@@ -144,7 +144,7 @@ pub fn delays(number: u64) -> Outcome<u64> {
         check!(time >= passed);
     }
     found.delete()?;
-    memory::free_slot(place);
+    memory::free_slot(slot);
     Ok(meter.0)
 }
 
@@ -171,7 +171,7 @@ const FILE: usize = 9_000;
 pub fn streams(number: u64) -> Outcome<u64> {
     let mut meter = Meter(0);
     let (mut reader, mut writer) = meter.of(io::pipe)?;
-    let text: Vec<u8> = (0..480).map(|place| (place ^ number) as u8).collect();
+    let text: Vec<u8> = (0..480).map(|index| (index ^ number) as u8).collect();
     for part in [480, 1, 77] {
         meter.of(|| writer.write(&text[..part]))?;
         let mut found = [0; 480];

@@ -5,7 +5,7 @@ use tench::abi::fault::{Class, Registers, answer};
 use tench::abi::object::{Statistic, ThreadState};
 use tench::println;
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Frame, Kind, Mapping, Message, OWN_CSPACE, PageTable, Place, Untyped, Wait,
+    Cap, CapAddress, Endpoint, Frame, Kind, Mapping, Message, OWN_CSPACE, PageTable, Placement, Untyped, Wait,
     ipc::BOUND_REPLY,
 };
 
@@ -44,7 +44,7 @@ impl Revocation {
     /// Makes the endpoints.
     fn prepare(&self) -> Outcome {
         let count = u64::from(self.count);
-        self.untyped.retype_many(Kind::Endpoint, 0, count, Place::Watermark, OWN_CSPACE, self.first)?;
+        self.untyped.retype_many(Kind::Endpoint, 0, count, Placement::Watermark, OWN_CSPACE, self.first)?;
         Ok(())
     }
 

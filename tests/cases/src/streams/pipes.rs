@@ -17,11 +17,11 @@ use crate::stage::Stage;
 
 pub fn write_mebibyte() -> Result<(), Error> {
     let bytes: Vec<u8> = (0..MEBIBYTE).map(byte).collect();
-    // In pieces of all sizes.
+    // In parts of all sizes.
     let mut rest = &bytes[..];
     for size in (1..1000).cycle() {
-        let (piece, more) = rest.split_at(size.min(rest.len()));
-        Stdout.write(piece)?;
+        let (part, more) = rest.split_at(size.min(rest.len()));
+        Stdout.write(part)?;
         rest = more;
         if rest.is_empty() {
             break;
@@ -31,15 +31,15 @@ pub fn write_mebibyte() -> Result<(), Error> {
 }
 
 pub fn check_mebibyte() -> Result<(), Error> {
-    let mut place = 0;
+    let mut position = 0;
     let mut buffer = [0; 700];
     loop {
         let count = Stdin.read(&mut buffer)?;
         if count == 0 {
-            return demand(place == MEBIBYTE);
+            return demand(position == MEBIBYTE);
         }
-        demand(buffer[..count].iter().zip(place..).all(|(found, place)| *found == byte(place)))?;
-        place += count;
+        demand(buffer[..count].iter().zip(position..).all(|(found, position)| *found == byte(position)))?;
+        position += count;
     }
 }
 

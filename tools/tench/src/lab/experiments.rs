@@ -38,7 +38,7 @@ pub struct Experiment {
     /// Targets: the figure's key and the largest acceptable value.
     pub targets: &'static [(&'static str, f64)],
     /// Set if a missed target fails the tests, whatever is recorded.
-    pub promises: bool,
+    pub enforced: bool,
     /// Rows of the table that add figures up.
     pub sums: &'static [Sum],
     /// Set if the experiment can go on for ever, and is told for how long.
@@ -82,7 +82,7 @@ pub const USUAL: Experiment = Experiment {
     derive: |_| (),
     columns: &[],
     targets: &[],
-    promises: false,
+    enforced: false,
     sums: &[],
     endless: false,
     plots: |_| Vec::new(),
@@ -176,7 +176,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "heap",
-        title: "What the heap asks of the system, and what a piece of it costs",
+        title: "What the heap asks of the system, and what an allocation costs",
         unit: "requests, instructions, KiB",
         columns: &[Column { title: "R0", values: reference::HEAP_R0 }],
         targets: reference::HEAP_TARGETS,
@@ -242,7 +242,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "Deadlines beside a thread of the highest priority that overruns, with budgets and without",
         unit: "deadlines, percent",
         targets: reference::ISOLATION_TARGETS,
-        promises: true,
+        enforced: true,
         plots: isolation::plots,
         tables: isolation::tables,
         ..USUAL
@@ -441,17 +441,17 @@ fn paging(_: &Measured) -> Vec<Plot> {
 
 /// Draws the costs of heap allocations, and the number of requests to the system meanwhile.
 fn heap(_: &Measured) -> Vec<Plot> {
-    let costs = Panel::new("piece of 64 bytes", "instructions, mean of 256")
+    let costs = Panel::new("allocation of 64 bytes", "instructions, mean of 256")
         .line("many", "allocate and touch", BLUE)
         .line("free_many", "free", ORANGE);
-    let dearest = Panel::new("piece of 64 bytes", "instructions, dearest of 256")
+    let dearest = Panel::new("allocation of 64 bytes", "instructions, dearest of 256")
         .log_y()
         .line("many_worst", "allocate and touch", BLUE)
         .line("free_many_worst", "free", ORANGE);
-    let asked = Panel::new("piece of 64 bytes", "requests until then")
+    let asked = Panel::new("allocation of 64 bytes", "requests until then")
         .steps("requests", "for addresses", GREEN, false)
         .steps("blocks", "for memory", PURPLE, true);
-    vec![Plot::new("plot", "32,768 pieces of the heap").with(costs).with(dearest).with(asked)]
+    vec![Plot::new("plot", "32,768 allocations").with(costs).with(dearest).with(asked)]
 }
 
 /// Returns the size of the kernel's machine code, and whole sizes of init and the programs as they lie in the boot

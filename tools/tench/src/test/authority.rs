@@ -136,7 +136,8 @@ fn held(system: &System, cores: u32, outcome: &Outcome) -> Result<Held> {
             if one.is_own_memory() {
                 continue;
             }
-            let count = rows.entry((place, one.place(), one.text(name))).or_insert_with(|| one.is_one().then_some(0));
+            let count =
+                rows.entry((place, one.slot_order(), one.text(name))).or_insert_with(|| one.is_one().then_some(0));
             *count = count.map(|count| count + 1);
         }
     }
@@ -248,7 +249,7 @@ impl<'l> Capability<'l> {
     }
 
     /// Returns its slot, if that has a meaning.
-    fn place(&self) -> u32 {
+    fn slot_order(&self) -> u32 {
         match (self.is_given(), self.is_extra()) {
             (true, false) => self.slot,
             (true, true) => slot::EXTRA.0,

@@ -129,11 +129,11 @@ const FURTHER: [Further; 4] = [
     Further {
         name: "crash/other-memory-server",
         program: Some("mem"),
-        function: "_ZN9tench_mem5books22Books$LT$E$C$B$C$A$GT$6divide",
+        function: "_ZN9tench_mem6ledger23Ledger$LT$E$C$B$C$A$GT$6divide",
         command: "cores run 1 divide-memory",
         expected: &[
             "mem: fault of class",
-            "Books",
+            "Ledger",
             "init of core 1: mem has ended, and nothing can go on without it",
             "monitor: core 1 has stopped",
             "cores: that core has stopped",

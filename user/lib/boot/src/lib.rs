@@ -21,10 +21,10 @@ use tench_sys::{Cap, Error, Frame, OWN_CSPACE, PageTable, Rights};
 /// Returns the archive's frames, the first of which is in slot `first`, and log2 of their sizes in bytes. They are the
 /// frames that can be read and executed, but not written; those of devices and channels can be written.
 pub fn frames(first: CapAddress) -> impl Iterator<Item = (Cap<Frame>, u32)> {
-    (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|place| {
-        let found = OWN_CSPACE.identify_at(place).ok()?;
+    (first.0..slot::EXTRA.0 + slot::EXTRA_COUNT).map(CapAddress).map_while(|slot| {
+        let found = OWN_CSPACE.identify_at(slot).ok()?;
         let is_archive = found.kind == Kind::Frame && found.rights == Rights::READ | Rights::EXECUTE;
-        is_archive.then_some((Cap::new(place), found.size_bits))
+        is_archive.then_some((Cap::new(slot), found.size_bits))
     })
 }
 

@@ -92,7 +92,7 @@ static inline int fprintf(FILE *file, const char *format, ...)
 #include <errno.h>
 
 /*
- * Memory. Where there is none, they answer null with ENOMEM, and what the program has stays as it is. A piece of no bytes is
+ * Memory. Where there is none, they answer null with ENOMEM, and what the program has stays as it is. A block of no bytes is
  * one like others: it has an address of its own and is freed; so is what realloc makes of no bytes. aligned_alloc takes any
  * size; an alignment that is no power of two is answered with null and EINVAL.
  */

@@ -229,11 +229,11 @@ mod tests {
         let codes = (-1001..=0).chain(0x1_0000..0x1_0010);
         let known: Vec<_> = codes.filter_map(|code| text(code).map(|(index, _)| (code, index))).collect();
         assert_eq!(known.len(), 3 + 10 + Error::ALL.len());
-        let mut places: Vec<_> = known.iter().map(|(_, index)| *index).collect();
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len(), known.len());
-        assert!(places.last().is_some_and(|last| *last < TEXTS.len()));
+        let mut indices: Vec<_> = known.iter().map(|(_, index)| *index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        assert_eq!(indices.len(), known.len());
+        assert!(indices.last().is_some_and(|last| *last < TEXTS.len()));
         for (code, _) in known {
             assert_eq!(tench_failure(code), tench_failure(code));
         }

@@ -40,10 +40,10 @@ unsafe fn finish(start: *mut u8, size: usize, lead: usize) -> *mut c_void {
     if start.is_null() {
         return refuse(ENOMEM);
     }
-    let piece = start.wrapping_add(lead);
+    let allocation = start.wrapping_add(lead);
     // SAFETY: there is room for the header before the address, which is aligned.
-    unsafe { piece.cast::<[usize; 2]>().wrapping_sub(1).write([size, lead]) };
-    piece.cast()
+    unsafe { allocation.cast::<[usize; 2]>().wrapping_sub(1).write([size, lead]) };
+    allocation.cast()
 }
 
 /// Returns the size and lead of an allocation.
@@ -213,29 +213,29 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_no_bytes_are_distinct() {
-        let pieces = [malloc(0), calloc(0, 8), calloc(8, 0), aligned_alloc(64, 0), malloc(0)];
-        for (index, piece) in pieces.iter().enumerate() {
-            assert!(!piece.is_null() && !pieces[..index].contains(piece));
+    fn allocations_of_no_bytes_are_distinct() {
+        let allocations = [malloc(0), calloc(0, 8), calloc(8, 0), aligned_alloc(64, 0), malloc(0)];
+        for (index, allocation) in allocations.iter().enumerate() {
+            assert!(!allocation.is_null() && !allocations[..index].contains(allocation));
         }
-        for piece in pieces {
+        for allocation in allocations {
             // SAFETY: it came from here.
-            let piece = unsafe { realloc(piece, 0) };
-            assert!(!piece.is_null());
+            let allocation = unsafe { realloc(allocation, 0) };
+            assert!(!allocation.is_null());
             // SAFETY: as above.
-            unsafe { free(piece) };
+            unsafe { free(allocation) };
         }
     }
 
     #[test]
     fn an_alignment_is_kept() {
         for bits in 0..17 {
-            let piece = aligned_alloc(1 << bits, 100);
-            assert_eq!(piece.addr() % (1 << bits), 0);
+            let allocation = aligned_alloc(1 << bits, 100);
+            assert_eq!(allocation.addr() % (1 << bits), 0);
             // SAFETY: a hundred bytes are there.
-            unsafe { piece.cast::<u8>().write_bytes(bits, 100) };
+            unsafe { allocation.cast::<u8>().write_bytes(bits, 100) };
             // SAFETY: it came from `aligned_alloc`.
-            let longer = unsafe { realloc(piece, 3000) }.cast::<u8>();
+            let longer = unsafe { realloc(allocation, 3000) }.cast::<u8>();
             // SAFETY: a hundred bytes were kept.
             assert_eq!(unsafe { core::slice::from_raw_parts(longer, 100) }, [bits; 100]);
             // SAFETY: it came from `realloc`.

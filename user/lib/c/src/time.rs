@@ -44,15 +44,15 @@ pub unsafe fn deadline(time: *const TimeSpec) -> Result<u64, c_int> {
 /// Stores the time since the machine was started, for every clock.
 ///
 /// # Safety
-/// `place` must point to memory for a time.
+/// `pointer` must point to memory for a time.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
-unsafe extern "C" fn clock_gettime(clock: c_int, place: *mut TimeSpec) -> c_int {
+unsafe extern "C" fn clock_gettime(clock: c_int, pointer: *mut TimeSpec) -> c_int {
     if !(0..=1).contains(&clock) {
         return fail(EINVAL);
     }
     let now = time::uptime();
     // SAFETY: the caller guarantees it.
-    unsafe { *place = TimeSpec { seconds: now.as_secs() as c_long, nanoseconds: now.subsec_nanos().into() } };
+    unsafe { *pointer = TimeSpec { seconds: now.as_secs() as c_long, nanoseconds: now.subsec_nanos().into() } };
     0
 }
 

@@ -31,7 +31,7 @@ use crate::sleep::{Bell, Idle};
 /// Maximum number of requests in flight in one direction.
 pub const MOST: u32 = 64;
 
-const PLACE: u16 = MOST as u16 - 1;
+const INDEX_MASK: u16 = MOST as u16 - 1;
 
 /// A request: of this side, to recognise its reply, or of the peer, to reply to it.
 ///
@@ -53,8 +53,8 @@ impl Request {
     /// Returns the index of the request: less than the limit, and unique among the requests in flight in this
     /// direction.
     #[inline]
-    pub fn place(self) -> usize {
-        usize::from(self.id() & PLACE)
+    pub fn index(self) -> usize {
+        usize::from(self.id() & INDEX_MASK)
     }
 
     /// Returns the requested operation.
@@ -85,24 +85,24 @@ struct Table {
 
 impl Table {
     fn new() -> Table {
-        let request = |place| Request::new(place as u16, 0);
+        let request = |index| Request::new(index as u16, 0);
         Table { used: 0, requests: core::array::from_fn(request) }
     }
 
     #[inline]
     fn has(&self, request: Request) -> bool {
-        self.used >> request.place() & 1 != 0 && self.requests[request.place()] == request
+        self.used >> request.index() & 1 != 0 && self.requests[request.index()] == request
     }
 
     #[inline]
     fn add(&mut self, request: Request) {
-        self.used |= 1 << request.place();
-        self.requests[request.place()] = request;
+        self.used |= 1 << request.index();
+        self.requests[request.index()] = request;
     }
 
     #[inline]
     fn remove(&mut self, request: Request) {
-        self.used &= !(1 << request.place());
+        self.used &= !(1 << request.index());
     }
 }
 
@@ -137,11 +137,11 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
     /// Errors: `TooMany`, `Full`, `TooLong`, `Broken`; then nothing was sent.
     #[inline]
     pub fn request(&mut self, operation: u16, words: &[u64]) -> Result<Request, Refused> {
-        let place = self.asked.used.trailing_ones();
-        if place >= self.limit {
+        let index = self.asked.used.trailing_ones();
+        if index >= self.limit {
             return Err(self.too_many());
         }
-        let last = self.asked.requests[place as usize % MOST as usize].id();
+        let last = self.asked.requests[index as usize % MOST as usize].id();
         let request = Request::new(last.wrapping_add(MOST as u16), operation);
         self.send(Kind::Request, request, words)?;
         self.asked.add(request);
@@ -196,7 +196,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
         match kind {
             Kind::Request => {
                 // An index beyond the limit counts as used.
-                if self.owed.used >> request.place() & 1 != 0 || request.place() >= self.limit as usize {
+                if self.owed.used >> request.index() & 1 != 0 || request.index() >= self.limit as usize {
                     return Err(self.close(Broken::Request(request.id())));
                 }
                 self.owed.add(request);

@@ -182,7 +182,7 @@ impl<M: Memory> Half<M> {
 }
 
 /// Position of a side in a ring.
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Index of the next line.
     pub line: usize,
     /// The lap to which it belongs.
@@ -191,9 +191,9 @@ pub(crate) struct Place {
     pub lines: usize,
 }
 
-impl Place {
-    pub fn new(lines: usize) -> Place {
-        Place { line: 0, lap: 1, lines }
+impl Position {
+    pub fn new(lines: usize) -> Position {
+        Position { line: 0, lap: 1, lines }
     }
 
     #[inline(always)]

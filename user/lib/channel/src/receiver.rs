@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::error::Broken;
-use crate::layout::{ASLEEP, Half, Header, Kind, LONGEST, Message, PAYLOAD, Place, Side, TAKEN, WAITS};
+use crate::layout::{ASLEEP, Half, Header, Kind, LONGEST, Message, PAYLOAD, Position, Side, TAKEN, WAITS};
 use crate::memory::{Memory, WORDS, Word};
 use crate::sleep::{Bell, Idle, Own, Peer};
 
@@ -11,7 +11,7 @@ use crate::sleep::{Bell, Idle, Own, Peer};
 pub struct Receiver<M, B, const LINES: usize = LONGEST> {
     own: Half<M>,
     peer: Half<M>,
-    place: Place,
+    position: Position,
     /// Number of lines that the peer was told were received since the beginning.
     told: u64,
     /// Number of further lines to receive before it is told again.
@@ -38,7 +38,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         Receiver {
             own: Half::new(memory.clone(), side),
             peer: Half::new(memory.clone(), side.other()),
-            place: Place::new(lines),
+            position: Position::new(lines),
             told: 0,
             quiet: batch,
             batch,
@@ -62,10 +62,10 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// As [`try_receive`](Self::try_receive); [`words`](Self::words) returns the message's words.
     #[inline(always)]
     pub(crate) fn fetch(&mut self) -> Result<Option<(Kind, Header)>, Broken> {
-        let line = self.peer.line(self.place.line);
+        let line = self.peer.line(self.position.line);
         let header = look(line);
         if self.missing == 0 {
-            if header.lap() == self.place.lap
+            if header.lap() == self.position.lap
                 && header.length() <= PAYLOAD
                 && let Ok(kind) = header.kind()
             {
@@ -73,7 +73,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
                 self.go_on();
                 return Ok(Some((kind, header)));
             }
-            if header.lap() == self.place.lap.wrapping_sub(1) {
+            if header.lap() == self.position.lap.wrapping_sub(1) {
                 return Ok(None);
             }
         }
@@ -88,17 +88,17 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
             if let Some(broken) = self.broken {
                 return Err(broken);
             }
-            if header.lap() == self.place.lap.wrapping_sub(1) {
+            if header.lap() == self.position.lap.wrapping_sub(1) {
                 return Ok(None);
             }
-            if header.lap() != self.place.lap {
-                return Err(self.close(Broken::Lap { due: self.place.lap, found: header.lap() }));
+            if header.lap() != self.position.lap {
+                return Err(self.close(Broken::Lap { due: self.position.lap, found: header.lap() }));
             }
             self.take(header)?;
             if let (Ok(kind), 0) = (self.head.kind(), self.missing) {
                 return Ok(Some((kind, self.head)));
             }
-            header = look(self.peer.line(self.place.line));
+            header = look(self.peer.line(self.position.line));
         }
     }
 
@@ -123,11 +123,11 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
                 return Err(self.close(Broken::Length(header.length() as u16)));
             }
             (self.head, self.here, self.missing) = (header, 0, header.length());
-        } else if header.0 != Header::rest(self.missing).with_lap(self.place.lap).0 {
+        } else if header.0 != Header::rest(self.missing).with_lap(self.position.lap).0 {
             return Err(self.close(Broken::Rest(header.0)));
         }
         // The index in the buffer is valid, because the length was checked.
-        copy(self.peer.line(self.place.line), &mut self.buffer[self.here]);
+        copy(self.peer.line(self.position.line), &mut self.buffer[self.here]);
         self.go_on();
         self.here += 1;
         self.missing = self.missing.saturating_sub(PAYLOAD);
@@ -137,7 +137,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// Advances past the line that was copied.
     #[inline(always)]
     fn go_on(&mut self) {
-        self.place.advance();
+        self.position.advance();
         self.quiet -= 1;
         if self.quiet == 0 {
             self.give_back();
@@ -163,8 +163,8 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     #[inline]
     pub fn has_line(&self) -> bool {
         // Relaxed: the result only leads to a later load of the same header, with acquire.
-        let header = Header(self.peer.line(self.place.line)[0].load(Relaxed));
-        header.lap() != self.place.lap.wrapping_sub(1)
+        let header = Header(self.peer.line(self.position.line)[0].load(Relaxed));
+        header.lap() != self.position.lap.wrapping_sub(1)
     }
 
     /// Announces that this side is about to sleep until a line arrives. If this returns true, it may sleep: the peer

@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::error::{Broken, Refused};
-use crate::layout::{ASLEEP, Half, Header, LONGEST, Message, PAYLOAD, Place, Side, TAKEN, WAITS};
+use crate::layout::{ASLEEP, Half, Header, LONGEST, Message, PAYLOAD, Position, Side, TAKEN, WAITS};
 use crate::memory::{Memory, Word};
 use crate::sleep::{Bell, Idle, Own, Peer};
 
@@ -23,7 +23,7 @@ pub struct Sender<M, B, const LINES: usize = LONGEST> {
 struct Ring<M> {
     own: Half<M>,
     peer: Half<M>,
-    place: Place,
+    position: Position,
     /// Number of lines that may be written without checking. 0 if the channel is broken, and 0 between calls while part
     /// of a message is unsent: so a message with room for its line needs no other check.
     room: usize,
@@ -36,7 +36,7 @@ impl<M: Memory> Ring<M> {
     /// Writes the next line. There must be room.
     #[inline(always)]
     fn put(&mut self, header: Header, words: &[u64]) {
-        let line = self.own.line(self.place.line);
+        let line = self.own.line(self.position.line);
         // Relaxed: the header's release orders the words before the header. They come after the peer's last read of the
         // line, because the peer published the room after that read, and `refresh` read it with acquire.
         if let Ok(words) = <&[u64; PAYLOAD]>::try_from(words) {
@@ -46,8 +46,8 @@ impl<M: Memory> Ring<M> {
             line[1..].iter().zip(words).for_each(|(word, value)| word.store(*value, Relaxed));
         }
         // Release: a reader that sees the header sees the words. Pairs with the acquire in `receiver::look`.
-        line[0].store(header.with_lap(self.place.lap).0, Release);
-        self.place.advance();
+        line[0].store(header.with_lap(self.position.lap).0, Release);
+        self.position.advance();
         self.room -= 1;
     }
 
@@ -68,7 +68,7 @@ impl<M: Memory> Ring<M> {
         // Acquire: the peer read the lines that it returns before it published them, so it cannot read what is written
         // to them from now on. Pairs with the release in `Receiver::tell`.
         let taken = self.peer.control(TAKEN).load(Acquire);
-        let outstanding = (self.place.lines - self.room) as u64;
+        let outstanding = (self.position.lines - self.room) as u64;
         let newly = taken.wrapping_sub(self.taken);
         if newly > outstanding {
             return Err(Broken::Credits(taken));
@@ -86,7 +86,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         let ring = Ring {
             own: Half::new(memory.clone(), side),
             peer: Half::new(memory.clone(), side.other()),
-            place: Place::new(lines),
+            position: Position::new(lines),
             room: lines,
             taken: 0,
         };

@@ -47,7 +47,7 @@ impl<'m> Party<'m> {
         match self.calls.request(length as u16, &words) {
             Ok(request) => {
                 self.asked += 1;
-                assert!(self.expected.insert(request.place(), (request, reversed(&words))).is_none());
+                assert!(self.expected.insert(request.index(), (request, reversed(&words))).is_none());
                 true
             }
             Err(Refused::TooMany) => false,
@@ -87,7 +87,7 @@ impl<'m> Party<'m> {
                 self.owed.push((request, words.to_vec()));
             }
             Some(Incoming::Answer(request, words)) => {
-                assert_eq!(self.expected.remove(&request.place()), Some((request, words.to_vec())));
+                assert_eq!(self.expected.remove(&request.index()), Some((request, words.to_vec())));
                 self.answered += 1;
             }
             Some(Incoming::Event(..)) => panic!("nobody sent it"),
@@ -162,7 +162,7 @@ fn more_requests_than_the_limit_are_refused() {
     assert_eq!(first.receive(), Ok(Some(Incoming::Answer(requests[1], &[5]))));
     // The index is reused, under another number.
     let again = first.request(1, &[]).unwrap();
-    assert!(again.place() == requests[1].place() && again != requests[1]);
+    assert!(again.index() == requests[1].index() && again != requests[1]);
     assert_eq!(first.in_flight(), 3);
 }
 
@@ -219,7 +219,7 @@ fn answers_to_nothing_close_the_channel() {
 
 #[test]
 fn requests_that_cannot_be_close_the_channel() {
-    // Places 0 to 4 exist.
+    // Indices 0 to 4 exist.
     assert_eq!(judge(Kind::Request, 5, 1, None), (0, Broken::Request(5)));
     assert_eq!(judge(Kind::Request, 64 + 63, 1, None), (0, Broken::Request(127)));
     // The second time, the first one has no reply yet.

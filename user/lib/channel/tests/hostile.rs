@@ -185,7 +185,7 @@ impl Victim {
                 Ok(incoming) => {
                     assert_eq!(self.broken, None);
                     if let Some(Incoming::Request(request, words)) = incoming {
-                        assert!(words.len() <= LINES * PAYLOAD && request.place() < 8);
+                        assert!(words.len() <= LINES * PAYLOAD && request.index() < 8);
                         self.owed.push(request);
                         assert!(self.owed.len() <= 8);
                     }

@@ -79,7 +79,7 @@ impl Party {
         while self.next < EACH {
             let words = vec![self.next; length(self.next).max(1)];
             match self.calls.request(3, &words) {
-                Ok(request) => self.asked[request.place()] = self.next,
+                Ok(request) => self.asked[request.index()] = self.next,
                 Err(Refused::Full) => return true,
                 Err(Refused::TooMany) => return false,
                 Err(refused) => panic!("{refused}"),
@@ -99,7 +99,7 @@ impl Party {
                 self.served += 1;
             }
             Some(Incoming::Answer(request, words)) => {
-                let number = self.asked[request.place()];
+                let number = self.asked[request.index()];
                 assert!(words.len() == length(number).max(1) && words.iter().all(|&word| word == !number));
                 self.answered += 1;
             }

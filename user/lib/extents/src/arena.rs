@@ -49,12 +49,12 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Arena<S> {
 
     #[inline(always)]
     pub fn node(&self, id: Id) -> &Node {
-        &self.storage.as_ref()[id.place()]
+        &self.storage.as_ref()[id.index()]
     }
 
     #[inline(always)]
     pub fn node_mut(&mut self, id: Id) -> &mut Node {
-        &mut self.storage.as_mut()[id.place()]
+        &mut self.storage.as_mut()[id.index()]
     }
 
     /// Takes a node for an extent. Its links and its summary are set when it is inserted into a tree.

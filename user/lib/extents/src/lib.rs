@@ -14,7 +14,7 @@
 //! same region at once. Adjacent regions stay separate, because their capabilities are.
 //!
 //! Every operation takes O(log n) steps with n extents:
-//! - Without alignment beyond [`GRANULE`] and without range, best fit is the first extent in order of size that is
+//! - Without alignment beyond [`PAGE`] and without range, best fit is the first extent in order of size that is
 //!   large enough. This is always exact.
 //! - With them, the first [`PATIENCE`] extents that are large enough are tried in order of size; the first in which the
 //!   block fits is the best fit. If it fits in none of them, then without a range the smallest extent is taken in which
@@ -44,8 +44,8 @@ mod search;
 pub use manager::{Block, Error, Extent, Freed, Manager, Totals};
 pub use node::Node;
 
-/// Granule of addresses and sizes: a page, in bytes.
-pub const GRANULE: u64 = 4096;
+/// Unit of addresses and sizes: a page, in bytes.
+pub const PAGE: u64 = 4096;
 /// Number of free extents that are tried in order of size before another method is used.
 pub const PATIENCE: usize = 8;
 /// Maximum number of nodes that [`Manager::add`] needs.

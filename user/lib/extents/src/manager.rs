@@ -5,7 +5,7 @@ use tench_tree::{Id, Tree};
 use crate::arena::Arena;
 use crate::node::{BySize, Free, Node, State, Used};
 use crate::search::{Wanted, best_fit};
-use crate::{GRANULE, NODES_PER_ADD, NODES_PER_ALLOC, NODES_PER_FREE, NODES_PER_SPLIT, RESERVE};
+use crate::{NODES_PER_ADD, NODES_PER_ALLOC, NODES_PER_FREE, NODES_PER_SPLIT, PAGE, RESERVE};
 
 /// End of addresses, low enough that rounding up never overflows.
 const ADDRESS_END: u64 = 1 << 62;
@@ -13,7 +13,7 @@ const ADDRESS_END: u64 = 1 << 62;
 /// Reason why an operation failed. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A size is 0 or not a multiple of the granule, an alignment not a power of two, or a range ends before it begins.
+    /// A size is 0 or not a multiple of the page size, an alignment not a power of two, or a range ends before it begins.
     BadSize,
     /// The memory, or part of it, is already managed.
     Overlap,
@@ -151,7 +151,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     /// Errors: `BadSize`, `Overlap`, `NeedsNodes`.
     pub fn add(&mut self, base: u64, size: u64) -> Result<(), Error> {
         let end = base.checked_add(size).filter(|end| *end <= ADDRESS_END).ok_or(Error::BadSize)?;
-        if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
+        if size == 0 || !size.is_multiple_of(PAGE) || !base.is_multiple_of(PAGE) {
             return Err(Error::BadSize);
         }
         let neighbours = [self.first_used(base), self.first_free(base)];
@@ -169,7 +169,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
 
     /// Allocates a block anywhere. Returns its address. Errors: `BadSize`, `OutOfMemory`, `NeedsNodes`.
     pub fn alloc(&mut self, size: u64, tag: u64) -> Result<u64, Error> {
-        self.alloc_aligned(size, GRANULE, tag)
+        self.alloc_aligned(size, PAGE, tag)
     }
 
     /// Allocates a block at a multiple of `align`, a power of two.
@@ -186,27 +186,27 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         align: u64,
         tag: u64,
     ) -> Result<u64, Error> {
-        if size == 0 || !size.is_multiple_of(GRANULE) || !align.is_power_of_two() || limit <= base {
+        if size == 0 || !size.is_multiple_of(PAGE) || !align.is_power_of_two() || limit <= base {
             return Err(Error::BadSize);
         }
         self.arena.require(NODES_PER_ALLOC)?;
         let last = if limit == u64::MAX { limit } else { limit - 1 };
-        let wanted = Wanted { base, last, size, align: align.max(GRANULE) };
+        let wanted = Wanted { base, last, size, align: align.max(PAGE) };
         let found = best_fit(&self.free, &self.by_size, self.arena.nodes(), &wanted);
-        let (id, place) = found.ok_or(Error::OutOfMemory)?;
-        self.carve(id, place, size, tag)?;
+        let (id, address) = found.ok_or(Error::OutOfMemory)?;
+        self.carve(id, address, size, tag)?;
         self.totals.free -= size;
         self.totals.used += size;
-        Ok(place)
+        Ok(address)
     }
 
     /// Makes part of a free extent a block. The nodes for it must be available.
-    fn carve(&mut self, id: Id, place: u64, size: u64, tag: u64) -> Result<(), Error> {
+    fn carve(&mut self, id: Id, address: u64, size: u64, tag: u64) -> Result<(), Error> {
         let &Node { base, region, .. } = self.arena.node(id);
-        let (end, block_end) = (self.arena.node(id).end(), place + size);
+        let (end, block_end) = (self.arena.node(id).end(), address + size);
         self.remove_by_size(id);
-        let block = if place > base {
-            self.arena.node_mut(id).size = place - base;
+        let block = if address > base {
+            self.arena.node_mut(id).size = address - base;
             self.free.changed(&mut Free(self.arena.nodes_mut()), id);
             self.insert_by_size(id);
             if block_end < end {
@@ -214,20 +214,20 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
                 self.free.insert_after(&mut Free(self.arena.nodes_mut()), rest, id);
                 self.insert_by_size(rest);
             }
-            self.arena.take(place, size, State::Used(tag), region)?
+            self.arena.take(address, size, State::Used(tag), region)?
         } else if block_end < end {
             // The rest lies after the block.
             let node = self.arena.node_mut(id);
             (node.base, node.size) = (block_end, end - block_end);
             self.free.changed(&mut Free(self.arena.nodes_mut()), id);
             self.insert_by_size(id);
-            self.arena.take(place, size, State::Used(tag), region)?
+            self.arena.take(address, size, State::Used(tag), region)?
         } else {
             self.free.remove(&mut Free(self.arena.nodes_mut()), id);
             self.arena.node_mut(id).state = State::Used(tag);
             id
         };
-        self.used.insert(&mut Used(self.arena.nodes_mut()), block, |view, other| view.0[other.place()].base < place);
+        self.used.insert(&mut Used(self.arena.nodes_mut()), block, |view, other| view.0[other.index()].base < address);
         self.totals.blocks += 1;
         Ok(())
     }
@@ -235,7 +235,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     /// Frees a block, or part of one, and joins it with free neighbours. Errors: `BadSize`, `NotGiven`, and for a part
     /// `NeedsNodes`: a whole block can always be freed.
     pub fn free(&mut self, base: u64, size: u64) -> Result<Freed, Error> {
-        if size == 0 || !size.is_multiple_of(GRANULE) || !base.is_multiple_of(GRANULE) {
+        if size == 0 || !size.is_multiple_of(PAGE) || !base.is_multiple_of(PAGE) {
             return Err(Error::BadSize);
         }
         let id = self.last_used(base).ok_or(Error::NotGiven)?;
@@ -319,7 +319,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     /// Errors: `BadSize` (also if nothing would be left), `NotGiven` (no block begins at `base`), `NeedsNodes`.
     pub fn split(&mut self, base: u64, lower: u64, tag: u64) -> Result<(), Error> {
         let id = self.last_used(base).filter(|id| self.arena.node(*id).base == base).ok_or(Error::NotGiven)?;
-        if lower == 0 || lower >= self.arena.node(id).size || !lower.is_multiple_of(GRANULE) {
+        if lower == 0 || lower >= self.arena.node(id).size || !lower.is_multiple_of(PAGE) {
             return Err(Error::BadSize);
         }
         self.arena.require(NODES_PER_SPLIT)?;
@@ -374,24 +374,24 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
 
     /// Returns the last block that begins at or below an address: if the address lies in a block, that one.
     fn last_used(&self, address: u64) -> Option<Id> {
-        self.used.last_before(&Used(self.arena.nodes()), |view, id| view.0[id.place()].base <= address)
+        self.used.last_before(&Used(self.arena.nodes()), |view, id| view.0[id.index()].base <= address)
     }
 
     /// Returns the block in which an address lies, or the next one.
     fn first_used(&self, address: u64) -> Option<Id> {
         let view = Used(self.arena.nodes());
-        self.used.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
+        self.used.lower_bound(&view, |view, id| view.0[id.index()].end() <= address)
     }
 
     /// Returns the free extent in which an address lies, or the next one.
     fn first_free(&self, address: u64) -> Option<Id> {
         let view = Free(self.arena.nodes());
-        self.free.lower_bound(&view, |view, id| view.0[id.place()].end() <= address)
+        self.free.lower_bound(&view, |view, id| view.0[id.index()].end() <= address)
     }
 
     /// Returns the free extents before and after an address that lies in none.
     fn free_around(&self, address: u64) -> (Option<Id>, Option<Id>) {
-        self.free.around(&Free(self.arena.nodes()), |view, id| view.0[id.place()].base < address)
+        self.free.around(&Free(self.arena.nodes()), |view, id| view.0[id.index()].base < address)
     }
 
     /// Inserts a free extent into its trees.
@@ -403,7 +403,7 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     fn insert_by_size(&mut self, id: Id) {
         let &Node { base, size, .. } = self.arena.node(id);
         self.by_size.insert(&mut BySize(self.arena.nodes_mut()), id, |view, other| {
-            let other = &view.0[other.place()];
+            let other = &view.0[other.index()];
             other.size < size || (other.size == size && other.base < base)
         });
         self.totals.extents += 1;
@@ -418,27 +418,27 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
     pub fn check_invariants(&self) {
         let mut totals = Totals::default();
         let in_order = |view: &[Node], previous: Option<Id>, at: Id| {
-            let node = &view[at.place()];
-            assert!(node.size > 0 && node.base.is_multiple_of(GRANULE) && node.size.is_multiple_of(GRANULE));
-            assert!(previous.is_none_or(|previous| view[previous.place()].end() <= node.base), "nothing overlaps");
+            let node = &view[at.index()];
+            assert!(node.size > 0 && node.base.is_multiple_of(PAGE) && node.size.is_multiple_of(PAGE));
+            assert!(previous.is_none_or(|previous| view[previous.index()].end() <= node.base), "nothing overlaps");
             (node.size, node.is_free())
         };
         let free = self.free.check_invariants(&Free(self.arena.nodes()), |view, previous, at| {
             let (size, is_free) = in_order(view.0, previous, at);
             assert!(is_free, "this tree holds what is free");
             totals.free += size;
-            view.0[at.place()].check_summary(view.0);
+            view.0[at.index()].check_summary(view.0);
         });
         let used = self.used.check_invariants(&Used(self.arena.nodes()), |view, previous, at| {
             let (size, _) = in_order(view.0, previous, at);
-            assert!(matches!(view.0[at.place()].state, State::Used(_)), "this tree holds the blocks");
+            assert!(matches!(view.0[at.index()].state, State::Used(_)), "this tree holds the blocks");
             totals.used += size;
         });
         let by_size = self.by_size.check_invariants(&BySize(self.arena.nodes()), |view, previous, at| {
-            let node = &view.0[at.place()];
+            let node = &view.0[at.index()];
             assert!(node.is_free(), "the tree by size holds what is free");
             let key = |node: &Node| (node.size, node.base);
-            assert!(previous.is_none_or(|previous| key(&view.0[previous.place()]) < key(node)), "it is in order");
+            assert!(previous.is_none_or(|previous| key(&view.0[previous.index()]) < key(node)), "it is in order");
             totals.largest = node.size;
         });
         (totals.blocks, totals.extents) = (used, free);
@@ -457,10 +457,10 @@ impl<S: AsRef<[Node]> + AsMut<[Node]>> Manager<S> {
         let mut previous: Option<&Node> = None;
         let mut regions = 0;
         loop {
-            let base = |id: Option<Id>| id.map_or(u64::MAX, |id| view[id.place()].base);
+            let base = |id: Option<Id>| id.map_or(u64::MAX, |id| view[id.index()].base);
             let tree = if base(used) < base(free) { &mut used } else { &mut free };
             let Some(id) = *tree else { break };
-            let node = &view[id.place()];
+            let node = &view[id.index()];
             *tree = if node.is_free() { self.free.next(&Free(view), id) } else { self.used.next(&Used(view), id) };
             match previous {
                 Some(previous) if previous.region == node.region => {

@@ -2,15 +2,15 @@
 
 use tench_tree::{Id, Links, Nodes, View};
 
-use crate::GRANULE;
+use crate::PAGE;
 
 /// Number of alignments with a summary of their own: 4 KiB (which is the size), 8 KiB, … 1 GiB.
 pub const ALIGNMENTS: usize = 19;
-/// Largest size in granules that summaries represent exactly: they count to 2³² − 1, and a larger extent counts as one
+/// Largest size in pages that summaries represent exactly: they count to 2³² − 1, and a larger extent counts as one
 /// of that size, of which alignment may take up to 1 GiB.
 pub const SUMMARISED: u64 = u32::MAX as u64 - (1 << (ALIGNMENTS - 1));
 
-/// A number of granules for each alignment.
+/// A number of pages for each alignment.
 pub type Usable = [u32; ALIGNMENTS];
 /// The summary of no memory.
 const NOTHING: Usable = [0; ALIGNMENTS];
@@ -41,7 +41,7 @@ pub struct Node {
     /// Links in the tree of the blocks or in that of the free extents.
     by_address: Links,
     by_size: Links,
-    /// In the tree of free extents by address: for each alignment, the size in granules of the largest block in the
+    /// In the tree of free extents by address: for each alignment, the size in pages of the largest block in the
     /// subtree that begins at a multiple of it. The sizes decrease from alignment to alignment.
     pub(crate) usable: Usable,
 }
@@ -70,11 +70,11 @@ impl Node {
         matches!(self.state, State::Free)
     }
 
-    /// Returns the size in granules of the largest block in the extent that begins at a multiple of the alignment; as
+    /// Returns the size in pages of the largest block in the extent that begins at a multiple of the alignment; as
     /// the tree sees it.
     fn own_usable(&self, alignment: usize) -> u32 {
         let mask = (1 << alignment) - 1;
-        let start = self.base / GRANULE;
+        let start = self.base / PAGE;
         let lost = ((start + mask) & !mask) - start;
         counted(self.size).saturating_sub(lost as u32)
     }
@@ -84,7 +84,7 @@ impl Node {
         let children = [self.by_address.left(), self.by_address.right()].into_iter().flatten();
         let mut expected: [u32; ALIGNMENTS] = core::array::from_fn(|alignment| self.own_usable(alignment));
         for child in children {
-            for (most, below) in expected.iter_mut().zip(nodes[child.place()].usable) {
+            for (most, below) in expected.iter_mut().zip(nodes[child.index()].usable) {
                 *most = (*most).max(below);
             }
         }
@@ -100,14 +100,14 @@ impl Node {
 
     #[inline(always)]
     fn summarise_all(&mut self, left: &Usable, right: &Usable) -> u32 {
-        let mut start = (self.base / GRANULE) as u32;
+        let mut start = (self.base / PAGE) as u32;
         let mut own = counted(self.size);
         let mut changed = 0;
         for alignment in 0..ALIGNMENTS {
             let most = own.max(left[alignment]).max(right[alignment]);
-            let place = &mut self.usable[alignment];
-            if *place != most {
-                *place = most;
+            let usable = &mut self.usable[alignment];
+            if *usable != most {
+                *usable = most;
                 changed |= 1 << alignment;
             } else if most == 0 {
                 // All further ones are 0, as before.
@@ -123,7 +123,7 @@ impl Node {
 
     #[inline(always)]
     fn summarise_some(&mut self, left: &Usable, right: &Usable, which: u32) -> u32 {
-        let start = (self.base / GRANULE) as u32;
+        let start = (self.base / PAGE) as u32;
         let size = counted(self.size);
         let mut changed = 0;
         let mut rest = which & ((1 << ALIGNMENTS) - 1);
@@ -161,10 +161,10 @@ impl Node {
     }
 }
 
-/// Returns bytes in granules, as summaries count them.
+/// Returns bytes in pages, as summaries count them.
 #[inline(always)]
 fn counted(bytes: u64) -> u32 {
-    (bytes / GRANULE).min(u64::from(u32::MAX)) as u32
+    (bytes / PAGE).min(u64::from(u32::MAX)) as u32
 }
 
 /// Nodes in the tree of the free extents by address.
@@ -180,21 +180,21 @@ macro_rules! views {
         impl View for $view<&[Node]> {
             #[inline(always)]
             fn links(&self, id: Id) -> &Links {
-                &self.0[id.place()].$links
+                &self.0[id.index()].$links
             }
         }
 
         impl View for $view<&mut [Node]> {
             #[inline(always)]
             fn links(&self, id: Id) -> &Links {
-                &self.0[id.place()].$links
+                &self.0[id.index()].$links
             }
         }
 
         impl Nodes for $view<&mut [Node]> {
             #[inline(always)]
             fn links_mut(&mut self, id: Id) -> &mut Links {
-                &mut self.0[id.place()].$links
+                &mut self.0[id.index()].$links
             }
 
             $($summarise)*
@@ -211,20 +211,20 @@ views! {
 
         #[inline(always)]
         fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
-            let Ok([node, leaf]) = self.0.get_disjoint_mut([id.place(), leaf.place()]) else { return 0 };
+            let Ok([node, leaf]) = self.0.get_disjoint_mut([id.index(), leaf.index()]) else { return 0 };
             node.raise(&leaf.usable, which)
         }
 
         #[inline(always)]
         fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
-            self.0[to.place()].usable = self.0[from.place()].usable;
+            self.0[to.index()].usable = self.0[from.index()].usable;
             true
         }
 
         #[inline(always)]
         fn summarise_leaf(&mut self, id: Id) -> u32 {
             // An empty summary never counts, so the parts that differ from it have changed.
-            self.0[id.place()].usable = NOTHING;
+            self.0[id.index()].usable = NOTHING;
             summarise(self.0, id, None, None, ALL)
         }
     }
@@ -234,11 +234,11 @@ views! {
 
 /// Recomputes parts of a node's summary. Returns which have changed.
 fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>, which: u32) -> u32 {
-    let place = id.place();
+    let index = id.index();
     let one = match (left, right) {
-        (None, None) => return nodes[place].summarise(&NOTHING, &NOTHING, which),
+        (None, None) => return nodes[index].summarise(&NOTHING, &NOTHING, which),
         (Some(left), Some(right)) => {
-            let Ok([node, left, right]) = nodes.get_disjoint_mut([place, left.place(), right.place()]) else {
+            let Ok([node, left, right]) = nodes.get_disjoint_mut([index, left.index(), right.index()]) else {
                 // A node and its children are three.
                 return 0;
             };
@@ -246,6 +246,6 @@ fn summarise(nodes: &mut [Node], id: Id, left: Option<Id>, right: Option<Id>, wh
         }
         (Some(one), None) | (None, Some(one)) => one,
     };
-    let Ok([node, child]) = nodes.get_disjoint_mut([place, one.place()]) else { return 0 };
+    let Ok([node, child]) = nodes.get_disjoint_mut([index, one.index()]) else { return 0 };
     node.summarise(&child.usable, &NOTHING, which)
 }

@@ -3,7 +3,7 @@
 use tench_tree::{Id, Tree, View};
 
 use crate::node::{ALIGNMENTS, BySize, Free, Node, SUMMARISED};
-use crate::{GRANULE, PATIENCE};
+use crate::{PAGE, PATIENCE};
 
 /// A requested block.
 #[derive(Clone, Copy, Debug)]
@@ -12,9 +12,9 @@ pub struct Wanted {
     pub base: u64,
     /// Highest address that the block may include.
     pub last: u64,
-    /// Size in bytes, a multiple of the granule and not 0.
+    /// Size in bytes, a multiple of the page size and not 0.
     pub size: u64,
-    /// Alignment: a power of two, at least the granule.
+    /// Alignment: a power of two, at least the page size.
     pub align: u64,
 }
 
@@ -25,7 +25,7 @@ impl Wanted {
     }
 
     /// Returns the lowest address in a free extent where the block fits.
-    pub fn place_in(&self, extent: &Node) -> Option<u64> {
+    pub fn address_in(&self, extent: &Node) -> Option<u64> {
         let mask = self.align - 1;
         let start = extent.base.max(self.base).checked_add(mask)? & !mask;
         let last = start.checked_add(self.size - 1)?;
@@ -39,21 +39,21 @@ pub type Found = (Id, u64);
 /// Returns the best fit; see the crate's documentation.
 pub fn best_fit(free: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
     let view = BySize(nodes);
-    let at_least = |size: u64| by_size.lower_bound(&view, |view, id| view.0[id.place()].size < size);
+    let at_least = |size: u64| by_size.lower_bound(&view, |view, id| view.0[id.index()].size < size);
     let mut candidate = at_least(wanted.size);
-    let is_summarised = wanted.size / GRANULE <= SUMMARISED;
+    let is_summarised = wanted.size / PAGE <= SUMMARISED;
     for _ in 0..if is_summarised { PATIENCE } else { usize::MAX } {
         let id = candidate?;
-        if let Some(place) = wanted.place_in(&nodes[id.place()]) {
-            return Some((id, place));
+        if let Some(address) = wanted.address_in(&nodes[id.index()]) {
+            return Some((id, address));
         }
         candidate = by_size.next(&view, id);
     }
     // So large that the block fits wherever the extent begins.
     if wanted.is_anywhere()
-        && let Some(id) = at_least(wanted.size.saturating_add(wanted.align - GRANULE))
+        && let Some(id) = at_least(wanted.size.saturating_add(wanted.align - PAGE))
     {
-        return Some((id, wanted.place_in(&nodes[id.place()])?));
+        return Some((id, wanted.address_in(&nodes[id.index()])?));
     }
     lowest_fit(free, nodes, wanted)
 }
@@ -61,22 +61,22 @@ pub fn best_fit(free: &Tree, by_size: &Tree, nodes: &[Node], wanted: &Wanted) ->
 /// Returns the lowest address where the block fits.
 pub fn lowest_fit(free: &Tree, nodes: &[Node], wanted: &Wanted) -> Option<Found> {
     let view = Free(nodes);
-    let size = (wanted.size / GRANULE) as u32;
-    let alignment = ((wanted.align / GRANULE).trailing_zeros() as usize).min(ALIGNMENTS - 1);
-    let fits_below = |id: Id| nodes[id.place()].usable[alignment] >= size;
+    let size = (wanted.size / PAGE) as u32;
+    let alignment = ((wanted.align / PAGE).trailing_zeros() as usize).min(ALIGNMENTS - 1);
+    let fits_below = |id: Id| nodes[id.index()].usable[alignment] >= size;
     // The extent in which the range begins can be too short from there on; for all others the summaries are right.
-    let mut from = free.lower_bound(&view, |view, id| view.0[id.place()].end() <= wanted.base)?;
+    let mut from = free.lower_bound(&view, |view, id| view.0[id.index()].end() <= wanted.base)?;
     loop {
-        if nodes[from.place()].base > wanted.last {
+        if nodes[from.index()].base > wanted.last {
             return None;
         }
-        if let Some(place) = wanted.place_in(&nodes[from.place()]) {
-            return Some((from, place));
+        if let Some(address) = wanted.address_in(&nodes[from.index()]) {
+            return Some((from, address));
         }
         from = next_with(free, &view, from, fits_below, |id| {
             // In terms of the summaries: exact except for an alignment without one of its own, which is checked above.
-            let seen = Wanted { base: 0, last: u64::MAX, size: wanted.size, align: GRANULE << alignment };
-            seen.place_in(&nodes[id.place()]).is_some()
+            let seen = Wanted { base: 0, last: u64::MAX, size: wanted.size, align: PAGE << alignment };
+            seen.address_in(&nodes[id.index()]).is_some()
         })?;
     }
 }

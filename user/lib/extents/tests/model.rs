@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tench_extents::{
-    ALLOCATIONS_PER_REFILL, Error, Extent, Freed, GRANULE, Manager, NODES_PER_ALLOC, NODES_PER_FREE, Node, PATIENCE,
+    ALLOCATIONS_PER_REFILL, Error, Extent, Freed, Manager, NODES_PER_ALLOC, NODES_PER_FREE, Node, PAGE, PATIENCE,
 };
 
 /// Pseudo-random numbers (xorshift64*).
@@ -42,8 +42,8 @@ impl Model {
         if self.extents.iter().any(|(one, _)| one.base < base + size && base < one.base + one.size) {
             return Err(Error::Overlap);
         }
-        let place = self.extents.partition_point(|(one, _)| one.base < base);
-        self.extents.insert(place, (Extent { base, size, tag: None }, self.regions));
+        let index = self.extents.partition_point(|(one, _)| one.base < base);
+        self.extents.insert(index, (Extent { base, size, tag: None }, self.regions));
         self.regions += 1;
         Ok(())
     }
@@ -55,9 +55,9 @@ impl Model {
             .iter()
             .filter(|(one, _)| one.tag.is_none())
             .filter_map(|(one, _)| {
-                let place = one.base.max(request.base).next_multiple_of(request.align);
-                let end = place + request.size;
-                (end <= one.base + one.size && end <= request.limit).then_some((one.size, one.base, place))
+                let address = one.base.max(request.base).next_multiple_of(request.align);
+                let end = address + request.size;
+                (end <= one.base + one.size && end <= request.limit).then_some((one.size, one.base, address))
             })
             .collect();
         fits.sort_unstable();
@@ -65,7 +65,7 @@ impl Model {
     }
 
     /// Returns where the block must lie by the rules in the crate's documentation.
-    fn place(&self, request: &Request) -> Option<u64> {
+    fn choose(&self, request: &Request) -> Option<u64> {
         let fits = self.fits(request);
         let mut large: Vec<_> = self.extents.iter().map(|(one, _)| one).filter(|one| one.tag.is_none()).collect();
         large.retain(|one| one.size >= request.size);
@@ -73,7 +73,7 @@ impl Model {
         let tried = large.iter().take(PATIENCE).find(|one| fits.iter().any(|fit| fit.1 == one.base));
         let mut chosen = tried.copied();
         if chosen.is_none() && request.base == 0 && request.limit == u64::MAX {
-            chosen = large.iter().find(|one| one.size >= request.size + request.align - GRANULE).copied();
+            chosen = large.iter().find(|one| one.size >= request.size + request.align - PAGE).copied();
         }
         match chosen {
             Some(one) => fits.iter().find(|fit| fit.1 == one.base).map(|fit| fit.2),
@@ -81,13 +81,13 @@ impl Model {
         }
     }
 
-    fn give(&mut self, place: u64, size: u64, tag: u64) {
-        let at = self.extents.iter().position(|(one, _)| one.base <= place && place < one.base + one.size).unwrap();
+    fn give(&mut self, address: u64, size: u64, tag: u64) {
+        let at = self.extents.iter().position(|(one, _)| one.base <= address && address < one.base + one.size).unwrap();
         let (one, region) = self.extents.remove(at);
         let parts = [
-            Extent { base: one.base, size: place - one.base, tag: None },
-            Extent { base: place, size, tag: Some(tag) },
-            Extent { base: place + size, size: one.base + one.size - (place + size), tag: None },
+            Extent { base: one.base, size: address - one.base, tag: None },
+            Extent { base: address, size, tag: Some(tag) },
+            Extent { base: address + size, size: one.base + one.size - (address + size), tag: None },
         ];
         for part in parts.into_iter().rev().filter(|part| part.size > 0) {
             self.extents.insert(at, (part, region));
@@ -140,16 +140,16 @@ impl Pair {
     /// Allocates a block, and checks that it lies where it must. Without alignment and range that is the best fit.
     fn alloc(&mut self, request: Request, tag: u64) -> Option<u64> {
         let Request { base, limit, size, align } = request;
-        let expected = self.model.place(&request);
-        if align <= GRANULE && base == 0 && limit == u64::MAX {
+        let expected = self.model.choose(&request);
+        if align <= PAGE && base == 0 && limit == u64::MAX {
             assert_eq!(expected, self.model.fits(&request).first().map(|fit| fit.2));
         }
         let left = self.manager.nodes_left();
-        let place = self.manager.alloc_from_range_aligned(base, limit, size, align, tag);
+        let address = self.manager.alloc_from_range_aligned(base, limit, size, align, tag);
         self.most.0 = self.most.0.max(left.saturating_sub(self.manager.nodes_left()));
-        assert_eq!(place, expected.ok_or(Error::OutOfMemory), "{request:x?}");
-        self.model.give(place.ok()?, size, tag);
-        place.ok()
+        assert_eq!(address, expected.ok_or(Error::OutOfMemory), "{request:x?}");
+        self.model.give(address.ok()?, size, tag);
+        address.ok()
     }
 
     fn free(&mut self, base: u64, size: u64) {
@@ -167,12 +167,12 @@ impl Pair {
 
 /// Returns a random request for memory of regions that lie below `end`.
 fn request(random: &mut Random, end: u64) -> Request {
-    let size = GRANULE * if random.below(4) == 0 { 1 << random.below(8) } else { 1 + random.below(20) };
-    let align = if random.below(2) == 0 { GRANULE } else { GRANULE << random.below(9) };
+    let size = PAGE * if random.below(4) == 0 { 1 << random.below(8) } else { 1 + random.below(20) };
+    let align = if random.below(2) == 0 { PAGE } else { PAGE << random.below(9) };
     let (mut base, mut limit) = (0, u64::MAX);
     if random.below(3) == 0 {
-        base = GRANULE * random.below(end / GRANULE);
-        limit = base + GRANULE * (1 + random.below(600));
+        base = PAGE * random.below(end / PAGE);
+        limit = base + PAGE * (1 + random.below(600));
     }
     Request { base, limit, size, align }
 }
@@ -182,31 +182,31 @@ fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usi
     let mut random = Random(seed);
     let mut pair = Pair::new(4 * most + 64);
     for &(base, size) in regions {
-        pair.add(base * GRANULE, size * GRANULE);
+        pair.add(base * PAGE, size * PAGE);
     }
-    let end = regions.iter().map(|(base, size)| (base + size) * GRANULE).max().unwrap();
+    let end = regions.iter().map(|(base, size)| (base + size) * PAGE).max().unwrap();
     let mut blocks: Vec<(u64, u64)> = Vec::new();
     for step in 0..steps {
         let wants = if blocks.len() >= most { 0 } else { random.below(100) };
         if wants >= 45 {
             let request = request(&mut random, end);
-            if let Some(place) = pair.alloc(request, step as u64) {
-                blocks.push((place, request.size));
+            if let Some(address) = pair.alloc(request, step as u64) {
+                blocks.push((address, request.size));
             }
         } else if wants >= 2 && !blocks.is_empty() {
             let (base, size) = blocks.swap_remove(random.below(blocks.len() as u64) as usize);
             // All of it, or a part; the rest can be freed later.
-            let pages = size / GRANULE;
+            let pages = size / PAGE;
             let from = if random.below(4) == 0 { random.below(pages) } else { 0 };
             let length = if random.below(4) == 0 { 1 + random.below(pages - from) } else { pages - from };
-            let (start, bytes) = (base + from * GRANULE, length * GRANULE);
+            let (start, bytes) = (base + from * PAGE, length * PAGE);
             pair.free(start, bytes);
-            let rest = [(base, from * GRANULE), (start + bytes, base + size - (start + bytes))];
+            let rest = [(base, from * PAGE), (start + bytes, base + size - (start + bytes))];
             blocks.extend(rest.into_iter().filter(|(_, bytes)| *bytes > 0));
         } else {
             // Mostly memory that was not allocated, or not as one block.
-            let base = GRANULE * random.below(end / GRANULE + 10);
-            let size = GRANULE * (1 + random.below(8));
+            let base = PAGE * random.below(end / PAGE + 10);
+            let size = PAGE * (1 + random.below(8));
             let before = pair.manager.totals();
             let result = pair.manager.free(base, size);
             assert_eq!(result, pair.model.free(base, size));
@@ -253,70 +253,70 @@ fn many_extents_keep_every_fit_findable() {
 #[test]
 fn free_has_three_outcomes() {
     let mut pair = Pair::new(64);
-    pair.add(0x10_0000, 64 * GRANULE);
-    let all = Request { base: 0, limit: u64::MAX, size: 8 * GRANULE, align: GRANULE };
+    pair.add(0x10_0000, 64 * PAGE);
+    let all = Request { base: 0, limit: u64::MAX, size: 8 * PAGE, align: PAGE };
     let block = pair.alloc(all, 5).unwrap();
     // Part of it, in the middle; the rest keeps its tag, and is freed in another order.
-    assert_eq!(pair.manager.free(block + 2 * GRANULE, GRANULE), Ok(Freed::Part));
-    pair.model.free(block + 2 * GRANULE, GRANULE).unwrap();
-    assert_eq!(pair.manager.find(block + 7 * GRANULE).map(|used| (used.size, used.tag)), Some((5 * GRANULE, 5)));
-    assert_eq!(pair.manager.find(block + 2 * GRANULE), None);
+    assert_eq!(pair.manager.free(block + 2 * PAGE, PAGE), Ok(Freed::Part));
+    pair.model.free(block + 2 * PAGE, PAGE).unwrap();
+    assert_eq!(pair.manager.find(block + 7 * PAGE).map(|used| (used.size, used.tag)), Some((5 * PAGE, 5)));
+    assert_eq!(pair.manager.find(block + 2 * PAGE), None);
     pair.check();
     // Freeing memory that was never allocated, or is free again, or lies in two blocks, fails.
     for (base, size) in [
-        (block + 2 * GRANULE, GRANULE),
-        (block, 8 * GRANULE),
-        (block + 7 * GRANULE, 2 * GRANULE),
-        (0x10_0000 + 63 * GRANULE, GRANULE),
-        (0, GRANULE),
-        (1 << 60, GRANULE),
+        (block + 2 * PAGE, PAGE),
+        (block, 8 * PAGE),
+        (block + 7 * PAGE, 2 * PAGE),
+        (0x10_0000 + 63 * PAGE, PAGE),
+        (0, PAGE),
+        (1 << 60, PAGE),
     ] {
         assert_eq!(pair.manager.free(base, size), Err(Error::NotGiven), "{base:x}");
     }
-    for (base, size) in [(block + 1, GRANULE), (block, 0), (block, 100)] {
+    for (base, size) in [(block + 1, PAGE), (block, 0), (block, 100)] {
         assert_eq!(pair.manager.free(base, size), Err(Error::BadSize));
     }
     pair.check();
-    pair.free(block + 3 * GRANULE, 5 * GRANULE);
-    assert_eq!(pair.manager.free(block, 2 * GRANULE), Ok(Freed::Whole));
-    assert_eq!(pair.manager.totals().largest, 64 * GRANULE);
+    pair.free(block + 3 * PAGE, 5 * PAGE);
+    assert_eq!(pair.manager.free(block, 2 * PAGE), Ok(Freed::Whole));
+    assert_eq!(pair.manager.totals().largest, 64 * PAGE);
 }
 
 #[test]
 fn blocks_are_divided() {
     let mut manager = Manager::new(vec![Node::EMPTY; 16]);
-    manager.add(0, 16 * GRANULE).unwrap();
-    let base = manager.alloc(8 * GRANULE, 1).unwrap();
-    assert_eq!(manager.split(base, 8 * GRANULE, 2), Err(Error::BadSize));
-    assert_eq!(manager.split(base + GRANULE, GRANULE, 2), Err(Error::NotGiven));
-    assert_eq!(manager.split(base + 9 * GRANULE, GRANULE, 2), Err(Error::NotGiven));
-    manager.split(base, 3 * GRANULE, 2).unwrap();
+    manager.add(0, 16 * PAGE).unwrap();
+    let base = manager.alloc(8 * PAGE, 1).unwrap();
+    assert_eq!(manager.split(base, 8 * PAGE, 2), Err(Error::BadSize));
+    assert_eq!(manager.split(base + PAGE, PAGE, 2), Err(Error::NotGiven));
+    assert_eq!(manager.split(base + 9 * PAGE, PAGE, 2), Err(Error::NotGiven));
+    manager.split(base, 3 * PAGE, 2).unwrap();
     manager.check_invariants();
-    assert_eq!(manager.find(base + 3 * GRANULE).map(|used| (used.base, used.tag)), Some((base + 3 * GRANULE, 2)));
-    assert_eq!(manager.free(base, 8 * GRANULE), Err(Error::NotGiven));
-    assert_eq!(manager.free(base + 3 * GRANULE, 5 * GRANULE), Ok(Freed::Whole));
+    assert_eq!(manager.find(base + 3 * PAGE).map(|used| (used.base, used.tag)), Some((base + 3 * PAGE, 2)));
+    assert_eq!(manager.free(base, 8 * PAGE), Err(Error::NotGiven));
+    assert_eq!(manager.free(base + 3 * PAGE, 5 * PAGE), Ok(Freed::Whole));
 }
 
 #[test]
 fn whole_blocks_are_freed_when_no_node_is_left() {
     for nodes in 3..40 {
         let mut manager = Manager::new(vec![Node::EMPTY; nodes]);
-        manager.add(0, 4096 * GRANULE).unwrap();
+        manager.add(0, 4096 * PAGE).unwrap();
         let mut given = Vec::new();
         // Each leaves a hole before it.
-        while let Ok(place) =
-            manager.alloc_from_range_aligned(2 * given.len() as u64 * GRANULE + GRANULE, u64::MAX, GRANULE, GRANULE, 7)
+        while let Ok(address) =
+            manager.alloc_from_range_aligned(2 * given.len() as u64 * PAGE + PAGE, u64::MAX, PAGE, PAGE, 7)
         {
-            given.push(place);
+            given.push(address);
         }
         assert!(manager.nodes_left() < NODES_PER_ALLOC && !given.is_empty());
         // From the middle, so that some have no free neighbour to join, and others two.
         while !given.is_empty() {
-            let place = given.remove(given.len() / 2);
-            assert_eq!(manager.free(place, GRANULE), Ok(tench_extents::Freed::Whole));
+            let address = given.remove(given.len() / 2);
+            assert_eq!(manager.free(address, PAGE), Ok(tench_extents::Freed::Whole));
             manager.check_invariants();
         }
-        assert_eq!(manager.totals().largest, 4096 * GRANULE);
+        assert_eq!(manager.totals().largest, 4096 * PAGE);
     }
 }
 
@@ -329,14 +329,12 @@ fn without_nodes_nothing_changes() {
         for step in 0..6 {
             let before: Vec<Extent> = manager.extents(0).collect();
             let result = match step {
-                0 => manager.add(0, 64 * GRANULE),
-                1 | 2 => {
-                    manager.alloc_from_range_aligned(8 * GRANULE, u64::MAX, 4 * GRANULE, GRANULE, 0).map(|place| {
-                        given.push(place);
-                    })
-                }
-                3 => given.first().map_or(Ok(()), |place| manager.free(place + GRANULE, GRANULE).map(drop)),
-                4 => given.last().map_or(Ok(()), |place| manager.split(*place, GRANULE, 1)),
+                0 => manager.add(0, 64 * PAGE),
+                1 | 2 => manager.alloc_from_range_aligned(8 * PAGE, u64::MAX, 4 * PAGE, PAGE, 0).map(|address| {
+                    given.push(address);
+                }),
+                3 => given.first().map_or(Ok(()), |address| manager.free(address + PAGE, PAGE).map(drop)),
+                4 => given.last().map_or(Ok(()), |address| manager.split(*address, PAGE, 1)),
                 _ => manager.alloc(1 << 40, 0).map(drop),
             };
             if let Err(error) = result {
@@ -357,13 +355,13 @@ fn a_refill_does_not_nest_and_finds_what_it_needs() {
     manager.add(0, 1 << 30).unwrap();
     assert!(!manager.begin_refill(), "it is not time yet");
     while !manager.wants_refill() {
-        manager.alloc_from_range_aligned(GRANULE, u64::MAX, GRANULE, 8 * GRANULE, 0).unwrap();
+        manager.alloc_from_range_aligned(PAGE, u64::MAX, PAGE, 8 * PAGE, 0).unwrap();
     }
     // The operation at hand, when there are just not enough nodes for another one and the refill.
     assert!(manager.begin_refill());
     assert!(!manager.begin_refill() && !manager.wants_refill(), "one is under way");
     for _ in 0..ALLOCATIONS_PER_REFILL {
-        manager.alloc_from_range_aligned(GRANULE, u64::MAX, GRANULE, 8 * GRANULE, 0).unwrap();
+        manager.alloc_from_range_aligned(PAGE, u64::MAX, PAGE, 8 * PAGE, 0).unwrap();
     }
     let length = manager.storage().len();
     manager.storage().resize(length + 64, Node::EMPTY);
@@ -375,16 +373,16 @@ fn a_refill_does_not_nest_and_finds_what_it_needs() {
 #[test]
 fn sizes_beyond_the_summaries_are_found_too() {
     let mut manager = Manager::new(vec![Node::EMPTY; 64]);
-    let size = (u64::from(u32::MAX) + 1) * GRANULE;
+    let size = (u64::from(u32::MAX) + 1) * PAGE;
     for number in 1..12_u64 {
         // All of the maximum size of summaries; the ninth and tenth in order of size are large enough.
-        manager.add(number * (1 << 46) + GRANULE, size + number * GRANULE).unwrap();
+        manager.add(number * (1 << 46) + PAGE, size + number * PAGE).unwrap();
     }
     manager.check_invariants();
-    let place = manager.alloc_aligned(size, 16 * GRANULE, 0);
-    assert_eq!(place, Err(Error::OutOfMemory));
-    assert_eq!(manager.alloc_aligned(size - 5 * GRANULE, 16 * GRANULE, 0), Ok(10 * (1 << 46) + 16 * GRANULE));
-    assert_eq!(manager.alloc(size + 9 * GRANULE, 0), Ok(9 * (1 << 46) + GRANULE));
+    let address = manager.alloc_aligned(size, 16 * PAGE, 0);
+    assert_eq!(address, Err(Error::OutOfMemory));
+    assert_eq!(manager.alloc_aligned(size - 5 * PAGE, 16 * PAGE, 0), Ok(10 * (1 << 46) + 16 * PAGE));
+    assert_eq!(manager.alloc(size + 9 * PAGE, 0), Ok(9 * (1 << 46) + PAGE));
     manager.check_invariants();
 }
 
@@ -397,7 +395,7 @@ fn storage_grows_in_place() {
             let length = manager.storage().len();
             manager.storage().resize(length + 16, Node::EMPTY);
         }
-        manager.alloc(GRANULE, count).unwrap();
+        manager.alloc(PAGE, count).unwrap();
     }
     manager.check_invariants();
     assert_eq!(manager.totals().blocks, 2000);
@@ -406,18 +404,18 @@ fn storage_grows_in_place() {
 #[test]
 fn nonsense_is_refused() {
     let mut manager = Manager::new(vec![Node::EMPTY; 16]);
-    for (base, size) in [(0, 0), (1, GRANULE), (0, 100), (u64::MAX - 4095, GRANULE), (1 << 62, GRANULE)] {
+    for (base, size) in [(0, 0), (1, PAGE), (0, 100), (u64::MAX - 4095, PAGE), (1 << 62, PAGE)] {
         assert_eq!(manager.add(base, size), Err(Error::BadSize), "{base:x}");
     }
-    manager.add(GRANULE, 8 * GRANULE).unwrap();
-    for (base, size) in [(0, 2 * GRANULE), (8 * GRANULE, GRANULE), (2 * GRANULE, GRANULE), (0, 64 * GRANULE)] {
+    manager.add(PAGE, 8 * PAGE).unwrap();
+    for (base, size) in [(0, 2 * PAGE), (8 * PAGE, PAGE), (2 * PAGE, PAGE), (0, 64 * PAGE)] {
         assert_eq!(manager.add(base, size), Err(Error::Overlap), "{base:x}");
     }
     assert_eq!(manager.alloc(0, 0), Err(Error::BadSize));
     assert_eq!(manager.alloc(u64::MAX - 4095, 0), Err(Error::OutOfMemory));
-    assert_eq!(manager.alloc_aligned(GRANULE, 3 * GRANULE, 0), Err(Error::BadSize));
-    assert_eq!(manager.alloc_aligned(GRANULE, 1 << 63, 0), Err(Error::OutOfMemory));
-    assert_eq!(manager.alloc_from_range_aligned(GRANULE, GRANULE, GRANULE, 1, 0), Err(Error::BadSize));
+    assert_eq!(manager.alloc_aligned(PAGE, 3 * PAGE, 0), Err(Error::BadSize));
+    assert_eq!(manager.alloc_aligned(PAGE, 1 << 63, 0), Err(Error::OutOfMemory));
+    assert_eq!(manager.alloc_from_range_aligned(PAGE, PAGE, PAGE, 1, 0), Err(Error::BadSize));
     manager.check_invariants();
 }
 
@@ -426,11 +424,11 @@ fn alignments_beyond_a_gigabyte_are_found_too() {
     let mut manager = Manager::new(vec![Node::EMPTY; 4096]);
     // Many extents in which only 1 GiB is aligned, and then one with 8 GiB.
     for number in 0..400_u64 {
-        manager.add((2 * number + 1) << 30, GRANULE).unwrap();
+        manager.add((2 * number + 1) << 30, PAGE).unwrap();
     }
-    manager.add(1024 << 30, 3 * GRANULE).unwrap();
-    assert_eq!(manager.alloc_aligned(GRANULE, 8 << 30, 0), Ok(1024 << 30));
-    assert_eq!(manager.alloc_aligned(GRANULE, 8 << 30, 0), Err(Error::OutOfMemory));
-    assert_eq!(manager.alloc_aligned(GRANULE, 1 << 30, 0), Ok(1 << 30));
+    manager.add(1024 << 30, 3 * PAGE).unwrap();
+    assert_eq!(manager.alloc_aligned(PAGE, 8 << 30, 0), Ok(1024 << 30));
+    assert_eq!(manager.alloc_aligned(PAGE, 8 << 30, 0), Err(Error::OutOfMemory));
+    assert_eq!(manager.alloc_aligned(PAGE, 1 << 30, 0), Ok(1 << 30));
     manager.check_invariants();
 }

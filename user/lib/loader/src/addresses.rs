@@ -39,7 +39,7 @@ const WINDOWS: (u64, u64) = (0x5800_0000_0000, 0x6000_0000_0000);
 /// Range in which the process server maps the boot archive.
 const ARCHIVES: (u64, u64) = (address::BOOT_ARCHIVE, 0x6800_0000_0000);
 /// Range for the metadata of what libraries allocate.
-const BOOKS: (u64, u64) = (address::DYNAMIC_END, 0x5800_0000_0000);
+const METADATA: (u64, u64) = (address::DYNAMIC_END, 0x5800_0000_0000);
 /// Range over which the start of what libraries allocate varies: 16 TiB.
 const DYNAMIC_PLAY: u64 = 1 << 44;
 
@@ -86,12 +86,12 @@ impl Randomness {
 
 /// Returns the address at which a loader fills frames: 2 MiB of its own address space.
 pub fn window(random: &mut impl Rng) -> u64 {
-    place(random, WINDOWS, TABLE)
+    random_address(random, WINDOWS, TABLE)
 }
 
 /// Returns the address at which a server maps the boot archive, which has `size` bytes.
 pub fn archive(random: &mut impl Rng, size: u64) -> u64 {
-    place(random, ARCHIVES, size)
+    random_address(random, ARCHIVES, size)
 }
 
 /// Addresses of the parts of a process's address space that its program does not determine.
@@ -108,7 +108,7 @@ pub struct Addresses {
     /// First address at which libraries allocate.
     pub dynamic: u64,
     /// Address of the metadata of that range.
-    pub books: u64,
+    pub metadata: u64,
     /// Random numbers for the process's own use.
     pub random: [u64; 4],
 }
@@ -124,7 +124,7 @@ fn below(random: &mut impl Rng, count: u64) -> u64 {
 /// Returns a random address for a part of `size` bytes in a range: a multiple of the page size.
 ///
 /// The part needs as few tables of level 3 as possible.
-fn place(random: &mut impl Rng, (start, end): (u64, u64), size: u64) -> u64 {
+fn random_address(random: &mut impl Rng, (start, end): (u64, u64), size: u64) -> u64 {
     let tables = size.next_multiple_of(TABLE);
     let table = below(random, (end - start - tables) / TABLE + 1);
     let page = below(random, (tables - size) / PAGE + 1);
@@ -149,7 +149,7 @@ impl Addresses {
                 Stack { bottom, top: bottom + address::FIRST_STACK_SIZE, own }
             }
             StackSize::Whole(size) => {
-                let bottom = PAGE + place(random, STACKS, size + PAGE);
+                let bottom = PAGE + random_address(random, STACKS, size + PAGE);
                 Stack { bottom, top: bottom + size, own: 0 }
             }
         };
@@ -157,10 +157,10 @@ impl Addresses {
         // is needed as late as possible.
         let gib = below(random, DYNAMIC_PLAY / GIB) * GIB;
         let dynamic = address::DYNAMIC + gib + below(random, GIB / 2 / TABLE) * TABLE;
-        let (start, end) = BOOKS;
-        let books = start + below(random, (end - start) / address::BOOKS_SIZE) * address::BOOKS_SIZE;
+        let (start, end) = METADATA;
+        let metadata = start + below(random, (end - start) / address::METADATA_SIZE) * address::METADATA_SIZE;
         let random = [(); 4].map(|()| random.next_u64());
-        Addresses { bias, information, messages, stack, dynamic, books, random }
+        Addresses { bias, information, messages, stack, dynamic, metadata, random }
     }
 }
 

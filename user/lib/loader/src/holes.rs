@@ -39,8 +39,8 @@ impl<B: Copy> Holes<B> {
 
     /// Takes 2^`size_bits` bytes; returns their block and the offset in it, or `None` if no hole is large enough.
     pub fn take(&mut self, size_bits: u32) -> Option<(B, u64)> {
-        let place = self.holes.iter().rposition(|hole| hole.size_bits >= size_bits)?;
-        let Hole { block, offset, size_bits: mut rest } = self.holes.remove(place);
+        let index = self.holes.iter().rposition(|hole| hole.size_bits >= size_bits)?;
+        let Hole { block, offset, size_bits: mut rest } = self.holes.remove(index);
         while rest > size_bits {
             rest -= 1;
             // The upper half remains.
@@ -50,13 +50,13 @@ impl<B: Copy> Holes<B> {
     }
 
     fn insert(&mut self, hole: Hole<B>) {
-        let place = self.holes.partition_point(|other| other.size_bits >= hole.size_bits);
+        let index = self.holes.partition_point(|other| other.size_bits >= hole.size_bits);
         if self.holes.is_full() {
             // Dropping the smallest loses least.
             self.holes.pop();
         }
-        let place = place.min(self.holes.len());
-        self.holes.insert(place, hole);
+        let index = index.min(self.holes.len());
+        self.holes.insert(index, hole);
     }
 
     /// Panics if an invariant does not hold: holes are aligned, do not overlap, and are in descending order of size.

@@ -79,7 +79,7 @@ pub fn write(block: &mut [u8; BLOCK_SIZE], program: &Program, given: &Descriptio
     field(offset_of!(Info, own_stack), addresses.stack.own);
     field(offset_of!(Info, ipc_buffer), addresses.messages);
     field(offset_of!(Info, dynamic), addresses.dynamic);
-    field(offset_of!(Info, books), addresses.books);
+    field(offset_of!(Info, metadata), addresses.metadata);
     field(offset_of!(Info, bias), program.bias);
     for (index, random) in addresses.random.iter().enumerate() {
         field(offset_of!(Info, random) + index * 8, *random);

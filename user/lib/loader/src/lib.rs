@@ -6,7 +6,7 @@
 //! addresses    where the parts of an address space lie, chosen at random
 //! relocate     the contents of a program that lies elsewhere than it was linked
 //! information  what a program is told when it starts
-//! place        arithmetic of pages, frames and tables
+//! pages        arithmetic of pages, frames and tables
 //! space        the address space of a new process, built through the trait `Builder`
 //! machine      the `Builder` that makes system calls, and the process's other kernel objects
 //! objects      a process's memory, and the slots for its objects
@@ -26,7 +26,7 @@ pub mod holes;
 pub mod information;
 pub mod machine;
 pub mod objects;
-pub mod place;
+pub mod pages;
 pub mod program;
 pub mod relocate;
 pub mod space;

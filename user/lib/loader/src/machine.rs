@@ -119,9 +119,9 @@ impl Shown {
 
     /// Returns the origin of the pages that begin at `address`, of at most `bytes` bytes.
     fn origin(&self, address: u64, bytes: u64) -> Option<Origin> {
-        let place = self.frames.partition_point(|(_, first)| *first <= address).checked_sub(1)?;
-        let (frame, first) = *self.frames.get(place)?;
-        let end = self.frames.get(place + 1).map_or(self.end, |(_, next)| *next);
+        let index = self.frames.partition_point(|(_, first)| *first <= address).checked_sub(1)?;
+        let (frame, first) = *self.frames.get(index)?;
+        let end = self.frames.get(index + 1).map_or(self.end, |(_, next)| *next);
         let bytes = bytes.min(end.checked_sub(address)?) & !(PAGE_SIZE as u64 - 1);
         let is_page = address.is_multiple_of(PAGE_SIZE as u64);
         (is_page && bytes > 0).then_some(Origin { frame: frame.address(), offset: address - first, bytes })

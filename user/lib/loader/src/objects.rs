@@ -18,7 +18,7 @@ use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS, SLOT_SIZE};
 use tench_abi::{CapAddress, Error, Kind};
-use tench_sys::{Cap, CapNode, OWN_CSPACE, Place, Untyped};
+use tench_sys::{Cap, CapNode, OWN_CSPACE, Placement, Untyped};
 
 use crate::holes::Holes;
 use crate::machine::Resources;
@@ -26,10 +26,10 @@ use crate::space::LoadError;
 
 /// Size of the loader's CSpace range: the nodes that the objects of one process can fill, with room for the frames and
 /// tables of some gigabytes.
-pub const SHELF: u32 = 4;
+pub const CSPACE_RANGE_ENTRIES: u32 = 4;
 /// Maximum number of the loader's slots for a process: its nodes, its root, its thread and its address space, and the
 /// blocks of memory from which the nodes were made.
-const MAX_SLOTS: usize = 2 * SHELF as usize + 4;
+const MAX_SLOTS: usize = 2 * CSPACE_RANGE_ENTRIES as usize + 4;
 /// Log2 of the first block's size in bytes: enough for the start of an ordinary process.
 const FIRST_BITS: u32 = 17;
 /// Log2 of the smallest further block's size in bytes.
@@ -55,11 +55,11 @@ pub trait Source {
 pub struct Objects<S> {
     source: S,
     /// First root entry of the loader's CSpace range.
-    shelf: u32,
+    cspace_range: u32,
     /// Slots of the own CSpace that belong to the process until it ends.
     slots: ArrayVec<CapAddress, MAX_SLOTS>,
     /// For each node, the one of those slots to which it moves when the process is loaded.
-    nodes: ArrayVec<CapAddress, { SHELF as usize }>,
+    nodes: ArrayVec<CapAddress, { CSPACE_RANGE_ENTRIES as usize }>,
     /// Set while the nodes are installed in the range.
     is_open: bool,
     /// The next empty slot in the range, and the number of empty slots after it.
@@ -70,18 +70,18 @@ pub struct Objects<S> {
 }
 
 /// Returns the first root entry of the CSpace range: it is at the end of the root, away from the library's own nodes.
-pub fn shelf() -> Result<u32, Error> {
+pub fn cspace_range() -> Result<u32, Error> {
     let root = Cap::<CapNode>::new(slot::CSPACE).identify()?;
     let entries = 1u32 << root.size_bits.saturating_sub(SLOT_SIZE.ilog2());
-    entries.checked_sub(SHELF).filter(|first| *first > 0).ok_or(Error::NoSuchSlot)
+    entries.checked_sub(CSPACE_RANGE_ENTRIES).filter(|first| *first > 0).ok_or(Error::NoSuchSlot)
 }
 
 impl<S: Source> Objects<S> {
-    /// Returns an empty set. The own root's entries from `shelf` on, as many as [`SHELF`], must be empty.
-    pub fn new(source: S, shelf: u32) -> Objects<S> {
+    /// Returns an empty set. The own root's [`CSPACE_RANGE_ENTRIES`] entries from `cspace_range` on must be empty.
+    pub fn new(source: S, cspace_range: u32) -> Objects<S> {
         Objects {
             source,
-            shelf,
+            cspace_range,
             slots: ArrayVec::new(),
             nodes: ArrayVec::new(),
             is_open: true,
@@ -107,11 +107,11 @@ impl<S: Source> Objects<S> {
         if self.nodes.is_full() {
             return Err(LoadError::OutOfMemory);
         }
-        let place = self.own_slot()?;
-        self.make_of(Kind::CapNode, u64::from(NODE_BITS), place, Self::own_slot)?;
-        let index = self.shelf + self.nodes.len() as u32;
-        OWN_ROOT.install_node(index, Cap::new(place))?;
-        self.nodes.push(place);
+        let slot = self.own_slot()?;
+        self.make_of(Kind::CapNode, u64::from(NODE_BITS), slot, Self::own_slot)?;
+        let index = self.cspace_range + self.nodes.len() as u32;
+        OWN_ROOT.install_node(index, Cap::new(slot))?;
+        self.nodes.push(slot);
         (self.next, self.left) = (index << NODE_BITS, NODE_SLOTS as u32);
         Ok(())
     }
@@ -129,14 +129,14 @@ impl<S: Source> Objects<S> {
             Some(found) => found,
             None => {
                 let least = if self.has_block { FURTHER_BITS } else { FIRST_BITS };
-                let (place, bits_of_block) = (slot_for_block(self)?, bits.max(least));
-                let block = self.source.block(bits_of_block, place)?;
+                let (block_slot, bits_of_block) = (slot_for_block(self)?, bits.max(least));
+                let block = self.source.block(bits_of_block, block_slot)?;
                 self.has_block = true;
                 self.holes.add(block, bits_of_block);
                 self.holes.take(bits).ok_or(LoadError::OutOfMemory)?
             }
         };
-        block.retype_many(kind, size, 1, Place::At(offset), OWN_CSPACE, slot)?;
+        block.retype_many(kind, size, 1, Placement::At(offset), OWN_CSPACE, slot)?;
         Ok(())
     }
 
@@ -147,9 +147,9 @@ impl<S: Source> Objects<S> {
             return Ok(());
         }
         let mut all = Ok(());
-        for (index, place) in (self.shelf..).zip(&self.nodes) {
+        for (index, slot) in (self.cspace_range..).zip(&self.nodes) {
             // A node that cannot be removed does not keep the others there.
-            all = all.and(OWN_ROOT.remove_node(index, *place).map(drop));
+            all = all.and(OWN_ROOT.remove_node(index, *slot).map(drop));
         }
         all
     }

@@ -9,7 +9,7 @@ use tench_abi::{CapAddress, Error, Kind};
 use tench_procs_client::protocol::Defect;
 
 use crate::information::{self, BLOCK_SIZE, Description};
-use crate::place::{chunks, entry, runs, table_start};
+use crate::pages::{chunks, entry, runs, table_start};
 use crate::program::{Program, Segment};
 use crate::relocate::Relocating;
 

@@ -29,7 +29,7 @@ fn check(program: &Program, stack: StackSize, chosen: &Addresses) {
     let mut parts = [
         (program_start, program.end() + chosen.bias),
         (chosen.dynamic, address::DYNAMIC_END),
-        (chosen.books, chosen.books + address::BOOKS_SIZE),
+        (chosen.metadata, chosen.metadata + address::METADATA_SIZE),
         (chosen.information, chosen.information + 4 * PAGE),
         (chosen.messages, chosen.messages + PAGE),
         // With the guard page.
@@ -40,7 +40,7 @@ fn check(program: &Program, stack: StackSize, chosen: &Addresses) {
     assert!(parts[0].0 >= PAGE);
     assert!(parts.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{parts:x?}");
     assert!(chosen.dynamic < address::DYNAMIC_END / 2, "there is room for all that a process can allocate");
-    assert!(chosen.books >> 39 << 39 >= address::DYNAMIC_END, "an entry of level 0 of its own");
+    assert!(chosen.metadata >> 39 << 39 >= address::DYNAMIC_END, "an entry of level 0 of its own");
     if program.position_independent {
         assert!(chosen.bias.is_multiple_of(program.alignment) && chosen.bias >= address::PROGRAM);
         assert!(program.end() + chosen.bias <= address::DYNAMIC);
@@ -70,7 +70,7 @@ fn two_processes_of_a_program_share_no_address() {
                 chosen.messages,
                 chosen.stack.top,
                 chosen.dynamic,
-                chosen.books,
+                chosen.metadata,
                 chosen.random[0],
             ];
             seen.iter_mut().zip(classes).for_each(|(seen, class)| _ = seen.insert(class));
@@ -119,7 +119,7 @@ fn each_core_makes_something_else_of_a_seed() {
 }
 
 #[test]
-fn each_place_in_the_first_table_comes_up() {
+fn every_position_in_the_first_table_is_chosen() {
     let file = Movable::new().write();
     let program = Program::parse(&file).unwrap();
     let mut random = Randomness::new([9; 32]);
@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn any_program_and_stack_find_their_places(
+    fn any_program_and_stack_get_addresses(
         seed in any::<u8>(),
         size in prop_oneof![1..0x40_0000u64, 1..0xfff_0000_0000u64],
         alignment in 12..=21u32,

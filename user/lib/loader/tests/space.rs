@@ -12,7 +12,7 @@ use tench_corpus::elf::{Elf, Header, R, RW, RX};
 use tench_corpus::good::{self, Movable};
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
-use tench_loader::place::{Run, chunks, runs};
+use tench_loader::pages::{Run, chunks, runs};
 use tench_loader::space::Origin;
 use tench_loader::{Builder, LoadError, Program, space};
 use tench_procs_client::protocol::Defect;
@@ -44,14 +44,14 @@ enum Entry {
 impl Builder for Model {
     fn origin(&self, contents: &[u8]) -> Option<Origin> {
         let (start, middle, frame) = self.shown?;
-        let place = contents.as_ptr().addr() - start.addr();
-        let (frame, offset, end) = if place < middle {
-            (frame, place + SHOWN_OFFSET, middle + SHOWN_OFFSET)
+        let offset_in_file = contents.as_ptr().addr() - start.addr();
+        let (frame, offset, end) = if offset_in_file < middle {
+            (frame, offset_in_file + SHOWN_OFFSET, middle + SHOWN_OFFSET)
         } else {
-            (frame + 1, place - middle, usize::MAX)
+            (frame + 1, offset_in_file - middle, usize::MAX)
         };
         let bytes = contents.len().min(end - offset) as u64 & !4095;
-        let is_page = place.is_multiple_of(4096) && bytes > 0;
+        let is_page = offset_in_file.is_multiple_of(4096) && bytes > 0;
         is_page.then_some(Origin { frame: CapAddress(frame as u32 + 1), offset: offset as u64, bytes })
     }
 
@@ -151,7 +151,7 @@ const ADDRESSES: Addresses = Addresses {
     messages: 0x7fff_0010_0000,
     stack: Stack { bottom: 0x7ffd_ffff_0000, top: 0x7ffe_0000_0000, own: 0 },
     dynamic: 0x1000_4020_0000,
-    books: 0x5000_4000_0000,
+    metadata: 0x5000_4000_0000,
     random: [11, 12, 13, 14],
 };
 
@@ -178,9 +178,9 @@ fn wanted(program: &Program, segment: &tench_loader::program::Segment<'_>) -> Ve
     for word in program.relocations.words() {
         let address = word.address + program.bias;
         if (segment.address..segment.end()).contains(&address) {
-            let place = &mut wanted[(address - segment.address) as usize..][..8];
-            let value = word.value.unwrap_or(u64::from_le_bytes(place.try_into().unwrap()));
-            place.copy_from_slice(&(value + program.bias).to_le_bytes());
+            let bytes = &mut wanted[(address - segment.address) as usize..][..8];
+            let value = word.value.unwrap_or(u64::from_le_bytes(bytes.try_into().unwrap()));
+            bytes.copy_from_slice(&(value + program.bias).to_le_bytes());
         }
     }
     wanted
@@ -213,7 +213,7 @@ fn check_with(file: &[u8], stack_size: u64, seed: u8) -> (Model, CapAddress, Add
     for page in (addresses.information..addresses.information + BLOCK_SIZE as u64).step_by(4096) {
         assert_eq!(area(page), Some(MapFlags::READ));
     }
-    for (address, size) in [(addresses.dynamic, 1 << 30), (addresses.books, address::BOOKS_SIZE)] {
+    for (address, size) in [(addresses.dynamic, 1 << 30), (addresses.metadata, address::METADATA_SIZE)] {
         assert!((address..address + size).step_by(4096 * 511).all(|page| model.page(root, page).is_none()));
     }
     (model, root, addresses)
@@ -367,7 +367,7 @@ fn the_information_block_says_what_was_given() {
     let environment = text + 10 + 14;
     assert_eq!(said[..4], [MAGIC, 7, 3, text]);
     assert_eq!(said[4..11], [1, environment, 2, 62_500_000, 0x7ffd_ffff_0000, 0x7ffe_0000_0000, 0]);
-    assert_eq!(said[11..15], [ADDRESSES.messages, ADDRESSES.dynamic, ADDRESSES.books, 0]);
+    assert_eq!(said[11..15], [ADDRESSES.messages, ADDRESSES.dynamic, ADDRESSES.metadata, 0]);
     assert_eq!(said[15..19], ADDRESSES.random);
     assert_eq!(said[19..], [3, 0x20_0000, 0x1000, MapFlags::READ.bits()]);
     let (page, _) = model.page(root, ADDRESSES.information).unwrap();

@@ -117,24 +117,24 @@ impl Region {
     }
 
     /// Returns the checked address of a word.
-    fn place(&self, offset: u64) -> usize {
+    fn address_of(&self, offset: u64) -> usize {
         assert!(offset <= REGION_SIZE - 8 && offset.is_multiple_of(8), "offset {offset:#x} is not in the region");
         (self.address + offset) as usize
     }
 
     /// Reads 64 bits at an offset in bytes.
     pub fn read64(&self, offset: u64) -> u64 {
-        let place = core::ptr::with_exposed_provenance::<u64>(self.place(offset));
+        let pointer = core::ptr::with_exposed_provenance::<u64>(self.address_of(offset));
         // SAFETY: the address is aligned, and in a region that maps pages of the pager or faults; any bits are a
         // number.
-        unsafe { place.read_volatile() }
+        unsafe { pointer.read_volatile() }
     }
 
     /// Writes 64 bits at an offset in bytes.
     pub fn write64(&self, offset: u64, value: u64) {
-        let place = core::ptr::with_exposed_provenance_mut::<u64>(self.place(offset));
+        let pointer = core::ptr::with_exposed_provenance_mut::<u64>(self.address_of(offset));
         // SAFETY: as in `read64`; nobody holds references into the region.
-        unsafe { place.write_volatile(value) };
+        unsafe { pointer.write_volatile(value) };
     }
 }
 

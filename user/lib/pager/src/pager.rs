@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use tench::abi::fault::{Access, Report};
 use tench::abi::memory::{PAGE_BITS, TABLE_ENTRIES};
-use tench_places::{Client, allows};
+use tench_quota::{Client, allows};
 
 use crate::REGION_SIZE;
 use crate::pool::{Page, Pool};

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use tench_places::Client;
+use tench_quota::Client;
 
 use proptest::prelude::*;
 use tench::abi::fault::Report;

@@ -3,7 +3,7 @@
 use tench_abi::memory::{MapFlags, TABLE_ENTRIES, entry_bits};
 
 use crate::backend::Backend;
-use crate::mapping::{Mapping, Piece, runs};
+use crate::mapping::{FrameRange, Mapping, runs};
 use crate::paging::{Need, Paging, is_range};
 use crate::regions::Kind;
 use crate::reserve::Reserve;
@@ -36,7 +36,7 @@ impl Paging {
     fn drop_table<B: Backend>(&mut self, backend: &mut B, table: usize, start: u64, end: u64) {
         let from = self.tables.address(table, 0);
         if self.tables.level(table) == 3 && start <= from && from + (1 << entry_bits(2)) <= end {
-            let (parent, entry) = self.tables.place(table);
+            let (parent, entry) = self.tables.parent_entry(table);
             if let Some(object) = self.tables.take_empty(parent, entry) {
                 backend.destroy(object);
             }
@@ -73,15 +73,15 @@ impl Paging {
         let stop = start + size;
         // In the range, nothing is mapped any more before this address.
         let mut at = start;
-        while let Some(place) = self.tables.first_mapping(at, stop) {
-            let mapping = *self.mappings.get(place);
+        while let Some(index) = self.tables.first_mapping(at, stop) {
+            let mapping = *self.mappings.get(index);
             let first = self.start_of(&mapping);
             let end = first + self.size_of(&mapping);
             if start <= first && end <= stop {
-                self.drop_mapping(backend, place, None)?;
+                self.drop_mapping(backend, index, None)?;
                 self.drop_table(backend, mapping.table as usize, start, stop);
             } else {
-                self.replace(backend, place, start, stop, None)?;
+                self.replace(backend, index, start, stop, None)?;
             }
             at = end.min(stop);
         }
@@ -116,16 +116,16 @@ impl Paging {
         }
         self.ensure(backend, Need { regions: 2, ..Need::default() })?;
         at = start;
-        while let Some(place) = self.tables.first_mapping(at, end) {
-            let mapping = *self.mappings.get(place);
+        while let Some(index) = self.tables.first_mapping(at, end) {
+            let mapping = *self.mappings.get(index);
             let (first, last) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
             let wanted = (flags & RIGHTS) | (mapping.flags() - RIGHTS);
             if wanted != mapping.flags() {
                 if start <= first && last <= end && mapping.made().contains(wanted) {
                     backend.protect(mapping.slot, wanted)?;
-                    self.mappings.get_mut(place).flags = wanted.bits() as u8;
+                    self.mappings.get_mut(index).flags = wanted.bits() as u8;
                 } else {
-                    self.replace(backend, place, start, end, Some(wanted))?;
+                    self.replace(backend, index, start, end, Some(wanted))?;
                 }
             }
             at = last;
@@ -147,26 +147,26 @@ impl Paging {
     fn replace<B: Backend>(
         &mut self,
         backend: &mut B,
-        place: usize,
+        index: usize,
         start: u64,
         end: u64,
         inside: Option<MapFlags>,
     ) -> Result<(), Error<B::Error>> {
-        let mapping = *self.mappings.get(place);
+        let mapping = *self.mappings.get(index);
         let (first, last) = (self.start_of(&mapping), self.start_of(&mapping) + self.size_of(&mapping));
         let (start, end) = (start.max(first), end.min(last));
         let old = mapping.flags();
-        let whole = self.piece(&mapping, first, last, old);
+        let whole = self.frame_range(&mapping, first, last, old);
         let mut parts = [None; PARTS];
         for (part, (from, to, flags)) in
             parts.iter_mut().zip([(first, start, Some(old)), (start, end, inside), (end, last, Some(old))])
         {
-            *part = flags.filter(|_| from < to).map(|flags| self.piece(&mapping, from, to, flags));
+            *part = flags.filter(|_| from < to).map(|flags| self.frame_range(&mapping, from, to, flags));
         }
         let mut reserve = self.reserve_for(backend, &mapping, &parts)?;
         // Keeps the frame alive while no mapping maps it.
         self.hold(mapping.owner);
-        let replaced = self.exchange(backend, place, &whole, &parts, &mut reserve);
+        let replaced = self.exchange(backend, index, &whole, &parts, &mut reserve);
         self.release(backend, mapping.owner);
         reserve.empty(backend);
         replaced
@@ -177,7 +177,7 @@ impl Paging {
         &mut self,
         backend: &mut B,
         mapping: &Mapping,
-        parts: &[Option<Piece>; PARTS],
+        parts: &[Option<FrameRange>; PARTS],
     ) -> Result<Reserve, Error<B::Error>> {
         let count: usize = parts.iter().flatten().map(|part| runs(part).count()).sum();
         let level = self.tables.level(mapping.table as usize);
@@ -212,31 +212,31 @@ impl Paging {
     fn exchange<B: Backend>(
         &mut self,
         backend: &mut B,
-        place: usize,
-        whole: &Piece,
-        parts: &[Option<Piece>; PARTS],
+        index: usize,
+        whole: &FrameRange,
+        parts: &[Option<FrameRange>; PARTS],
         reserve: &mut Reserve,
     ) -> Result<(), Error<B::Error>> {
-        self.drop_mapping(backend, place, Some(reserve))?;
+        self.drop_mapping(backend, index, Some(reserve))?;
         for part in parts.iter().flatten() {
-            let Err(error) = self.map_piece(backend, part, Some(reserve)) else { continue };
+            let Err(error) = self.map_range(backend, part, Some(reserve)) else { continue };
             let mut mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
-            while let Some(place) = mapped {
-                if self.drop_mapping(backend, place, Some(reserve)).is_err() {
+            while let Some(index) = mapped {
+                if self.drop_mapping(backend, index, Some(reserve)).is_err() {
                     return Err(error);
                 }
                 mapped = self.tables.first_mapping(whole.address, whole.address + whole.size);
             }
             // Whether or not this succeeds, the metadata says what is mapped.
-            let _ = self.map_piece(backend, whole, Some(reserve));
+            let _ = self.map_range(backend, whole, Some(reserve));
             return Err(error);
         }
         Ok(())
     }
 
     /// Returns a part of the memory that a mapping maps.
-    fn piece(&self, mapping: &Mapping, from: u64, to: u64, flags: MapFlags) -> Piece {
+    fn frame_range(&self, mapping: &Mapping, from: u64, to: u64, flags: MapFlags) -> FrameRange {
         let offset = mapping.offset + (from - self.start_of(mapping));
-        Piece { frame: mapping.frame, owner: mapping.owner, offset, address: from, size: to - from, flags }
+        FrameRange { frame: mapping.frame, owner: mapping.owner, offset, address: from, size: to - from, flags }
     }
 }

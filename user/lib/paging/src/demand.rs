@@ -17,7 +17,7 @@ use tench_abi::fault::Access;
 use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, entry_bits};
 
 use crate::backend::{Backend, Object};
-use crate::mapping::{Frame, Mapping, Piece};
+use crate::mapping::{Frame, FrameRange, Mapping};
 use crate::paging::{Need, Paging, is_range};
 use crate::regions::{Kind, Region};
 use crate::shadow::{Entry, Tables};
@@ -34,13 +34,13 @@ pub const RUN_SIZE: u64 = 1 << RUN_BITS;
 impl Paging {
     /// Populates the page at an address of a lazy region, and as many unpopulated neighbours as the region's
     /// fault-around size or the run next to it suggests. Does nothing if the page is mapped.
-    pub fn back<B: Backend>(&mut self, backend: &mut B, address: u64) -> Result<(), Error<B::Error>> {
+    pub fn populate_page<B: Backend>(&mut self, backend: &mut B, address: u64) -> Result<(), Error<B::Error>> {
         let region = self.regions.find(address).filter(Region::is_lazy).ok_or(Error::NotAllocated)?;
         let table = self.tables.page_table(address);
         if let Entry::Mapping(_) = self.shown_in(table, address) {
             return Ok(());
         }
-        self.back_empty(backend, &region, table, address)
+        self.populate_empty(backend, &region, table, address)
     }
 
     /// Handles a page fault: populates memory and returns `None` where memory comes on demand, otherwise returns the
@@ -57,7 +57,7 @@ impl Paging {
         {
             let table = self.tables.page_table(address);
             if !matches!(self.shown_in(table, address), Entry::Mapping(_)) {
-                return self.back_empty(backend, &region, table, address).map(|()| None);
+                return self.populate_empty(backend, &region, table, address).map(|()| None);
             }
         }
         Ok(Some(self.classify(address, access)))
@@ -73,16 +73,16 @@ impl Paging {
     }
 
     /// Populates memory where nothing is mapped; `table` is the table of level 3 there, if it exists.
-    fn back_empty<B: Backend>(
+    fn populate_empty<B: Backend>(
         &mut self,
         backend: &mut B,
         region: &Region,
         table: Option<usize>,
         address: u64,
     ) -> Result<(), Error<B::Error>> {
-        let bits = self.wish(region, table, address);
-        let (start, bits) = self.granule(region, table, address, bits);
-        let piece = Piece {
+        let bits = self.fault_around_bits(region, table, address);
+        let (start, bits) = self.fault_around_range(region, table, address, bits);
+        let range = FrameRange {
             frame: CapAddress::NULL,
             owner: 0,
             offset: 0,
@@ -90,22 +90,22 @@ impl Paging {
             size: 1 << bits,
             flags: region.flags,
         };
-        match self.back_piece(backend, table, piece, bits) {
+        match self.populate_range(backend, table, range, bits) {
             Err(Error::Backend(_)) if bits > ONE => {
-                let page = Piece { address: address & !(PAGE - 1), size: PAGE, ..piece };
+                let page = FrameRange { address: address & !(PAGE - 1), size: PAGE, ..range };
                 let table = self.tables.page_table(address);
-                self.back_piece(backend, table, page, ONE)
+                self.populate_range(backend, table, page, ONE)
             }
             done => done,
         }
     }
 
-    /// Makes a frame of `1 << bits` bytes, the size of the piece, and maps it.
-    fn back_piece<B: Backend>(
+    /// Makes a frame of `1 << bits` bytes, the size of the range, and maps it.
+    fn populate_range<B: Backend>(
         &mut self,
         backend: &mut B,
         table: Option<usize>,
-        piece: Piece,
+        range: FrameRange,
         bits: u8,
     ) -> Result<(), Error<B::Error>> {
         // A whole table is replaced by a large page.
@@ -113,16 +113,16 @@ impl Paging {
         match table {
             Some(_) => self.ensure(backend, Need { mappings: 1, frames: 1, ..Need::default() })?,
             None => {
-                self.prepare(backend, &piece)?;
+                self.prepare(backend, &range)?;
                 self.ensure(backend, Need { frames: 1, ..Need::default() })?;
             }
         }
         let object = backend.make_frame(bits)?;
         let frame = self.frames.take(Frame::new(object));
-        let piece = Piece { frame: object.cap, owner: frame as u32 + 1, ..piece };
+        let range = FrameRange { frame: object.cap, owner: frame as u32 + 1, ..range };
         let mapped = match table {
-            Some(table) => self.map_pages(backend, table, &piece),
-            None => self.map_piece(backend, &piece, None),
+            Some(table) => self.map_pages(backend, table, &range),
+            None => self.map_range(backend, &range, None),
         };
         if mapped.is_err() {
             self.forget_unshown(backend, frame, object);
@@ -142,7 +142,7 @@ impl Paging {
     /// Returns log2 of the bytes that a fault at an address should populate: the region's fault-around size, or twice
     /// the run next to it.
     #[inline]
-    fn wish(&self, region: &Region, table: Option<usize>, address: u64) -> u8 {
+    fn fault_around_bits(&self, region: &Region, table: Option<usize>, address: u64) -> u8 {
         let page = address & !(PAGE - 1);
         let mut pages = 0;
         for next in [page.wrapping_sub(PAGE), page + PAGE] {
@@ -150,13 +150,13 @@ impl Paging {
             let same = table.filter(|_| (next ^ page) >> entry_bits(2) == 0);
             // Memory next to the region has another purpose.
             if next.wrapping_sub(region.start) < region.size
-                && let Entry::Mapping(place) = self.shown_in(same, next)
+                && let Entry::Mapping(index) = self.shown_in(same, next)
             {
-                pages = pages.max(self.run_of(self.mappings.get(place), region));
+                pages = pages.max(self.run_of(self.mappings.get(index), region));
             }
         }
         let run = if pages == 0 { ONE } else { (ONE + pages.ilog2() as u8 + 1).min(RUN_BITS) };
-        run.max(region.granule)
+        run.max(region.fault_around)
     }
 
     /// Returns the number of pages of a mapping that came on demand in a region like this one; otherwise 0.
@@ -168,7 +168,7 @@ impl Paging {
 
     /// Returns the range to populate together with an unmapped address of a lazy region: first address, and log2 of its
     /// size, at most `bits`.
-    fn granule(&self, region: &Region, table: Option<usize>, address: u64, bits: u8) -> (u64, u8) {
+    fn fault_around_range(&self, region: &Region, table: Option<usize>, address: u64, bits: u8) -> (u64, u8) {
         let mut bits = bits.max(ONE);
         loop {
             let (start, size) = (address & !((1 << bits) - 1), 1 << bits);
@@ -196,7 +196,7 @@ impl Paging {
             return Err(Error::BadRange);
         }
         for page in (start..start + size).step_by(PAGE_SIZE) {
-            self.back(backend, page)?;
+            self.populate_page(backend, page)?;
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Paging {
             Entry::Mapping(_) => Verdict::Rights(region),
             _ if !region.flags.contains(right) => Verdict::Rights(region),
             _ if region.is_lazy() => Verdict::Lazy(region),
-            _ => Verdict::NotBacked(region),
+            _ => Verdict::NotPopulated(region),
         }
     }
 }

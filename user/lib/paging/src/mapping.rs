@@ -1,4 +1,4 @@
-//! Mappings: pieces of frames, cut into runs of entries of one table, each of which is a mapping.
+//! Mappings: ranges of frames, cut into runs of entries of one table, each of which is a mapping.
 
 use tench_abi::CapAddress;
 use tench_abi::memory::{MapFlags, PAGE_BITS, TABLE_ENTRIES, entry_bits};
@@ -82,7 +82,7 @@ impl Node for Frame {
 
 /// Part of a frame that is to be mapped at an address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct FrameRange {
     pub(crate) frame: CapAddress,
     pub(crate) owner: u32,
     pub(crate) offset: u64,
@@ -102,63 +102,63 @@ impl Paging {
         u64::from(mapping.count) << entry_bits(u32::from(self.tables.level(mapping.table as usize)))
     }
 
-    /// Returns the maximum number of page tables that mapping a piece needs.
-    pub(crate) fn missing_tables(&self, piece: &Piece, runs: usize) -> usize {
-        let there = usize::from(self.tables.level(self.tables.walk(piece.address).0));
-        let last = piece.address + piece.size - 1;
-        let crossed = |level| (last >> entry_bits(level)) - (piece.address >> entry_bits(level));
+    /// Returns the maximum number of page tables that mapping a range needs.
+    pub(crate) fn missing_tables(&self, range: &FrameRange, runs: usize) -> usize {
+        let there = usize::from(self.tables.level(self.tables.walk(range.address).0));
+        let last = range.address + range.size - 1;
+        let crossed = |level| (last >> entry_bits(level)) - (range.address >> entry_bits(level));
         // Each further run begins another table of its level, and perhaps one of the level above.
         3 - there + runs - 1 + (crossed(1) + crossed(0)) as usize
     }
 
-    /// Maps a piece, after checking that nothing is mapped there.
-    pub(crate) fn show<B: Backend>(&mut self, backend: &mut B, piece: &Piece) -> Result<(), Error<B::Error>> {
-        // Most pieces are pages of an existing table.
-        let last = piece.address + piece.size - 1;
-        if (piece.address ^ last) >> entry_bits(2) == 0
-            && piece.size < 1 << entry_bits(2)
-            && let Some(table) = self.tables.page_table(piece.address)
+    /// Maps a range, after checking that nothing is mapped there.
+    pub(crate) fn show<B: Backend>(&mut self, backend: &mut B, range: &FrameRange) -> Result<(), Error<B::Error>> {
+        // Most ranges are pages of an existing table.
+        let last = range.address + range.size - 1;
+        if (range.address ^ last) >> entry_bits(2) == 0
+            && range.size < 1 << entry_bits(2)
+            && let Some(table) = self.tables.page_table(range.address)
         {
-            let count = (piece.size >> PAGE_BITS) as u16;
-            if !self.tables.is_empty(table, Tables::index(piece.address, 3), count) {
+            let count = (range.size >> PAGE_BITS) as u16;
+            if !self.tables.is_empty(table, Tables::index(range.address, 3), count) {
                 return Err(Error::Mapped);
             }
             self.ensure(backend, Need { mappings: 1, ..Need::default() })?;
-            return self.map_pages(backend, table, piece);
+            return self.map_pages(backend, table, range);
         }
-        self.prepare(backend, piece)?;
-        self.map_piece(backend, piece, None)
+        self.prepare(backend, range)?;
+        self.map_range(backend, range, None)
     }
 
-    /// Maps a piece of pages of one table, in which nothing is mapped there; the metadata has room. (Each page fault
+    /// Maps a range of pages of one table, in which nothing is mapped there; the metadata has room. (Each page fault
     /// comes here.)
     #[inline(always)]
     pub(crate) fn map_pages<B: Backend>(
         &mut self,
         backend: &mut B,
         table: usize,
-        piece: &Piece,
+        range: &FrameRange,
     ) -> Result<(), Error<B::Error>> {
-        let run = (table, Tables::index(piece.address, 3), (piece.size >> PAGE_BITS) as u16);
+        let run = (table, Tables::index(range.address, 3), (range.size >> PAGE_BITS) as u16);
         let slot = backend.take_slot()?;
-        let mapped = self.map_entries(backend, run, piece, piece.offset, slot);
+        let mapped = self.map_entries(backend, run, range, range.offset, slot);
         if mapped.is_err() {
             backend.give_slot(slot);
         }
         mapped
     }
 
-    /// Maps a piece where nothing is mapped; the metadata has room. If it fails, nothing of the piece is mapped, unless
+    /// Maps a range where nothing is mapped; the metadata has room. If it fails, nothing of the range is mapped, unless
     /// unmapping fails too.
-    pub(crate) fn map_piece<B: Backend>(
+    pub(crate) fn map_range<B: Backend>(
         &mut self,
         backend: &mut B,
-        piece: &Piece,
+        range: &FrameRange,
         mut reserve: Option<&mut Reserve>,
     ) -> Result<(), Error<B::Error>> {
-        for (address, size, level) in runs(piece) {
-            if let Err(error) = self.map_run(backend, piece, address, size, level, reserve.as_deref_mut()) {
-                while let Some(mapping) = self.tables.first_mapping(piece.address, address) {
+        for (address, size, level) in runs(range) {
+            if let Err(error) = self.map_run(backend, range, address, size, level, reserve.as_deref_mut()) {
+                while let Some(mapping) = self.tables.first_mapping(range.address, address) {
                     if self.drop_mapping(backend, mapping, reserve.as_deref_mut()).is_err() {
                         break;
                     }
@@ -173,7 +173,7 @@ impl Paging {
     fn map_run<B: Backend>(
         &mut self,
         backend: &mut B,
-        piece: &Piece,
+        range: &FrameRange,
         address: u64,
         size: u64,
         level: u8,
@@ -192,25 +192,25 @@ impl Paging {
             Some(slot) => slot,
             None => backend.take_slot()?,
         };
-        let offset = piece.offset + (address - piece.address);
-        let mapped = self.map_entries(backend, (table, first, count), piece, offset, slot);
+        let offset = range.offset + (address - range.address);
+        let mapped = self.map_entries(backend, (table, first, count), range, offset, slot);
         if mapped.is_err() {
             keep_slot(backend, reserve, slot);
         }
         mapped
     }
 
-    /// Maps empty entries of a table (the table, the first entry, their number) to a piece's frame from `offset` on,
+    /// Maps empty entries of a table (the table, the first entry, their number) to a range's frame from `offset` on,
     /// and records the mapping in the metadata, which has room.
     fn map_entries<B: Backend>(
         &mut self,
         backend: &mut B,
         (table, first, count): (usize, u16, u16),
-        piece: &Piece,
+        range: &FrameRange,
         offset: u64,
         slot: CapAddress,
     ) -> Result<(), Error<B::Error>> {
-        let &Piece { frame, owner, flags, .. } = piece;
+        let &FrameRange { frame, owner, flags, .. } = range;
         backend.map(&Run { frame, offset, table: self.tables.cap(table), first, count, flags, slot })?;
         let bits = flags.bits() as u8;
         let mapping = Mapping {
@@ -267,34 +267,34 @@ impl Paging {
     pub(crate) fn drop_mapping<B: Backend>(
         &mut self,
         backend: &mut B,
-        place: usize,
+        index: usize,
         reserve: Option<&mut Reserve>,
     ) -> Result<(), Error<B::Error>> {
-        let mapping = *self.mappings.get(place);
+        let mapping = *self.mappings.get(index);
         backend.unmap(mapping.slot)?;
         keep_slot(backend, reserve, mapping.slot);
         self.tables.uncover(mapping.table as usize, mapping.first, mapping.count);
-        self.mappings.give(place);
+        self.mappings.give(index);
         self.release(backend, mapping.owner);
         Ok(())
     }
 
     /// Counts one mapping less of a frame.
     pub(crate) fn release<B: Backend>(&mut self, backend: &mut B, owner: u32) {
-        let Some(place) = owner.checked_sub(1) else { return };
-        let frame = self.frames.get_mut(place as usize);
+        let Some(index) = owner.checked_sub(1) else { return };
+        let frame = self.frames.get_mut(index as usize);
         frame.mappings -= 1;
         if frame.mappings == 0 {
             let object = frame.object;
-            self.frames.give(place as usize);
+            self.frames.give(index as usize);
             backend.destroy(object);
         }
     }
 
     /// Counts one mapping more of a frame, which keeps the frame while its mappings are replaced.
     pub(crate) fn hold(&mut self, owner: u32) {
-        if let Some(place) = owner.checked_sub(1) {
-            self.frames.get_mut(place as usize).mappings += 1;
+        if let Some(index) = owner.checked_sub(1) {
+            self.frames.get_mut(index as usize).mappings += 1;
         }
     }
 }
@@ -307,19 +307,19 @@ fn keep_slot<B: Backend>(backend: &mut B, reserve: Option<&mut Reserve>, slot: C
     }
 }
 
-/// Cuts a piece into runs of entries of one table: address, size in bytes, level. Uses the largest pages that fit.
-pub(crate) fn runs(piece: &Piece) -> impl Iterator<Item = (u64, u64, u8)> + use<> {
-    let end = piece.address + piece.size;
-    let (start, offset) = (piece.address, piece.offset);
+/// Cuts a range into runs of entries of one table: address, size in bytes, level. Uses the largest pages that fit.
+pub(crate) fn runs(range: &FrameRange) -> impl Iterator<Item = (u64, u64, u8)> + use<> {
+    let end = range.address + range.size;
+    let (start, offset) = (range.address, range.offset);
     let mut address = start;
     core::iter::from_fn(move || {
         if address >= end {
             return None;
         }
-        let place = address | (offset + (address - start));
+        let alignment = address | (offset + (address - start));
         let fits = |level: u8| {
             let bits = entry_bits(u32::from(level));
-            place.trailing_zeros() >= bits && (end - address) >> bits > 0
+            alignment.trailing_zeros() >= bits && (end - address) >> bits > 0
         };
         let level = [1, 2].into_iter().find(|level| fits(*level)).unwrap_or(3);
         let bits = entry_bits(u32::from(level));

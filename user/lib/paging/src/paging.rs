@@ -5,7 +5,7 @@ use tench_abi::memory::{MapFlags, PAGE_BITS, PAGE_SIZE, USER_END, entry_bits};
 use tench_tree::Id;
 
 use crate::backend::Backend;
-use crate::mapping::{Frame, Mapping, Piece, runs};
+use crate::mapping::{Frame, FrameRange, Mapping, runs};
 use crate::pool::Pool;
 use crate::regions::{Kind, Region, Regions};
 use crate::shadow::{Entry, Tables};
@@ -71,8 +71,8 @@ impl Paging {
         macro_rules! grow {
             ($array:expr) => {{
                 let array = $array;
-                let count = array.next_chunk().ok_or(Error::NoBooks)?;
-                array.add(backend.grow(count).ok_or(Error::NoBooks)?);
+                let count = array.next_chunk().ok_or(Error::NoMetadata)?;
+                array.add(backend.grow(count).ok_or(Error::NoMetadata)?);
             }};
         }
         while self.regions.left() < need.regions {
@@ -130,14 +130,14 @@ impl Paging {
 
     /// Inserts a region and its guard into the gap before `next`.
     fn reserve(&mut self, next: Id, address: u64, request: &Request) -> u64 {
-        let &Request { size, kind, flags, granule, guard, .. } = request;
+        let &Request { size, kind, flags, fault_around, guard, .. } = request;
         if guard > 0 {
             let start = address - guard;
             let flags = MapFlags::empty();
-            self.regions.insert_at(next, Region { start, size: guard, kind: Kind::Guard, flags, granule: 0 });
+            self.regions.insert_at(next, Region { start, size: guard, kind: Kind::Guard, flags, fault_around: 0 });
         }
-        let granule = granule.min(MAX_BITS);
-        self.regions.insert_at(next, Region { start: address, size, kind, flags, granule });
+        let fault_around = fault_around.min(MAX_BITS);
+        self.regions.insert_at(next, Region { start: address, size, kind, flags, fault_around });
         address
     }
 
@@ -156,7 +156,7 @@ impl Paging {
         let alignment = if size >> entry_bits(2) == 0 { PAGE } else { size.min(1 << entry_bits(1)) };
         let request = Request { alignment, flags, ..Request::reserved(size, Kind::Frame) };
         let address = self.alloc(backend, &request)?;
-        self.map_reserved(backend, Piece { frame: frame.cap, owner: 0, offset: 0, address, size, flags })
+        self.map_reserved(backend, FrameRange { frame: frame.cap, owner: 0, offset: 0, address, size, flags })
     }
 
     /// Maps part of a frame at an address: into a region that contains all of the addresses, or, if all are free, into
@@ -174,11 +174,11 @@ impl Paging {
         if !in_frame || !is_range(address, size) || offset.checked_add(size).is_none_or(|end| end > 1 << frame.bits) {
             return Err(Error::BadRange);
         }
-        let piece = Piece { frame: frame.cap, owner: 0, offset, address, size, flags };
+        let range = FrameRange { frame: frame.cap, owner: 0, offset, address, size, flags };
         if self.regions.is_free(address, size) {
             let request = Request { flags, ..Request::reserved(size, Kind::Frame) };
             self.alloc_fixed(backend, address, &request)?;
-            return self.map_reserved(backend, piece).map(|_| ());
+            return self.map_reserved(backend, range).map(|_| ());
         }
         let region = self.regions.find(address).ok_or(Error::NotAllocated)?;
         if region.kind == Kind::Guard || region.kind == Kind::Foreign {
@@ -187,17 +187,17 @@ impl Paging {
         if address + size > region.end() {
             return Err(Error::SeveralRegions);
         }
-        self.show(backend, &piece)
+        self.show(backend, &range)
     }
 
     /// Maps into a region that was made for it, and frees that region if nothing could be mapped.
-    fn map_reserved<B: Backend>(&mut self, backend: &mut B, piece: Piece) -> Result<u64, Error<B::Error>> {
-        let mapped = self.show(backend, &piece);
+    fn map_reserved<B: Backend>(&mut self, backend: &mut B, range: FrameRange) -> Result<u64, Error<B::Error>> {
+        let mapped = self.show(backend, &range);
         // Addresses that could not be unmapped again stay reserved.
-        if mapped.is_err() && self.tables.first_mapping(piece.address, piece.address + piece.size).is_none() {
-            self.regions.free(piece.address, piece.size);
+        if mapped.is_err() && self.tables.first_mapping(range.address, range.address + range.size).is_none() {
+            self.regions.free(range.address, range.size);
         }
-        mapped.map(|()| piece.address)
+        mapped.map(|()| range.address)
     }
 
     /// Returns the region in which an address lies. O(log n).
@@ -213,8 +213,8 @@ impl Paging {
     /// Returns the mapping of an address: its capability, the frame's, the offset in the frame in bytes, and the
     /// rights. O(1).
     pub fn shown(&self, address: u64) -> Option<(CapAddress, CapAddress, u64, MapFlags)> {
-        let (_, Entry::Mapping(place)) = self.tables.walk(address) else { return None };
-        let mapping = self.mappings.get(place);
+        let (_, Entry::Mapping(index)) = self.tables.walk(address) else { return None };
+        let mapping = self.mappings.get(index);
         let offset = mapping.offset + (address & !(PAGE - 1)) - self.start_of(mapping);
         Some((mapping.slot, mapping.frame, offset, mapping.flags()))
     }
@@ -229,13 +229,13 @@ impl Paging {
         }
     }
 
-    /// Ensures that nothing is mapped where a piece goes, and that the metadata has room for it.
-    pub(crate) fn prepare<B: Backend>(&mut self, backend: &mut B, piece: &Piece) -> Result<(), Error<B::Error>> {
-        if self.tables.first_mapping(piece.address, piece.address + piece.size).is_some() {
+    /// Ensures that nothing is mapped where a range goes, and that the metadata has room for it.
+    pub(crate) fn prepare<B: Backend>(&mut self, backend: &mut B, range: &FrameRange) -> Result<(), Error<B::Error>> {
+        if self.tables.first_mapping(range.address, range.address + range.size).is_some() {
             return Err(Error::Mapped);
         }
-        let runs = runs(piece).count();
-        self.ensure(backend, Need { tables: self.missing_tables(piece, runs), mappings: runs, ..Need::default() })
+        let runs = runs(range).count();
+        self.ensure(backend, Need { tables: self.missing_tables(range, runs), mappings: runs, ..Need::default() })
     }
 
     /// Panics unless the metadata is consistent.
@@ -245,9 +245,9 @@ impl Paging {
         self.frames.check_invariants();
         let mut mappings = 0;
         let mut owned = 0;
-        self.tables.check_invariants(|table, first, count, place| {
+        self.tables.check_invariants(|table, first, count, index| {
             mappings += 1;
-            let mapping = self.mappings.get(place);
+            let mapping = self.mappings.get(index);
             let covered = (mapping.table as usize, mapping.first, mapping.count);
             assert_eq!(covered, (table, first, count), "a mapping covers the entries that name it");
             let (start, size) = (self.start_of(mapping), self.size_of(mapping));
@@ -264,7 +264,7 @@ impl Paging {
             }
         });
         assert_eq!(mappings, self.mappings.used(), "every mapping covers entries");
-        let parts = |place: usize| u64::from(self.frames.get(place).mappings);
+        let parts = |index: usize| u64::from(self.frames.get(index).mappings);
         let counted: u64 = (0..self.frames.used() + self.frames.left()).map(parts).sum();
         assert_eq!(counted, owned, "a frame counts its mappings");
     }

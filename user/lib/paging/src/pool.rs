@@ -40,18 +40,18 @@ impl<T: 'static, const N: usize> Array<T, N> {
 
     /// Returns the chunk of an index beyond the built-in ones, and the index in it.
     #[inline]
-    const fn split(place: usize) -> (usize, usize) {
-        let chunk = (place / N).ilog2() as usize;
-        (chunk, place - (N << chunk))
+    const fn split(index: usize) -> (usize, usize) {
+        let chunk = (index / N).ilog2() as usize;
+        (chunk, index - (N << chunk))
     }
 
     /// Returns the node at an index.
     #[inline]
-    pub fn get(&self, place: usize) -> &T {
-        if place < N {
-            return &self.first[place];
+    pub fn get(&self, index: usize) -> &T {
+        if index < N {
+            return &self.first[index];
         }
-        let (chunk, offset) = Self::split(place);
+        let (chunk, offset) = Self::split(index);
         match &self.chunks[chunk] {
             Some(nodes) => &nodes[offset],
             None => unreachable!("only nodes that are there are named"),
@@ -60,11 +60,11 @@ impl<T: 'static, const N: usize> Array<T, N> {
 
     /// Returns the node at an index, mutably.
     #[inline]
-    pub fn get_mut(&mut self, place: usize) -> &mut T {
-        if place < N {
-            return &mut self.first[place];
+    pub fn get_mut(&mut self, index: usize) -> &mut T {
+        if index < N {
+            return &mut self.first[index];
         }
-        let (chunk, offset) = Self::split(place);
+        let (chunk, offset) = Self::split(index);
         match &mut self.chunks[chunk] {
             Some(nodes) => &mut nodes[offset],
             None => unreachable!("only nodes that are there are named"),
@@ -117,29 +117,29 @@ impl<T: Node, const N: usize> Pool<T, N> {
     /// Takes a node. There is one, because the operation has ensured that before it began.
     #[inline]
     pub fn take(&mut self, value: T) -> usize {
-        let place = match self.unused {
+        let index = match self.unused {
             0 => {
                 self.touched += 1;
                 self.touched - 1
             }
             next => {
-                let place = next as usize - 1;
-                self.unused = *self.nodes.get_mut(place).link();
-                place
+                let index = next as usize - 1;
+                self.unused = *self.nodes.get_mut(index).link();
+                index
             }
         };
         self.used += 1;
-        *self.nodes.get_mut(place) = value;
-        place
+        *self.nodes.get_mut(index) = value;
+        index
     }
 
     /// Frees a node.
     #[inline]
-    pub fn give(&mut self, place: usize) {
-        let node = self.nodes.get_mut(place);
+    pub fn give(&mut self, index: usize) {
+        let node = self.nodes.get_mut(index);
         *node = T::default();
         *node.link() = self.unused;
-        self.unused = place as u32 + 1;
+        self.unused = index as u32 + 1;
         self.used -= 1;
     }
 
@@ -150,14 +150,14 @@ impl<T: Node, const N: usize> Pool<T, N> {
 
     /// Returns a node.
     #[inline]
-    pub fn get(&self, place: usize) -> &T {
-        self.nodes.get(place)
+    pub fn get(&self, index: usize) -> &T {
+        self.nodes.get(index)
     }
 
     /// Returns a node, mutably.
     #[inline]
-    pub fn get_mut(&mut self, place: usize) -> &mut T {
-        self.nodes.get_mut(place)
+    pub fn get_mut(&mut self, index: usize) -> &mut T {
+        self.nodes.get_mut(index)
     }
 
     /// Panics unless every node is either used or unused.
@@ -196,19 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_while_the_pool_grows() {
+    fn indices_stay_valid_while_the_pool_grows() {
         let mut pool = Pool::<Number, 4>::new([Number(0); 4]);
-        let mut places = Vec::new();
+        let mut indices = Vec::new();
         for number in 0..100 {
             if pool.left() == 0 {
                 let count = pool.array().next_chunk().unwrap();
                 pool.array().add(vec![Number(0); count].leak());
             }
-            places.push(pool.take(Number(number)));
+            indices.push(pool.take(Number(number)));
             pool.check_invariants();
         }
-        assert!(places.iter().enumerate().all(|(number, place)| pool.get(*place).0 == number as u32));
-        assert_eq!(places, (0..100).collect::<Vec<_>>());
+        assert!(indices.iter().enumerate().all(|(number, index)| pool.get(*index).0 == number as u32));
+        assert_eq!(indices, (0..100).collect::<Vec<_>>());
         // The node freed last is taken first.
         pool.give(17);
         pool.give(63);

@@ -53,7 +53,7 @@ pub struct Region {
     pub flags: MapFlags,
     /// Log2 of the fault-around size in bytes, that is, of the memory populated on the first access to a part of it; 0:
     /// none is, the region has only what was mapped there.
-    pub granule: u8,
+    pub fault_around: u8,
 }
 
 impl Region {
@@ -64,7 +64,7 @@ impl Region {
 
     /// Returns whether it is populated on access.
     pub const fn is_lazy(&self) -> bool {
-        self.granule != 0
+        self.fault_around != 0
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct RegionNode {
     unused: u32,
     kind: Kind,
     flags: u8,
-    granule: u8,
+    fault_around: u8,
 }
 
 impl RegionNode {
@@ -97,7 +97,7 @@ impl RegionNode {
         unused: 0,
         kind: Kind::Anonymous,
         flags: 0,
-        granule: 0,
+        fault_around: 0,
     };
 
     const fn end(&self) -> u64 {
@@ -106,7 +106,7 @@ impl RegionNode {
 
     const fn region(&self) -> Region {
         let flags = MapFlags::from_bits_truncate(self.flags as u64);
-        Region { start: self.start, size: self.size, kind: self.kind, flags, granule: self.granule }
+        Region { start: self.start, size: self.size, kind: self.kind, flags, fault_around: self.fault_around }
     }
 }
 
@@ -124,36 +124,36 @@ type RegionPool = Pool<RegionNode, BUILT_IN>;
 impl View for RegionPool {
     #[inline]
     fn links(&self, id: Id) -> &Links {
-        &self.get(id.place()).links
+        &self.get(id.index()).links
     }
 }
 
 impl Nodes for RegionPool {
     #[inline]
     fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.get_mut(id.place()).links
+        &mut self.get_mut(id.index()).links
     }
 
     #[inline(always)]
     fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        let below = |child: Option<Id>| child.map_or(0, |child| self.get(child.place()).largest);
+        let below = |child: Option<Id>| child.map_or(0, |child| self.get(child.index()).largest);
         let below = below(left).max(below(right));
-        let node = self.get_mut(id.place());
+        let node = self.get_mut(id.index());
         let largest = node.room.max(below);
         core::mem::replace(&mut node.largest, largest) != largest
     }
 
     #[inline]
     fn summarise_leaf(&mut self, id: Id) -> u32 {
-        let node = self.get_mut(id.place());
+        let node = self.get_mut(id.index());
         node.largest = node.room;
         if node.room == 0 { 0 } else { u32::MAX }
     }
 
     #[inline]
     fn summarise_added(&mut self, id: Id, leaf: Id, which: u32) -> u32 {
-        let added = self.get(leaf.place()).largest;
-        let node = self.get_mut(id.place());
+        let added = self.get(leaf.index()).largest;
+        let node = self.get_mut(id.index());
         if node.largest >= added {
             return 0;
         }
@@ -163,7 +163,7 @@ impl Nodes for RegionPool {
 
     #[inline]
     fn inherit_summary(&mut self, to: Id, from: Id) -> bool {
-        self.get_mut(to.place()).largest = self.get(from.place()).largest;
+        self.get_mut(to.index()).largest = self.get(from.index()).largest;
         true
     }
 }
@@ -220,7 +220,7 @@ impl Regions {
 
     /// Returns the existing addresses: first, and one past the last.
     pub fn bounds(&self) -> (u64, u64) {
-        (self.base, self.last.map_or(self.base, |id| self.pool.get(id.place()).start))
+        (self.base, self.last.map_or(self.base, |id| self.pool.get(id.index()).start))
     }
 
     pub(crate) const fn pool(&mut self) -> &mut RegionPool {
@@ -239,13 +239,13 @@ impl Regions {
 
     #[inline]
     fn node(&self, id: Id) -> &RegionNode {
-        self.pool.get(id.place())
+        self.pool.get(id.index())
     }
 
     /// Returns the first region, or the end node, that ends after `address`.
     #[inline]
     fn at_or_after(&self, address: u64) -> Option<Id> {
-        self.tree.lower_bound(&self.pool, |pool, id| pool.get(id.place()).end() <= address).or(self.last)
+        self.tree.lower_bound(&self.pool, |pool, id| pool.get(id.index()).end() <= address).or(self.last)
     }
 
     /// Returns the region in which an address lies.
@@ -268,7 +268,7 @@ impl Regions {
             return None;
         }
         let region = node.region();
-        self.recent = id.place();
+        self.recent = id.index();
         Some(region)
     }
 
@@ -374,7 +374,7 @@ impl Regions {
             unused: 0,
             kind: region.kind,
             flags: region.flags.bits() as u8,
-            granule: region.granule,
+            fault_around: region.fault_around,
         };
         Id::new(self.pool.take(node) as u32)
     }
@@ -383,7 +383,7 @@ impl Regions {
     #[inline]
     fn set_gap(&mut self, id: Id, gap: u64) {
         let room = self.room(self.node(id).start, gap);
-        let node = self.pool.get_mut(id.place());
+        let node = self.pool.get_mut(id.index());
         node.gap = gap;
         let before = core::mem::replace(&mut node.room, room);
         if before < room {
@@ -400,7 +400,7 @@ impl Regions {
         if Some(id) == self.last || region.start >= address {
             return;
         }
-        self.pool.get_mut(id.place()).size = address - region.start;
+        self.pool.get_mut(id.index()).size = address - region.start;
         let behind = self.add_node(Region { start: address, size: region.end() - address, ..region }, 0);
         self.tree.insert_after(&mut self.pool, behind, id);
     }
@@ -414,7 +414,7 @@ impl Regions {
         let mut freed = 0;
         let region = self.node(id).region();
         if Some(id) != self.last && region.start < start {
-            self.pool.get_mut(id.place()).size = start - region.start;
+            self.pool.get_mut(id.index()).size = start - region.start;
             if region.end() > end {
                 let behind = self.add_node(Region { start: end, size: region.end() - end, ..region }, size);
                 self.tree.insert_after(&mut self.pool, behind, id);
@@ -430,14 +430,14 @@ impl Regions {
         {
             freed += self.node(id).gap + self.node(id).size;
             self.tree.remove(&mut self.pool, id);
-            self.pool.give(id.place());
+            self.pool.give(id.index());
             id = next;
         }
         let node = self.node(id);
         if Some(id) != self.last && node.start < end {
             let cut = end - node.start;
             freed += cut;
-            let node = self.pool.get_mut(id.place());
+            let node = self.pool.get_mut(id.index());
             (node.start, node.size) = (end, node.size - cut);
         }
         let gap = self.node(id).gap + freed;
@@ -454,7 +454,7 @@ impl Regions {
             && Some(id) != self.last
             && self.node(id).start < start + size
         {
-            self.pool.get_mut(id.place()).flags = flags.bits() as u8;
+            self.pool.get_mut(id.index()).flags = flags.bits() as u8;
             next = self.tree.next(&self.pool, id);
         }
     }
@@ -464,13 +464,13 @@ impl Regions {
         self.pool.check_invariants();
         let base = self.base;
         let count = self.tree.check_invariants(&self.pool, |pool, previous, id| {
-            let node = pool.get(id.place());
-            let before = previous.map_or(base, |previous| pool.get(previous.place()).end());
+            let node = pool.get(id.index());
+            let before = previous.map_or(base, |previous| pool.get(previous.index()).end());
             assert!(before <= node.start, "regions do not overlap");
             assert_eq!(node.gap, node.start - before, "a gap is what is free");
             assert_eq!(node.room, self.room(node.start, node.gap), "of a gap that may be chosen which may");
             let below = [node.links.left(), node.links.right()].into_iter().flatten();
-            let largest = below.map(|child| pool.get(child.place()).largest).fold(node.room, u64::max);
+            let largest = below.map(|child| pool.get(child.index()).largest).fold(node.room, u64::max);
             assert_eq!(node.largest, largest, "the largest gap is known");
             assert!(self.last == Some(id) || node.size > 0, "a region has addresses");
         });

@@ -101,9 +101,9 @@ impl Reserve {
     }
 
     pub(crate) fn take_table(&mut self, level: u8) -> Option<Object> {
-        let place = self.tables[..self.table_count].iter().position(|(has, _)| *has == level)?;
+        let index = self.tables[..self.table_count].iter().position(|(has, _)| *has == level)?;
         self.table_count -= 1;
-        self.tables.swap(place, self.table_count);
+        self.tables.swap(index, self.table_count);
         Some(self.tables[self.table_count].1)
     }
 }

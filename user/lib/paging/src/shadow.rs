@@ -152,7 +152,7 @@ impl Tables {
     }
 
     /// Returns where a table is installed: its parent and the entry.
-    pub fn place(&self, table: usize) -> (usize, u16) {
+    pub fn parent_entry(&self, table: usize) -> (usize, u16) {
         let head = self.heads.get(table);
         (head.parent as usize, head.entry)
     }

@@ -27,7 +27,7 @@ pub enum Error<E> {
     /// The rights are invalid: mapped memory can always be read, and never both written and executed.
     BadRights,
     /// There is no memory for the metadata.
-    NoBooks,
+    NoMetadata,
 }
 
 impl<E> From<E> for Error<E> {
@@ -47,8 +47,8 @@ pub struct Request {
     pub kind: Kind,
     /// Rights and attributes of memory populated on access.
     pub flags: MapFlags,
-    /// Log2 of the fault-around size, as in [`Region::granule`].
-    pub granule: u8,
+    /// Log2 of the fault-around size, as in [`Region::fault_around`].
+    pub fault_around: u8,
     /// Size in bytes of the guard right before the first address, which is never mapped; a multiple of the page size.
     pub guard: u64,
 }
@@ -57,12 +57,12 @@ impl Request {
     /// Returns a request for readable and writable memory, of which a page is populated on the first access to it.
     pub const fn lazy(size: u64, kind: Kind) -> Request {
         let flags = MapFlags::READ.union(MapFlags::WRITE);
-        Request { size, alignment: PAGE, kind, flags, granule: PAGE_BITS as u8, guard: 0 }
+        Request { size, alignment: PAGE, kind, flags, fault_around: PAGE_BITS as u8, guard: 0 }
     }
 
     /// Returns a request for addresses at which nothing is mapped until the owner maps it.
     pub const fn reserved(size: u64, kind: Kind) -> Request {
-        Request { granule: 0, ..Request::lazy(size, kind) }
+        Request { fault_around: 0, ..Request::lazy(size, kind) }
     }
 }
 
@@ -85,7 +85,7 @@ pub enum Verdict {
     /// The address belongs to no region.
     NotAllocated,
     /// The address belongs to a region in which nothing is mapped there, or to memory mapped by other code.
-    NotBacked(Region),
+    NotPopulated(Region),
     /// The region does not allow this access.
     Rights(Region),
     /// Memory has to be populated by [`Paging::back`].

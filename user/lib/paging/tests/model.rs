@@ -24,7 +24,7 @@ struct Page {
     region: u32,
     kind: Kind,
     flags: MapFlags,
-    granule: u8,
+    fault_around: u8,
     mapped: Option<(u32, u64, MapFlags)>,
 }
 
@@ -32,7 +32,7 @@ struct Page {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     what: u8,
-    place: u32,
+    position: u32,
     size: u32,
     extra: u32,
 }
@@ -64,12 +64,13 @@ impl Bench {
     }
 
     fn add(&mut self, start: u64, request: &Request) {
-        let &Request { size, kind, flags, granule, guard, .. } = request;
-        let parts = [(start - guard, guard, Kind::Guard, MapFlags::empty(), 0), (start, size, kind, flags, granule)];
-        for (start, size, kind, flags, granule) in parts {
+        let &Request { size, kind, flags, fault_around, guard, .. } = request;
+        let parts =
+            [(start - guard, guard, Kind::Guard, MapFlags::empty(), 0), (start, size, kind, flags, fault_around)];
+        for (start, size, kind, flags, fault_around) in parts {
             self.regions += 1;
             for address in Self::range(start, size) {
-                let page = Page { region: self.regions, kind, flags, granule, mapped: None };
+                let page = Page { region: self.regions, kind, flags, fault_around, mapped: None };
                 assert!(self.pages.insert(address, page).is_none(), "{address:#x} was free");
             }
         }
@@ -109,13 +110,13 @@ impl Bench {
         let alignment = if step.extra >> 12 & 3 == 0 { PAGE << (step.extra >> 14 & 7) } else { 0 };
         let guard = if step.extra >> 17 & 3 == 0 { PAGE * u64::from(step.extra >> 19 & 3) } else { 0 };
         let flags = if step.extra >> 21 & 1 == 0 { RW } else { MapFlags::READ };
-        let granule = if step.extra >> 22 & 1 == 0 { 12 + (step.extra >> 23 & 3) as u8 } else { 0 };
-        Request { size, alignment, kind: Kind::Anonymous, flags, granule, guard }
+        let fault_around = if step.extra >> 22 & 1 == 0 { 12 + (step.extra >> 23 & 3) as u8 } else { 0 };
+        Request { size, alignment, kind: Kind::Anonymous, flags, fault_around, guard }
     }
 
     /// Returns an address, mostly in or near reserved addresses.
     fn address(&self, step: Step) -> u64 {
-        let all = LOW + u64::from(step.place) % ((HIGH - LOW) / PAGE) * PAGE;
+        let all = LOW + u64::from(step.position) % ((HIGH - LOW) / PAGE) * PAGE;
         if step.extra & 1 == 0 {
             return all;
         }
@@ -139,7 +140,7 @@ impl Bench {
             3 | 4 => self.map_fixed(address, step),
             5 => self.unmap(address, size),
             6 => self.protect(address, size, [RW, MapFlags::READ, RX][step.size as usize % 3]),
-            7 => self.back(address),
+            7 => self.populate_page(address),
             8 => self.go_through(address, step),
             _ => self.clear(address, size),
         }
@@ -210,7 +211,7 @@ impl Bench {
         let offset = ((u64::from(step.extra) * PAGE) >> 8 & !0xfff) % (1 << frame.bits);
         let offset = if step.extra >> 28 & 1 == 0 { 0 } else { offset };
         let size = ((1 << frame.bits) - offset).min(HIGH - address);
-        let flags = [RW, MapFlags::READ, RX][step.place as usize % 3];
+        let flags = [RW, MapFlags::READ, RX][step.position as usize % 3];
         let pages: Vec<Option<Page>> = Self::range(address, size).map(|at| self.pages.get(&at).copied()).collect();
         let expected = match pages[0] {
             _ if pages.iter().all(Option::is_none) => Ok(()),
@@ -223,7 +224,7 @@ impl Bench {
             _ => Ok(()),
         };
         let done = self.paging.map_fixed(&mut self.machine, address, frame, offset, size, flags);
-        if let Err(Error::Backend(_) | Error::NoBooks) = done {
+        if let Err(Error::Backend(_) | Error::NoMetadata) = done {
             return done;
         }
         assert_eq!(done, expected);
@@ -271,13 +272,13 @@ impl Bench {
         }
     }
 
-    fn back(&mut self, address: u64) -> Outcome {
+    fn populate_page(&mut self, address: u64) -> Outcome {
         let page = self.pages.get(&address).copied();
         let frames = self.machine.frames.len();
-        match self.paging.back(&mut self.machine, address) {
+        match self.paging.populate_page(&mut self.machine, address) {
             Ok(()) => {
                 let page = page.expect("only regions are backed");
-                assert!(page.granule > 0);
+                assert!(page.fault_around > 0);
                 if page.mapped.is_some() {
                     assert_eq!(self.machine.frames.len(), frames);
                     return Ok(());
@@ -294,7 +295,7 @@ impl Bench {
                 Ok(())
             }
             Err(Error::NotAllocated) => {
-                assert!(page.is_none_or(|page| page.granule == 0));
+                assert!(page.is_none_or(|page| page.fault_around == 0));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -324,7 +325,7 @@ impl Bench {
         };
         let pages: u64 = run(address - PAGE, true).max(run(address + PAGE, false));
         let bits = if pages == 0 { 12 } else { 12 + pages.ilog2() as u8 + 1 };
-        bits.min(16).max(page.granule)
+        bits.min(16).max(page.fault_around)
     }
 
     /// Touches successive pages, upwards or downwards.
@@ -333,7 +334,7 @@ impl Bench {
         for page in 0..count {
             let at = if step.extra >> 1 & 1 == 0 { address + page * PAGE } else { address.wrapping_sub(page * PAGE) };
             if (LOW..HIGH).contains(&at) {
-                self.back(at)?;
+                self.populate_page(at)?;
             }
         }
         Ok(())
@@ -345,17 +346,17 @@ impl Bench {
         let mapped = page.and_then(|page| page.mapped);
         assert_eq!(self.machine.resolve(address), mapped, "the hardware at {address:#x}");
         let shown = self.paging.shown(address).map(|(_, frame, offset, flags)| (frame.0, offset, flags));
-        assert_eq!(shown, mapped, "the books at {address:#x}");
-        let region = self.paging.find(address).map(|region| (region.kind, region.flags, region.granule));
-        assert_eq!(region, page.map(|page| (page.kind, page.flags, page.granule)), "the region at {address:#x}");
+        assert_eq!(shown, mapped, "the shadow entry at {address:#x}");
+        let region = self.paging.find(address).map(|region| (region.kind, region.flags, region.fault_around));
+        assert_eq!(region, page.map(|page| (page.kind, page.flags, page.fault_around)), "the region at {address:#x}");
         let verdict = self.paging.classify(address, Access::Write);
         let fits = match (page, verdict) {
             (None, verdict) => verdict == Verdict::NotAllocated,
             (Some(page), Verdict::Guard(_)) => page.kind == Kind::Guard,
             (Some(page), Verdict::Mapped(..)) => page.mapped.is_some_and(|(_, _, flags)| flags.contains(RW)),
             (Some(page), Verdict::Rights(_)) => !page.mapped.map_or(page.flags, |(_, _, flags)| flags).contains(RW),
-            (Some(page), Verdict::Lazy(_)) => page.mapped.is_none() && page.granule > 0 && page.flags == RW,
-            (Some(page), Verdict::NotBacked(_)) => page.mapped.is_none() && page.granule == 0,
+            (Some(page), Verdict::Lazy(_)) => page.mapped.is_none() && page.fault_around > 0 && page.flags == RW,
+            (Some(page), Verdict::NotPopulated(_)) => page.mapped.is_none() && page.fault_around == 0,
             (Some(_), Verdict::Null | Verdict::NotAllocated) => false,
         };
         assert!(fits, "{page:?} and {verdict:?} at {address:#x}");
@@ -386,7 +387,7 @@ impl Bench {
             Err(_) if matches!(step.what % 10, 5 | 6 | 8 | 9) => {
                 // The operation may be partly done. The metadata is consistent, and the rest can be done.
                 self.paging.check_invariants();
-                self.books_are_the_hardware();
+                self.shadow_tables_equal_the_hardware();
                 if for_ever {
                     self.accept_what_is_mapped();
                 }
@@ -403,7 +404,7 @@ impl Bench {
         }
     }
 
-    fn books_are_the_hardware(&self) {
+    fn shadow_tables_equal_the_hardware(&self) {
         for address in Self::range(LOW, HIGH - LOW) {
             let shown = self.paging.shown(address).map(|(_, frame, offset, flags)| (frame.0, offset, flags));
             assert_eq!(shown, self.machine.resolve(address));
@@ -414,7 +415,7 @@ impl Bench {
     /// the metadata must still match the hardware.
     fn accept_what_is_mapped(&mut self) {
         self.paging.check_invariants();
-        self.books_are_the_hardware();
+        self.shadow_tables_equal_the_hardware();
         for address in Self::range(LOW, HIGH - LOW) {
             let mapped = self.machine.resolve(address);
             let region = self.paging.find(address);
@@ -427,7 +428,7 @@ impl Bench {
                             region: u32::MAX - ((region.start - LOW) / PAGE) as u32,
                             kind: region.kind,
                             flags: region.flags,
-                            granule: region.granule,
+                            fault_around: region.fault_around,
                             mapped,
                         },
                     );
@@ -459,7 +460,7 @@ impl Random {
     }
 
     fn step(&mut self) -> Step {
-        Step { what: self.next() as u8, place: self.next(), size: self.next(), extra: self.next() }
+        Step { what: self.next() as u8, position: self.next(), size: self.next(), extra: self.next() }
     }
 }
 
@@ -514,7 +515,7 @@ fn after_a_failure_everything_may_fail() {
         bench.step_with_failure(step, call, true);
         bench.paging.check_invariants();
     }
-    bench.books_are_the_hardware();
+    bench.shadow_tables_equal_the_hardware();
     assert_eq!(bench.paging.unmap(&mut bench.machine, LOW, HIGH - LOW), Ok(()));
     assert_eq!((bench.machine.counts().0, bench.machine.counts().1), (0, 0), "nothing is lost for ever");
 }
@@ -527,8 +528,8 @@ proptest! {
         steps in prop::collection::vec((any::<u8>(), any::<u32>(), any::<u32>(), any::<u32>(), 0..40u64), 1..120),
     ) {
         let mut bench = Bench::new();
-        for (what, place, size, extra, call) in steps {
-            bench.step_with_failure(Step { what, place, size, extra }, call, false);
+        for (what, position, size, extra, call) in steps {
+            bench.step_with_failure(Step { what, position, size, extra }, call, false);
             bench.paging.check_invariants();
         }
         bench.check_all();

@@ -86,11 +86,11 @@ fn what_is_mapped_otherwise_suggests_nothing() {
     let frame = machine.frame(16);
     assert_eq!(paging.map_fixed(&mut machine, LOW, frame, 0, 16 * PAGE, RW), Ok(()));
     assert_eq!(touch(&mut paging, &mut machine, 16), 1, "somebody's frame");
-    let huge = Request { granule: 21, ..Request::lazy(LARGE, Kind::Heap) };
+    let huge = Request { fault_around: 21, ..Request::lazy(LARGE, Kind::Heap) };
     assert_eq!(paging.alloc_fixed(&mut machine, LOW + 2 * LARGE, &huge), Ok(()));
     assert_eq!(paging.alloc_fixed(&mut machine, LOW + 3 * LARGE, &Request::lazy(LARGE, Kind::Heap)), Ok(()));
     let at = LARGE / PAGE;
-    assert_eq!(touch(&mut paging, &mut machine, 2 * at), at, "the granule, as one large page");
+    assert_eq!(touch(&mut paging, &mut machine, 2 * at), at, "the fault-around size, as one large page");
     assert_eq!(touch(&mut paging, &mut machine, 3 * at), 1, "a large page");
     assert_eq!(touch(&mut paging, &mut machine, 3 * at + 1), 1, "no room for two");
     // Another region.
@@ -103,9 +103,9 @@ fn what_is_mapped_otherwise_suggests_nothing() {
 }
 
 #[test]
-fn a_region_with_a_granule_does_not_shrink_it() {
+fn a_run_does_not_shrink_a_regions_fault_around_size() {
     let (mut paging, mut machine) = lazy(1);
-    let request = Request { granule: 18, ..Request::lazy(LARGE, Kind::Heap) };
+    let request = Request { fault_around: 18, ..Request::lazy(LARGE, Kind::Heap) };
     assert_eq!(paging.alloc_fixed(&mut machine, LOW + LARGE, &request), Ok(()));
     let at = LARGE / PAGE;
     assert_eq!(touch_all(&mut paging, &mut machine, at..at + 129), [(at, 64), (at + 64, 64), (at + 128, 64)]);
@@ -165,7 +165,7 @@ fn parts_of_a_run_go_and_change() {
 }
 
 #[test]
-fn the_books_do_not_remember_what_has_gone() {
+fn the_metadata_does_not_remember_what_has_gone() {
     let (mut paging, mut machine) = lazy(2 * LARGE / PAGE);
     assert_eq!(touch(&mut paging, &mut machine, 3), 1);
     // Region and table of that fault are removed, and others are added, the region with the same index.

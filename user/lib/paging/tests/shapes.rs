@@ -94,7 +94,7 @@ fn cutting_survives_each_single_failure() {
                     assert!(call > 3, "there was something to fail");
                     break;
                 }
-                assert!(matches!(outcome, Err(Error::Backend(Refused::Injected) | Error::NoBooks)));
+                assert!(matches!(outcome, Err(Error::Backend(Refused::Injected) | Error::NoMetadata)));
                 for at in [0, from, from + size - PAGE, HUGE - PAGE] {
                     assert_eq!(machine.resolve(LOW + at), Some((frame.cap.0, at, RW)), "call {call}");
                 }
@@ -144,12 +144,12 @@ fn what_faults_mean() {
     assert!(matches!(paging.classify(address - 1, Access::Read), Verdict::Guard(region) if region.size == PAGE));
     assert!(matches!(paging.classify(address, Access::Read), Verdict::Lazy(region) if region.kind == Kind::Stack));
     assert!(matches!(paging.classify(address, Access::Execute), Verdict::Rights(_)));
-    assert_eq!(paging.back(&mut machine, address), Ok(()));
+    assert_eq!(paging.populate_page(&mut machine, address), Ok(()));
     assert!(matches!(paging.classify(address, Access::Write), Verdict::Mapped(..)));
-    assert_eq!(paging.back(&mut machine, address - 1), Err(Error::NotAllocated));
+    assert_eq!(paging.populate_page(&mut machine, address - 1), Err(Error::NotAllocated));
     let request = Request::reserved(PAGE, Kind::Anonymous);
     let address = paging.alloc(&mut machine, &request).unwrap();
-    assert!(matches!(paging.classify(address, Access::Read), Verdict::NotBacked(_)));
+    assert!(matches!(paging.classify(address, Access::Read), Verdict::NotPopulated(_)));
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn the_course_tests_shapes() {
     assert_eq!(paging.map_fixed(&mut machine, address, frame, 0, 5 << 20, RW), Ok(()));
     // One frame mapped 17 times.
     let frame = machine.frame(12);
-    let places: Vec<u64> = (0..17).map(|_| paging.map(&mut machine, frame, RW).unwrap()).collect();
-    assert!(places.iter().all(|place| machine.resolve(*place) == Some((frame.cap.0, 0, RW))));
+    let addresses: Vec<u64> = (0..17).map(|_| paging.map(&mut machine, frame, RW).unwrap()).collect();
+    assert!(addresses.iter().all(|address| machine.resolve(*address) == Some((frame.cap.0, 0, RW))));
     // 256 MiB of which each eighth page is touched.
     let size = 256 << 20;
     let heap = paging.alloc(&mut machine, &Request::lazy(size, Kind::Heap)).unwrap();
     for page in (0..size).step_by(8 * PAGE as usize) {
-        assert_eq!(paging.back(&mut machine, heap + page), Ok(()));
+        assert_eq!(paging.populate_page(&mut machine, heap + page), Ok(()));
     }
     assert_eq!(paging.account().frames, 8192);
     paging.check_invariants();

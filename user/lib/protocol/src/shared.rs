@@ -90,7 +90,7 @@ impl Region {
 }
 
 /// Bytes in shared memory that a request refers to: [`Shared`] or [`SharedMut`].
-pub struct Piece<'a, Access> {
+pub struct SharedSlice<'a, Access> {
     memory: &'a dyn Memory,
     region: Region,
     access: PhantomData<Access>,
@@ -103,23 +103,23 @@ pub enum Read {}
 pub enum Write {}
 
 /// Bytes of the client in shared memory. They may change until they are copied.
-pub type Shared<'a> = Piece<'a, Read>;
+pub type Shared<'a> = SharedSlice<'a, Read>;
 
 /// Room for bytes for the client, in shared memory.
-pub type SharedMut<'a> = Piece<'a, Write>;
+pub type SharedMut<'a> = SharedSlice<'a, Write>;
 
-impl<Access> Clone for Piece<'_, Access> {
+impl<Access> Clone for SharedSlice<'_, Access> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<Access> Copy for Piece<'_, Access> {}
+impl<Access> Copy for SharedSlice<'_, Access> {}
 
-impl<'a, Access> Piece<'a, Access> {
+impl<'a, Access> SharedSlice<'a, Access> {
     /// Reads the region, and checks that it is inside the memory.
     pub fn decode(from: &mut Source<'_>, memory: &'a dyn Memory) -> Option<Self> {
-        Some(Piece { memory, region: Region::inside(from, memory)?, access: PhantomData })
+        Some(SharedSlice { memory, region: Region::inside(from, memory)?, access: PhantomData })
     }
 
     /// Returns the length in bytes.

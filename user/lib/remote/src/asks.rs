@@ -55,8 +55,8 @@ impl Asks {
     /// Forgets copies sent to `lost`, which will not be confirmed, and requests of `lost`, which will get no reply.
     pub fn forget(&mut self, lost: Core) {
         for other in 0..self.cores {
-            for place in [other * self.cores + lost.index(), lost.index() * self.cores + other] {
-                if let Some(count) = self.counts.get_mut(place) {
+            for index in [other * self.cores + lost.index(), lost.index() * self.cores + other] {
+                if let Some(count) = self.counts.get_mut(index) {
                     *count = 0;
                 }
             }

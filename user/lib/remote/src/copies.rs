@@ -47,17 +47,17 @@ impl Copies {
         Copies { copies: Vec::with_capacity(limit), limit, borrowed: 0 }
     }
 
-    fn place(&self, object: ObjectId) -> Result<usize, usize> {
+    fn search(&self, object: ObjectId) -> Result<usize, usize> {
         self.copies.binary_search_by_key(&object, |copy| copy.object)
     }
 
     pub fn get(&self, object: ObjectId) -> Option<&Copy> {
-        self.copies.get(self.place(object).ok()?)
+        self.copies.get(self.search(object).ok()?)
     }
 
     pub fn get_mut(&mut self, object: ObjectId) -> Option<&mut Copy> {
-        let place = self.place(object).ok()?;
-        self.copies.get_mut(place)
+        let index = self.search(object).ok()?;
+        self.copies.get_mut(index)
     }
 
     pub fn has_room(&self) -> Result<(), Error> {
@@ -65,16 +65,16 @@ impl Copies {
     }
 
     pub fn add(&mut self, object: ObjectId, shape: Shape, count: u64) {
-        if let Err(place) = self.place(object) {
+        if let Err(index) = self.search(object) {
             let order = self.borrowed;
             self.borrowed += u64::from(shape.kind == Kind::Untyped);
-            self.copies.insert(place, Copy { object, shape, count, order, stage: Stage::Held, tainted: Cores::NONE });
+            self.copies.insert(index, Copy { object, shape, count, order, stage: Stage::Held, tainted: Cores::NONE });
         }
     }
 
     pub fn remove(&mut self, object: ObjectId) -> Option<Copy> {
-        let place = self.place(object).ok()?;
-        Some(self.copies.remove(place))
+        let index = self.search(object).ok()?;
+        Some(self.copies.remove(index))
     }
 
     /// Returns the borrowed memory from which an object of this shape was made: the smallest that contains it. Of two

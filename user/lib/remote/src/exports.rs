@@ -38,7 +38,7 @@ pub struct Holder {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct Entry {
     generation: u32,
     export: Option<Export>,
 }
@@ -46,7 +46,7 @@ struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Exports {
     core: Core,
-    places: Vec<Place>,
+    entries: Vec<Entry>,
     /// Holders in order of (object, core).
     holders: Vec<Holder>,
     most_holders: usize,
@@ -64,24 +64,24 @@ impl Exports {
     pub fn new(core: Core, limit: usize, most_holders: usize) -> Exports {
         Exports {
             core,
-            places: (0..limit.min(1 << 24)).map(|_| Place { generation: 0, export: None }).collect(),
+            entries: (0..limit.min(1 << 24)).map(|_| Entry { generation: 0, export: None }).collect(),
             holders: Vec::with_capacity(most_holders),
             most_holders,
         }
     }
 
     pub fn get(&self, object: ObjectId) -> Result<&Export, Missing> {
-        let place = self.places.get(object.number as usize).ok_or(Missing::Never)?;
-        match &place.export {
-            Some(export) if object.owner == self.core && place.generation == object.generation => Ok(export),
-            _ if object.owner == self.core && object.generation < place.generation => Err(Missing::Over),
+        let entry = self.entries.get(object.number as usize).ok_or(Missing::Never)?;
+        match &entry.export {
+            Some(export) if object.owner == self.core && entry.generation == object.generation => Ok(export),
+            _ if object.owner == self.core && object.generation < entry.generation => Err(Missing::Over),
             _ => Err(Missing::Never),
         }
     }
 
     pub fn get_mut(&mut self, object: ObjectId) -> Option<&mut Export> {
-        let place = self.places.get_mut(object.number as usize)?;
-        place.export.as_mut().filter(|_| object.owner == self.core && place.generation == object.generation)
+        let entry = self.entries.get_mut(object.number as usize)?;
+        entry.export.as_mut().filter(|_| object.owner == self.core && entry.generation == object.generation)
     }
 
     /// Returns the name of the object of this shape.
@@ -91,45 +91,46 @@ impl Exports {
 
     pub fn iter(&self) -> impl Iterator<Item = (ObjectId, &Export)> {
         let owner = self.core;
-        (0..).zip(&self.places).filter_map(move |(number, place)| {
-            Some((ObjectId { owner, number, generation: place.generation }, place.export.as_ref()?))
+        (0..).zip(&self.entries).filter_map(move |(number, entry)| {
+            Some((ObjectId { owner, number, generation: entry.generation }, entry.export.as_ref()?))
         })
     }
 
     /// Returns the name that the next new object will have.
     pub fn free(&self) -> Result<ObjectId, Error> {
         // An entry whose generations are used up is not reused.
-        let is_free = |place: &Place| place.export.is_none() && place.generation < u32::MAX;
-        let (number, place) = (0..).zip(&self.places).find(|(_, place)| is_free(place)).ok_or(Error::TooManyExports)?;
-        Ok(ObjectId { owner: self.core, number, generation: place.generation })
+        let is_free = |entry: &Entry| entry.export.is_none() && entry.generation < u32::MAX;
+        let (number, entry) =
+            (0..).zip(&self.entries).find(|(_, entry)| is_free(entry)).ok_or(Error::TooManyExports)?;
+        Ok(ObjectId { owner: self.core, number, generation: entry.generation })
     }
 
     pub fn add(&mut self, object: ObjectId, shape: Shape, within: Option<ObjectId>) {
-        if let Some(place) = self.places.get_mut(object.number as usize) {
-            place.export = Some(Export { shape, within, withdrawing: false, tainted: Cores::NONE, given_up: false });
+        if let Some(entry) = self.entries.get_mut(object.number as usize) {
+            entry.export = Some(Export { shape, within, withdrawing: false, tainted: Cores::NONE, given_up: false });
         }
     }
 
     pub fn remove(&mut self, object: ObjectId) -> Option<Export> {
         self.get(object).ok()?;
-        let place = self.places.get_mut(object.number as usize)?;
-        place.generation = place.generation.saturating_add(1);
-        place.export.take()
+        let entry = self.entries.get_mut(object.number as usize)?;
+        entry.generation = entry.generation.saturating_add(1);
+        entry.export.take()
     }
 
-    fn place(&self, object: ObjectId, core: Core) -> Result<usize, usize> {
+    fn search(&self, object: ObjectId, core: Core) -> Result<usize, usize> {
         self.holders.binary_search_by_key(&(object.number, core), |holder| (holder.number, holder.core))
     }
 
     pub fn holder(&self, object: ObjectId, core: Core) -> Option<&Holder> {
         self.get(object).ok()?;
-        self.holders.get(self.place(object, core).ok()?)
+        self.holders.get(self.search(object, core).ok()?)
     }
 
     pub fn holder_mut(&mut self, object: ObjectId, core: Core) -> Option<&mut Holder> {
         self.get(object).ok()?;
-        let place = self.place(object, core).ok()?;
-        self.holders.get_mut(place)
+        let index = self.search(object, core).ok()?;
+        self.holders.get_mut(index)
     }
 
     /// Returns all cores that may have copies of the object.
@@ -150,23 +151,23 @@ impl Exports {
 
     /// Counts one more copy as sent to `core`, and returns the new count.
     pub fn count(&mut self, object: ObjectId, core: Core, rights: Rights) -> u64 {
-        let place = match self.place(object, core) {
-            Ok(place) => place,
-            Err(place) => {
+        let index = match self.search(object, core) {
+            Ok(index) => index,
+            Err(index) => {
                 let holder = Holder { number: object.number, core, sent: 0, taken: 0, rights: Rights::empty() };
-                self.holders.insert(place, holder);
-                place
+                self.holders.insert(index, holder);
+                index
             }
         };
-        let holder = &mut self.holders[place];
+        let holder = &mut self.holders[index];
         holder.sent += 1;
         holder.rights |= rights;
         holder.sent
     }
 
     pub fn forget(&mut self, object: ObjectId, core: Core) {
-        if let Ok(place) = self.place(object, core) {
-            self.holders.remove(place);
+        if let Ok(index) = self.search(object, core) {
+            self.holders.remove(index);
         }
     }
 }

@@ -184,18 +184,18 @@ impl Machine {
         if let Some(copy) = self.copies.get_mut(object) {
             copy.stage = Stage::Withdrawing;
         }
-        let mut place = 0;
-        while let Some((export, number)) = self.next_sent_on(object, place) {
+        let mut start = 0;
+        while let Some((export, number)) = self.next_sent_on(object, start) {
             self.start_withdrawing(export, effects);
-            place = number + 1;
+            start = number + 1;
         }
         self.try_delete(object, effects);
     }
 
     /// Returns the first object, from this index of the table on, that was made from `object`.
-    fn next_sent_on(&self, object: ObjectId, place: u32) -> Option<(ObjectId, u32)> {
+    fn next_sent_on(&self, object: ObjectId, start: u32) -> Option<(ObjectId, u32)> {
         let mut made = self.exports.iter().filter(|(_, export)| export.within == Some(object));
-        made.find(|(export, _)| export.number >= place).map(|(export, _)| (export, export.number))
+        made.find(|(export, _)| export.number >= start).map(|(export, _)| (export, export.number))
     }
 
     /// Tells the kernel to delete a remote object, once no object made from it is on other cores.

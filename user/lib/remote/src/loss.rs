@@ -45,9 +45,9 @@ impl Machine {
     /// Counts the copies of a core as withdrawn. Objects that it made from memory lent to it, and sent on, do not count
     /// as withdrawn.
     fn forget_holder(&mut self, core: Core, effects: &mut impl Effects) {
-        let mut place = 0;
-        while let Some(object) = self.next_export(place) {
-            place = object.number + 1;
+        let mut start = 0;
+        while let Some(object) = self.next_export(start) {
+            start = object.number + 1;
             if self.exports.holder(object, core).is_none() {
                 continue;
             }
@@ -62,8 +62,8 @@ impl Machine {
         }
     }
 
-    fn next_export(&self, place: u32) -> Option<ObjectId> {
-        self.exports.iter().map(|(object, _)| object).find(|object| object.number >= place)
+    fn next_export(&self, start: u32) -> Option<ObjectId> {
+        self.exports.iter().map(|(object, _)| object).find(|object| object.number >= start)
     }
 
     /// Returns the first object of `owner` after `last` that is not being withdrawn.
@@ -106,9 +106,9 @@ impl Machine {
 
     /// Continues with objects that waited only for what lost cores may have spread.
     fn finish_settled(&mut self, effects: &mut impl Effects) {
-        let mut place = 0;
-        while let Some(object) = self.next_export(place) {
-            place = object.number + 1;
+        let mut start = 0;
+        while let Some(object) = self.next_export(start) {
+            start = object.number + 1;
             if self.exports.get(object).is_ok_and(|export| export.withdrawing) {
                 self.try_finish(object, effects);
             }

@@ -21,7 +21,7 @@ pub(crate) struct Request {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct Entry {
     generation: u32,
     request: Option<Request>,
 }
@@ -29,33 +29,33 @@ struct Place {
 /// A table of fixed size.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Requests {
-    places: Vec<Place>,
+    entries: Vec<Entry>,
 }
 
 impl Requests {
     pub fn new(limit: usize) -> Requests {
-        Requests { places: (0..limit).map(|_| Place { generation: 0, request: None }).collect() }
+        Requests { entries: (0..limit).map(|_| Entry { generation: 0, request: None }).collect() }
     }
 
     pub fn has_room(&self) -> Result<(), Error> {
-        if self.places.iter().any(|place| place.request.is_none()) { Ok(()) } else { Err(Error::TooManyRequests) }
+        if self.entries.iter().any(|entry| entry.request.is_none()) { Ok(()) } else { Err(Error::TooManyRequests) }
     }
 
     pub fn add(&mut self, request: Request) -> Result<RequestId, Error> {
-        let (index, place) =
-            (0..).zip(&mut self.places).find(|(_, place)| place.request.is_none()).ok_or(Error::TooManyRequests)?;
-        place.request = Some(request);
-        Ok(RequestId(u64::from(place.generation) << 32 | index))
+        let (index, entry) =
+            (0..).zip(&mut self.entries).find(|(_, entry)| entry.request.is_none()).ok_or(Error::TooManyRequests)?;
+        entry.request = Some(request);
+        Ok(RequestId(u64::from(entry.generation) << 32 | index))
     }
 
     /// Returns the request with this name; `Ok(None)` if it got its reply already.
     pub fn get(&self, id: RequestId) -> Result<Option<Request>, ()> {
-        let place = self.places.get(id.0 as u32 as usize).ok_or(())?;
+        let entry = self.entries.get(id.0 as u32 as usize).ok_or(())?;
         let generation = (id.0 >> 32) as u32;
-        if generation == place.generation {
+        if generation == entry.generation {
             // A name is assigned together with a request.
-            place.request.map(Some).ok_or(())
-        } else if generation < place.generation {
+            entry.request.map(Some).ok_or(())
+        } else if generation < entry.generation {
             Ok(None)
         } else {
             Err(())
@@ -64,25 +64,25 @@ impl Requests {
 
     /// Removes one request for which `wanted` is true.
     pub fn take(&mut self, wanted: impl Fn(&Purpose) -> bool) -> Option<Token> {
-        let place =
-            self.places.iter_mut().find(|place| place.request.is_some_and(|request| wanted(&request.purpose)))?;
-        place.generation = place.generation.wrapping_add(1);
-        Some(place.request.take()?.token)
+        let entry =
+            self.entries.iter_mut().find(|entry| entry.request.is_some_and(|request| wanted(&request.purpose)))?;
+        entry.generation = entry.generation.wrapping_add(1);
+        Some(entry.request.take()?.token)
     }
 
     /// Removes the request with this name.
     pub fn finish(&mut self, id: RequestId) -> Option<Token> {
-        let place = self.places.get_mut(id.0 as u32 as usize)?;
-        place.generation = place.generation.wrapping_add(1);
-        Some(place.request.take()?.token)
+        let entry = self.entries.get_mut(id.0 as u32 as usize)?;
+        entry.generation = entry.generation.wrapping_add(1);
+        Some(entry.request.take()?.token)
     }
 
     /// Returns the events for which pending requests wait.
     pub fn purposes(&self) -> impl Iterator<Item = Purpose> {
-        self.places.iter().filter_map(|place| place.request.map(|request| request.purpose))
+        self.entries.iter().filter_map(|entry| entry.request.map(|request| request.purpose))
     }
 
     pub fn len(&self) -> usize {
-        self.places.iter().filter(|place| place.request.is_some()).count()
+        self.entries.iter().filter(|entry| entry.request.is_some()).count()
     }
 }

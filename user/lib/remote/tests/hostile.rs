@@ -73,13 +73,13 @@ fn some_message(random: &mut Random, world: &World) -> Message {
 
 /// Restricts a script to sending the malicious core only exposed objects.
 fn spare(script: &mut Script) {
-    for place in 0..script.threads.len() {
-        let exposed = script.threads[place].1.last().is_some_and(|op| match *op {
+    for index in 0..script.threads.len() {
+        let exposed = script.threads[index].1.last().is_some_and(|op| match *op {
             Op::Send(name, HOSTILE) => !is_exposed(script, name),
             _ => false,
         });
         if exposed {
-            script.threads[place].1.pop();
+            script.threads[index].1.pop();
         }
     }
 }
@@ -117,7 +117,7 @@ fn walk(seed: u64) -> Result<u64, String> {
         events.clear();
         world.events(&script, &mut events);
         // No other monitor uses memory that the malicious core claims to have lent.
-        events.retain(|event| !matches!(event, Event::Run(place) if script.threads[*place as usize].0 == HOSTILE));
+        events.retain(|event| !matches!(event, Event::Run(index) if script.threads[*index as usize].0 == HOSTILE));
         if !events.is_empty() {
             random.choose(&events, None).into_iter().for_each(|event| world.happen(&script, event));
         } else if left == 0 {

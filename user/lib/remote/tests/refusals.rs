@@ -165,7 +165,7 @@ fn full_tables() {
         );
         assert_eq!(monitor.seen.answers, [Ok(())]);
     }
-    let other = |place: u8| Sent::Own(Shape { base: 0x2000 * u64::from(place), ..FRAME });
+    let other = |index: u8| Sent::Own(Shape { base: 0x2000 * u64::from(index), ..FRAME });
     assert_eq!(monitor.sends(other(1), 1), None);
     assert_eq!(monitor.sends(other(2), 1), refused(Error::TooManyExports));
     assert_eq!(monitor.sends(other(1), 2), refused(Error::TooManyHolders));

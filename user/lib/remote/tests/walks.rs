@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_walks_end_with_equal_books(seed: u64) {
+    fn random_walks_end_with_consistent_ledgers(seed: u64) {
         walk(seed).map_err(TestCaseError::fail)?;
     }
 }

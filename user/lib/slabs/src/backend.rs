@@ -3,13 +3,13 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::bundle::Piece;
+use crate::bundle::Allocation;
 use crate::slab::{Account, align_up};
 use crate::slabs::Slabs;
 
 /// Position for new objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// The slab's watermark, aligned to the objects' size.
     Watermark,
     /// This offset in bytes from the slab's base.
@@ -29,10 +29,11 @@ pub enum Refused {
 pub trait Backend {
     /// Makes the objects of descriptor number `part` of the bundle: `count` objects of `size` bytes, side by side in
     /// slab number `slab`. All or none. Returns the offset of the first.
-    fn retype(&mut self, slab: usize, part: usize, place: Place, size: u64, count: u32) -> Result<u64, Refused>;
+    fn retype(&mut self, slab: usize, part: usize, placement: Placement, size: u64, count: u32)
+    -> Result<u64, Refused>;
 
     /// Deletes the objects made for descriptor number `part`, because another one of the bundle found no room.
-    fn undo(&mut self, part: usize, piece: Piece);
+    fn undo(&mut self, part: usize, allocation: Allocation);
 }
 
 /// A model of the kernel: its results for retype and delete, and its own account of each slab.
@@ -93,10 +94,10 @@ impl Model {
 
 impl ModelSlab {
     /// Returns the offset at which objects would go, if there is room.
-    fn room(&self, place: Place, size: u64, bytes: u64) -> Option<u64> {
-        let offset = match place {
-            Place::Watermark => align_up(self.watermark, size),
-            Place::At(offset) => offset,
+    fn room(&self, placement: Placement, size: u64, bytes: u64) -> Option<u64> {
+        let offset = match placement {
+            Placement::Watermark => align_up(self.watermark, size),
+            Placement::At(offset) => offset,
         };
         let fits = offset.is_multiple_of(size) && offset.checked_add(bytes)? <= self.size;
         let below = self.objects.range(..offset + bytes).next_back();
@@ -106,26 +107,33 @@ impl ModelSlab {
 }
 
 impl Backend for Model {
-    fn retype(&mut self, slab: usize, _part: usize, place: Place, size: u64, count: u32) -> Result<u64, Refused> {
+    fn retype(
+        &mut self,
+        slab: usize,
+        _part: usize,
+        placement: Placement,
+        size: u64,
+        count: u32,
+    ) -> Result<u64, Refused> {
         let slab = &mut self.slabs[slab];
         let bytes = size * u64::from(count);
-        let Some(offset) = slab.room(place, size, bytes) else {
+        let Some(offset) = slab.room(placement, size, bytes) else {
             self.refused += 1;
             return Err(Refused::Full);
         };
         slab.objects.extend((0..u64::from(count)).map(|i| (offset + i * size, size)));
         slab.live += bytes;
-        if place == Place::Watermark {
+        if placement == Placement::Watermark {
             slab.watermark = offset + bytes;
         }
         self.retypes += 1;
         Ok(offset)
     }
 
-    fn undo(&mut self, _part: usize, piece: Piece) {
-        let first = self.slabs[piece.slab].base + piece.offset;
-        for i in 0..u64::from(piece.count) {
-            self.delete(first + i * piece.size, piece.size);
+    fn undo(&mut self, _part: usize, allocation: Allocation) {
+        let first = self.slabs[allocation.slab].base + allocation.offset;
+        for i in 0..u64::from(allocation.count) {
+            self.delete(first + i * allocation.size, allocation.size);
         }
     }
 }

@@ -50,7 +50,7 @@ pub enum Lifetime {
 
 /// Position of the objects of one descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct Allocation {
     /// Index of the slab in [`Slabs::slabs`].
     pub slab: usize,
     /// Offset of the first object from the slab's base in bytes.
@@ -61,7 +61,7 @@ pub struct Piece {
     pub count: u32,
 }
 
-impl Piece {
+impl Allocation {
     /// Returns address and size in bytes of each object, lowest first.
     pub fn objects(self, slabs: &Slabs) -> impl DoubleEndedIterator<Item = (u64, u64)> + use<> {
         let first = slabs.slabs()[self.slab].base() + self.offset;

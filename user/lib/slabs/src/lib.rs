@@ -28,10 +28,10 @@
 //! let mut kernel = Model::new(&slabs);
 //! slabs.set_policy(Policy::BestFit);
 //! let bundle = [Descriptor::new(4096, 3), Descriptor::new(16, 1)];
-//! let pieces = slabs.grant(&bundle, Lifetime::Dynamic, &mut kernel).unwrap();
+//! let allocations = slabs.grant(&bundle, Lifetime::Dynamic, &mut kernel).unwrap();
 //! assert_eq!(slabs.figures().live, 3 * 4096 + 16);
-//! for piece in pieces {
-//!     for (address, size) in piece.objects(&slabs) {
+//! for allocation in allocations {
+//!     for (address, size) in allocation.objects(&slabs) {
 //!         kernel.delete(address, size);
 //!         slabs.freed(address, size).unwrap();
 //!     }
@@ -69,8 +69,8 @@ mod slabs;
 mod trace;
 
 pub use applications::{Application, SEQUENCES, application, printed_account, sequence};
-pub use backend::{Backend, Model, Place, Refused};
-pub use bundle::{Descriptor, Lifetime, MAX_COUNT, MIN_SIZE, Piece};
+pub use backend::{Backend, Model, Placement, Refused};
+pub use bundle::{Allocation, Descriptor, Lifetime, MAX_COUNT, MIN_SIZE};
 pub use policy::Policy;
 pub use random::{Random, RandomSettings};
 pub use recorder::Recorder;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use crate::backend::Model;
-use crate::bundle::{Descriptor, Lifetime, Piece};
+use crate::bundle::{Allocation, Descriptor, Lifetime};
 use crate::policy::Policy;
 use crate::slabs::{Error, Figures, Slabs};
 use crate::trace::Trace;
@@ -296,7 +296,7 @@ struct Run {
     slabs: Slabs,
     kernel: Model,
     /// Live objects, by the numbers of their requests.
-    live: BTreeMap<u32, Vec<Piece>>,
+    live: BTreeMap<u32, Vec<Allocation>>,
     accounting: Accounting,
     /// Bytes lost to the watermark rule in each slab that the accounting does not count.
     missed: Vec<u64>,
@@ -328,8 +328,8 @@ impl Run {
     /// Requests a bundle, and returns whether it was granted. Fails if the workload or the metadata is bad.
     fn alloc(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> Result<bool, Error> {
         match self.slabs.grant(bundle, lifetime, &mut self.kernel) {
-            Ok(pieces) => {
-                self.live.insert(self.trace.push_alloc(bundle, lifetime), pieces);
+            Ok(allocations) => {
+                self.live.insert(self.trace.push_alloc(bundle, lifetime), allocations);
                 Ok(true)
             }
             Err(Error::OutOfMemory) => {
@@ -346,10 +346,10 @@ impl Run {
         let misses = matches!(&self.accounting, Accounting::Printed { missed } if missed.contains(&number));
         let mut granted = Vec::new();
         for &number in numbers {
-            let Some(pieces) = self.live.remove(&number) else { continue };
+            let Some(allocations) = self.live.remove(&number) else { continue };
             granted.push(number);
-            for piece in pieces {
-                self.free_piece(piece, misses)?;
+            for allocation in allocations {
+                self.free_allocation(allocation, misses)?;
             }
         }
         if granted.is_empty() {
@@ -361,15 +361,15 @@ impl Run {
         Ok(())
     }
 
-    fn free_piece(&mut self, piece: Piece, misses: bool) -> Result<(), Error> {
-        for (address, size) in piece.objects(&self.slabs) {
+    fn free_allocation(&mut self, allocation: Allocation, misses: bool) -> Result<(), Error> {
+        for (address, size) in allocation.objects(&self.slabs) {
             if !self.kernel.delete(address, size) {
                 return Err(Error::NoSuchObject);
             }
             self.slabs.freed(address, size)?;
-            let missed = &mut self.missed[piece.slab];
+            let missed = &mut self.missed[allocation.slab];
             *missed =
-                if self.slabs.slabs()[piece.slab].objects() == 0 { 0 } else { *missed + u64::from(misses) * size };
+                if self.slabs.slabs()[allocation.slab].objects() == 0 { 0 } else { *missed + u64::from(misses) * size };
         }
         Ok(())
     }

@@ -192,7 +192,7 @@ impl Slab {
     }
 
     /// Undoes the last placement completely.
-    pub(crate) fn unplace(&mut self, mark: Mark, offset: u64, bytes: u64) {
+    pub(crate) fn undo_placement(&mut self, mark: Mark, offset: u64, bytes: u64) {
         if self.lifted {
             let given = self.holes.give(offset, offset + bytes);
             debug_assert!(given, "what was placed is free");

@@ -7,8 +7,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::backend::{Backend, Place, Refused};
-use crate::bundle::{Descriptor, Lifetime, Piece};
+use crate::backend::{Backend, Placement, Refused};
+use crate::bundle::{Allocation, Descriptor, Lifetime};
 use crate::policy::Policy;
 use crate::slab::{Account, Mark, Slab};
 
@@ -48,7 +48,7 @@ pub enum Error {
     /// No slab has room.
     OutOfMemory,
     /// There is no memory for the metadata. Nothing was changed.
-    NoBooks,
+    NoMetadata,
     /// The kernel refused an operation that the metadata allows. The objects already made for the bundle were deleted.
     Refused,
     /// No object of that size can have been at that address. Nothing was changed.
@@ -194,7 +194,7 @@ impl Slabs {
     }
 
     /// Lifts the watermark rule, or restores it. While it is lifted, objects are placed at any free offset, by
-    /// [`Place::At`], and nothing is lost. Errors: `InUse`.
+    /// [`Placement::At`], and nothing is lost. Errors: `InUse`.
     pub fn lift(&mut self, lifted: bool) -> Result<(), Error> {
         if self.figures.objects > 0 {
             return Err(Error::InUse);
@@ -213,31 +213,31 @@ impl Slabs {
         self.figures = Figures { live, objects, watermark_loss, alignment_loss, ..Figures::default() };
     }
 
-    /// Grants a bundle, whole or not at all, and returns the positions of its objects: one piece for each descriptor.
-    /// Errors: `BadBundle`, `OutOfMemory`, `NoBooks`, `Refused`.
+    /// Grants a bundle, whole or not at all, and returns the positions of its objects: one allocation for each descriptor.
+    /// Errors: `BadBundle`, `OutOfMemory`, `NoMetadata`, `Refused`.
     pub fn grant(
         &mut self,
         bundle: &[Descriptor],
         lifetime: Lifetime,
         backend: &mut impl Backend,
-    ) -> Result<Vec<Piece>, Error> {
+    ) -> Result<Vec<Allocation>, Error> {
         if bundle.is_empty() || !bundle.iter().all(|descriptor| descriptor.is_valid()) {
             return Err(Error::BadBundle);
         }
-        let mut pieces = Vec::new();
-        pieces.try_reserve_exact(bundle.len()).map_err(|_| Error::NoBooks)?;
+        let mut allocations = Vec::new();
+        allocations.try_reserve_exact(bundle.len()).map_err(|_| Error::NoMetadata)?;
         // A requester that names offsets knows the free ranges and need not guess.
         let granted = if self.policy == Policy::NextFitGuessing && !self.lifted {
-            self.guess(bundle, lifetime, backend, &mut pieces)
+            self.guess(bundle, lifetime, backend, &mut allocations)
         } else {
-            self.plan_and_do(bundle, lifetime, backend, &mut pieces)
+            self.plan_and_do(bundle, lifetime, backend, &mut allocations)
         };
         match granted {
             Ok(()) => self.figures.requested += bundle.iter().map(|descriptor| descriptor.bytes()).sum::<u64>(),
             Err(Error::OutOfMemory) => self.figures.out_of_memory += 1,
             Err(_) => {}
         }
-        granted.map(|()| pieces)
+        granted.map(|()| allocations)
     }
 
     /// Records that the object of `size` bytes at a physical address was deleted, as the kernel's delete reports it.
@@ -314,42 +314,42 @@ impl Slabs {
         bundle: &[Descriptor],
         lifetime: Lifetime,
         backend: &mut impl Backend,
-        pieces: &mut Vec<Piece>,
+        allocations: &mut Vec<Allocation>,
     ) -> Result<(), Error> {
         let mut marks = Vec::new();
-        marks.try_reserve_exact(bundle.len()).map_err(|_| Error::NoBooks)?;
+        marks.try_reserve_exact(bundle.len()).map_err(|_| Error::NoMetadata)?;
         let range = self.range(lifetime);
         let mut rover = self.rovers[lifetime as usize];
         for &descriptor in bundle {
             let planned = self.policy.choose(&self.slabs[range.clone()], rover.saturating_sub(range.start), descriptor);
             let planned = planned.ok_or(Error::OutOfMemory).and_then(|(slab, offset)| {
                 let slab = slab + range.start;
-                let piece = Piece { slab, offset, size: descriptor.size, count: descriptor.count };
-                if self.slabs[slab].reserve(descriptor.count) { Ok(piece) } else { Err(Error::NoBooks) }
+                let allocation = Allocation { slab, offset, size: descriptor.size, count: descriptor.count };
+                if self.slabs[slab].reserve(descriptor.count) { Ok(allocation) } else { Err(Error::NoMetadata) }
             });
-            let piece = match planned {
-                Ok(piece) => piece,
+            let allocation = match planned {
+                Ok(allocation) => allocation,
                 Err(error) => {
-                    self.take_back(pieces, &marks, 0);
+                    self.take_back(allocations, &marks, 0);
                     return Err(error);
                 }
             };
-            marks.push(self.slabs[piece.slab].mark());
-            self.change(piece.slab, |slab| slab.place(piece.offset, piece.size, piece.count));
-            pieces.push(piece);
-            rover = piece.slab;
+            marks.push(self.slabs[allocation.slab].mark());
+            self.change(allocation.slab, |slab| slab.place(allocation.offset, allocation.size, allocation.count));
+            allocations.push(allocation);
+            rover = allocation.slab;
         }
-        for (part, &piece) in pieces.iter().enumerate() {
-            let place = if self.lifted { Place::At(piece.offset) } else { Place::Watermark };
-            let made = backend.retype(piece.slab, part, place, piece.size, piece.count);
-            if made != Ok(piece.offset) {
+        for (part, &allocation) in allocations.iter().enumerate() {
+            let placement = if self.lifted { Placement::At(allocation.offset) } else { Placement::Watermark };
+            let made = backend.retype(allocation.slab, part, placement, allocation.size, allocation.count);
+            if made != Ok(allocation.offset) {
                 self.figures.failed_retypes += u64::from(made == Err(Refused::Full));
                 // The objects were made elsewhere than planned: the kernel and the metadata disagree about the slab.
                 if let Ok(offset) = made {
-                    backend.undo(part, Piece { offset, ..piece });
+                    backend.undo(part, Allocation { offset, ..allocation });
                 }
-                self.take_back(pieces, &marks, part);
-                self.undo(&pieces[..part], backend);
+                self.take_back(allocations, &marks, part);
+                self.undo(&allocations[..part], backend);
                 return Err(Error::Refused);
             }
         }
@@ -363,7 +363,7 @@ impl Slabs {
         bundle: &[Descriptor],
         lifetime: Lifetime,
         backend: &mut impl Backend,
-        pieces: &mut Vec<Piece>,
+        allocations: &mut Vec<Allocation>,
     ) -> Result<(), Error> {
         let range = self.range(lifetime);
         let mut slab = self.rovers[lifetime as usize];
@@ -374,7 +374,7 @@ impl Slabs {
                 if tries == 0 {
                     break Err(Error::OutOfMemory);
                 }
-                match backend.retype(slab, part, Place::Watermark, size, count) {
+                match backend.retype(slab, part, Placement::Watermark, size, count) {
                     Ok(offset) => break Ok(offset),
                     Err(Refused::Otherwise) => break Err(Error::Refused),
                     Err(Refused::Full) => self.figures.failed_retypes += 1,
@@ -385,10 +385,10 @@ impl Slabs {
             match made {
                 Ok(offset) => {
                     self.change(slab, |slab| slab.place(offset, size, count));
-                    pieces.push(Piece { slab, offset, size, count });
+                    allocations.push(Allocation { slab, offset, size, count });
                 }
                 Err(error) => {
-                    self.undo(pieces, backend);
+                    self.undo(allocations, backend);
                     return Err(error);
                 }
             }
@@ -397,20 +397,22 @@ impl Slabs {
         Ok(())
     }
 
-    /// Undoes the plan from piece number `first` on completely.
-    fn take_back(&mut self, pieces: &[Piece], marks: &[Mark], first: usize) {
-        for (piece, mark) in pieces.iter().zip(marks).skip(first).rev() {
-            self.change(piece.slab, |slab| slab.unplace(*mark, piece.offset, piece.bytes()));
+    /// Undoes the plan from allocation number `first` on completely.
+    fn take_back(&mut self, allocations: &[Allocation], marks: &[Mark], first: usize) {
+        for (allocation, mark) in allocations.iter().zip(marks).skip(first).rev() {
+            self.change(allocation.slab, |slab| slab.undo_placement(*mark, allocation.offset, allocation.bytes()));
         }
     }
 
     /// Deletes objects that were made. Unlike undoing a plan, this affects the kernel's watermarks.
-    fn undo(&mut self, pieces: &[Piece], backend: &mut impl Backend) {
-        for (part, piece) in pieces.iter().enumerate().rev() {
-            backend.undo(part, *piece);
-            for i in 0..u64::from(piece.count) {
-                let freed = self.change(piece.slab, |slab| slab.free(piece.offset + i * piece.size, piece.size));
-                debug_assert!(freed, "what was booked can be freed");
+    fn undo(&mut self, allocations: &[Allocation], backend: &mut impl Backend) {
+        for (part, allocation) in allocations.iter().enumerate().rev() {
+            backend.undo(part, *allocation);
+            for i in 0..u64::from(allocation.count) {
+                let freed = self.change(allocation.slab, |slab| {
+                    slab.free(allocation.offset + i * allocation.size, allocation.size)
+                });
+                debug_assert!(freed, "what was recorded can be freed");
             }
         }
     }

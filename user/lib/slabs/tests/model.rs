@@ -1,9 +1,9 @@
 //! Random bundles and frees under every policy, with the watermark rule and without. After every step the metadata
 //! equals the model kernel's account; in a second test, on small slabs, a map of every sixteen bytes determines what is
-//! free, whether a refusal was right, and whether the position was the one that the policy promises.
+//! free, whether a refusal was right, and whether the position was the one that the policy defines.
 
 use proptest::prelude::*;
-use tench_slabs::{Backend, Descriptor, Error, Lifetime, Model, Piece, Place, Policy, Refused, Slabs};
+use tench_slabs::{Allocation, Backend, Descriptor, Error, Lifetime, Model, Placement, Policy, Refused, Slabs};
 
 /// Random numbers for long runs, which need no shrinking.
 struct Numbers(u64);
@@ -29,15 +29,15 @@ impl World {
         World { kernel: Model::new(&slabs), slabs, live: Vec::new() }
     }
 
-    fn grant(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> Result<Vec<Piece>, Error> {
-        let pieces = self.slabs.grant(bundle, lifetime, &mut self.kernel)?;
-        assert_eq!(pieces.len(), bundle.len());
-        for (piece, descriptor) in pieces.iter().zip(bundle) {
-            assert_eq!((piece.size, piece.count), (descriptor.size, descriptor.count));
-            assert_eq!(self.slabs.slabs()[piece.slab].lifetime(), lifetime);
-            self.live.extend(piece.objects(&self.slabs));
+    fn grant(&mut self, bundle: &[Descriptor], lifetime: Lifetime) -> Result<Vec<Allocation>, Error> {
+        let allocations = self.slabs.grant(bundle, lifetime, &mut self.kernel)?;
+        assert_eq!(allocations.len(), bundle.len());
+        for (allocation, descriptor) in allocations.iter().zip(bundle) {
+            assert_eq!((allocation.size, allocation.count), (descriptor.size, descriptor.count));
+            assert_eq!(self.slabs.slabs()[allocation.slab].lifetime(), lifetime);
+            self.live.extend(allocation.objects(&self.slabs));
         }
-        Ok(pieces)
+        Ok(allocations)
     }
 
     fn free(&mut self, which: usize) {
@@ -66,7 +66,7 @@ fn bundle(numbers: &mut Numbers) -> (Vec<Descriptor>, Lifetime) {
 }
 
 #[test]
-fn a_million_operations_keep_the_books_right() {
+fn a_million_operations_keep_the_ledger_right() {
     const EACH: usize = 62_500;
     for (number, policy) in Policy::ALL.into_iter().enumerate() {
         for lifted in [false, true] {
@@ -116,7 +116,7 @@ fn a_million_operations_keep_the_books_right() {
 
 /// Returns every position at which objects fit, found by examining each sixteen bytes: slab, offset, start and end of
 /// the free range around it.
-fn places(world: &World, descriptor: Descriptor) -> Vec<(usize, u64, u64, u64)> {
+fn candidates(world: &World, descriptor: Descriptor) -> Vec<(usize, u64, u64, u64)> {
     let mut found = Vec::new();
     for (number, slab) in world.slabs.slabs().iter().enumerate() {
         let size = slab.size();
@@ -139,8 +139,8 @@ fn places(world: &World, descriptor: Descriptor) -> Vec<(usize, u64, u64, u64)> 
     found
 }
 
-/// Returns whether a policy keeps its promise: no position costs less than the chosen one.
-fn keeps_promise(policy: Policy, all: &[(usize, u64, u64, u64)], taken: Piece) -> bool {
+/// Returns whether a policy follows its rule: no position costs less than the chosen one.
+fn follows_policy(policy: Policy, all: &[(usize, u64, u64, u64)], taken: Allocation) -> bool {
     let bytes = taken.bytes();
     let cost = |&(slab, offset, start, end): &(usize, u64, u64, u64)| match policy {
         Policy::BestFit => end - offset - bytes,
@@ -150,8 +150,8 @@ fn keeps_promise(policy: Policy, all: &[(usize, u64, u64, u64)], taken: Piece) -
         _ => 0,
     };
     // Objects go to the lowest aligned position of a free range.
-    let lowest = |place: &&(usize, u64, u64, u64)| place.1 - place.2 < taken.size;
-    let own = all.iter().find(|place| (place.0, place.1) == (taken.slab, taken.offset));
+    let lowest = |position: &&(usize, u64, u64, u64)| position.1 - position.2 < taken.size;
+    let own = all.iter().find(|position| (position.0, position.1) == (taken.slab, taken.offset));
     own.is_some_and(|own| all.iter().filter(lowest).all(|other| cost(own) <= cost(other)))
 }
 
@@ -171,7 +171,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
     #[test]
-    fn policies_keep_their_promises(ops in prop::collection::vec(op(), 1..60), code in 0u64..8, lifted: bool) {
+    fn policies_choose_the_cheapest_position(ops in prop::collection::vec(op(), 1..60), code in 0u64..8, lifted: bool) {
         let policy = Policy::from_code(code).unwrap();
         let slabs = Slabs::with_sizes(&[1024, 512, 512, 256, 64], &[]).unwrap();
         let mut world = World::new(slabs, policy, lifted);
@@ -179,9 +179,9 @@ proptest! {
             match op {
                 Op::Grant(parts) => {
                     let bundle: Vec<_> = parts.iter().map(|&(bits, count)| Descriptor::new(16 << bits, count)).collect();
-                    let all = places(&world, bundle[0]);
+                    let all = candidates(&world, bundle[0]);
                     match world.grant(&bundle, Lifetime::Dynamic) {
-                        Ok(pieces) => prop_assert!(keeps_promise(policy, &all, pieces[0]), "{policy}: {pieces:?}"),
+                        Ok(allocations) => prop_assert!(follows_policy(policy, &all, allocations[0]), "{policy}: {allocations:?}"),
                         Err(error) => {
                             prop_assert_eq!(error, Error::OutOfMemory);
                             prop_assert!(bundle.len() > 1 || all.is_empty(), "{policy}: there is room at {all:?}");
@@ -203,13 +203,20 @@ struct Failing {
 }
 
 impl Backend for Failing {
-    fn retype(&mut self, slab: usize, part: usize, place: Place, size: u64, count: u32) -> Result<u64, Refused> {
+    fn retype(
+        &mut self,
+        slab: usize,
+        part: usize,
+        placement: Placement,
+        size: u64,
+        count: u32,
+    ) -> Result<u64, Refused> {
         self.left = self.left.checked_sub(1).ok_or(Refused::Otherwise)?;
-        self.kernel.retype(slab, part, place, size, count)
+        self.kernel.retype(slab, part, placement, size, count)
     }
 
-    fn undo(&mut self, part: usize, piece: Piece) {
-        self.kernel.undo(part, piece);
+    fn undo(&mut self, part: usize, allocation: Allocation) {
+        self.kernel.undo(part, allocation);
     }
 }
 
@@ -256,8 +263,8 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
     let large = [Descriptor::new(512, 1), Descriptor::new(1 << 20, 1)];
     assert_eq!(slabs.grant(&large, Lifetime::Dynamic, &mut kernel), Err(Error::OutOfMemory));
     assert_eq!(slabs.freed(0, 16), Err(Error::NoSuchObject));
-    let piece = slabs.grant(&[Descriptor::new(64, 1)], Lifetime::Dynamic, &mut kernel).unwrap()[0];
-    let (address, size) = piece.objects(&slabs).next().unwrap();
+    let allocation = slabs.grant(&[Descriptor::new(64, 1)], Lifetime::Dynamic, &mut kernel).unwrap()[0];
+    let (address, size) = allocation.objects(&slabs).next().unwrap();
     for (address, size) in [(address, 128), (address + 16, 64), (address + 64, 64), (1 << 50, 64), (address, 0)] {
         assert_eq!(slabs.freed(address, size), Err(Error::NoSuchObject), "{address:#x} {size}");
     }

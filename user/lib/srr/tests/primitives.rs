@@ -12,7 +12,7 @@ impl Terminal for Silence {
 }
 
 #[test]
-fn every_promise_is_kept() {
+fn every_primitive_behaves_as_specified() {
     let broken: Vec<_> =
         CASES.iter().chain(time::CASES).filter_map(|case| Some((case.name, case.check().err()?))).collect();
     assert!(broken.is_empty(), "{broken:#?}");

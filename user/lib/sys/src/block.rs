@@ -219,7 +219,7 @@ pub struct Staged {
 impl Staged {
     /// Copies the contents out of the running thread's IPC buffer; returns `None` without one.
     pub fn save() -> Option<Staged> {
-        let (words, send_caps, receive_slots) = Self::places()?;
+        let (words, send_caps, receive_slots) = Self::pointers()?;
         Some(Staged {
             // SAFETY: the buffer is mapped (`install`), and any bytes are numbers.
             words: unsafe { words.read_volatile() },
@@ -232,7 +232,7 @@ impl Staged {
 
     /// Restores the saved contents.
     pub fn restore(&self) {
-        let Some((words, send_caps, receive_slots)) = Self::places() else { return };
+        let Some((words, send_caps, receive_slots)) = Self::pointers() else { return };
         // SAFETY: the buffer is mapped (`install`), and nobody holds a reference into it.
         unsafe { words.write_volatile(self.words) };
         // SAFETY: as above.
@@ -241,7 +241,7 @@ impl Staged {
         unsafe { receive_slots.write_volatile(self.receive_slots) };
     }
 
-    fn places() -> Option<(*mut [u64; MAX_WORDS - REGISTER_WORDS], *mut [u32; MAX_CAPS], *mut [u32; MAX_CAPS])> {
+    fn pointers() -> Option<(*mut [u64; MAX_WORDS - REGISTER_WORDS], *mut [u32; MAX_CAPS], *mut [u32; MAX_CAPS])> {
         let words = field(offset_of!(IpcBuffer, words) + REGISTER_WORDS * size_of::<u64>())?;
         Some((words, field(offset_of!(IpcBuffer, send_caps))?, field(offset_of!(IpcBuffer, receive_slots))?))
     }
@@ -249,15 +249,15 @@ impl Staged {
 
 /// Returns the registers in the IPC buffer: in an upcall, those of the interrupted thread.
 pub fn read_registers() -> Option<Registers> {
-    let place = field::<Registers>(offset_of!(IpcBuffer, registers))?;
+    let pointer = field::<Registers>(offset_of!(IpcBuffer, registers))?;
     // SAFETY: the buffer is mapped (`install`), and any bytes are registers.
-    Some(unsafe { place.read_volatile() })
+    Some(unsafe { pointer.read_volatile() })
 }
 
 /// Writes registers into the IPC buffer.
 pub(crate) fn write_registers(registers: &Registers) -> Option<()> {
-    let place = field::<Registers>(offset_of!(IpcBuffer, registers))?;
+    let pointer = field::<Registers>(offset_of!(IpcBuffer, registers))?;
     // SAFETY: the buffer is mapped (`install`), and nobody holds a reference into it.
-    unsafe { place.write_volatile(*registers) };
+    unsafe { pointer.write_volatile(*registers) };
     Some(())
 }

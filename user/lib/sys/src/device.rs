@@ -161,8 +161,8 @@ impl Cap<Kernel> {
     pub fn irq_off_intervals(self, path: u64) -> Result<IrqOffIntervals, Error> {
         // SAFETY: no memory of the program changes.
         let answer = unsafe { raw::call0(Operation::KernelIrqOff, self.raw(), path) }.check()?;
-        let [place, count, sum, squares, ..] = answer.words;
-        Ok(IrqOffIntervals { longest: answer.first, place, count, sum, squares })
+        let [address, count, sum, squares, ..] = answer.words;
+        Ok(IrqOffIntervals { longest: answer.first, address, count, sum, squares })
     }
 
     /// Resets the measurement of interrupts-off intervals. Rights: `READ`. Errors: `Unsupported` (this kernel does not

@@ -46,7 +46,7 @@ pub use block::{ThreadBlock, first_offered_slot, offer_slots, offered_slots};
 pub use cap::{Cap, CapNode, Deleted, Freed, Identity, OWN_CSPACE};
 pub use device::{Doorbell, Interrupt, InterruptControl, Kernel, Machine, Trigger};
 pub use ipc::{Endpoint, Notification, Reply, Wait};
-pub use memory::{Children, Frame, Mapping, MappingInfo, PageTable, Place, Untyped, UntypedInfo};
+pub use memory::{Children, Frame, Mapping, MappingInfo, PageTable, Placement, Untyped, UntypedInfo};
 pub use message::{Carried, Message, Reader, Received, Words};
 pub use remote::Holders;
 pub use room::{SHORT_BYTES, put_bytes, put_short};

@@ -20,7 +20,7 @@ objects! {
 
 /// Position of new objects in an untyped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// Above everything made before.
     Watermark,
     /// At this offset in bytes.
@@ -61,25 +61,26 @@ impl Cap<Untyped> {
         kind: Kind,
         size: u64,
         count: u64,
-        place: Place,
+        placement: Placement,
         cspace: Cap<CapNode>,
         first: CapAddress,
     ) -> Result<u64, Error> {
-        let place = match place {
-            Place::Watermark => WATERMARK,
-            Place::At(offset) => offset,
+        let placement = match placement {
+            Placement::Watermark => WATERMARK,
+            Placement::At(offset) => offset,
         };
         let (kind, first) = (kind as u64, u64::from(first.0));
         // SAFETY: the kernel makes objects only of memory that nothing uses.
-        let answer =
-            unsafe { raw::call5(Operation::UntypedRetype, self.raw(), kind, size, count, place, cspace.raw(), first) };
+        let answer = unsafe {
+            raw::call5(Operation::UntypedRetype, self.raw(), kind, size, count, placement, cspace.raw(), first)
+        };
         Ok(answer.check()?.first)
     }
 
     /// Makes one object at the watermark, with its capability in a slot of the own CSpace. All else as
     /// [`retype_many`](Self::retype_many).
     pub fn retype<T: Object>(self, size: u64, slot: CapAddress) -> Result<Cap<T>, Error> {
-        self.retype_many(T::KIND, size, 1, Place::Watermark, OWN_CSPACE, slot)?;
+        self.retype_many(T::KIND, size, 1, Placement::Watermark, OWN_CSPACE, slot)?;
         Ok(Cap::new(slot))
     }
 

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_takes_the_place_of_another() {
+    fn a_message_replaces_another() {
         let mut room = Received::new();
         assert!(room.words().is_empty() && room.caps().is_empty() && !room.is_notification());
         for words in [&[1, 2, 3][..], &[4], &[], &[5, 6, 7, 8, 9, 10, 11, 12]] {

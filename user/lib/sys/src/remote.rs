@@ -21,7 +21,7 @@ pub struct Holders {
     /// The object belongs to another core.
     pub borrowed: bool,
     /// Physical address of an endpoint or a notification, which identifies it; otherwise 0.
-    pub place: u64,
+    pub physical: u64,
 }
 
 impl Cap<Kernel> {
@@ -73,13 +73,13 @@ impl Cap<Kernel> {
         // SAFETY: no memory of the program changes.
         let answer =
             unsafe { raw::call1(Operation::KernelHolders, self.raw(), cspace.raw(), u64::from(address.0)) }.check()?;
-        let [exported, borrowed, place, ..] = answer.words;
+        let [exported, borrowed, physical, ..] = answer.words;
         Ok(Holders {
             others: answer.first != 0,
             exported: exported != 0,
             revoke_requested: exported > 1,
             borrowed: borrowed != 0,
-            place,
+            physical,
         })
     }
 }

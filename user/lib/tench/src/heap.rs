@@ -1,13 +1,13 @@
 //! The heap: `alloc` for Rust programs and `malloc` for C programs.
 //!
 //! ```text
-//!   region 0             region 1              region 2, for one large piece
+//!   region 0             region 1              region 2, for one large allocation
 //!   ├ bins ┤▒▒│  │▒│  ┤  ├▒▒│      │▒│    ┤    ├▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒┤
 //!    live 2               live 2                live 1
 //! ```
 //! The allocator is talc (boundary tags, bins by size). It manages regions of addresses. Each new region doubles the
 //! heap, so that few requests go to the system; a large allocation gets a region of its own. A region is made only if
-//! there is memory for all of it (`memory::promise`), so that a request for too much fails at once. Each region counts
+//! there is memory for all of it (`memory::commitment`), so that a request for too much fails at once. Each region counts
 //! its allocations. A region without allocations is returned with its memory, unless it is small and the only such
 //! region: a program that allocates and frees in turn does not call the system each time. The first region stays,
 //! because the bins lie in it.
@@ -99,15 +99,15 @@ impl Regions {
     /// Returns the index of the region that contains an address.
     fn find(&self, address: usize) -> Option<usize> {
         let regions = &self.regions[..self.count];
-        let place = regions.partition_point(|region| region.start <= address).checked_sub(1)?;
-        (address - regions[place].start < regions[place].size).then_some(place)
+        let index = regions.partition_point(|region| region.start <= address).checked_sub(1)?;
+        (address - regions[index].start < regions[index].size).then_some(index)
     }
 
     /// Adds a region without allocations.
     fn add(&mut self, start: usize, size: usize, span: Span) {
-        let place = self.regions[..self.count].partition_point(|region| region.start < start);
-        self.regions.copy_within(place..self.count, place + 1);
-        self.regions[place] = Region { start, size, span, live: 0 };
+        let index = self.regions[..self.count].partition_point(|region| region.start < start);
+        self.regions.copy_within(index..self.count, index + 1);
+        self.regions[index] = Region { start, size, span, live: 0 };
         if self.count == 0 {
             self.first = start;
         }
@@ -117,9 +117,9 @@ impl Regions {
     }
 
     /// Removes a region without allocations.
-    fn remove(&mut self, place: usize) -> Region {
-        let region = self.regions[place];
-        self.regions.copy_within(place + 1..self.count, place);
+    fn remove(&mut self, index: usize) -> Region {
+        let region = self.regions[index];
+        self.regions.copy_within(index + 1..self.count, index);
         self.count -= 1;
         self.total -= region.size;
         self.spare -= 1;
@@ -128,9 +128,9 @@ impl Regions {
 
     /// Counts an allocation.
     fn allocated(&mut self, address: usize) {
-        if let Some(place) = self.find(address) {
-            self.regions[place].live += 1;
-            if self.regions[place].live == 1 {
+        if let Some(index) = self.find(address) {
+            self.regions[index].live += 1;
+            if self.regions[index].live == 1 {
                 self.spare -= 1;
             }
         }
@@ -138,20 +138,20 @@ impl Regions {
 
     /// Counts a freed allocation. Returns the index of a region that is to be returned, if any.
     fn freed(&mut self, address: usize) -> Option<usize> {
-        let place = self.find(address)?;
-        let region = &mut self.regions[place];
+        let index = self.find(address)?;
+        let region = &mut self.regions[index];
         region.live -= 1;
         if region.live > 0 {
             return None;
         }
         self.spare += 1;
         let is_enough = self.spare > 1 || region.size > USUAL;
-        (is_enough && region.start != self.first && self.has_reserve_besides(place)).then_some(place)
+        (is_enough && region.start != self.first && self.has_reserve_besides(index)).then_some(index)
     }
 
     /// Returns whether the reserve fits into another region without allocations.
-    fn has_reserve_besides(&self, place: usize) -> bool {
-        let others = || self.regions[..self.count].iter().enumerate().filter(|(other, _)| *other != place);
+    fn has_reserve_besides(&self, index: usize) -> bool {
+        let others = || self.regions[..self.count].iter().enumerate().filter(|(other, _)| *other != index);
         self.reserve == 0 || others().any(|(_, other)| other.live == 0 && other.size >= self.reserve + OVERHEAD)
     }
 }
@@ -183,17 +183,17 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let mut talc = self.talc.lock();
         // SAFETY: the caller guarantees that the size is not zero.
-        let Ok(place) = (unsafe { talc.malloc(layout) }) else { return core::ptr::null_mut() };
-        talc.oom_handler.allocated(place.addr().get());
-        place.as_ptr()
+        let Ok(pointer) = (unsafe { talc.malloc(layout) }) else { return core::ptr::null_mut() };
+        talc.oom_handler.allocated(pointer.addr().get());
+        pointer.as_ptr()
     }
 
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        let Some(place) = NonNull::new(place) else { return };
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        let Some(pointer) = NonNull::new(pointer) else { return };
         let mut talc = self.talc.lock();
         // SAFETY: the caller guarantees that this allocator returned the memory, with this layout.
-        unsafe { talc.free(place, layout) };
-        if let Some(region) = talc.oom_handler.freed(place.addr().get()) {
+        unsafe { talc.free(pointer, layout) };
+        if let Some(region) = talc.oom_handler.freed(pointer.addr().get()) {
             let region = talc.oom_handler.remove(region);
             // SAFETY: the span is the one that the allocator returned for this region, which has no allocations.
             unsafe { talc.truncate(region.span, Span::empty()) };
@@ -201,16 +201,16 @@ unsafe impl GlobalAlloc for Heap {
         }
     }
 
-    unsafe fn realloc(&self, place: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let Some(old) = NonNull::new(place) else { return place };
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        let Some(old) = NonNull::new(pointer) else { return pointer };
         if new_size <= layout.size() {
             // SAFETY: as in `dealloc`; the new size is not zero.
             unsafe { self.talc.lock().shrink(old, layout, new_size) };
-            return place;
+            return pointer;
         }
         // SAFETY: as in `dealloc`; the new size is larger.
         if unsafe { self.talc.lock().grow_in_place(old, layout, new_size) }.is_ok() {
-            return place;
+            return pointer;
         }
         // SAFETY: the caller guarantees that the new size is not zero and fits the alignment.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
@@ -218,9 +218,9 @@ unsafe impl GlobalAlloc for Heap {
         let new = unsafe { self.alloc(new_layout) };
         if !new.is_null() {
             // SAFETY: both are allocated, do not overlap, and are at least as large as the old allocation.
-            unsafe { core::ptr::copy_nonoverlapping(place, new, layout.size()) };
+            unsafe { core::ptr::copy_nonoverlapping(pointer, new, layout.size()) };
             // SAFETY: as in `dealloc`.
-            unsafe { self.dealloc(place, layout) };
+            unsafe { self.dealloc(pointer, layout) };
         }
         new
     }
@@ -232,11 +232,11 @@ pub fn reserve(bytes: usize) -> bool {
     let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGNMENT) else { return false };
     let mut talc = HEAP_ALLOCATOR.talc.lock();
     // SAFETY: the size is not zero.
-    let Ok(place) = (unsafe { talc.malloc(layout) }) else { return false };
+    let Ok(pointer) = (unsafe { talc.malloc(layout) }) else { return false };
     talc.oom_handler.reserve = talc.oom_handler.reserve.max(bytes);
     // SAFETY: the memory came from `malloc` just above, with this layout. Its region is not returned, whatever else is
     // in it.
-    unsafe { talc.free(place, layout) };
+    unsafe { talc.free(pointer, layout) };
     true
 }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pieces_get_regions_of_their_own() {
+    fn large_allocations_get_regions_of_their_own() {
         let mut regions = Regions::new();
         assert_eq!(regions.growth(100), Some((FIRST, PAGE_SIZE)));
         let size = LARGE + PAGE_SIZE;
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_goes_when_its_last_piece_goes_and_another_is_spare() {
+    fn a_region_is_freed_with_its_last_allocation_if_another_is_spare() {
         let mut regions = Regions::new();
         for start in [0x1000_0000, 0x3000_0000, 0x2000_0000] {
             regions.add(start, FIRST, Span::empty());
@@ -332,7 +332,7 @@ mod tests {
     fn without_memory_there_is_none() {
         assert!(!reserve(1));
         // SAFETY: the layout's size is not zero.
-        let place = unsafe { HEAP_ALLOCATOR.alloc(Layout::new::<u64>()) };
-        assert!(place.is_null());
+        let pointer = unsafe { HEAP_ALLOCATOR.alloc(Layout::new::<u64>()) };
+        assert!(pointer.is_null());
     }
 }

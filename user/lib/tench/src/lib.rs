@@ -27,7 +27,7 @@
 //!
 //! `unsafe` is allowed in: `runtime` (first instructions), `process` (the information block), `heap`, `thread`, `sync`
 //! (cells behind locks), `upcall`, `backtrace`, `memory` (touching the stack in advance), `memory::window` (volatile
-//! accesses), `memory::books` (nodes in new memory), `memory::resources`.
+//! accesses), `memory::metadata` (nodes in new memory), `memory::resources`.
 
 #![cfg_attr(not(test), no_std)]
 #![deny(missing_docs)]

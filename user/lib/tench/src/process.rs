@@ -70,8 +70,8 @@ pub(crate) fn dynamic() -> u64 {
 }
 
 /// Returns the first address for the metadata of that range.
-pub(crate) fn books() -> u64 {
-    info().map_or(address::BOOKS, |info| info.books)
+pub(crate) fn metadata() -> u64 {
+    info().map_or(address::METADATA, |info| info.metadata)
 }
 
 /// Returns the address in the program's file that corresponds to an address of the program, which may lie elsewhere

@@ -124,7 +124,7 @@ fn call_handler(report: &Report) -> Error {
 /// Returns whether the fault was a page fault in memory that comes on demand, which is now mapped.
 fn is_remedied(report: &Report) -> bool {
     let is_page_fault = report.class == Class::PageFault as u64;
-    is_page_fault && matches!(memory::handle_fault(report), Some(Outcome::Backed))
+    is_page_fault && matches!(memory::handle_fault(report), Some(Outcome::Populated))
 }
 
 /// Ends the process with a report of an unresolvable fault.
@@ -146,14 +146,14 @@ fn why(report: &Report) -> (FaultKind, Option<Region>) {
             Verdict::Null => (FaultKind::NullDereference, None),
             Verdict::Guard(region) => (FaultKind::GuardPage, Some(region)),
             Verdict::Rights(region) => (FaultKind::RightsViolation, Some(region)),
-            Verdict::NotBacked(region) | Verdict::Mapped(region, _) | Verdict::Lazy(region) => {
+            Verdict::NotPopulated(region) | Verdict::Mapped(region, _) | Verdict::Lazy(region) => {
                 (FaultKind::NeverAllocated, Some(region))
             }
             Verdict::NotAllocated => (FaultKind::NeverAllocated, None),
         },
         Some(Outcome::NoMemory(region)) => (FaultKind::OutOfMemory, Some(region)),
         // Another thread was faster, or the library itself is at fault.
-        Some(Outcome::Backed) | None => (FaultKind::NeverAllocated, None),
+        Some(Outcome::Populated) | None => (FaultKind::NeverAllocated, None),
     }
 }
 

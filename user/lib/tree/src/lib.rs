@@ -23,11 +23,11 @@ use search::{leftmost, rightmost};
 pub struct Id(NonZeroU32);
 
 impl Id {
-    /// Returns the node at `place`, which must be less than 2³² − 1.
+    /// Returns the node at `index`, which must be less than 2³² − 1.
     #[inline(always)]
-    pub const fn new(place: u32) -> Id {
+    pub const fn new(index: u32) -> Id {
         // The index 2³² − 1 cannot be named; an array of so many nodes would not fit into memory.
-        match NonZeroU32::new(place.wrapping_add(1)) {
+        match NonZeroU32::new(index.wrapping_add(1)) {
             Some(number) => Id(number),
             None => Id(NonZeroU32::MAX),
         }
@@ -35,7 +35,7 @@ impl Id {
 
     /// Returns the node's index.
     #[inline(always)]
-    pub const fn place(self) -> usize {
+    pub const fn index(self) -> usize {
         (self.0.get() - 1) as usize
     }
 }
@@ -166,20 +166,20 @@ impl Tree {
     /// Inserts a node that is not in the tree after all nodes for which `is_before` holds. These must be the first ones
     /// in order.
     pub fn insert<N: Nodes>(&mut self, nodes: &mut N, id: Id, mut is_before: impl FnMut(&N, Id) -> bool) {
-        let mut place = None;
+        let mut found = None;
         let mut next = self.root;
         while let Some(at) = next {
             let links = nodes.links(at);
             let side = if is_before(nodes, at) { Side::Right } else { Side::Left };
             next = if side == Side::Right { links.right } else { links.left };
-            place = Some((at, side));
+            found = Some((at, side));
         }
-        match place {
+        match found {
             None => self.root = Some(id),
             Some((parent, Side::Left)) => nodes.links_mut(parent).left = Some(id),
             Some((parent, Side::Right)) => nodes.links_mut(parent).right = Some(id),
         }
-        self.attach(nodes, id, place.map(|(parent, _)| parent));
+        self.attach(nodes, id, found.map(|(parent, _)| parent));
     }
 
     /// Inserts a node that is not in the tree right before one that is.

@@ -16,24 +16,24 @@ struct Arena(Vec<Node>);
 
 impl View for Arena {
     fn links(&self, id: Id) -> &Links {
-        &self.0[id.place()].links
+        &self.0[id.index()].links
     }
 }
 
 impl Nodes for Arena {
     fn links_mut(&mut self, id: Id) -> &mut Links {
-        &mut self.0[id.place()].links
+        &mut self.0[id.index()].links
     }
 
     fn summarise(&mut self, id: Id, left: Option<Id>, right: Option<Id>) -> bool {
-        let children = [left, right].into_iter().flatten().map(|child| self.0[child.place()].largest);
-        let largest = children.chain([self.0[id.place()].value]).max().unwrap_or_default();
-        std::mem::replace(&mut self.0[id.place()].largest, largest) != largest
+        let children = [left, right].into_iter().flatten().map(|child| self.0[child.index()].largest);
+        let largest = children.chain([self.0[id.index()].value]).max().unwrap_or_default();
+        std::mem::replace(&mut self.0[id.index()].largest, largest) != largest
     }
 
     fn summarise_added(&mut self, id: Id, leaf: Id, _: u32) -> u32 {
-        let added = self.0[leaf.place()].largest;
-        let largest = &mut self.0[id.place()].largest;
+        let added = self.0[leaf.index()].largest;
+        let largest = &mut self.0[id.index()].largest;
         if std::mem::replace(largest, added.max(*largest)) < added { u32::MAX } else { 0 }
     }
 }
@@ -59,10 +59,10 @@ fn step() -> impl Strategy<Value = Step> {
 fn check(tree: &Tree, arena: &Arena, order: &[Id]) {
     let mut seen = Vec::new();
     let count = tree.check_invariants(arena, |arena, previous, at| {
-        let node = &arena.0[at.place()];
-        assert!(previous.is_none_or(|previous| arena.0[previous.place()].value <= node.value));
+        let node = &arena.0[at.index()];
+        assert!(previous.is_none_or(|previous| arena.0[previous.index()].value <= node.value));
         let children = [node.links.left(), node.links.right()].into_iter().flatten();
-        let largest = children.map(|child| arena.0[child.place()].largest).chain([node.value]).max();
+        let largest = children.map(|child| arena.0[child.index()].largest).chain([node.value]).max();
         assert_eq!(Some(node.largest), largest);
         seen.push(at);
     });
@@ -83,24 +83,24 @@ fn play(steps: &[Step]) {
             Step::Insert(value) => {
                 let id = Id::new(arena.0.len() as u32);
                 arena.0.push(Node { value: *value, ..Node::default() });
-                tree.insert(&mut arena, id, |arena, other| arena.0[other.place()].value <= *value);
-                let place = order.partition_point(|other| arena.0[other.place()].value <= *value);
-                order.insert(place, id);
+                tree.insert(&mut arena, id, |arena, other| arena.0[other.index()].value <= *value);
+                let position = order.partition_point(|other| arena.0[other.index()].value <= *value);
+                order.insert(position, id);
             }
             Step::Remove(index) if !order.is_empty() => {
                 let id = order.remove(index.index(order.len()));
                 tree.remove(&mut arena, id);
-                assert!(!arena.0[id.place()].links.is_linked());
+                assert!(!arena.0[id.index()].links.is_linked());
             }
             Step::Change(index) if !order.is_empty() => {
-                let place = index.index(order.len());
-                let next = order.get(place + 1).map_or(2000, |next| arena.0[next.place()].value);
-                arena.0[order[place].place()].value = next;
+                let chosen = index.index(order.len());
+                let next = order.get(chosen + 1).map_or(2000, |next| arena.0[next.index()].value);
+                arena.0[order[chosen].index()].value = next;
                 // The value has become larger, or is the same.
-                if place % 2 == 0 {
-                    tree.changed(&mut arena, order[place]);
+                if chosen % 2 == 0 {
+                    tree.changed(&mut arena, order[chosen]);
                 } else {
-                    tree.enlarged(&mut arena, order[place]);
+                    tree.enlarged(&mut arena, order[chosen]);
                 }
             }
             Step::Remove(_) | Step::Change(_) => {}
@@ -108,10 +108,10 @@ fn play(steps: &[Step]) {
         check(&tree, &arena, &order);
     }
     for value in [0, 1, 500, 999, 3000] {
-        let is_before = |arena: &Arena, id: Id| arena.0[id.place()].value < value;
-        let place = order.partition_point(|id| is_before(&arena, *id));
-        assert_eq!(tree.lower_bound(&arena, is_before), order.get(place).copied());
-        assert_eq!(tree.last_before(&arena, is_before), place.checked_sub(1).map(|place| order[place]));
+        let is_before = |arena: &Arena, id: Id| arena.0[id.index()].value < value;
+        let position = order.partition_point(|id| is_before(&arena, *id));
+        assert_eq!(tree.lower_bound(&arena, is_before), order.get(position).copied());
+        assert_eq!(tree.last_before(&arena, is_before), position.checked_sub(1).map(|position| order[position]));
     }
 }
 

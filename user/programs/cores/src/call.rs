@@ -112,7 +112,8 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         println!("core {core} called an endpoint of core {own} {calls} times, and core {own} one of core {core}'s");
         println!("it was revoked, and could not be called any more");
     }
-    let is_over = until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0));
+    let is_over =
+        until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.endpoints == 0 && exchanged.proxies == 0));
     is_over.map_err(|_| format!("endpoints are still in use: {:?}", monitor.exchanged()))
 }
 

@@ -25,7 +25,7 @@ use tench::println;
 use tench::server::slots;
 use tench::shared::{Buffers, Connection};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Place, Rights, Thread, Untyped,
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Rights, Thread, Untyped,
     Wait,
 };
 use tench_mem_client::{Block, Mem};
@@ -199,14 +199,15 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         let _ = OWN_CSPACE.delete_at(slot);
         memory::free_slot(slot);
     });
-    let is_over =
-        until(|| monitor.exchanged().is_ok_and(|books| (books.exports, books.copies, books.letters) == (0, 0, 0)));
+    let is_over = until(|| {
+        monitor.exchanged().is_ok_and(|exchanged| (exchanged.exports, exchanged.copies, exchanged.letters) == (0, 0, 0))
+    });
     is_over.map_err(|_| format!("something is still on another core: {:?}", monitor.exchanged()))?;
     // Objects dropped while another core had them are deleted together with objects dropped later.
     for _ in 0..4 {
         drop(memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(wrong)?);
     }
-    until(|| monitor.exchanged().is_ok_and(|books| (books.endpoints, books.proxies) == (0, 0)))
+    until(|| monitor.exchanged().is_ok_and(|exchanged| (exchanged.endpoints, exchanged.proxies) == (0, 0)))
 }
 
 /// Runs the guest, on the host's core or on another.
@@ -284,7 +285,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
 fn lent(host: Cap<Endpoint>) -> Result<(), String> {
     let [arrival, made] = [take_slot()?, take_slot()?];
     let memory = Luggage::at(host).memory(arrival).map_err(wrong)?;
-    memory.retype_many(Kind::Frame, u64::from(FRAME_BITS), 1, Place::Watermark, OWN_CSPACE, made).map_err(wrong)?;
+    memory.retype_many(Kind::Frame, u64::from(FRAME_BITS), 1, Placement::Watermark, OWN_CSPACE, made).map_err(wrong)?;
     let window = Window::new(Cap::new(made), FRAME_BITS, RW).map_err(wrong)?;
     window.write64(0, THERE);
     if window.read64(0) != THERE {

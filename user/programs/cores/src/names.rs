@@ -9,7 +9,7 @@ use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter, place};
+use tench_monitor_client::protocol::{Condition, Letter, split_pid};
 use tench_names_client::{Failure as NamesFailure, Names};
 use tench_procs_client::pid::Shown;
 
@@ -104,7 +104,7 @@ pub fn own_client(name: &str) -> Result<(), String> {
         again(|| Names::STANDARD.wait_for(name, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
     let (answer, own) = (found.call(&Message::new(0)).map_err(wrong)?, process::id());
     match *answer.words() {
-        [badge, server] if badge == own && place(server).0 == place(own).0 => Ok(()),
+        [badge, server] if badge == own && split_pid(server).0 == split_pid(own).0 => Ok(()),
         ref other => Err(format!("process {} asked its own core's {name}, and was answered {other:?}", Shown(own))),
     }
 }
@@ -163,7 +163,7 @@ pub fn mute(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
         }
     }
     let _ = OWN_CSPACE.delete_at(slot);
-    until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0))?;
+    until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.endpoints == 0 && exchanged.proxies == 0))?;
     println!("{times} processes of core {core} were killed while they waited here, and nobody waits for them any more");
     Ok(())
 }

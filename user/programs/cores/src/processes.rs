@@ -10,7 +10,7 @@ use tench::abi::layout::slot;
 use tench::abi::process::DEFAULT_PRIORITY;
 use tench::sys::{Cap, Notification, OWN_CSPACE};
 use tench::{memory, println, thread, time};
-use tench_monitor_client::protocol::{Condition, Error, Process, first};
+use tench_monitor_client::protocol::{Condition, Error, Process, pid_base};
 use tench_monitor_client::{Failure, Monitor};
 use tench_procs_client::Procs;
 use tench_procs_client::pid::{self, Shown};
@@ -58,23 +58,23 @@ fn run_for(monitor: Monitor, patience: Duration, core: u64, program: &[&str]) ->
 
 /// Runs a program many times, one after another, and reports whether the core has as much free memory as before.
 pub fn repeat(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
-    let books = many(monitor, times, core, || {
+    let report = many(monitor, times, core, || {
         let process = spawn(monitor, core, program)?;
         monitor.wait(process).map(drop).map_err(text)
     })?;
-    println!("{times} times; {books}");
+    println!("{times} times; {report}");
     Ok(())
 }
 
 /// Starts a program many times, and kills it each time after a moment.
 pub fn kills(monitor: Monitor, times: u64, core: u64, program: &[&str]) -> Result<(), String> {
     let mut killed = 0;
-    let books = many(monitor, times, core, || {
+    let report = many(monitor, times, core, || {
         let process = run_for(monitor, MOMENT, core, program)?;
         killed += u64::from(matches!(process.state, Condition::Killed));
         Ok(())
     })?;
-    println!("killed {killed} of {}; {books}", times + 1);
+    println!("killed {killed} of {}; {report}", times + 1);
     Ok(())
 }
 
@@ -147,7 +147,7 @@ pub fn kill_all(monitor: Monitor, cores: impl Iterator<Item = u64>, name: &str) 
 pub fn find(monitor: Monitor, name: &str) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;
     for core in 0..count {
-        let mut after = first(core);
+        let mut after = pid_base(core);
         loop {
             after = match monitor.find(name, after) {
                 Ok(process) => process,
@@ -194,7 +194,7 @@ pub fn list(monitor: Monitor) -> Result<(), String> {
     let (count, _) = monitor.cores().map_err(text)?;
     println!("CORE      PID   PARENT       TIME  STATE      NAME");
     for core in 0..count {
-        let mut after = first(core);
+        let mut after = pid_base(core);
         loop {
             let process = match monitor.next(after) {
                 Ok(process) => process,
@@ -224,8 +224,8 @@ fn line(core: u64, process: &Process) -> String {
 pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Result<u64, String> {
     let [name, arguments @ ..] = program else { return Err("there is no program to start".into()) };
     let own = OWN_CSPACE.identify_at(slot::PROCS).map_err(|failure| failure.to_string())?;
-    let place = memory::take_slot().map_err(|failure| failure.to_string())?;
-    let procs = monitor.processes(core, place).map_err(|failure| failure.to_string())?;
+    let slot = memory::take_slot().map_err(|failure| failure.to_string())?;
+    let procs = monitor.processes(core, slot).map_err(|failure| failure.to_string())?;
     let child = Procs::at(procs).prepare(name).map_err(|failure| failure.to_string())?;
     arguments.iter().try_for_each(|argument| child.argument(argument)).map_err(|failure| failure.to_string())?;
     child
@@ -234,7 +234,7 @@ pub fn spawn_with_powers(monitor: Monitor, core: u64, program: &[&str]) -> Resul
     let process = child.start().map_err(|failure| failure.to_string());
     // The capability is there: nothing else deletes it.
     let _ = procs.delete();
-    memory::free_slot(place);
+    memory::free_slot(slot);
     process
 }
 
@@ -279,7 +279,7 @@ pub fn abandon(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     let slot = take_slot()?;
     let procs = Procs::at(monitor.processes(core, slot).map_err(text)?);
     let count = || {
-        let mut after = pid::first(core);
+        let mut after = pid::pid_base(core);
         core::iter::from_fn(|| {
             after = procs.next(after).ok()?.process;
             Some(())

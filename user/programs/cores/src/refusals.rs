@@ -5,13 +5,13 @@ use alloc::string::{String, ToString};
 use tench::abi::layout::slot;
 use tench::memory;
 use tench::println;
-use tench::sys::{Cap, Frame, Place, Untyped};
+use tench::sys::{Cap, Frame, Placement, Untyped};
 use tench::sys::{Kind, OWN_CSPACE};
 use tench::time::{self, Duration};
 use tench_mem_client::Mem;
 use tench_monitor_client::Failure;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Error, Letter, first};
+use tench_monitor_client::protocol::{Condition, Error, Letter, pid_base};
 
 use crate::processes::{spawn, text};
 use crate::share::{CHECK, FRAME_BITS, take_slot, until};
@@ -39,8 +39,8 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?;
     let any = || Cap::new(frame.cap().address());
     refused("a thread", monitor.give(idle, 0, Cap::new(slot::THREAD)))?;
-    refused("to a process that there is not", monitor.give(first(core) | NOBODY, 0, any()))?;
-    refused("to a core that there is not", monitor.give(first(77) | 1, 0, any()))?;
+    refused("to a process that there is not", monitor.give(pid_base(core) | NOBODY, 0, any()))?;
+    refused("to a core that there is not", monitor.give(pid_base(77) | 1, 0, any()))?;
     refused("memory of which something was made", lend_used(monitor, idle))?;
     refused("to take back a block that there is not", monitor.recall(0))?;
     monitor.revoke(any()).map_err(text)?;
@@ -57,7 +57,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     let (Letter { from, .. }, _) = monitor.take(slot).map_err(text)?;
     let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
-    until(|| from == guest && monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
+    until(|| from == guest && monitor.exchanged().is_ok_and(|exchanged| exchanged.exports == 0))?;
     println!("nothing is left of it");
     Ok(())
 }
@@ -68,7 +68,7 @@ fn lend_used(monitor: Monitor, to: u64) -> Result<(), Failure> {
     let [slot, made] = [memory::take_slot().map_err(refuse)?, memory::take_slot().map_err(refuse)?];
     let block = Mem::STANDARD.allocate(FRAME_BITS + 1, slot).map_err(|_| Failure::Refused(Error::OutOfMemory))?;
     let frame = u64::from(FRAME_BITS);
-    let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Place::Watermark, OWN_CSPACE, made);
+    let retyped = block.untyped.retype_many(Kind::Frame, frame, 1, Placement::Watermark, OWN_CSPACE, made);
     let lent = retyped.map_err(Failure::Lost).and_then(|_| monitor.lend(to, 0, Cap::<Untyped>::new(slot)));
     // The capability is gone, and the memory belongs to the memory server.
     let freed = Mem::STANDARD.free(block.number);
@@ -85,7 +85,7 @@ fn of_a_full_mailbox(monitor: Monitor, idle: u64, frame: &memory::Made<Frame>) -
     refused("one more than 128 that nobody takes", monitor.give(idle, 0, any()))?;
     monitor.kill(idle).map_err(text)?;
     monitor.wait(idle).map_err(text)?;
-    until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))
+    until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.exports == 0))
 }
 
 /// Tries what a guest cannot do with another core's frame, and what it can.

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tench::memory::{self, Window};
-use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Place, Untyped};
+use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Untyped};
 use tench::{println, time};
 use tench_mem_client::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_client::Monitor;
@@ -36,19 +36,19 @@ const MOMENT: Duration = Duration::from_millis(1);
 
 /// Accounting of both sides: free memory of both cores, and the counts of this core's monitor.
 #[derive(PartialEq, Eq)]
-struct Books {
+struct Inventory {
     free: [u64; 2],
     exchanged: [u64; 6],
 }
 
-impl Books {
-    fn read(monitor: Monitor, core: u64) -> Result<Books, String> {
+impl Inventory {
+    fn read(monitor: Monitor, core: u64) -> Result<Inventory, String> {
         let (_, own) = monitor.cores().map_err(text)?;
         let free = [monitor.memory(own).map_err(text)?.free, monitor.memory(core).map_err(text)?.free];
         let exchanged = monitor.exchanged().map_err(text)?;
         let Exchanged { exports, copies, letters, faults, endpoints, proxies } = exchanged;
         let exchanged = [exports, copies, letters, faults, endpoints, proxies];
-        Ok(Books { free, exchanged })
+        Ok(Inventory { free, exchanged })
     }
 }
 
@@ -61,17 +61,17 @@ pub fn many(
     once: impl Fn(Monitor, u64, bool) -> Result<(), String>,
 ) -> Result<(), String> {
     once(monitor, core, true)?;
-    let before = Books::read(monitor, core)?;
+    let before = Inventory::read(monitor, core)?;
     for _ in 1..times {
         once(monitor, core, false)?;
     }
-    let after = Books::read(monitor, core)?;
+    let after = Inventory::read(monitor, core)?;
     if before == after {
         println!("{times} times; both cores have as much free memory as before");
         return Ok(());
     }
     let [here, there] = [0, 1].map(|core| after.free[core] as i64 - before.free[core] as i64);
-    println!("{times} times; free memory changed by {here} and {there} bytes; books: {:?}", after.exchanged);
+    println!("{times} times; free memory changed by {here} and {there} bytes; exchanged: {:?}", after.exchanged);
     Ok(())
 }
 
@@ -179,7 +179,7 @@ fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         return Err("the process that was to share its memory did not".to_string());
     }
     crashed(&monitor.wait(guest).map_err(text)?)?;
-    until(|| monitor.exchanged().is_ok_and(|books| books.exports == 0))?;
+    until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.exports == 0))?;
     until(|| matches!(Mem::STANDARD.abroad(0), Err(MemFailure::Refused(MemError::NoSuchBlock))))?;
     if aloud {
         println!("a process of core {own} ended, and what it had shared with core {core} is gone there, too");
@@ -216,10 +216,10 @@ pub fn lose(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     Mem::STANDARD.free(block.number).map_err(|failure| failure.to_string())?;
     [slot, arrival].into_iter().for_each(memory::free_slot);
     let why = monitor.wait(guest).err().map_or("it goes on".to_string(), text);
-    let books = monitor.exchanged().map_err(text)?;
+    let exchanged = monitor.exchanged().map_err(text)?;
     println!(
         "all was taken back, {} objects are on other cores; whoever waits for the process there: {why}",
-        books.exports
+        exchanged.exports
     );
     Ok(())
 }
@@ -277,7 +277,7 @@ pub fn guest(monitor: Monitor) -> Result<(), String> {
         LEND => {
             let first = memory::take_slots(4).map_err(|error| error.to_string())?;
             let lent = Cap::<Untyped>::new(slot);
-            lent.retype_many(Kind::Frame, u64::from(FRAME_BITS), 4, Place::Watermark, OWN_CSPACE, first)
+            lent.retype_many(Kind::Frame, u64::from(FRAME_BITS), 4, Placement::Watermark, OWN_CSPACE, first)
                 .map_err(|error| error.to_string())?;
             monitor.give(from, MADE, Cap::new(first)).map_err(text)?;
             Cap::new(first)

@@ -107,7 +107,8 @@ fn signal_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         println!("core {core} signalled a notification of core {own}, and core {own} some of core {core}'s");
         println!("it was revoked, and nothing was heard of it any more");
     }
-    let is_over = until(|| monitor.exchanged().is_ok_and(|books| books.endpoints == 0 && books.proxies == 0));
+    let is_over =
+        until(|| monitor.exchanged().is_ok_and(|exchanged| exchanged.endpoints == 0 && exchanged.proxies == 0));
     is_over.map_err(|_| format!("notifications are still in use: {:?}", monitor.exchanged()))
 }
 

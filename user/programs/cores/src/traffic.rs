@@ -10,7 +10,7 @@ use alloc::{format, vec};
 use tench::memory::{self, Made, Window};
 use tench::sync::Mutex;
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_CSPACE, Place, Reply, Rights,
+    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_CSPACE, Placement, Reply, Rights,
     Untyped, Wait, offer_slots,
 };
 use tench::time::{self, Duration};
@@ -64,8 +64,11 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
         // Transfers to an agent that has ended are dropped after a moment.
         let settled = until(|| free().is_ok_and(|after| after == before));
         if settled.is_ok()
-            && monitor.exchanged().is_ok_and(|books| (books.exports, books.letters, books.faults) == (0, 0, 0))
-            && until(|| monitor.exchanged().is_ok_and(|books| (books.endpoints, books.proxies) == (0, 0))).is_ok()
+            && monitor
+                .exchanged()
+                .is_ok_and(|exchanged| (exchanged.exports, exchanged.letters, exchanged.faults) == (0, 0, 0))
+            && until(|| monitor.exchanged().is_ok_and(|exchanged| (exchanged.endpoints, exchanged.proxies) == (0, 0)))
+                .is_ok()
         {
             println!("{} agents made {steps} steps each, {attempt} times: {sent} capabilities sent", cores.len());
             println!("all cores have as much free memory as before");
@@ -89,7 +92,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     let window = Window::new(roster.cap(), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)
         .map_err(|error| error.to_string())?;
     window.write64(0, agents.len() as u64);
-    (1..).zip(&agents).for_each(|(place, agent)| window.write64(place * 8, *agent));
+    (1..).zip(&agents).for_each(|(index, agent)| window.write64(index * 8, *agent));
     for agent in &agents {
         monitor.give(*agent, ROSTER, Cap::new(roster.cap().address())).map_err(text)?;
     }
@@ -106,7 +109,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
         wrong += u64::from(!is_well && victim != Some(*agent));
     }
     // Each agent has written behind the list how much it has sent.
-    let sent = (0..agents.len()).map(|place| window.read64(2048 + place * 8)).sum();
+    let sent = (0..agents.len()).map(|index| window.read64(2048 + index * 8)).sum();
     drop(window);
     if roster.cap().revoke() == Err(Refusal::RemoteCopies) {
         monitor.revoke(Cap::new(roster.cap().address())).map_err(text)?;
@@ -179,7 +182,7 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     };
     let window = Window::new(Cap::new(slot), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)
         .map_err(|error| error.to_string())?;
-    let others: Vec<u64> = (1..=window.read64(0) as usize).map(|place| window.read64(place * 8)).collect();
+    let others: Vec<u64> = (1..=window.read64(0) as usize).map(|index| window.read64(index * 8)).collect();
     let own =
         (0..OWN).map(|_| memory::make(FRAME_BITS)).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     let taken = Arc::clone(&arrivals);
@@ -192,8 +195,8 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     let badges = (0..OWN).map(|_| take_slot()).collect::<Result<_, _>>()?;
     let (random, held) = (seed, vec![]);
     let mut agent = Agent { monitor, random, others, own, lent: None, endpoint, badges, arrivals, held, sent: 0 };
-    for place in 0..OWN {
-        agent.make_badge(place)?;
+    for index in 0..OWN {
+        agent.make_badge(index)?;
     }
     for _ in 0..steps {
         agent.step()?;
@@ -220,13 +223,13 @@ impl Agent {
             16 => self.send_endpoint(),
             17..19 => self.call_one(),
             19 => {
-                let place = self.below(self.badges.len());
-                self.take_badge_back(place)?;
-                self.make_badge(place)
+                let index = self.below(self.badges.len());
+                self.take_badge_back(index)?;
+                self.make_badge(index)
             }
             0..6 => {
-                let place = self.below(self.own.len());
-                let frame = self.own[place].cap().address();
+                let index = self.below(self.own.len());
+                let frame = self.own[index].cap().address();
                 self.send(FRAME, frame)
             }
             6..9 if !self.held.is_empty() => self.send_on(),
@@ -235,8 +238,8 @@ impl Agent {
                 Ok(())
             }
             11..13 => {
-                let place = self.below(self.own.len());
-                self.take_back(self.own[place].cap())
+                let index = self.below(self.own.len());
+                self.take_back(self.own[index].cap())
             }
             13 => self.lend(),
             14 => self.recall(),
@@ -267,19 +270,19 @@ impl Agent {
     }
 
     fn send(&mut self, word: u64, slot: CapAddress) -> Result<(), String> {
-        let place = self.below(self.others.len());
-        let sent = self.monitor.give(self.others[place], word, Cap::new(slot));
+        let index = self.below(self.others.len());
+        let sent = self.monitor.give(self.others[index], word, Cap::new(slot));
         self.count(sent)
     }
 
     /// Sends on a capability that another agent sent: a frame is copied, memory is moved.
     fn send_on(&mut self) -> Result<(), String> {
-        let place = self.below(self.held.len());
-        let (word, slot) = self.held[place];
+        let index = self.below(self.held.len());
+        let (word, slot) = self.held[index];
         if word != MEMORY {
             return self.send(word, slot);
         }
-        self.held.swap_remove(place);
+        self.held.swap_remove(index);
         let to = self.below(self.others.len());
         let sent = self.monitor.lend(self.others[to], MEMORY, Cap::new(slot));
         discard(slot);
@@ -287,8 +290,8 @@ impl Agent {
     }
 
     fn drop_one(&mut self) {
-        let place = self.below(self.held.len());
-        discard(self.held.swap_remove(place).1);
+        let index = self.below(self.held.len());
+        discard(self.held.swap_remove(index).1);
     }
 
     /// Revokes one of the agent's own frames, wherever copies are.
@@ -343,7 +346,7 @@ impl Agent {
         let Some((_, slot)) = self.held.iter().find(|(word, _)| *word == MEMORY).copied() else { return Ok(()) };
         let made = take_slot()?;
         let lent = Cap::<Untyped>::new(slot);
-        if lent.retype_many(Kind::Frame, FRAME_BITS, 1, Place::Watermark, OWN_CSPACE, made).is_err() {
+        if lent.retype_many(Kind::Frame, FRAME_BITS, 1, Placement::Watermark, OWN_CSPACE, made).is_err() {
             memory::free_slot(made);
             return Ok(());
         }
@@ -354,21 +357,21 @@ impl Agent {
     // ── Endpoints ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Mints the capability to the agent's own endpoint with a badge.
-    fn make_badge(&mut self, place: usize) -> Result<(), String> {
-        let (to, rights) = (self.badges[place], Rights::WRITE | Rights::CALL | Rights::GRANT);
-        self.endpoint.cap().mint_to(to, rights, place as u64 + 1).map(drop).map_err(|error| error.to_string())
+    fn make_badge(&mut self, index: usize) -> Result<(), String> {
+        let (to, rights) = (self.badges[index], Rights::WRITE | Rights::CALL | Rights::GRANT);
+        self.endpoint.cap().mint_to(to, rights, index as u64 + 1).map(drop).map_err(|error| error.to_string())
     }
 
     /// Revokes and deletes the capability with a badge.
-    fn take_badge_back(&mut self, place: usize) -> Result<(), String> {
-        OWN_CSPACE.revoke_at(self.badges[place]).map_err(|error| error.to_string())?;
-        OWN_CSPACE.delete_at(self.badges[place]).map(drop).map_err(|error| error.to_string())
+    fn take_badge_back(&mut self, index: usize) -> Result<(), String> {
+        OWN_CSPACE.revoke_at(self.badges[index]).map_err(|error| error.to_string())?;
+        OWN_CSPACE.delete_at(self.badges[index]).map(drop).map_err(|error| error.to_string())
     }
 
     /// Sends the capability with a badge to another agent.
     fn send_endpoint(&mut self) -> Result<(), String> {
-        let place = self.below(self.badges.len());
-        self.send(word_of(place as u64 + 1), self.badges[place])
+        let index = self.below(self.badges.len());
+        self.send(word_of(index as u64 + 1), self.badges[index])
     }
 
     /// Calls another agent's endpoint, perhaps with a frame attached: the word in the reply must be the one that came
@@ -426,11 +429,11 @@ impl Agent {
     /// Revokes the agent's own capabilities, and drops the others.
     fn end(&mut self) -> Result<(), String> {
         self.recall()?;
-        for place in 0..self.badges.len() {
-            self.take_badge_back(place)?;
+        for index in 0..self.badges.len() {
+            self.take_badge_back(index)?;
         }
-        for place in 0..self.own.len() {
-            self.take_back(self.own[place].cap())?;
+        for index in 0..self.own.len() {
+            self.take_back(self.own[index].cap())?;
         }
         let arrived = core::mem::take(&mut *self.arrivals.lock());
         self.held.extend(arrived);

@@ -15,7 +15,7 @@ use tench::memory::{self, Made, make};
 use tench::names::protocol::Error::Unknown;
 use tench::names::{Failure, Names};
 use tench::procs::Procs;
-use tench::reserve::{Reserve, Wish};
+use tench::reserve::{Request, Reserve};
 use tench::runtime::text;
 use tench::sys::{Cap, Endpoint, Error, Instant, Kind, Notification, OWN_CSPACE, Rights, SchedulingContext};
 use tench::thread::{Builder, JoinHandle};
@@ -160,8 +160,8 @@ fn reserve(options: &Options, budget: u64, workers: &[Worker]) -> Result<(), Str
     let server = reservation_server()?;
     for (number, worker) in (0..).zip(workers) {
         let context = worker.thread.scheduling().ok_or_else(|| format!("thread {number} has ended"))?;
-        let wish = Wish::new(Duration::from_nanos(budget), Duration::from_nanos(options.interval_of(number)));
-        server.wish(context, &wish).map_err(|refusal| format!("thread {number}: {refusal}"))?;
+        let request = Request::new(Duration::from_nanos(budget), Duration::from_nanos(options.interval_of(number)));
+        server.request(context, &request).map_err(|refusal| format!("thread {number}: {refusal}"))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use core::hint::black_box;
 use tench::abi::memory::{PAGE_BITS, PAGE_SIZE};
 use tench::memory::{self, Made, Window, make};
 use tench::runtime::text;
-use tench::sys::{CapAddress, Error, Frame, Instant, Kind, MapFlags, Notification, OWN_CSPACE, Place, Untyped};
+use tench::sys::{CapAddress, Error, Frame, Instant, Kind, MapFlags, Notification, OWN_CSPACE, Placement, Untyped};
 use tench::time;
 use tench_hog::Load;
 
@@ -88,7 +88,7 @@ impl Memory {
     fn revoke(&mut self) -> Result<(), String> {
         let pool = self.pool.cap();
         let (kind, bits) = (Kind::Frame, u64::from(PAGE_BITS));
-        pool.retype_many(kind, bits, u64::from(FRAMES), Place::Watermark, OWN_CSPACE, self.slots).map_err(text)?;
+        pool.retype_many(kind, bits, u64::from(FRAMES), Placement::Watermark, OWN_CSPACE, self.slots).map_err(text)?;
         pool.revoke().map_err(text)?;
         let (left, watermark) = (pool.children().map_err(text)?.objects, pool.query().map_err(text)?.watermark);
         if (left, watermark) == (0, 0) { Ok(()) } else { Err("something outlived its revocation".into()) }

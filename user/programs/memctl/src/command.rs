@@ -19,7 +19,7 @@ memctl replay FILE [--policy NAME] [--lifted] [--json]
                                       make the requests of a trace, and say what was lost
 memctl random [SEED [REQUESTS [CHANCE]]] [--policy NAME] [--lifted] [--json]
                                       the same with random requests (42, 1000, 16 % freed)
-memctl check                          compare the server's books with the kernel's";
+memctl check                          compare the server's ledger with the kernel's";
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]

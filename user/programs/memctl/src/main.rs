@@ -71,20 +71,20 @@ fn status() -> Result<(), String> {
     println!("SLAB      SIZE  WATERMARK      LIVE  OBJECTS  ALIGNMENT  WATERMARKED  RESETS");
     let mut number = 0;
     loop {
-        let books = match SLABS.books(number) {
-            Ok(books) => books,
+        let ledger = match SLABS.ledger(number) {
+            Ok(ledger) => ledger,
             Err(Failure::Refused(Error::NoSuchSlab)) => break,
             Err(failure) => return Err(text(failure)),
         };
         println!(
             "{number:4}  {:8}  {:9}  {:8}  {:7}  {:9}  {:11}  {:6}",
-            1_u64 << books.size_bits,
-            books.watermark,
-            books.live,
-            books.objects,
-            books.align_loss,
-            books.watermark_loss,
-            books.resets
+            1_u64 << ledger.size_bits,
+            ledger.watermark,
+            ledger.live,
+            ledger.objects,
+            ledger.align_loss,
+            ledger.watermark_loss,
+            ledger.resets
         );
         number += 1;
     }
@@ -119,22 +119,22 @@ fn check() -> Result<(), String> {
     let (_, lifted) = SLABS.policy().map_err(text)?;
     let mut number = 0;
     loop {
-        let books = match SLABS.books(number) {
-            Ok(books) => books,
+        let ledger = match SLABS.ledger(number) {
+            Ok(ledger) => ledger,
             Err(Failure::Refused(Refusal::NoSuchSlab)) => break,
             Err(failure) => return Err(text(failure)),
         };
         let kernel = SLABS.kernel(number).map_err(text)?;
         // Objects placed by offset do not change the kernel's watermark.
-        let watermark = if lifted { kernel.watermark } else { books.watermark };
-        if (watermark, books.objects, books.live) != (kernel.watermark, kernel.objects, kernel.live) {
+        let watermark = if lifted { kernel.watermark } else { ledger.watermark };
+        if (watermark, ledger.objects, ledger.live) != (kernel.watermark, kernel.objects, kernel.live) {
             return Err(format!(
-                "slab {number}: books: watermark {}, {} objects, {} bytes; kernel: watermark {}, {} objects, {} bytes",
-                books.watermark, books.objects, books.live, kernel.watermark, kernel.objects, kernel.live
+                "slab {number}: ledger: watermark {}, {} objects, {} bytes; kernel: watermark {}, {} objects, {} bytes",
+                ledger.watermark, ledger.objects, ledger.live, kernel.watermark, kernel.objects, kernel.live
             ));
         }
         number += 1;
     }
-    println!("{number} slabs: books and kernel agree");
+    println!("{number} slabs: ledger and kernel agree");
     Ok(())
 }

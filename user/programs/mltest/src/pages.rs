@@ -81,15 +81,15 @@ fn own_page() -> Result<Given, memory::Error> {
 
 /// Gets a page of a slab.
 fn slab_page() -> Result<Given, String> {
-    let place = memory::take_slot().map_err(|error| error.to_string())?;
+    let slot = memory::take_slot().map_err(|error| error.to_string())?;
     let page = Descriptor { kind: Kind::Frame, size: PAGE.ilog2(), count: 1 };
-    let bundle = grant(page, Some(place))?;
-    Ok((Cap::new(place), None, Some(bundle)))
+    let bundle = grant(page, Some(slot))?;
+    Ok((Cap::new(slot), None, Some(bundle)))
 }
 
 /// Gets a bundle of one kind of object, with the first capability in a slot of this process.
-fn grant(descriptor: Descriptor, place: Option<tench::sys::CapAddress>) -> Result<Bundle, String> {
-    let destination = place.map(|place| (Cap::new(slot::CSPACE), place));
+fn grant(descriptor: Descriptor, slot: Option<tench::sys::CapAddress>) -> Result<Bundle, String> {
+    let destination = slot.map(|slot| (Cap::new(slot::CSPACE), slot));
     let granted = SLABS.ask(Lifetime::Dynamic, &[descriptor], destination);
     granted.map(|bundle| Bundle(bundle.number)).map_err(|failure| format!("the slabs: {failure}"))
 }

@@ -44,11 +44,11 @@ pub fn run(task: &str) -> Result<(), Problem> {
 
 /// Reads and writes pages, the last ones first, so that no page comes in the order of addresses.
 fn work(region: &Region) -> bool {
-    let place = |page: u64| page * PAGE_SIZE as u64 + page * 8;
-    let zero = (0..PAGES).rev().step_by(2).all(|page| region.read64(place(page)) == 0);
-    (0..PAGES).for_each(|page| region.write64(place(page), page * page + 1));
+    let offset = |page: u64| page * PAGE_SIZE as u64 + page * 8;
+    let zero = (0..PAGES).rev().step_by(2).all(|page| region.read64(offset(page)) == 0);
+    (0..PAGES).for_each(|page| region.write64(offset(page), page * page + 1));
     (0..PAGE_SIZE as u64).step_by(8).for_each(|offset| region.write64(REGION_SIZE / 2 + offset, !0));
     let last = REGION_SIZE - 8;
     region.write64(last, 7);
-    zero && (0..PAGES).all(|page| region.read64(place(page)) == page * page + 1) && region.read64(last) == 7
+    zero && (0..PAGES).all(|page| region.read64(offset(page)) == page * page + 1) && region.read64(last) == 7
 }

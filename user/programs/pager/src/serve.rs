@@ -81,9 +81,9 @@ pub fn honest(task: &str) -> Result<(), Problem> {
 pub fn hostile(conduct: &str) -> Result<(), Problem> {
     let endpoint = make::<Endpoint>(0)?;
     start_client(endpoint.cap(), "work")?;
-    let place: CapAddress = memory::take_slot()?;
+    let slot: CapAddress = memory::take_slot()?;
     loop {
-        offer_slots(&[place]);
+        offer_slots(&[slot]);
         let request = endpoint.cap().receive(Wait::FOREVER)?;
         if !request.is_fault() {
             // The message brings the client's table; other attachments find no slot.

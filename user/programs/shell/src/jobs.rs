@@ -141,8 +141,8 @@ impl Jobs {
 
     /// Puts back a job that was taken out.
     pub fn put_back(&mut self, job: Job) {
-        let place = self.0.partition_point(|other| other.number < job.number);
-        self.0.insert(place, job);
+        let index = self.0.partition_point(|other| other.number < job.number);
+        self.0.insert(index, job);
     }
 
     /// Returns the numbers of all jobs.
@@ -157,8 +157,8 @@ impl Jobs {
 
     /// Removes and returns a job.
     pub fn take(&mut self, number: u64) -> Option<Job> {
-        let place = self.0.iter().position(|job| job.number == number)?;
-        Some(self.0.remove(place))
+        let index = self.0.iter().position(|job| job.number == number)?;
+        Some(self.0.remove(index))
     }
 
     /// Removes the job of which this is the only process, because its end has been reported.

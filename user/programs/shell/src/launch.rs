@@ -15,7 +15,7 @@ use core::mem::take;
 use tench_abi::Powers;
 use tench_procs_client::pid::{self, Shown};
 
-use crate::commands::{self, Action, Call, Command, Failure, Place, words_of};
+use crate::commands::{self, Action, Call, Command, CoreChoice, Failure, words_of};
 use crate::jobs::{Job, Member};
 use crate::parse::{Errors, Pipeline, Stage, Standard, Target};
 use crate::shell::{Shell, Sinks};
@@ -107,7 +107,7 @@ impl Shell<'_> {
     /// Determines what a stage is, and prepares its process.
     fn step<'a>(&mut self, pipeline: &Pipeline, stage: &'a Stage) -> Result<Step<'a>, Trouble> {
         let Some((name, arguments)) = stage.words.split_first() else { return Err((None, self.unknown(""))) };
-        let here = pid::place(self.system.own_pid()).0;
+        let here = pid::split_pid(self.system.own_pid()).0;
         let Some(command) = commands::find(name) else {
             return self.program(None, here, &stage.words, Settings::default());
         };
@@ -120,8 +120,8 @@ impl Shell<'_> {
                 let wanted = commands::program_of(arguments).map_err(with)?;
                 let core = match wanted.core {
                     None => here,
-                    Some(Place::Core(core)) => core,
-                    Some(Place::Any) => self.system.least_loaded().map_err(|refusal| with(refusal.into()))?,
+                    Some(CoreChoice::Core(core)) => core,
+                    Some(CoreChoice::Any) => self.system.least_loaded().map_err(|refusal| with(refusal.into()))?,
                 };
                 self.check_powers(wanted.settings.powers).map_err(with)?;
                 self.program(Some(command), core, wanted.words, wanted.settings)

@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod commands;
 pub mod completion;
 pub mod editor;
+pub mod effective_settings;
 pub mod format;
 mod jobs;
 mod launch;
@@ -26,6 +27,5 @@ mod reading;
 pub mod shell;
 pub mod suggest;
 pub mod system;
-pub mod wishes;
 
 pub use commands::words_of;

@@ -61,7 +61,7 @@ impl<'s> Shell<'s> {
     pub fn new(system: &'s mut dyn System) -> Shell<'s> {
         let own_pid = system.own_pid();
         let parent = system.process(own_pid).map_or(pid::INIT, |process| process.parent);
-        let is_first = pid::place(parent).1 == pid::INIT;
+        let is_first = pid::split_pid(parent).1 == pid::INIT;
         Shell {
             system,
             editor: Editor::new(PROMPT),

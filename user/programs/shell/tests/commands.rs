@@ -6,8 +6,8 @@ use common::{Fake, answers, answers_of, session};
 use tench_abi::Powers;
 use tench_procs_client::protocol::State;
 use tench_shell::commands;
+use tench_shell::effective_settings;
 use tench_shell::system::{End, Input, OnKey, Settings, Terminal, Waited};
-use tench_shell::wishes;
 use tench_system::{Capabilities, Cores, NO_QUOTA, Program, Shares, Strings, System as Description};
 
 #[track_caller]
@@ -474,19 +474,22 @@ fn the_description_speaks_of_programs_that_people_run() {
     let clock = Program { server: true, ..program("clock", 210, 210) };
     let bytes = Description::write(&[cyclic, shell, clock], Shares::default());
     let system = Description::parse(&bytes).unwrap();
-    assert_eq!(wishes::find(&system, "cyclic"), Some(cyclic));
+    assert_eq!(effective_settings::find(&system, "cyclic"), Some(cyclic));
     for other in ["shell", "clock", "hello", "bin/cyclic", "/tmp/cyclic", "./cyclic"] {
-        assert_eq!(wishes::find(&system, other), None, "{other}");
+        assert_eq!(effective_settings::find(&system, other), None, "{other}");
     }
-    let wish = wishes::settle(Some(cyclic), Settings::default(), 255);
-    assert_eq!((wish.stack, wish.quota, wish.arguments, wish.is_usual()), (8192, Some(4096), &b"-q\0"[..], false));
+    let effective = effective_settings::settle(Some(cyclic), Settings::default(), 255);
+    assert_eq!(
+        (effective.stack, effective.quota, effective.arguments, effective.is_usual()),
+        (8192, Some(4096), &b"-q\0"[..], false)
+    );
     let asked = Settings { quota: Some(9), ..Settings::default() };
-    assert_eq!(wishes::settle(Some(cyclic), asked, 255).quota, Some(9), "what a person says counts");
-    assert!(wishes::settle(None, Settings::default(), 255).is_usual());
+    assert_eq!(effective_settings::settle(Some(cyclic), asked, 255).quota, Some(9), "what a person says counts");
+    assert!(effective_settings::settle(None, Settings::default(), 255).is_usual());
 }
 
 #[test]
-fn a_wish_ends_at_the_shells_ceiling_and_a_word_is_passed_on_as_it_is() {
+fn a_described_priority_is_capped_at_the_shells_ceiling_and_a_typed_one_is_passed_on_unchanged() {
     let cyclic = Some(program("cyclic", 110, 180));
     let cases = [
         (None, (None, None), 255, (100, 100)),
@@ -505,7 +508,7 @@ fn a_wish_ends_at_the_shells_ceiling_and_a_word_is_passed_on_as_it_is() {
         (None, (Some(90), Some(80)), 150, (90, 80)),
     ];
     for (said, (priority, ceiling), limit, expected) in cases {
-        let wish = wishes::settle(said, Settings { priority, ceiling, ..Settings::default() }, limit);
-        assert_eq!((wish.priority, wish.ceiling), expected, "{priority:?} {ceiling:?} below {limit}");
+        let effective = effective_settings::settle(said, Settings { priority, ceiling, ..Settings::default() }, limit);
+        assert_eq!((effective.priority, effective.ceiling), expected, "{priority:?} {ceiling:?} below {limit}");
     }
 }

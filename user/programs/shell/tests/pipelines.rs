@@ -33,7 +33,7 @@ fn output_of_one_is_input_of_the_next() {
 }
 
 #[test]
-fn files_take_the_place_of_the_terminal() {
+fn files_replace_the_terminal() {
     let lines = ["hello > tmp/a", "cat < tmp/a", "cat tmp/a", "echo more >> tmp/a", "cat <tmp/a|cat", "ls -l tmp"];
     let once = "hello, no line feed";
     assert_eq!(answers(&lines), format!("{once}{once}{once}more\nBYTES  NAME\n   24  a\n"));

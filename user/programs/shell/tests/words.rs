@@ -259,7 +259,7 @@ fn completed(line: &str) -> String {
 }
 
 #[test]
-fn tab_completes_what_the_place_asks_for() {
+fn tab_completes_what_the_position_asks_for() {
     let cases = [
         ("k", "kill "),
         ("he", "hel"),

@@ -1,5 +1,5 @@
 //! The clock server's arithmetic. This library makes no system call, so all of it is tested on the host; `main.rs`
-//! reads the counter and replies. The queue of waits: `tench_places::queue`.
+//! reads the counter and replies. The queue of waits: `tench_quota::queue`.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -8,9 +8,9 @@ use tench_clock::time::{nanoseconds, next_tick};
 use tench_clock_client::Clock;
 use tench_clock_client::protocol::{ClockService, Error, Event};
 use tench_names_client::{Failure, Names};
-use tench_places::pace::Pace;
-use tench_places::queue::Queue;
 use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
+use tench_quota::pace::Pace;
+use tench_quota::queue::Queue;
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
 
 /// Maximum number of threads that can wait.

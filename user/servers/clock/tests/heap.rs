@@ -2,8 +2,8 @@
 
 use tench_clock::GROWTH;
 use tench_counting::{Counting, peak};
-use tench_places::Client;
-use tench_places::queue::Queue;
+use tench_quota::Client;
+use tench_quota::queue::Queue;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -78,7 +78,7 @@ impl<M: Lasting> Kept<M> {
         let (appended, taken) = (self.memory.read(APPENDED), self.memory.read(TAKEN));
         let count = appended.saturating_sub(taken).min(self.capacity() as u64);
         let bytes: Vec<u8> =
-            (0..count).map(|index| self.memory.read(self.place(taken.saturating_add(index))) as u8).collect();
+            (0..count).map(|index| self.memory.read(self.ring_index(taken.saturating_add(index))) as u8).collect();
         Output::resume(limit, taken, &bytes)
     }
 
@@ -88,13 +88,13 @@ impl<M: Lasting> Kept<M> {
         let appended = taken + output.waiting().len() as u64;
         let known = self.memory.read(APPENDED).clamp(taken, appended);
         for (number, byte) in (known..appended).zip(output.waiting().skip((known - taken) as usize)) {
-            self.memory.write(self.place(number), u64::from(*byte));
+            self.memory.write(self.ring_index(number), u64::from(*byte));
         }
         self.memory.write(APPENDED, appended);
         self.memory.write(TAKEN, taken);
     }
 
-    fn place(&self, number: u64) -> usize {
+    fn ring_index(&self, number: u64) -> usize {
         RING + (number % self.capacity().max(1) as u64) as usize
     }
 }

@@ -84,10 +84,10 @@ impl Line {
         if was_raw {
             let can_suspend = self.can_suspend;
             let is_key = |item: &Item| *item == Item::Byte(INTERRUPT) || can_suspend && *item == Item::Byte(SUSPEND);
-            if let Some(place) = self.ready.iter().rposition(is_key) {
-                let is_interrupt = self.ready.get(place) == Some(&Item::Byte(INTERRUPT));
+            if let Some(index) = self.ready.iter().rposition(is_key) {
+                let is_interrupt = self.ready.get(index) == Some(&Item::Byte(INTERRUPT));
                 typed = if is_interrupt { Typed::Interrupt } else { Typed::Suspend };
-                self.ready.drain(..=place);
+                self.ready.drain(..=index);
             }
             for item in &mut self.ready {
                 match item {

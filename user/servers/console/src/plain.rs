@@ -13,8 +13,8 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use tench_places::{Client, allows};
 use tench_protocol::ArrayVec;
+use tench_quota::{Client, allows};
 
 /// Beginning of a character: at most three of the four bytes of the longest.
 pub type Beginning = ArrayVec<u8, 3>;

@@ -7,8 +7,8 @@ use tench_console::kept::{Kept, Ownership};
 use tench_console::terminal::{Answer, GROWTH, Key, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
-use tench_places::pace::Pace;
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Powers, Replies};
+use tench_quota::pace::Pace;
 use tench_sys::thread::Binding;
 use tench_sys::{
     Bindings, Cap, CapAddress, Error as Refusal, Frame, Instant, Interrupt, Kind, Notification, OWN_CSPACE, Thread,

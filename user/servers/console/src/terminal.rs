@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use tench::server::Lasting;
 use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
-use tench_places::cursors::{Cursors, EVERYBODY, look};
-use tench_places::{Client, allows};
 use tench_protocol::Powers;
+use tench_quota::cursors::{Cursors, EVERYBODY, look};
+use tench_quota::{Client, allows};
 use tench_sys::Instant;
 
 use crate::kept::{Kept, Ownership};
@@ -135,9 +135,9 @@ impl<R> Terminal<R> {
     /// Returns whether [`take_out_some`](Self::take_out_some) has not yet checked all waits of a family since it began.
     /// If requests continue it while that is so, as many waits are freed as if it had checked all at once.
     pub fn is_looking(&mut self, family: u64) -> bool {
-        let place = self.cursors.take(family);
-        place.into_iter().for_each(|place| self.cursors.put(family, place));
-        place.is_some()
+        let index = self.cursors.take(family);
+        index.into_iter().for_each(|index| self.cursors.put(family, index));
+        index.is_some()
     }
 
     /// Checks some of the waits for which `is_meant` holds, from cursor `number` on, and removes those whose threads
@@ -160,22 +160,22 @@ impl<R> Terminal<R> {
             return Vec::new();
         }
         // Positions among all waits.
-        let meant = self.waiters().enumerate().filter(|(_, (client, _))| is_meant(client)).map(|(place, _)| place);
-        let gone = meant.enumerate().filter(|(number, _)| gone.contains(number)).map(|(_, place)| place);
+        let meant = self.waiters().enumerate().filter(|(_, (client, _))| is_meant(client)).map(|(index, _)| index);
+        let gone = meant.enumerate().filter(|(number, _)| gone.contains(number)).map(|(_, index)| index);
         let gone: Vec<usize> = gone.collect();
         // Removal starts at the end, so that the other positions stay valid.
-        gone.into_iter().rev().filter_map(|place| self.take_out_at(place)).collect()
+        gone.into_iter().rev().filter_map(|index| self.take_out_at(index)).collect()
     }
 
     /// Removes the wait at a position among all.
-    fn take_out_at(&mut self, place: usize) -> Option<R> {
+    fn take_out_at(&mut self, index: usize) -> Option<R> {
         let (readers, writers) = (self.readers.len(), self.writers.len());
-        if place < readers {
-            return Some(self.readers.remove(place)?.reply);
+        if index < readers {
+            return Some(self.readers.remove(index)?.reply);
         }
-        match place - readers {
-            place if place < writers => Some(self.writers.remove(place)?.reply),
-            place => (place - writers < self.drainers.len()).then(|| self.drainers.remove(place - writers).1),
+        match index - readers {
+            index if index < writers => Some(self.writers.remove(index)?.reply),
+            index => (index - writers < self.drainers.len()).then(|| self.drainers.remove(index - writers).1),
         }
     }
 
@@ -255,7 +255,7 @@ impl<R> Terminal<R> {
     /// Refuses one reader whose deadline has passed. Returns whether there was one.
     pub fn expire_one(&mut self, now: Instant) -> bool {
         let is_over = |reader: &Reader<R>| reader.deadline.is_some_and(|deadline| deadline <= now);
-        let Some(reader) = self.readers.iter().position(is_over).and_then(|place| self.readers.remove(place)) else {
+        let Some(reader) = self.readers.iter().position(is_over).and_then(|index| self.readers.remove(index)) else {
             return false;
         };
         self.answers.push_back((reader.reply, Answer::Refused(Error::TimedOut)));

@@ -3,8 +3,8 @@
 use tench_console::terminal::{GROWTH, Terminal};
 use tench_console_client::protocol::{MAX_TEXT, Mode};
 use tench_counting::{Counting, peak};
-use tench_places::Client;
 use tench_protocol::Powers;
+use tench_quota::Client;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -6,8 +6,8 @@ use tench_console::kept::{Kept, Ownership, RING};
 use tench_console::output::Output;
 use tench_console::terminal::{OUTPUT_LIMIT, Terminal};
 use tench_console_client::protocol::Mode;
-use tench_places::Client;
 use tench_protocol::Powers;
+use tench_quota::Client;
 
 proptest! {
     /// All text that was saved and has not been sent is there; there may be more, but nothing else.

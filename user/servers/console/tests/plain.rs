@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tench_console::terminal::Terminal;
-use tench_places::Client;
 use tench_protocol::Powers;
+use tench_quota::Client;
 
 const WITHOUT: Powers = Powers::all().difference(Powers::TERMINAL);
 
@@ -102,7 +102,7 @@ fn a_text_that_was_refused_changes_nothing() {
     };
     assert!(!refused(&mut terminal));
     terminal.write_with(Client::alone(5), WITHOUT, b"\xc3", 2);
-    assert!(refused(&mut terminal), "it may not have more places than are free");
+    assert!(refused(&mut terminal), "it may not have more entries than are free");
     let text = String::from_utf8(sent(&mut terminal)).unwrap();
     assert!(text.ends_with("x½"), "{text:?}");
     terminal.write_with(Client::alone(5), WITHOUT, b"\xbc", 3);
@@ -141,13 +141,13 @@ fn no_family_has_all_beginnings() {
 
 /// Returns bytes that a program may write: any bytes, often those that terminals interpret.
 fn text() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop_oneof![
+    let fragment = prop_oneof![
         3 => "\\PC{0,8}".prop_map(String::into_bytes),
         1 => prop::sample::select(vec![&b"\x1b[2J"[..], b"\x1b]0;t\x07", b"\x9b6n", b"\xc2", b"\x9b", b"\xc2\x9b", b"\xe2\x82", b"\x1b"])
             .prop_map(<[u8]>::to_vec),
         1 => prop::collection::vec(any::<u8>(), 0..6),
     ];
-    prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+    prop::collection::vec(fragment, 0..6).prop_map(|fragments| fragments.concat())
 }
 
 proptest! {

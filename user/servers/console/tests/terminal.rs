@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tench_console::terminal::{Answer, Key, Terminal};
 use tench_console_client::protocol::{Error, Mode};
-use tench_places::Client;
 use tench_protocol::Powers;
+use tench_quota::Client;
 use tench_sys::Instant;
 
 const SHELL: u64 = 5;

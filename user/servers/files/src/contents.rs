@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 
-use tench_places::Client;
-use tench_places::lasting::{Lasting, Owner};
+use tench_quota::Client;
+use tench_quota::lasting::{Lasting, Owner};
 use tench_stream::protocol::Error;
 
 /// Size of a block in bytes.
@@ -20,38 +20,38 @@ pub const MAX_SIZE: u64 = 1 << 31;
 /// need not be that of the file's maker: otherwise a process could use up another's quota by writing to its files.
 #[derive(Debug)]
 pub struct Space {
-    places: Lasting,
+    quota: Lasting,
 }
 
 impl Space {
     /// Returns an account for `most` blocks.
     pub const fn new(most: usize) -> Space {
-        Space { places: Lasting::new(most) }
+        Space { quota: Lasting::new(most) }
     }
 
     /// Returns the number of blocks in use.
     pub const fn used(&self) -> usize {
-        self.places.taken()
+        self.quota.taken()
     }
 
     /// Returns the maximum number of blocks.
     pub const fn most(&self) -> usize {
-        self.places.limit()
+        self.quota.limit()
     }
 
     /// Returns the number of blocks that count to a family.
     pub fn held(&self, family: u64) -> usize {
-        self.places.held(family)
+        self.quota.held(family)
     }
 
     /// Notes that the last process of a family has ended: its blocks stay, and belong to nobody.
     pub fn family_ended(&mut self, family: u64) {
-        self.places.family_ended(family);
+        self.quota.family_ended(family);
     }
 
     /// Panics unless these are the owners of all blocks.
     pub fn check_invariants(&self, owners: &[Owner]) {
-        self.places.check_invariants(owners);
+        self.quota.check_invariants(owners);
     }
 }
 
@@ -136,15 +136,15 @@ impl Blocks {
             return Ok(());
         }
         let missing = parts(position, bytes.len()).filter(|(number, ..)| !self.blocks.contains_key(number)).count();
-        if !space.places.may_take_all(client, missing) {
+        if !space.quota.may_take_all(client, missing) {
             return Err(Error::NoSpace);
         }
         for (number, offset, range) in parts(position, bytes.len()) {
             let bytes = &bytes[range];
-            let block = self.blocks.entry(number).or_insert_with(|| Block {
-                bytes: vec![0; BLOCK].into_boxed_slice(),
-                owner: space.places.take(client),
-            });
+            let block = self
+                .blocks
+                .entry(number)
+                .or_insert_with(|| Block { bytes: vec![0; BLOCK].into_boxed_slice(), owner: space.quota.take(client) });
             block.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
         }
         self.size = self.size.max(end);
@@ -159,7 +159,7 @@ impl Blocks {
         if size < self.size {
             let kept = size.div_ceil(BLOCK as u64) as u32;
             while let Some(last) = self.blocks.last_entry().filter(|last| *last.key() >= kept) {
-                space.places.give_back(last.remove().owner);
+                space.quota.give_back(last.remove().owner);
             }
             let rest = (size % BLOCK as u64) as usize;
             if rest > 0
@@ -181,7 +181,7 @@ impl Blocks {
             while blocks.next_if_eq(&owner).is_some() {
                 count += 1;
             }
-            space.places.give_back_all(owner, count);
+            space.quota.give_back_all(owner, count);
         }
     }
 

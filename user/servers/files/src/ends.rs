@@ -6,7 +6,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use tench_files_client::protocol::{self as files, How};
-use tench_places::Client;
+use tench_quota::Client;
 use tench_stream::protocol::{Error, Info, Kind, MAX_DATA};
 
 use crate::contents::{Contents, MAX_SIZE};

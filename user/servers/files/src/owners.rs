@@ -16,9 +16,9 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use tench_places::lasting::COMMON;
-use tench_places::unconfirmed::{Unconfirmed, core_of};
-use tench_places::{Client, Places};
+use tench_quota::lasting::COMMON;
+use tench_quota::unconfirmed::{Unconfirmed, core_of};
+use tench_quota::{Client, Quota};
 
 /// Maximum number of ends.
 pub const MAX_ENDS: usize = 2048;
@@ -84,9 +84,9 @@ pub struct Owners {
     orphans: BTreeSet<(u64, u64)>,
     lineages: BTreeMap<u64, Lineage>,
     /// Quota of ends, by payer.
-    places: Places,
+    quota: Quota,
     /// Quota of waiting requests, by payer.
-    waits: Places,
+    waits: Quota,
     /// Processes that have ended, some of whose ends may be left.
     ended: BTreeSet<u64>,
     /// Processes that pay for ends and have not been confirmed to run.
@@ -107,8 +107,8 @@ impl Owners {
             paid: BTreeSet::new(),
             orphans: BTreeSet::new(),
             lineages: BTreeMap::new(),
-            places: Places::new(MAX_ENDS),
-            waits: Places::new(MAX_WAITING),
+            quota: Quota::new(MAX_ENDS),
+            waits: Quota::new(MAX_WAITING),
             ended: BTreeSet::new(),
             unconfirmed: Unconfirmed::new(),
         }
@@ -141,7 +141,7 @@ impl Owners {
 
     /// Returns whether a client may open `count` more ends.
     pub fn may_open(&self, client: Client, count: usize) -> bool {
-        self.places.may_take_all(client, count)
+        self.quota.may_take_all(client, count)
     }
 
     fn insert(&mut self, number: u64, end: End) {
@@ -151,14 +151,14 @@ impl Owners {
         if end.payer == NOBODY {
             self.orphans.insert((end.owner, number));
         }
-        self.places.take(end.payer);
+        self.quota.take(end.payer);
         end.lineage.into_iter().for_each(|lineage| self.lineages.entry(lineage).or_default().ends += 1);
     }
 
     /// Adds an end that a client has opened.
     pub fn open(&mut self, number: u64, payer: Client, at: At) {
         let owner = payer.process;
-        if self.places.held(owner) == 0 {
+        if self.quota.held(owner) == 0 {
             self.unconfirmed.note(owner);
         }
         self.insert(number, End { owner, payer, at, waiting: 0, lineage: None, inherited: false });
@@ -168,7 +168,7 @@ impl Owners {
     pub fn may_share(&self, end: &End) -> bool {
         let lineage = end.lineage.and_then(|lineage| self.lineages.get(&lineage));
         // The end itself is one of them.
-        lineage.is_none_or(|lineage| lineage.ends <= MAX_GIVEN) && self.places.may_take(end.payer)
+        lineage.is_none_or(|lineage| lineage.ends <= MAX_GIVEN) && self.quota.may_take(end.payer)
     }
 
     /// Adds an end of this number by which an end is shared with a process.
@@ -183,7 +183,7 @@ impl Owners {
         self.owned.remove(&(end.owner, number));
         self.paid.remove(&(end.payer.process, number));
         self.orphans.remove(&(end.owner, number));
-        self.places.give_back(end.payer.process);
+        self.quota.give_back(end.payer.process);
         self.forget_if_nothing(end.payer.process);
         (0..end.waiting).for_each(|_| self.waits.give_back(end.payer.process));
         if let Some(number) = end.lineage
@@ -266,7 +266,7 @@ impl Owners {
         let (owner, waiting) = (end.owner, end.waiting as usize);
         self.paid.remove(&(from, number));
         self.paid.insert((to.process, number));
-        self.places.pass(from, to, 1);
+        self.quota.pass(from, to, 1);
         self.waits.pass(from, to, waiting);
         if to == NOBODY {
             self.orphans.insert((owner, number))
@@ -278,7 +278,7 @@ impl Owners {
 
     /// Drops the confirmation state of a process that no longer pays for any end.
     fn forget_if_nothing(&mut self, process: u64) {
-        if self.places.held(process) == 0 {
+        if self.quota.held(process) == 0 {
             self.unconfirmed.forget(process);
         }
     }
@@ -292,7 +292,7 @@ impl Owners {
 
     /// Returns how many ends a process pays for.
     pub fn opened(&self, process: u64) -> usize {
-        self.places.held(process)
+        self.quota.held(process)
     }
 
     /// Returns a process, of the same core as `process`, that has opened its first end: it is to be found out whether
@@ -346,11 +346,11 @@ impl Owners {
             "who has nothing is not asked about"
         );
         assert!(lineages.values().all(|lineage| lineage.ends <= MAX_GIVEN + 1 && lineage.waiting <= MAX_GIVEN));
-        for (places, counted) in [(&self.places, &paid), (&self.waits, &waits)] {
-            places.check_invariants();
-            assert_eq!(places.taken(), counted.values().sum::<usize>());
-            assert!(counted.iter().all(|(payer, count)| places.held(*payer) == *count), "what counts for whom");
-            assert!(places.taken() <= places.limit());
+        for (quota, counted) in [(&self.quota, &paid), (&self.waits, &waits)] {
+            quota.check_invariants();
+            assert_eq!(quota.taken(), counted.values().sum::<usize>());
+            assert!(counted.iter().all(|(payer, count)| quota.held(*payer) == *count), "what counts for whom");
+            assert!(quota.taken() <= quota.limit());
         }
     }
 }

@@ -13,9 +13,9 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
-use tench_places::Client;
-use tench_places::lasting::{Lasting, Owner};
 use tench_protocol::{ArrayVec, Caller, Powers};
+use tench_quota::Client;
+use tench_quota::lasting::{Lasting, Owner};
 
 use crate::contents::{Blocks, Contents, Space};
 

@@ -4,7 +4,7 @@ use tench_counting::{Counting, peak};
 use tench_files::ends::{Ends, GROWTH, Outcome};
 use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{How, MAX_PATH};
-use tench_places::Client;
+use tench_quota::Client;
 use tench_stream::protocol::MAX_DATA;
 
 #[global_allocator]

@@ -1,7 +1,7 @@
 //! Tests of pipes and their ends: against a slow model, and named cases for their users.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tench_places::Client;
+use tench_quota::Client;
 
 use proptest::prelude::*;
 use tench_files::ends::{BATCH, Ends, Outcome};
@@ -343,22 +343,22 @@ fn what_a_process_of_another_core_has_is_its_own_core_s_to_say() {
 }
 
 #[test]
-fn a_process_with_many_ends_is_closed_in_pieces() {
+fn a_process_with_many_ends_is_closed_in_batches() {
     let mut ends = ends();
     while ends.pipe(Client::alone(1)).is_ok() {}
     let all = ends.usage().ends;
-    let mut pieces = 0;
+    let mut batches = 0;
     loop {
         ends.process_ended(1, 1, |_| ());
-        pieces += 1;
+        batches += 1;
         ends.check_invariants();
-        assert_eq!(ends.usage().ends, all.saturating_sub(pieces * BATCH as u64));
+        assert_eq!(ends.usage().ends, all.saturating_sub(batches * BATCH as u64));
         if ends.orphan(1).is_none() {
             break;
         }
         assert_eq!(ends.orphan(1), Some(1));
     }
-    assert_eq!((pieces, ends.usage().pipes), (all / BATCH as u64 + 1, 0));
+    assert_eq!((batches, ends.usage().pipes), (all / BATCH as u64 + 1, 0));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of files and directories: against a slow model, and named cases for their users.
 
 use std::collections::{BTreeMap, BTreeSet};
-use tench_places::Client;
+use tench_quota::Client;
 
 use proptest::prelude::*;
 use tench_files::contents::{BLOCK, MAX_SIZE};

@@ -5,10 +5,10 @@ use tench_abi::Kind;
 use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
-use tench_loader::place::runs;
+use tench_loader::pages::runs;
 use tench_loader::space::Space;
 use tench_loader::{Archive, Builder, Machine, Resources};
-use tench_sys::{Cap, Frame, OWN_CSPACE, Place, Rights};
+use tench_sys::{Cap, Frame, OWN_CSPACE, Placement, Rights};
 use tench_system::{ARCHIVE_PATH, System};
 
 use crate::failure::Failure;
@@ -46,10 +46,10 @@ impl Boot {
 /// Makes frames of the memory that contains the archive and maps them, so that the archive begins at `BOOT_ARCHIVE`.
 fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAMES>, Failure> {
     let count = (info.untyped_count as usize).min(MAX_UNTYPED);
-    let pieces = info.untyped.iter().take(count).enumerate();
-    let mut pieces: ArrayVec<_, MAX_UNTYPED> =
-        pieces.filter(|(_, piece)| piece.kind == MemoryKind::Archive as u32).collect();
-    pieces.sort_unstable_by_key(|(_, piece)| piece.address);
+    let blocks = info.untyped.iter().take(count).enumerate();
+    let mut blocks: ArrayVec<_, MAX_UNTYPED> =
+        blocks.filter(|(_, block)| block.kind == MemoryKind::Archive as u32).collect();
+    blocks.sort_unstable_by_key(|(_, block)| block.address);
 
     let loading = |error| Failure::Load("mapping the boot archive", error);
     let failed = |error| Failure::Kernel("mapping the boot archive", error);
@@ -57,33 +57,33 @@ fn map(info: &BootInfo, pool: &mut Pool) -> Result<ArrayVec<Cap<Frame>, MAX_FRAM
     let mut frames = ArrayVec::new();
     let mut next = info.archive_address;
     let end = (info.archive_address + info.archive_size).next_multiple_of(PAGE_SIZE as u64);
-    for (number, piece) in pieces {
-        let piece_end = piece.address + (1 << piece.size_bits);
-        if piece_end <= next || piece.address >= end {
+    for (number, block) in blocks {
+        let block_end = block.address + (1 << block.size_bits);
+        if block_end <= next || block.address >= end {
             continue;
         }
-        if piece.address > next {
+        if block.address > next {
             break;
         }
         let frame = pool.slot().map_err(loading)?;
         let untyped = untyped_capability(number);
         untyped
-            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_CSPACE, frame)
+            .retype_many(Kind::Frame, u64::from(block.size_bits), 1, Placement::At(0), OWN_CSPACE, frame)
             .map_err(failed)?;
         // These pages are mapped into processes as their code: nobody may write to them.
         let constant = Cap::<Frame>::new(frame)
             .mint_to(pool.slot().map_err(loading)?, Rights::READ | Rights::EXECUTE, 0)
             .map_err(failed)?;
-        frames.try_push(constant).map_err(|_| Failure::Text("the boot archive lies in too many pieces"))?;
+        frames.try_push(constant).map_err(|_| Failure::Text("the boot archive lies in too many blocks"))?;
 
         let mut machine = Machine::without_window(pool);
-        let offset = next - piece.address;
+        let offset = next - block.address;
         let virtual_address = address::BOOT_ARCHIVE + (next - info.archive_address);
-        for run in runs(virtual_address, piece_end.min(end) - next) {
+        for run in runs(virtual_address, block_end.min(end) - next) {
             let table = space.table(&mut machine, run.address, 3).map_err(loading)?;
             machine.map(frame, table, run.first, run.count, offset + run.offset, MapFlags::READ).map_err(loading)?;
         }
-        next = piece_end;
+        next = block_end;
     }
     if next < end {
         return Err(Failure::Text("the kernel did not hand over all of the boot archive"));

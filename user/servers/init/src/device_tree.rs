@@ -10,7 +10,7 @@ use tench_system::Device;
 
 /// Resources of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DeviceResources {
     /// Physical address of the registers.
     pub address: u64,
     /// Size of the registers in bytes.
@@ -29,14 +29,14 @@ const FIRST_PRIVATE: u32 = 16;
 const EDGES: u32 = 3;
 
 /// Returns the resources of `device`, or `None` if the machine has no such device or the tree is damaged.
-pub fn find(tree: &[u8], device: Device) -> Option<Place> {
+pub fn find(tree: &[u8], device: Device) -> Option<DeviceResources> {
     let tree = Fdt::new(tree).ok()?;
     // Devices of one kind are counted by increasing address, whatever their order in the tree.
     let mut lowest = 0;
     let mut found = None;
     for _ in 0..=device.position() {
-        let places = tree.root().children().filter(|node| node.is_compatible(device.compatible())).filter_map(place);
-        found = places.filter(|place| place.address >= lowest).min_by_key(|place| place.address);
+        let all = tree.root().children().filter(|node| node.is_compatible(device.compatible())).filter_map(resources);
+        found = all.filter(|resources| resources.address >= lowest).min_by_key(|resources| resources.address);
         lowest = found?.address + 1;
     }
     found
@@ -48,13 +48,13 @@ pub fn seed(tree: &[u8]) -> [u8; 32] {
     let tree = Fdt::new(tree).ok();
     let chosen = tree.as_ref().and_then(|tree| tree.root().children().find(|node| node.name() == "chosen"));
     if let Some(property) = chosen.and_then(|node| node.property("rng-seed")) {
-        seed.iter_mut().zip(property.value()).for_each(|(place, byte)| *place = *byte);
+        seed.iter_mut().zip(property.value()).for_each(|(to, byte)| *to = *byte);
     }
     seed
 }
 
 /// Returns the resources in a device's node.
-fn place(node: FdtNode<'_>) -> Option<Place> {
+fn resources(node: FdtNode<'_>) -> Option<DeviceResources> {
     let registers = node.reg().ok()??.next()?;
     let interrupts = node.property("interrupts")?;
     let mut cells =
@@ -65,7 +65,7 @@ fn place(node: FdtNode<'_>) -> Option<Place> {
         1 => FIRST_PRIVATE,
         _ => return None,
     };
-    Some(Place {
+    Some(DeviceResources {
         address: registers.address().ok()?,
         size: registers.size().ok()?,
         interrupt: u64::from(first.checked_add(number)?),

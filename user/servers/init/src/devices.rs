@@ -5,10 +5,10 @@ use tench_abi::boot::{BootInfo, MAX_UNTYPED, MemoryKind};
 use tench_abi::layout::slot;
 use tench_abi::memory::PAGE_BITS;
 use tench_abi::{CapAddress, Kind};
-use tench_init::device_tree::{Place as DevicePlace, find, seed};
+use tench_init::device_tree::{DeviceResources, find, seed};
 use tench_loader::Resources;
 use tench_sys::device::Trigger;
-use tench_sys::{Cap, InterruptControl, OWN_CSPACE, Place};
+use tench_sys::{Cap, InterruptControl, OWN_CSPACE, Placement};
 use tench_system::Device;
 
 use crate::failure::Failure;
@@ -45,19 +45,19 @@ impl<'a> Devices<'a> {
         seed(self.tree)
     }
 
-    fn place(&self, device: Device, program: &'static str) -> Result<DevicePlace, Failure> {
+    fn resources(&self, device: Device, program: &'static str) -> Result<DeviceResources, Failure> {
         find(self.tree, device).ok_or(Failure::NoDevice(program))
     }
 
     /// Returns the frame with a device's registers.
     pub fn frame(&mut self, pool: &mut Pool, device: Device, program: &'static str) -> Result<CapAddress, Failure> {
-        let place = self.place(device, program)?;
+        let resources = self.resources(device, program)?;
         // The smallest aligned power of two of pages that contains all registers.
         let mut bits = PAGE_BITS;
-        while place.address >> bits != (place.address + place.size.max(1) - 1) >> bits {
+        while resources.address >> bits != (resources.address + resources.size.max(1) - 1) >> bits {
             bits += 1;
         }
-        let start = place.address >> bits << bits;
+        let start = resources.address >> bits << bits;
         if let Some((_, cap)) = self.frames.iter().find(|(address, _)| *address == start) {
             return Ok(*cap);
         }
@@ -65,7 +65,7 @@ impl<'a> Devices<'a> {
         let offset = start - self.info.untyped[number].address;
         let frame = pool.slot().map_err(|error| Failure::Load(program, error))?;
         untyped_capability(number)
-            .retype_many(Kind::Frame, u64::from(bits), 1, Place::At(offset), OWN_CSPACE, frame)
+            .retype_many(Kind::Frame, u64::from(bits), 1, Placement::At(offset), OWN_CSPACE, frame)
             .map_err(|error| Failure::Kernel("making a device's frame", error))?;
         self.frames.try_push((start, frame)).map_err(|_| Failure::TooMuch(program))?;
         Ok(frame)
@@ -74,24 +74,24 @@ impl<'a> Devices<'a> {
     /// Returns the device memory that contains 2^`bits` bytes from `start` on.
     fn untyped_at(&self, start: u64, bits: u32) -> Option<usize> {
         let count = (self.info.untyped_count as usize).min(MAX_UNTYPED);
-        self.info.untyped.iter().take(count).position(|piece| {
-            let contains = start >= piece.address && start + (1 << bits) <= piece.address + (1 << piece.size_bits);
-            piece.kind == MemoryKind::Device as u32 && contains
+        self.info.untyped.iter().take(count).position(|block| {
+            let contains = start >= block.address && start + (1 << bits) <= block.address + (1 << block.size_bits);
+            block.kind == MemoryKind::Device as u32 && contains
         })
     }
 
     /// Returns a device's interrupt line.
     pub fn interrupt(&mut self, pool: &mut Pool, device: Device, program: &'static str) -> Result<CapAddress, Failure> {
-        let place = self.place(device, program)?;
-        if let Some((_, cap)) = self.interrupts.iter().find(|(number, _)| *number == place.interrupt) {
+        let resources = self.resources(device, program)?;
+        if let Some((_, cap)) = self.interrupts.iter().find(|(number, _)| *number == resources.interrupt) {
             return Ok(*cap);
         }
         let interrupt = pool.slot().map_err(|error| Failure::Load(program, error))?;
-        let trigger = if place.edge { Trigger::Edge } else { Trigger::Level };
+        let trigger = if resources.edge { Trigger::Edge } else { Trigger::Level };
         Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL)
-            .get(place.interrupt, trigger, interrupt)
+            .get(resources.interrupt, trigger, interrupt)
             .map_err(|error| Failure::Kernel("making an interrupt capability", error))?;
-        self.interrupts.try_push((place.interrupt, interrupt)).map_err(|_| Failure::TooMuch(program))?;
+        self.interrupts.try_push((resources.interrupt, interrupt)).map_err(|_| Failure::TooMuch(program))?;
         Ok(interrupt)
     }
 }

@@ -10,13 +10,13 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::{CapAddress, Kind};
 use tench_init::memory::above;
 use tench_loader::{LoadError, Resources};
-use tench_sys::{Cap, CapNode, Error, OWN_CSPACE, Place, Untyped};
+use tench_sys::{Cap, CapNode, Error, OWN_CSPACE, Placement, Untyped};
 
 use crate::failure::Failure;
 
 /// Untyped RAM that the kernel handed over.
 #[derive(Clone, Copy)]
-struct Piece {
+struct RamBlock {
     untyped: Cap<Untyped>,
     size_bits: u32,
 }
@@ -24,7 +24,7 @@ struct Piece {
 /// Source of init's slots and memory.
 pub struct Pool {
     /// The untyped objects, in increasing order of size.
-    pieces: ArrayVec<Piece, MAX_UNTYPED>,
+    blocks: ArrayVec<RamBlock, MAX_UNTYPED>,
     /// The one in use.
     current: usize,
     /// The next slot, and one past the last of this node.
@@ -41,11 +41,11 @@ impl Pool {
     pub fn new(info: &BootInfo) -> Pool {
         let count = (info.untyped_count as usize).min(MAX_UNTYPED);
         let ram = info.untyped.iter().take(count).enumerate().filter(|(_, one)| one.kind == MemoryKind::Ram as u32);
-        let mut pieces: ArrayVec<Piece, MAX_UNTYPED> =
-            ram.map(|(n, one)| Piece { untyped: untyped_capability(n), size_bits: one.size_bits }).collect();
-        pieces.sort_unstable_by_key(|piece| piece.size_bits);
+        let mut blocks: ArrayVec<RamBlock, MAX_UNTYPED> =
+            ram.map(|(n, one)| RamBlock { untyped: untyped_capability(n), size_bits: one.size_bits }).collect();
+        blocks.sort_unstable_by_key(|block| block.size_bits);
         Pool {
-            pieces,
+            blocks,
             current: 0,
             next: slot::BOOT_UNTYPED.0 + count as u32,
             end: slot::BOOT_OBJECTS.0,
@@ -87,18 +87,18 @@ impl Pool {
         let mut slots = (0..NODE_SLOTS as u32).map(|n| CapAddress::new(1, n));
         let mut next = || slots.next().ok_or(Failure::TooMuch("mem"));
         // The largest goes first: if there are too many, the smallest are lost.
-        for piece in self.pieces.iter().rev() {
-            let watermark = piece.untyped.query().map_err(failed)?.watermark;
+        for block in self.blocks.iter().rev() {
+            let watermark = block.untyped.query().map_err(failed)?.watermark;
             if watermark == 0 {
-                cspace.move_from(next()?, OWN_CSPACE, piece.untyped.address()).map_err(failed)?;
+                cspace.move_from(next()?, OWN_CSPACE, block.untyped.address()).map_err(failed)?;
                 continue;
             }
-            for part in above(watermark, piece.size_bits) {
-                let (bits, place) = (u64::from(part.size_bits), Place::At(part.offset));
-                piece.untyped.retype_many(Kind::Untyped, bits, 1, place, cspace, next()?).map_err(failed)?;
+            for part in above(watermark, block.size_bits) {
+                let (bits, placement) = (u64::from(part.size_bits), Placement::At(part.offset));
+                block.untyped.retype_many(Kind::Untyped, bits, 1, placement, cspace, next()?).map_err(failed)?;
             }
         }
-        self.pieces.clear();
+        self.blocks.clear();
         Ok(())
     }
 }
@@ -119,8 +119,8 @@ impl Resources for Pool {
     }
 
     fn make(&mut self, kind: Kind, size: u64, slot: CapAddress) -> Result<(), LoadError> {
-        while let Some(piece) = self.pieces.get(self.current) {
-            match piece.untyped.retype_many(kind, size, 1, Place::Watermark, OWN_CSPACE, slot) {
+        while let Some(block) = self.blocks.get(self.current) {
+            match block.untyped.retype_many(kind, size, 1, Placement::Watermark, OWN_CSPACE, slot) {
                 Ok(_) => return Ok(()),
                 Err(Error::OutOfMemory) => self.current += 1,
                 Err(error) => return Err(error.into()),

@@ -13,7 +13,7 @@ use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
 use tench_procs_client::Procs;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::Strings;
-use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_CSPACE, Place};
+use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_CSPACE, Placement};
 use tench_system::{Capability, NO_QUOTA, Program as Entry};
 
 use crate::boot::Boot;
@@ -125,7 +125,7 @@ impl Starter<'_> {
 
     /// Returns the machine-wide number of a process of this core.
     const fn number(&self, process: u64) -> u64 {
-        pid::first(self.machine.core) | process
+        pid::pid_base(self.machine.core) | process
     }
 
     fn program(&self, name: &'static str) -> Result<Entry<'static>, Failure> {
@@ -282,12 +282,12 @@ impl Starter<'_> {
     /// Returns the frame shared with the core that has started this one. It is made at the first call.
     fn channel(&mut self) -> Result<Option<CapAddress>, Failure> {
         let count = (self.info.untyped_count as usize).min(MAX_UNTYPED);
-        let mut pieces = self.info.untyped.iter().take(count).enumerate();
-        let found = pieces.find(|(_, piece)| piece.kind == MemoryKind::Channel as u32);
-        let Some((number, piece)) = found.filter(|_| self.channel.is_none()) else { return Ok(self.channel) };
+        let mut blocks = self.info.untyped.iter().take(count).enumerate();
+        let found = blocks.find(|(_, block)| block.kind == MemoryKind::Channel as u32);
+        let Some((number, block)) = found.filter(|_| self.channel.is_none()) else { return Ok(self.channel) };
         let frame = self.pool.slot().map_err(|error| Failure::Load("making the frame of the channel", error))?;
         untyped_capability(number)
-            .retype_many(Kind::Frame, u64::from(piece.size_bits), 1, Place::At(0), OWN_CSPACE, frame)
+            .retype_many(Kind::Frame, u64::from(block.size_bits), 1, Placement::At(0), OWN_CSPACE, frame)
             .map_err(|error| Failure::Kernel("making the frame of the channel", error))?;
         self.channel = Some(frame);
         Ok(self.channel)

@@ -35,9 +35,9 @@ pub fn start(pool: &mut Pool, faults: Cap<Endpoint>) -> Result<(), Failure> {
     let loading = |error: LoadError| Failure::Load("init", error);
     let failed = |error| Failure::Kernel("making a thread that waits for faults", error);
     let mut make = |kind| {
-        let place = pool.slot()?;
-        pool.make(kind, 0, place)?;
-        Ok(place)
+        let slot = pool.slot()?;
+        pool.make(kind, 0, slot)?;
+        Ok(slot)
     };
     let thread = Cap::<Thread>::new(make(Kind::Thread).map_err(loading)?);
     let scheduling = Cap::<SchedulingContext>::new(make(Kind::SchedulingContext).map_err(loading)?);

@@ -1,7 +1,7 @@
 //! Tests of the division of memory, and of the devices of QEMU's `virt` machine (its device tree is beside this file).
 
 use proptest::prelude::*;
-use tench_init::device_tree::{Place, find, seed};
+use tench_init::device_tree::{DeviceResources, find, seed};
 use tench_init::memory::{Part, above};
 use tench_system::Device;
 
@@ -9,22 +9,22 @@ const TREE: &[u8] = include_bytes!("virt.dtb");
 
 #[test]
 fn the_serial_port_is_found() {
-    let place = Place { address: 0x900_0000, size: 0x1000, interrupt: 33, edge: false };
-    assert_eq!(find(TREE, Device::Uart), Some(place));
+    let resources = DeviceResources { address: 0x900_0000, size: 0x1000, interrupt: 33, edge: false };
+    assert_eq!(find(TREE, Device::Uart), Some(resources));
 }
 
 #[test]
 fn the_real_time_clock_is_found() {
-    let place = Place { address: 0x901_0000, size: 0x1000, interrupt: 34, edge: false };
-    assert_eq!(find(TREE, Device::Clock), Some(place));
+    let resources = DeviceResources { address: 0x901_0000, size: 0x1000, interrupt: 34, edge: false };
+    assert_eq!(find(TREE, Device::Clock), Some(resources));
 }
 
 #[test]
 fn virtio_transports_are_counted_by_address() {
     for number in 0..32 {
         let address = 0xa00_0000 + u64::from(number) * 0x200;
-        let place = Place { address, size: 0x200, interrupt: 48 + u64::from(number), edge: true };
-        assert_eq!(find(TREE, Device::Virtio(number)), Some(place));
+        let resources = DeviceResources { address, size: 0x200, interrupt: 48 + u64::from(number), edge: true };
+        assert_eq!(find(TREE, Device::Virtio(number)), Some(resources));
     }
 }
 
@@ -45,12 +45,12 @@ fn the_seed_is_what_the_machine_has_put_there() {
 }
 
 #[test]
-fn a_fresh_piece_is_given_whole() {
+fn an_unused_block_is_given_whole() {
     assert_eq!(above(0, 20).collect::<Vec<_>>(), [Part { offset: 0, size_bits: 20 }]);
 }
 
 #[test]
-fn a_full_piece_gives_nothing() {
+fn a_full_block_gives_nothing() {
     assert_eq!(above(1 << 20, 20).count(), 0);
     assert_eq!(above((1 << 20) - 1, 20).count(), 0);
 }

@@ -140,7 +140,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
         &self.storage.as_ref()[..self.count]
     }
 
-    fn place(&self, number: u64) -> Result<usize, usize> {
+    fn search(&self, number: u64) -> Result<usize, usize> {
         let all = self.all();
         if all.get(self.recent).is_some_and(|account| account.number == number) {
             return Ok(self.recent);
@@ -150,32 +150,32 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
 
     /// Returns an open account.
     pub fn get(&self, number: u64) -> Option<&Account> {
-        self.place(number).ok().map(|place| &self.all()[place])
+        self.search(number).ok().map(|index| &self.all()[index])
     }
 
     /// Returns an open account, to change it.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Account> {
-        let place = self.place(number).ok()?;
-        self.storage.as_mut().get_mut(place)
+        let index = self.search(number).ok()?;
+        self.storage.as_mut().get_mut(index)
     }
 
     /// Returns an account, opened if need be; `None` if there is no room for it.
     pub fn open(&mut self, number: u64) -> Option<&mut Account> {
-        let place = match self.place(number) {
-            Ok(place) => place,
-            Err(place) => {
+        let index = match self.search(number) {
+            Ok(index) => index,
+            Err(index) => {
                 let storage = self.storage.as_mut();
                 if self.count == storage.len() {
                     return None;
                 }
-                storage.copy_within(place..self.count, place + 1);
-                storage[place] = Account::new(number);
+                storage.copy_within(index..self.count, index + 1);
+                storage[index] = Account::new(number);
                 self.count += 1;
-                place
+                index
             }
         };
-        self.recent = place;
-        self.storage.as_mut().get_mut(place)
+        self.recent = index;
+        self.storage.as_mut().get_mut(index)
     }
 
     /// Opens the account of a process below another's, with a limit for it and all below it. A limit as high as the one
@@ -259,16 +259,16 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
     }
 
     fn forget(&mut self, number: u64) {
-        if let Ok(place) = self.place(number) {
-            self.storage.as_mut().copy_within(place + 1..self.count, place);
+        if let Ok(index) = self.search(number) {
+            self.storage.as_mut().copy_within(index + 1..self.count, index);
             self.count -= 1;
         }
     }
 
     /// Returns the account with the lowest number above `after`.
     pub fn next(&self, after: u64) -> Option<&Account> {
-        let place = self.place(after.checked_add(1)?).unwrap_or_else(|place| place);
-        self.all().get(place)
+        let index = self.search(after.checked_add(1)?).unwrap_or_else(|index| index);
+        self.all().get(index)
     }
 }
 

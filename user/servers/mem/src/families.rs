@@ -1,6 +1,6 @@
 //! Number of slots that the processes of each family have together, for blocks and for objects in slabs.
 //!
-//! Slots have fair-share quotas per family, as resources of other servers do ([`tench_places`]): a program gets no more
+//! Slots have fair-share quotas per family, as resources of other servers do ([`tench_quota`]): a program gets no more
 //! of them by starting others, and none by requesting both kinds. There is an entry for each possible family, so that
 //! counting needs no allocation and no search.
 

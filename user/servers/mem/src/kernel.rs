@@ -2,7 +2,7 @@
 
 use tench_abi::layout::slot;
 use tench_mem::machine::{Machine, Step, Use};
-use tench_sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_CSPACE, Place, Untyped};
+use tench_sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_CSPACE, Placement, Untyped};
 
 use crate::own::{Grown, Tables};
 
@@ -50,7 +50,7 @@ impl Machine for Kernel {
         offset: u64,
         slot: CapAddress,
     ) -> Result<(), Error> {
-        Cap::<Untyped>::new(untyped).retype_many(kind, size, 1, Place::At(offset), OWN_CSPACE, slot).map(drop)
+        Cap::<Untyped>::new(untyped).retype_many(kind, size, 1, Placement::At(offset), OWN_CSPACE, slot).map(drop)
     }
 
     fn split(&mut self, untyped: CapAddress, upper: CapAddress) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! store       ledger, slots and capabilities together, and their growth
-//! books       the ledger of free and used memory; its parts: blocks, accounts, families
+//! ledger      the ledger of free and used memory; its parts: blocks, accounts, families
 //! machine     the kernel as the store uses it
 //! view        what a client may see and choose
 //! ```
@@ -26,8 +26,8 @@ pub const ARENA_SIZE: usize = 1 << 20;
 
 pub mod accounts;
 pub mod blocks;
-pub mod books;
 pub mod families;
+pub mod ledger;
 pub mod machine;
 pub mod store;
 pub mod view;

@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::layout::slot;
-use tench_mem::books::{MAX_REGIONS, Region, Request};
+use tench_mem::ledger::{MAX_REGIONS, Region, Request};
 use tench_mem::store::Store;
 use tench_mem::view;
 use tench_mem_client::protocol::{
@@ -97,7 +97,7 @@ impl MemService for Server {
     ) -> Result<(Granted, Sent<Untyped, Given>), Error> {
         view::check_choice(powers, size_bits, &within)?;
         // The block of a client that has ended would never be freed.
-        if !self.store.books.is_served(client) {
+        if !self.store.ledger.is_served(client) {
             return Err(Error::Ended);
         }
         let Within { align_bits, base, limit } = within;
@@ -116,7 +116,7 @@ impl MemService for Server {
     }
 
     fn free_part(&mut self, caller: Caller, number: u16) -> Result<u64, Error> {
-        let (slot, block) = self.store.books.block(caller.process, number)?;
+        let (slot, block) = self.store.ledger.block(caller.process, number)?;
         self.store.free(slot)?;
         Ok(block.size())
     }
@@ -127,7 +127,7 @@ impl MemService for Server {
     }
 
     fn totals(&mut self, powers: Powers) -> Result<Totals, Error> {
-        let totals = view::totals(powers, self.store.books.totals());
+        let totals = view::totals(powers, self.store.ledger.totals());
         Ok(Totals {
             total: totals.total,
             free: totals.free,
@@ -138,11 +138,11 @@ impl MemService for Server {
     }
 
     fn next_account(&mut self, caller: Caller, powers: Powers, after: u64) -> Result<Account, Error> {
-        let found = view::next_account(&self.store.books, caller, powers, after)?;
+        let found = view::next_account(&self.store.ledger, caller, powers, after)?;
         Ok(Account {
             process: found.number,
             used: found.used,
-            quota: self.store.books.limit(found),
+            quota: self.store.ledger.limit(found),
             blocks: found.blocks,
             objects: found.objects,
         })
@@ -150,12 +150,12 @@ impl MemService for Server {
 
     fn set_quota(&mut self, account: u64, bytes: u64) -> Result<(), Error> {
         self.store.refill();
-        self.store.books.set_quota(account, bytes)
+        self.store.ledger.set_quota(account, bytes)
     }
 
     fn open_account(&mut self, account: u64, parent: u64, bytes: u64) -> Result<(), Error> {
         self.store.refill();
-        self.store.books.open_below(account, parent, bytes)
+        self.store.ledger.open_below(account, parent, bytes)
     }
 
     fn close_account_part(&mut self, account: u64) -> Result<(), Error> {
@@ -164,12 +164,12 @@ impl MemService for Server {
     }
 
     fn describe(&mut self, from: u64) -> Result<List<Extent, MAX_EXTENTS>, Error> {
-        let extents = self.store.books.extents(from).take(MAX_EXTENTS);
+        let extents = self.store.ledger.extents(from).take(MAX_EXTENTS);
         Ok(extents.map(|(address, size, account)| Extent { address, size, account }).collect())
     }
 
     fn abroad(&mut self, after: u16) -> Result<Granted, Error> {
-        let (slot, block) = self.store.books.next_of(ABROAD, after).ok_or(Error::NoSuchBlock)?;
+        let (slot, block) = self.store.ledger.next_of(ABROAD, after).ok_or(Error::NoSuchBlock)?;
         Ok(Granted { number: slot.0 as u16, size_bits: block.size_bits })
     }
 
@@ -178,12 +178,12 @@ impl MemService for Server {
     }
 
     fn number(&mut self, caller: Caller, address: u64) -> Result<u16, Error> {
-        let number = self.store.books.number_at(address).ok_or(Error::NoSuchBlock)?;
-        self.store.books.block(caller.process, number).map(|_| number)
+        let number = self.store.ledger.number_at(address).ok_or(Error::NoSuchBlock)?;
+        self.store.ledger.block(caller.process, number).map(|_| number)
     }
 
     fn find(&mut self, holder: u64, number: u16) -> Result<Extent, Error> {
-        let (_, block) = self.store.books.block(holder, number)?;
+        let (_, block) = self.store.ledger.block(holder, number)?;
         Ok(Extent { address: block.address, size: block.size(), account: Some(block.account) })
     }
 
@@ -193,14 +193,14 @@ impl MemService for Server {
     }
 
     fn audit(&mut self) -> Result<Audit, Error> {
-        let totals = self.store.books.totals();
+        let totals = self.store.ledger.totals();
         let mut kernel = InUse::default();
-        for region in self.store.books.regions() {
+        for region in self.store.ledger.regions() {
             let made = Cap::<Untyped>::new(region.slot).children().map_err(|_| Error::Internal)?;
             kernel.bytes += made.bytes;
             kernel.blocks += made.objects;
         }
-        Ok(Audit { books: InUse { bytes: totals.total - totals.free, blocks: totals.blocks }, kernel })
+        Ok(Audit { ledger: InUse { bytes: totals.total - totals.free, blocks: totals.blocks }, kernel })
     }
 }
 

@@ -17,19 +17,19 @@ use core::cmp::Reverse;
 
 use arrayvec::ArrayVec;
 use tench_abi::object::NODE_SLOTS;
-use tench_mem::books::Request;
+use tench_mem::ledger::Request;
 use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS, families};
 use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::protocol::{
-    Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, TRACE_BYTES,
+    Bundle as Given, Figures, KernelAccount, LedgerEntry, MAX_DESCRIPTORS, MAX_SLABS, TRACE_BYTES,
 };
 use tench_mem_client::slabs::{Descriptor, MAX_TRACE};
-use tench_places::{Client, allows};
 use tench_procs_client::pid;
 use tench_protocol::Bytes;
-use tench_slabs::{Backend, Lifetime, Piece, Policy, Recorder, Refused, Slabs as Books};
-use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_CSPACE, Place, Untyped};
+use tench_quota::{Client, allows};
+use tench_slabs::{Allocation, Backend, Lifetime, Policy, Recorder, Refused, Slabs as Ledger};
+use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_CSPACE, Placement, Untyped};
 
 use crate::kernel::Kernel;
 use crate::server::KERNEL;
@@ -48,7 +48,7 @@ pub struct Slabs {
 
 /// Slabs that were set up.
 struct State {
-    books: Books,
+    ledger: Ledger,
     /// The block from which they are made.
     block: CapAddress,
     /// Their capabilities, in the order of the slabs' ledger.
@@ -136,8 +136,8 @@ impl Slabs {
 
     /// Returns the sums over all slabs.
     fn figures(&mut self) -> Result<Figures, Error> {
-        let books = &self.state()?.books;
-        let figures = books.figures();
+        let ledger = &self.state()?.ledger;
+        let figures = ledger.figures();
         Ok(Figures {
             live: figures.live,
             objects: figures.objects,
@@ -147,7 +147,7 @@ impl Slabs {
             failed_retypes: figures.failed_retypes,
             out_of_memory: figures.out_of_memory,
             requested: figures.requested,
-            gaps: books.gaps(),
+            gaps: ledger.gaps(),
         })
     }
 
@@ -184,8 +184,8 @@ impl Slabs {
         }
         store.ensure_slots(wanted.len() + 1);
         let bits = u64::from(end.next_power_of_two().ilog2());
-        let (block, place) = store.allocate(&Request::anywhere(pid::MEM, pid::MEM, bits))?;
-        let made = self.make_slabs(store, block, place.address, &wanted, &offsets);
+        let (block, memory) = store.allocate(&Request::anywhere(pid::MEM, pid::MEM, bits))?;
+        let made = self.make_slabs(store, block, memory.address, &wanted, &offsets);
         match made {
             Ok(state) => {
                 let count = state.memory.len() as u64;
@@ -209,20 +209,20 @@ impl Slabs {
     ) -> Result<State, Error> {
         let sizes = wanted.iter().zip(offsets);
         let list: Vec<_> = sizes.map(|(&(bits, lifetime), offset)| (base + offset, 1 << bits, lifetime)).collect();
-        let books = Books::new(&list).map_err(|_| Error::BadSize)?;
+        let ledger = Ledger::new(&list).map_err(|_| Error::BadSize)?;
         let mut memory = Vec::with_capacity(list.len());
         for (&(bits, _), &offset) in wanted.iter().zip(offsets) {
             let slot = store.slots.take().ok_or(Error::TooManyBlocks)?;
             memory.push(slot);
             let untyped = Cap::<Untyped>::new(block);
-            let made = untyped.retype_many(Kind::Untyped, bits.into(), 1, Place::At(offset), OWN_CSPACE, slot);
+            let made = untyped.retype_many(Kind::Untyped, bits.into(), 1, Placement::At(offset), OWN_CSPACE, slot);
             if made.is_err() {
                 // The others go with the block; their slots are empty then.
                 store.free_slots(memory);
                 return Err(Error::Internal);
             }
         }
-        Ok(State { books, block, memory, bundles: BTreeMap::new(), next: 1, parts: 0 })
+        Ok(State { ledger, block, memory, bundles: BTreeMap::new(), next: 1, parts: 0 })
     }
 
     /// Frees the memory of the slabs.
@@ -246,7 +246,7 @@ impl Slabs {
         destination: Option<(Cap<CapNode>, CapAddress)>,
         descriptors: &[u64],
     ) -> Result<Given, Error> {
-        if !store.books.is_served(client.process) {
+        if !store.ledger.is_served(client.process) {
             return Err(Error::Ended);
         }
         let (wanted, sizes) = read_bundle(descriptors)?;
@@ -264,10 +264,10 @@ impl Slabs {
         store.charge(client, bytes, objects)?;
         let mut kernel =
             Maker { slots: &mut store.slots, memory: &state.memory, wanted: &wanted, made: ArrayVec::new() };
-        let granted = state.books.grant(&sizes, lifetime, &mut kernel);
+        let granted = state.ledger.grant(&sizes, lifetime, &mut kernel);
         let parts: Vec<Part> = kernel.made.into_iter().collect();
         if let Err(error) = granted {
-            store.books.credit(client.process, bytes, objects);
+            store.ledger.credit(client.process, bytes, objects);
             if error == tench_slabs::Error::OutOfMemory {
                 self.note(|recorder| recorder.failed(&sizes, lifetime));
             }
@@ -295,7 +295,7 @@ impl Slabs {
         let state = self.state()?;
         let bundle = state.bundles.remove(&number).ok_or(Error::NoSuchBundle)?;
         state.parts -= bundle.parts.len();
-        store.books.credit(bundle.client.process, bundle.bytes, bundle.objects());
+        store.ledger.credit(bundle.client.process, bundle.bytes, bundle.objects());
         for part in &bundle.parts {
             for object in 0..part.count {
                 let slot = CapAddress(part.first.0 + object);
@@ -305,7 +305,7 @@ impl Slabs {
                 let deleted = OWN_CSPACE.delete_located_at(KERNEL, slot).map_err(|_| Error::Internal)?;
                 store.free_slots([slot]);
                 let freed = deleted.freed.ok_or(Error::Internal)?;
-                state.books.freed(freed.address, 1 << freed.size_bits).map_err(|_| Error::Internal)?;
+                state.ledger.freed(freed.address, 1 << freed.size_bits).map_err(|_| Error::Internal)?;
             }
         }
         if let Some(recorded) = bundle.recorded {
@@ -325,9 +325,9 @@ impl Slabs {
     }
 
     /// Returns the ledger's description of a slab.
-    fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
-        let slab = self.state()?.books.slabs().get(number as usize).ok_or(Error::NoSuchSlab)?;
-        Ok(SlabBooks {
+    fn ledger(&mut self, number: u64) -> Result<LedgerEntry, Error> {
+        let slab = self.state()?.ledger.slabs().get(number as usize).ok_or(Error::NoSuchSlab)?;
+        Ok(LedgerEntry {
             address: slab.base(),
             size_bits: slab.size().ilog2(),
             watermark: slab.watermark(),
@@ -350,14 +350,14 @@ impl Slabs {
 
     /// Changes the policy.
     fn set_policy(&mut self, code: u64, lifted: bool) -> Result<(), Error> {
-        let books = &mut self.state()?.books;
+        let ledger = &mut self.state()?.ledger;
         let policy = Policy::from_code(code).ok_or(Error::NoSuchPolicy)?;
-        if books.lifted() != lifted {
-            books.lift(lifted).map_err(|_| Error::SlabsInUse)?;
+        if ledger.lifted() != lifted {
+            ledger.lift(lifted).map_err(|_| Error::SlabsInUse)?;
         }
-        books.set_policy(policy);
+        ledger.set_policy(policy);
         // So what follows can be compared with a replay.
-        books.begin_measurement();
+        ledger.begin_measurement();
         Ok(())
     }
 
@@ -417,7 +417,7 @@ fn lend(cspace: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), E
             let from = CapAddress(part.first.0 + object);
             let lent = match part.kind {
                 Kind::Untyped => Cap::<Untyped>::new(from)
-                    .retype_many(part.kind, part.size.into(), 1, Place::At(0), cspace, CapAddress(to))
+                    .retype_many(part.kind, part.size.into(), 1, Placement::At(0), cspace, CapAddress(to))
                     .map(drop),
                 _ => cspace.copy_from(CapAddress(to), OWN_CSPACE, from),
             };
@@ -434,7 +434,7 @@ const fn refusal(error: tench_slabs::Error) -> Error {
         tench_slabs::Error::OutOfMemory => Error::OutOfMemory,
         tench_slabs::Error::BadBundle | tench_slabs::Error::BadSlab => Error::BadSize,
         // What the ledger permits, the kernel refuses only for lack of slots.
-        tench_slabs::Error::NoBooks | tench_slabs::Error::Refused => Error::TooManyBlocks,
+        tench_slabs::Error::NoMetadata | tench_slabs::Error::Refused => Error::TooManyBlocks,
         tench_slabs::Error::InUse => Error::SlabsInUse,
         tench_slabs::Error::NoSuchObject => Error::Internal,
     }
@@ -453,7 +453,7 @@ impl Backend for Maker<'_> {
         &mut self,
         slab: usize,
         part: usize,
-        place: tench_slabs::Place,
+        placement: tench_slabs::Placement,
         _size: u64,
         count: u32,
     ) -> Result<u64, Refused> {
@@ -462,12 +462,12 @@ impl Backend for Maker<'_> {
         };
         let first = if count == 1 { self.slots.take() } else { self.slots.take_run(count as usize) };
         let first = first.ok_or(Refused::Otherwise)?;
-        let place = match place {
-            tench_slabs::Place::Watermark => Place::Watermark,
-            tench_slabs::Place::At(offset) => Place::At(offset),
+        let placement = match placement {
+            tench_slabs::Placement::Watermark => Placement::Watermark,
+            tench_slabs::Placement::At(offset) => Placement::At(offset),
         };
         let untyped = Cap::<Untyped>::new(slab);
-        match untyped.retype_many(wanted.kind, wanted.size.into(), count.into(), place, OWN_CSPACE, first) {
+        match untyped.retype_many(wanted.kind, wanted.size.into(), count.into(), placement, OWN_CSPACE, first) {
             Ok(offset) => {
                 self.made.push(Part { kind: wanted.kind, size: wanted.size, count, first });
                 Ok(offset)
@@ -482,7 +482,7 @@ impl Backend for Maker<'_> {
         }
     }
 
-    fn undo(&mut self, _part: usize, _piece: Piece) {
+    fn undo(&mut self, _part: usize, _allocation: Allocation) {
         // The last part goes first.
         let Some(part) = self.made.pop() else { return };
         for slot in part.first.0..part.first.0 + part.count {

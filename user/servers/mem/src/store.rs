@@ -20,12 +20,12 @@ use tench_abi::power::Client;
 use tench_abi::{CapAddress, Error as Refusal, Kind};
 use tench_extents::Node;
 use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
-use tench_places::allows;
 use tench_procs_client::pid;
+use tench_quota::allows;
 
 use crate::accounts::Account;
 use crate::blocks::{Block, Entry};
-use crate::books::{Books, Need, Region, Request};
+use crate::ledger::{Ledger, Need, Region, Request};
 use crate::machine::{Machine, STEP_BITS, Step, Use};
 
 /// Number of free slots, besides those of the node itself, at which a node is freed: enough that it is not needed again
@@ -50,12 +50,12 @@ const FIRST_BITS: u32 = STEP_BITS + 2;
 const FIRST_OBJECTS: usize = 8;
 
 /// The ledger with a machine's arrays.
-type BooksOf<M> = Books<<M as Machine>::Array<Node>, <M as Machine>::Array<Entry>, <M as Machine>::Array<Account>>;
+type LedgerOf<M> = Ledger<<M as Machine>::Array<Node>, <M as Machine>::Array<Entry>, <M as Machine>::Array<Account>>;
 
 /// The ledger, with slots and capabilities.
 pub struct Store<M: Machine> {
     /// The ledger of free and used memory.
-    pub books: BooksOf<M>,
+    pub ledger: LedgerOf<M>,
     /// Free slots for clients' blocks and objects in slabs.
     pub slots: SlotMap,
     /// Free slots for the server's own objects.
@@ -85,18 +85,18 @@ impl<M: Machine> Store<M> {
         machine.grow(&mut extents, &steps[0], Node::EMPTY)?;
         machine.grow(&mut blocks, &steps[1], Entry::EMPTY)?;
         machine.grow(&mut accounts, &steps[2], Account::EMPTY)?;
-        let mut books = Books::new(extents, blocks, accounts);
+        let mut ledger = Ledger::new(extents, blocks, accounts);
         for region in regions {
             // A region that is too small for a block is ignored.
-            let _ = books.add(*region);
+            let _ = ledger.add(*region);
         }
         // Objects made before the ledger existed are entered now.
         for (slot, address, size_bits) in made {
             let limit = address + (1 << size_bits);
             let anywhere = Request::anywhere(pid::MEM, pid::MEM, u64::from(size_bits));
-            books.allocate(&Request { base: address, limit, ..anywhere }, slot).map_err(|_| Refusal::OutOfMemory)?;
+            ledger.allocate(&Request { base: address, limit, ..anywhere }, slot).map_err(|_| Refusal::OutOfMemory)?;
         }
-        let mut store = Store { books, slots, own, machine, nodes: [CapAddress::NULL; ROOT_ENTRIES] };
+        let mut store = Store { ledger, slots, own, machine, nodes: [CapAddress::NULL; ROOT_ENTRIES] };
         store.add_slots().ok_or(Refusal::OutOfMemory)?;
         Ok(store)
     }
@@ -106,14 +106,14 @@ impl<M: Machine> Store<M> {
     /// Lets everything grow that will soon be short. If there is no memory for that, the rest is used up first, and
     /// then requests fail. Calls do not nest: growth takes its own memory from the reserve.
     pub fn refill(&mut self) {
-        while let Some(need) = self.books.need() {
+        while let Some(need) = self.ledger.need() {
             // The extents' own flag prevents a nested refill.
-            if need == Need::Extents && !self.books.begin_refill() {
+            if need == Need::Extents && !self.ledger.begin_refill() {
                 return;
             }
             let grown = self.grow(need);
             if need == Need::Extents {
-                self.books.end_refill();
+                self.ledger.end_refill();
             }
             if grown.is_none() {
                 return;
@@ -135,9 +135,9 @@ impl<M: Machine> Store<M> {
     /// Lets one of the arrays grow.
     fn grow(&mut self, need: Need) -> Option<()> {
         let wants_table = match need {
-            Need::Extents => self.machine.wants_table(self.books.extents_storage()),
-            Need::Blocks => self.machine.wants_table(self.books.blocks_storage()),
-            Need::Accounts => self.machine.wants_table(self.books.accounts_storage()),
+            Need::Extents => self.machine.wants_table(self.ledger.extents_storage()),
+            Need::Blocks => self.machine.wants_table(self.ledger.blocks_storage()),
+            Need::Accounts => self.machine.wants_table(self.ledger.accounts_storage()),
         };
         let (mapping, frame) = (self.own.take()?, self.object(Kind::Frame, u64::from(STEP_BITS)));
         let table = if wants_table { self.object(Kind::PageTable, 3).map(Some) } else { Some(None) };
@@ -146,9 +146,9 @@ impl<M: Machine> Store<M> {
                 let step = Step { frame, table, mapping };
                 let machine = &mut self.machine;
                 match need {
-                    Need::Extents => machine.grow(self.books.extents_storage(), &step, Node::EMPTY),
-                    Need::Blocks => machine.grow(self.books.blocks_storage(), &step, Entry::EMPTY),
-                    Need::Accounts => machine.grow(self.books.accounts_storage(), &step, Account::EMPTY),
+                    Need::Extents => machine.grow(self.ledger.extents_storage(), &step, Node::EMPTY),
+                    Need::Blocks => machine.grow(self.ledger.blocks_storage(), &step, Entry::EMPTY),
+                    Need::Accounts => machine.grow(self.ledger.accounts_storage(), &step, Account::EMPTY),
                 }
                 .ok()
             }
@@ -192,7 +192,7 @@ impl<M: Machine> Store<M> {
         if index as usize >= ROOT_ENTRIES {
             return None;
         }
-        while self.books.blocks_storage().as_ref().len() < (index as usize + 1) * NODE_SLOTS {
+        while self.ledger.blocks_storage().as_ref().len() < (index as usize + 1) * NODE_SLOTS {
             self.grow(Need::Blocks)?;
         }
         let slot = self.object(Kind::CapNode, u64::from(NODE_BITS))?;
@@ -222,7 +222,7 @@ impl<M: Machine> Store<M> {
     /// last one. So no family gets all of them.
     fn check_share(&self, account: u64, family: u64, slots: usize) -> Result<(), Error> {
         let before = slots.saturating_sub(1);
-        let own = self.books.share(account, family) as usize + before;
+        let own = self.ledger.share(account, family) as usize + before;
         if allows(own, before, self.room()) { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
@@ -230,7 +230,7 @@ impl<M: Machine> Store<M> {
     /// `QuotaExceeded` or `TooManyBlocks`.
     pub fn charge(&mut self, client: Client, bytes: u64, objects: u16) -> Result<(), Error> {
         self.check_share(client.process, client.family, objects.into())?;
-        self.books.charge(client, bytes, objects)
+        self.ledger.charge(client, bytes, objects)
     }
 
     /// Returns the number of free slots for clients' blocks and objects, if there is memory for the nodes.
@@ -268,9 +268,9 @@ impl<M: Machine> Store<M> {
     pub fn divide(&mut self, client: u64, number: u16) -> Result<(CapAddress, Block), Error> {
         self.check_share(client, 0, 1)?;
         self.refill();
-        let (slot, _) = self.books.block(client, number)?;
+        let (slot, _) = self.ledger.block(client, number)?;
         let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;
-        let divided = self.books.check_divide(slot, upper).and_then(|()| {
+        let divided = self.ledger.check_divide(slot, upper).and_then(|()| {
             self.machine.split(slot, upper).map_err(|refusal| match refusal {
                 Refusal::Overlap => Error::NotDivided,
                 _ => Error::Internal,
@@ -280,7 +280,7 @@ impl<M: Machine> Store<M> {
             self.slots.free(upper);
             return Err(error);
         }
-        Ok((upper, self.books.divide(slot, upper)?))
+        Ok((upper, self.ledger.divide(slot, upper)?))
     }
 
     /// Allocates a block, and makes untyped memory of it.
@@ -297,8 +297,8 @@ impl<M: Machine> Store<M> {
 
     /// Makes an object of a block. If that fails, ledger and slot are as before.
     fn make(&mut self, request: &Request, kind: Kind, size: u64, slot: CapAddress) -> Result<Given, Error> {
-        let Block { address, size_bits, .. } = self.books.allocate(request, slot)?;
-        let made = match self.books.region_of(address) {
+        let Block { address, size_bits, .. } = self.ledger.allocate(request, slot)?;
+        let made = match self.ledger.region_of(address) {
             Some(region) => self
                 .machine
                 .retype(region.slot, kind, size, address - region.address, slot)
@@ -314,8 +314,8 @@ impl<M: Machine> Store<M> {
 
     /// Removes a block from the ledger of which nothing could be made. Its account may have been opened for it.
     fn forget(&mut self, slot: CapAddress) {
-        if let Ok(block) = self.books.release(slot) {
-            self.books.close_unused(block.account);
+        if let Ok(block) = self.ledger.release(slot) {
+            self.ledger.close_unused(block.account);
         }
     }
 
@@ -342,7 +342,7 @@ impl<M: Machine> Store<M> {
         })?;
         *left = left.saturating_sub(passed + BLOCK_COST);
         self.machine.delete(slot).map_err(|_| Error::Internal)?;
-        self.books.release(slot).map(drop)
+        self.ledger.release(slot).map(drop)
     }
 
     /// Frees slots that were taken from [`slots`](Self::slots) and are empty.
@@ -356,7 +356,7 @@ impl<M: Machine> Store<M> {
         self.refill();
         let slot = self.own.take().ok_or(Error::TooManyBlocks)?;
         let added = self.machine.take_in(from, slot).map_err(|_| Error::Internal).and_then(|()| {
-            self.books.add(Region { address, size_bits, slot }).inspect_err(|_| {
+            self.ledger.add(Region { address, size_bits, slot }).inspect_err(|_| {
                 // The memory goes back to its sender with its last capability.
                 let _ = self.machine.delete(slot);
             })
@@ -369,17 +369,17 @@ impl<M: Machine> Store<M> {
 
     /// Frees a block without an owner, if no other core has a part of it any more.
     pub fn reclaim(&mut self, number: u16) -> Result<u64, Error> {
-        let (slot, block) = self.books.block(ABROAD, number)?;
+        let (slot, block) = self.ledger.block(ABROAD, number)?;
         self.free(slot)?;
-        self.books.close_unused(ABROAD);
+        self.ledger.close_unused(ABROAD);
         Ok(block.size())
     }
 
     /// Frees all blocks of an account, and closes it, or does a part of that.
     pub fn close(&mut self, account: u64) -> Result<(), Error> {
         let mut left = PART;
-        self.books.end(account);
-        while let Some((slot, _)) = self.books.first_of(account).filter(|_| account != pid::MEM) {
+        self.ledger.end(account);
+        while let Some((slot, _)) = self.ledger.first_of(account).filter(|_| account != pid::MEM) {
             if left == 0 {
                 return Err(Error::Unfinished);
             }
@@ -387,14 +387,14 @@ impl<M: Machine> Store<M> {
                 Ok(()) => {}
                 // Its owner has ended and cannot revoke it; the monitor does that.
                 Err(Error::Abroad) if account != ABROAD => {
-                    self.books.pass(slot, ABROAD)?;
+                    self.ledger.pass(slot, ABROAD)?;
                     // How many preemption points that took is unknown.
                     left = 0;
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.books.close(account);
+        self.ledger.close(account);
         self.give_slots_back();
         Ok(())
     }

@@ -8,7 +8,7 @@ use tench_protocol::{Caller, Powers};
 
 use crate::accounts::Account;
 use crate::blocks::Entry;
-use crate::books::{Books, Totals};
+use crate::ledger::{Ledger, Totals};
 
 /// Checks that a caller may choose where its block is. Fails with `NotAllowed` if the choice needs the power `memory`:
 /// a client that gets a page at a multiple of 1 MiB learns 20 bits of its address.
@@ -25,7 +25,7 @@ pub fn totals(powers: Powers, all: Totals) -> Totals {
 /// Returns the account with the lowest number above `after` that a caller may see. Fails with `NoSuchAccount` if there
 /// is none.
 pub fn next_account<E, B, A>(
-    books: &Books<E, B, A>,
+    ledger: &Ledger<E, B, A>,
     caller: Caller,
     powers: Powers,
     after: u64,
@@ -36,9 +36,9 @@ where
     A: AsRef<[Account]> + AsMut<[Account]>,
 {
     let found = if powers.contains(Powers::MEMORY) {
-        books.next_account(after)
+        ledger.next_account(after)
     } else {
-        books.account(caller.process).filter(|account| account.number > after)
+        ledger.account(caller.process).filter(|account| account.number > after)
     };
     found.ok_or(Error::NoSuchAccount)
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tench_abi::power::{Client, family_of};
 use tench_abi::{CapAddress, Kind};
 use tench_mem::blocks::Block;
-use tench_mem::books::{Region, Request};
+use tench_mem::ledger::{Region, Request};
 use tench_mem::machine::{Machine, STEP_BITS};
 use tench_mem::store::Store;
 use tench_mem_client::protocol::{ABROAD, Error};
@@ -74,12 +74,12 @@ impl Server {
 
     /// Returns the address of a block.
     fn address(&self, account: u64, number: u16) -> u64 {
-        self.store.books.block(account, number).unwrap().1.address
+        self.store.ledger.block(account, number).unwrap().1.address
     }
 
     fn free(&mut self, index: usize) -> Result<(), Error> {
         let (account, number, bits) = self.given[index];
-        let (slot, block) = self.store.books.block(account, number)?;
+        let (slot, block) = self.store.ledger.block(account, number)?;
         assert_eq!(block.size_bits, bits);
         self.store.free(slot)?;
         self.given.swap_remove(index);
@@ -89,7 +89,7 @@ impl Server {
     fn divide(&mut self, index: usize) -> Result<(), Error> {
         let (account, number, bits) = self.given[index];
         // The client gives its untyped up first.
-        let (slot, block) = self.store.books.block(account, number)?;
+        let (slot, block) = self.store.ledger.block(account, number)?;
         self.store.machine.revoke(slot, u64::MAX).unwrap();
         let (upper, half) = self.store.divide(account, number)?;
         assert_eq!(half, Block { size_bits: bits - 1, ..block });
@@ -107,14 +107,14 @@ impl Server {
 
     /// Checks that ledger, kernel and clients agree about everything.
     fn check(&mut self) {
-        self.store.books.check_invariants();
-        let totals = self.store.books.totals();
+        self.store.ledger.check_invariants();
+        let totals = self.store.ledger.totals();
         let in_use = (totals.total - totals.free, totals.blocks);
-        assert_eq!(self.store.machine.in_use(&REGIONS), in_use, "the kernel's account is that of the books");
-        let own = self.store.books.next_account(pid::MEM - 1).map_or(0, |account| account.blocks);
+        assert_eq!(self.store.machine.in_use(&REGIONS), in_use, "the kernel's account is that of the ledger");
+        let own = self.store.ledger.next_account(pid::MEM - 1).map_or(0, |account| account.blocks);
         assert_eq!(own + self.given.len() as u64, totals.blocks, "nobody has a block that was not given");
         for &(account, number, bits) in &self.given {
-            let found = self.store.books.block(account, number).map(|(_, block)| block.size_bits);
+            let found = self.store.ledger.block(account, number).map(|(_, block)| block.size_bits);
             assert_eq!(found, Ok(bits));
         }
         // A slot is free if and only if it is empty and the server does not intend to fill it.
@@ -129,7 +129,7 @@ impl Server {
     /// Returns whether a block is in the ledger under a slot whose capability is elsewhere: a node of slots.
     fn is_kept(&self, slot: u32) -> bool {
         let is_empty = !self.store.machine.objects.contains_key(&slot);
-        is_empty && self.store.books.holds(CapAddress(slot))
+        is_empty && self.store.ledger.holds(CapAddress(slot))
     }
 }
 
@@ -162,14 +162,14 @@ fn requests(server: &mut Server, check: bool) -> u64 {
 
 /// Returns the bytes on the server's own account: array steps, their page tables, and nodes of slots.
 fn own(server: &Server) -> u64 {
-    server.store.books.next_account(pid::MEM - 1).map_or(0, |account| account.used)
+    server.store.ledger.next_account(pid::MEM - 1).map_or(0, |account| account.used)
 }
 
 /// Ends all clients.
 fn close_all(server: &mut Server) {
     (10..400).for_each(|account| server.close(account));
     server.check();
-    assert_eq!(server.store.books.totals().accounts, 1, "nobody has an account but the server");
+    assert_eq!(server.store.ledger.totals().accounts, 1, "nobody has an account but the server");
     assert_eq!(server.store.machine.nodes.len(), 1, "nodes of slots are given back but for the first");
     let (frames, tables) = (server.store.machine.frames, server.store.machine.tables + 2);
     assert_eq!(
@@ -201,10 +201,10 @@ fn what_takes_long_is_done_in_parts() {
                 break;
             }
             assert_eq!(part, Err(Error::Unfinished));
-            assert_eq!(server.store.books.account(10).map(|account| account.used), Some(1 << 20));
+            assert_eq!(server.store.ledger.account(10).map(|account| account.used), Some(1 << 20));
             server.check();
             assert!(free || server.allocate(10, 12) == Err(Error::Ended), "its process has ended");
-            assert!(free == server.store.books.is_served(10));
+            assert!(free == server.store.ledger.is_served(10));
             server.allocate(11, 12).unwrap();
             server.free(1).unwrap();
             parts += 1;
@@ -235,11 +235,11 @@ fn memory_that_is_abroad_outlives_its_owner() {
     assert_eq!(server.store.close(10), Err(Error::Unfinished));
     while server.store.close(10) == Err(Error::Unfinished) {}
     assert_eq!(server.store.close(10), Ok(()));
-    let books = &server.store.books;
-    assert_eq!(books.account(10), None, "the process is forgotten");
-    assert_eq!(books.account(ABROAD).map(|account| (account.used, account.blocks)), Some((3 << 13, 2)));
+    let ledger = &server.store.ledger;
+    assert_eq!(ledger.account(10), None, "the process is forgotten");
+    assert_eq!(ledger.account(ABROAD).map(|account| (account.used, account.blocks)), Some((3 << 13, 2)));
     let (first, second) = (kept.min(other), kept.max(other));
-    let next = |after: u16| books.next_of(ABROAD, after).map(|(slot, _)| slot.0 as u16);
+    let next = |after: u16| ledger.next_of(ABROAD, after).map(|(slot, _)| slot.0 as u16);
     assert_eq!([0, first, second].map(next), [Some(first), Some(second), None]);
     assert_eq!(server.store.reclaim(gone), Err(Error::NoSuchBlock));
     assert_eq!(server.store.reclaim(neighbour), Err(Error::NoSuchBlock));
@@ -268,7 +268,7 @@ fn memory_from_elsewhere_is_taken_in() {
         server.store.machine.objects.remove(&arrival.0);
         added
     };
-    let before = server.store.books.totals();
+    let before = server.store.ledger.totals();
     assert_eq!(server.allocate(10, 21), Err(Error::OutOfMemory));
     assert_eq!(arrives(&mut server, 0x4000_0000, 16), Err(Error::BadSize), "it has this already");
     assert_eq!(arrives(&mut server, 0x9000_0000, 11), Err(Error::BadSize), "too small");
@@ -276,9 +276,9 @@ fn memory_from_elsewhere_is_taken_in() {
     assert_eq!(arrives(&mut server, 0x9000_0000, 22), Err(Error::Internal));
     server.refuse_nothing();
     server.check();
-    assert_eq!(server.store.books.totals(), before);
+    assert_eq!(server.store.ledger.totals(), before);
     assert_eq!(arrives(&mut server, 0x9000_0000, 22), Ok(()));
-    assert_eq!(server.store.books.totals().free, before.free + (1 << 22));
+    assert_eq!(server.store.ledger.totals().free, before.free + (1 << 22));
     let number = server.allocate(10, 21).unwrap();
     assert_eq!(server.address(10, number), 0x9000_0000);
 }
@@ -317,15 +317,15 @@ fn memory_that_is_used_up_comes_back_whole() {
         let refused = server.allocate(10, 12);
         assert!(matches!(refused, Err(Error::OutOfMemory | Error::TooManyBlocks)), "{refused:?}");
         // Nothing is left, or not enough for one more step of an array.
-        assert!(server.store.books.totals().largest < 64 << 10, "{step} pages of {bits}");
+        assert!(server.store.ledger.totals().largest < 64 << 10, "{step} pages of {bits}");
         close_all(&mut server);
-        let totals = server.store.books.totals();
+        let totals = server.store.ledger.totals();
         assert_eq!(totals.free, totals.total - own(&server));
     }
 }
 
 #[test]
-fn what_is_there_can_be_freed_when_the_books_are_full() {
+fn blocks_can_be_freed_when_the_ledger_is_full() {
     for holes in [2, 3, 5] {
         let mut server = Server::new([24, 22]);
         server.store.machine.is_full = true;
@@ -407,7 +407,7 @@ fn blocks_and_objects_are_one_share() {
                 break;
             }
         }
-        server.store.books.check_invariants();
+        server.store.ledger.check_invariants();
     }
     assert_eq!(taken, 62 * 256 / 2, "half, and no more");
     assert_eq!(server.store.charge(Client { process: 12, family }, 64, 1), Err(Error::TooManyBlocks));
@@ -421,23 +421,23 @@ fn blocks_and_objects_are_one_share() {
 #[test]
 fn a_refill_does_not_nest() {
     let mut server = Server::new([24, 22]);
-    while server.store.books.need().is_none() {
+    while server.store.ledger.need().is_none() {
         server.allocate(10, 12).unwrap();
     }
     // While a refill is under way, another one does nothing.
-    assert!(server.store.books.begin_refill());
+    assert!(server.store.ledger.begin_refill());
     let calls = server.store.machine.calls;
     server.store.refill();
-    assert!(!server.store.books.begin_refill());
+    assert!(!server.store.ledger.begin_refill());
     assert_eq!(server.store.machine.calls, calls);
-    server.store.books.end_refill();
+    server.store.ledger.end_refill();
     server.store.refill();
-    assert!(server.store.books.need().is_none() && server.store.machine.calls > calls);
+    assert!(server.store.ledger.need().is_none() && server.store.machine.calls > calls);
     server.check();
 }
 
 #[test]
-fn a_million_requests_keep_the_books_right() {
+fn a_million_requests_keep_the_ledger_right() {
     let mut server = Server::with_usual_steps([28, 22]);
     let mut seed = 11_u64;
     let mut below = move |limit: u64| {

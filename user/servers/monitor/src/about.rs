@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 
 use tench_abi::Powers;
 use tench_abi::power::Client;
-use tench_monitor_client::protocol::{MAX_STRINGS, place};
+use tench_monitor_client::protocol::{MAX_STRINGS, split_pid};
 
 use crate::message::{Malformed, Strings, Words, decode_badge, decode_ceiling, split};
 
@@ -106,7 +106,7 @@ impl About {
 
     /// Returns the addressed core.
     pub const fn core(&self) -> u64 {
-        place(self.subject).0
+        split_pid(self.subject).0
     }
 
     /// Returns the request as words of a message to another monitor.
@@ -128,7 +128,7 @@ impl About {
             [] => return Err(Malformed::TooShort),
         };
         let (asker, powers) = decode_badge(badge, from)?;
-        if place(subject).0 != own {
+        if split_pid(subject).0 != own {
             return Err(Malformed::Core);
         }
         let text = if operation.has_text() { Some(Box::new(Strings::decode(text)?)) } else { None };
@@ -144,10 +144,10 @@ mod tests {
 
     use super::*;
     use tench_abi::power::family_of;
-    use tench_monitor_client::protocol::first;
+    use tench_monitor_client::protocol::pid_base;
 
     /// A process of the second core, in its third family.
-    const ASKER: Client = Client { process: first(2) | 9, family: family_of(2, 3) };
+    const ASKER: Client = Client { process: pid_base(2) | 9, family: family_of(2, 3) };
 
     fn ask(operation: Operation, subject: u64) -> About {
         let about = About::new(operation, ASKER, subject).with_powers(Powers::PROCESSES);
@@ -159,13 +159,13 @@ mod tests {
     fn requests_arrive_as_they_were_sent() {
         for &operation in Operation::ALL {
             for powers in Powers::all().iter().chain([Powers::empty(), Powers::all()]) {
-                let about = ask(operation, first(1) | 5).with_powers(powers);
+                let about = ask(operation, pid_base(1) | 5).with_powers(powers);
                 assert_eq!(About::decode(operation, &about.encode(), 2, 1), Ok(about.clone()));
                 assert_eq!(about.core(), 1);
             }
         }
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
-        let about = About::new(Operation::Spawn, Client::alone(9), first(1)).with_ceiling(50);
+        let about = About::new(Operation::Spawn, Client::alone(9), pid_base(1)).with_ceiling(50);
         let about = about.with_text(Strings::new(&longest).unwrap());
         assert_eq!(About::decode(Operation::Spawn, &about.encode(), 0, 1), Ok(about));
     }
@@ -173,24 +173,24 @@ mod tests {
     #[test]
     fn what_is_no_request_is_refused_by_name() {
         let decode = |words: &[u64]| About::decode(Operation::Kill, words, 2, 0).map(|_| ());
-        assert_eq!(decode(&[first(2) | 9, 5]), Ok(()));
-        assert_eq!(decode(&[first(2) | 9]), Err(Malformed::TooShort));
-        assert_eq!(decode(&[first(2) | 9, 5, 0]), Err(Malformed::TooLong));
-        assert_eq!(decode(&[1 << 61 | first(2) | 9, 5]), Err(Malformed::Power));
+        assert_eq!(decode(&[pid_base(2) | 9, 5]), Ok(()));
+        assert_eq!(decode(&[pid_base(2) | 9]), Err(Malformed::TooShort));
+        assert_eq!(decode(&[pid_base(2) | 9, 5, 0]), Err(Malformed::TooLong));
+        assert_eq!(decode(&[1 << 61 | pid_base(2) | 9, 5]), Err(Malformed::Power));
         // Processes of other cores, of this core, and process 0.
-        let nobody = Powers::all().badge(first(2));
-        for asker in [9, first(1) | 9, first(2), nobody, 0, u64::MAX] {
+        let nobody = Powers::all().badge(pid_base(2));
+        for asker in [9, pid_base(1) | 9, pid_base(2), nobody, 0, u64::MAX] {
             assert_eq!(decode(&[asker, 5]), Err(Malformed::Process), "{asker:#x}");
         }
-        for subject in [first(1) | 5, first(2) | 5, u64::MAX] {
-            assert_eq!(decode(&[first(2) | 9, subject]), Err(Malformed::Core), "{subject:#x}");
+        for subject in [pid_base(1) | 5, pid_base(2) | 5, u64::MAX] {
+            assert_eq!(decode(&[pid_base(2) | 9, subject]), Err(Malformed::Core), "{subject:#x}");
         }
         let spawn = |words: &[u64]| About::decode(Operation::Spawn, words, 0, 2).map(|_| ());
-        assert_eq!(spawn(&[9, first(2)]), Err(Malformed::TooShort));
-        assert_eq!(spawn(&[9, first(2), 50]), Err(Malformed::TooShort));
-        assert_eq!(spawn(&[9, first(2), 256, 1, 0]), Err(Malformed::Ceiling));
-        assert_eq!(spawn(&[9, first(2), 50, 1, 0]), Err(Malformed::Strings));
-        assert_eq!(spawn(&[9, first(2), 50, u64::MAX]), Err(Malformed::TooLong));
+        assert_eq!(spawn(&[9, pid_base(2)]), Err(Malformed::TooShort));
+        assert_eq!(spawn(&[9, pid_base(2), 50]), Err(Malformed::TooShort));
+        assert_eq!(spawn(&[9, pid_base(2), 256, 1, 0]), Err(Malformed::Ceiling));
+        assert_eq!(spawn(&[9, pid_base(2), 50, 1, 0]), Err(Malformed::Strings));
+        assert_eq!(spawn(&[9, pid_base(2), 50, u64::MAX]), Err(Malformed::TooLong));
         assert_eq!(spawn(&[0; 62]), Err(Malformed::TooLong));
         assert_eq!(Operation::from_code(9), None, "that one is an event");
     }
@@ -211,8 +211,8 @@ mod tests {
             let mut words: Vec<u64> = (0..length).map(|_| random() >> (random() % 44)).collect();
             let number = 1 + random() % 9;
             let likely = [
-                Powers::from_bits_retain(random() as u16 % 0x280).badge(first(2) | number),
-                first(random() % 3) | number,
+                Powers::from_bits_retain(random() as u16 % 0x280).badge(pid_base(2) | number),
+                pid_base(random() % 3) | number,
             ];
             words.iter_mut().zip(likely).for_each(|(word, likely)| *word = likely);
             if random() % 2 == 0 {

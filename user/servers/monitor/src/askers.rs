@@ -11,8 +11,8 @@
 
 use alloc::vec::Vec;
 
-use tench_places::Client;
-use tench_places::unconfirmed::core_of;
+use tench_quota::Client;
+use tench_quota::unconfirmed::core_of;
 
 /// Maximum number of services: each has a bit.
 const BITS: u64 = u64::BITS as u64;
@@ -82,8 +82,8 @@ impl Askers {
 
     /// Returns the entry of a process or family.
     fn find(&mut self, who: u64) -> Option<&mut Asked> {
-        let place = self.known.binary_search_by_key(&who, |(known, _)| *known).ok()?;
-        Some(&mut self.known[place].1)
+        let index = self.known.binary_search_by_key(&who, |(known, _)| *known).ok()?;
+        Some(&mut self.known[index].1)
     }
 
     /// Records that a process runs, so that its end will be reported.
@@ -97,14 +97,14 @@ impl Askers {
     /// Records that a process or family has used a service. Returns whether that is new.
     fn note(&mut self, who: u64, service: u64) -> bool {
         match self.known.binary_search_by_key(&who, |(known, _)| *known) {
-            Ok(place) => {
-                let services = &mut self.known[place].1.services;
+            Ok(index) => {
+                let services = &mut self.known[index].1.services;
                 let is_new = *services & 1 << service == 0;
                 *services |= 1 << service;
                 return is_new;
             }
-            Err(place) if self.known.try_reserve(1).is_ok() => {
-                self.known.insert(place, (who, Asked { services: 1 << service, begun: 0, unheard: 0 }))
+            Err(index) if self.known.try_reserve(1).is_ok() => {
+                self.known.insert(index, (who, Asked { services: 1 << service, begun: 0, unheard: 0 }))
             }
             Err(_) => self.is_incomplete = true,
         }
@@ -150,14 +150,14 @@ impl Askers {
 
     /// Removes these services from the entry of a process or family. Returns those that it had.
     fn forget(&mut self, who: u64, services: u64) -> u64 {
-        let Ok(place) = self.known.binary_search_by_key(&who, |(known, _)| *known) else { return 0 };
-        let asked = &mut self.known[place].1;
+        let Ok(index) = self.known.binary_search_by_key(&who, |(known, _)| *known) else { return 0 };
+        let asked = &mut self.known[index].1;
         let had = asked.services;
         asked.services &= !services;
         asked.begun &= !services;
         asked.unheard &= !services;
         if asked.services == 0 {
-            self.known.remove(place);
+            self.known.remove(index);
         }
         had
     }

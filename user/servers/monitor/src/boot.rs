@@ -52,7 +52,7 @@ impl Layout {
     }
 
     /// Returns the rest of the block as naturally aligned powers of two: offset and log2 of the size.
-    pub fn pieces(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
+    pub fn free_blocks(&self) -> impl Iterator<Item = (usize, u32)> + use<> {
         let mut at = self.rest;
         core::iter::from_fn(move || {
             let left = (1usize << BLOCK_BITS) - at;
@@ -83,9 +83,9 @@ mod tests {
     fn everything_has_pages_of_its_own() {
         let layout = Layout::new(&image(5000, 0x5_0001), &[0; 4097]).unwrap();
         assert_eq!(layout, Layout { page: 0x4000, kernel: 0x5000, init: 0x5_6000, rest: 0x5_8000 });
-        let pieces: Vec<_> = layout.pieces().collect();
-        assert_eq!(pieces[..3], [(0x5_8000, 15), (0x6_0000, 17), (0x8_0000, 19)]);
-        assert_eq!(pieces.iter().map(|(_, bits)| 1 << bits).sum::<usize>(), (1 << BLOCK_BITS) - layout.rest);
+        let blocks: Vec<_> = layout.free_blocks().collect();
+        assert_eq!(blocks[..3], [(0x5_8000, 15), (0x6_0000, 17), (0x8_0000, 19)]);
+        assert_eq!(blocks.iter().map(|(_, bits)| 1 << bits).sum::<usize>(), (1 << BLOCK_BITS) - layout.rest);
     }
 
     #[test]
@@ -95,6 +95,6 @@ mod tests {
         assert_eq!(Layout::new(&image(100, u64::MAX), &[]), None);
         assert_eq!(Layout::new(&image(100, 1 << BLOCK_BITS), &[]), None);
         let all = (1 << BLOCK_BITS) - 0x5000;
-        assert_eq!(Layout::new(&image(100, all), &[]).map(|layout| layout.pieces().count()), Some(0));
+        assert_eq!(Layout::new(&image(100, all), &[]).map(|layout| layout.free_blocks().count()), Some(0));
     }
 }

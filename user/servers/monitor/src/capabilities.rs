@@ -19,16 +19,18 @@ use tench_mem_client::Mem;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::{Admission, Growth, operation};
 use tench_monitor::exchange::mail::Letter;
-use tench_monitor::exchange::{Done, Exchange, Found, Kernel as Books_, Parcel};
+use tench_monitor::exchange::{Done, Exchange, Found, Kernel as ExchangeKernel, Parcel};
 use tench_monitor::message::{Outcome, Words, decode_result, ended};
 use tench_monitor::share::{SMALLEST, gift};
-use tench_monitor_client::protocol::{Error, Letter as About, first};
-use tench_places::Client;
+use tench_monitor_client::protocol::{Error, Letter as About, pid_base};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
+use tench_quota::Client;
 use tench_remote::{Core, Cores, Kind as Sendable, ObjectId, Shape};
-use tench_sys::{Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_CSPACE, Place, Rights, Untyped};
+use tench_sys::{
+    Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_CSPACE, Placement, Rights, Untyped,
+};
 
 use crate::desk::Asker;
 use crate::links::Links;
@@ -101,10 +103,10 @@ pub struct Own {
 }
 
 /// The ledger of capabilities that left their core, with a dirty flag.
-pub type Books = Marked<Exchange<Machine, Waiter>>;
+pub type Ledger = Marked<Exchange<Machine, Waiter>>;
 
 /// Returns an empty ledger for a core.
-pub fn open(core: u64, cores: u64) -> Option<Books> {
+pub fn open(core: u64, cores: u64) -> Option<Ledger> {
     Exchange::new(core, cores, Machine).map(Marked::new)
 }
 
@@ -128,7 +130,7 @@ fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Ref
     made.map(|_| slot).inspect_err(|_| memory::free_slot(slot))
 }
 
-impl Books_ for Machine {
+impl ExchangeKernel for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let found = OWN_CSPACE.locate_at(KERNEL, slot).ok()?;
         let holders = KERNEL.holders(OWN_CSPACE, slot).ok()?;
@@ -136,7 +138,7 @@ impl Books_ for Machine {
             Kind::Frame => (Sendable::Frame, found.address),
             Kind::Untyped => (Sendable::Untyped, found.address),
             // Both stay on their core, and are sent in the same way.
-            Kind::Endpoint | Kind::Notification => (Sendable::Endpoint, holders.place),
+            Kind::Endpoint | Kind::Notification => (Sendable::Endpoint, holders.physical),
             _ => return None,
         };
         let bytes = 1u64.checked_shl(found.size_bits)?;
@@ -171,7 +173,7 @@ impl Books_ for Machine {
             Sendable::Frame => Cap::<Frame>::new(from).mint_to(slot, rights, 0).map(drop),
             Sendable::Untyped => OWN_CSPACE.identify_at(from).and_then(|found| {
                 let (memory, bits) = (Cap::<Untyped>::new(from), u64::from(found.size_bits));
-                memory.retype_many(Kind::Untyped, bits, 1, Place::At(0), OWN_CSPACE, slot).map(drop)
+                memory.retype_many(Kind::Untyped, bits, 1, Placement::At(0), OWN_CSPACE, slot).map(drop)
             }),
             Sendable::Endpoint => Err(Refusal::WrongType),
         };
@@ -227,7 +229,7 @@ impl Gift {
         (to, process): (Core, u64),
         word: u64,
     ) -> Gift {
-        Gift { who, slot, asker, from: first(own) | asker, to, process, word }
+        Gift { who, slot, asker, from: pid_base(own) | asker, to, process, word }
     }
 
     /// Returns the question to the receiver's monitor.
@@ -236,20 +238,20 @@ impl Gift {
     }
 
     /// Fails the request.
-    pub fn refuse(self, books: &mut Books, why: Error) {
-        books.refuse(Some(self.who), self.slot, why);
+    pub fn refuse(self, ledger: &mut Ledger, why: Error) {
+        ledger.refuse(Some(self.who), self.slot, why);
     }
 
     /// Handles the reply of the receiver's monitor: a reservation, or a refusal.
-    pub fn admitted(self, books: &mut Books, words: &[u64]) {
+    pub fn admitted(self, ledger: &mut Ledger, words: &[u64]) {
         match ticket(words) {
-            Ok(ticket) => self.send(books, ticket),
-            Err(why) => self.refuse(books, why),
+            Ok(ticket) => self.send(ledger, ticket),
+            Err(why) => self.refuse(ledger, why),
         }
     }
 
-    fn send(self, books: &mut Books, ticket: u64) {
-        books.send(Parcel::new(Some(self.who), self.slot, self.from, self.to, ticket));
+    fn send(self, ledger: &mut Ledger, ticket: u64) {
+        ledger.send(Parcel::new(Some(self.who), self.slot, self.from, self.to, ticket));
     }
 }
 
@@ -407,8 +409,8 @@ fn lives(process: u64) -> bool {
 
 /// Returns the task that checks, before a transfer, that the receiver runs; and, if there is no room for the transfer,
 /// which other processes have ended.
-pub fn look(books: &Books, from: u64, process: u64) -> Task {
-    let others = if books.has_room(from) { Vec::new() } else { books.receivers() };
+pub fn look(ledger: &Ledger, from: u64, process: u64) -> Task {
+    let others = if ledger.has_room(from) { Vec::new() } else { ledger.receivers() };
     if process == MONITOR {
         // The monitor itself runs.
         return Task::Look(MONITOR, Vec::new());
@@ -417,64 +419,64 @@ pub fn look(books: &Books, from: u64, process: u64) -> Task {
 }
 
 /// Handles a finished task. Returns the reply to another core, if that had sent the request.
-pub fn finish(books: &mut Books, own: Core, work: Work, words: &[u64]) -> Option<(u64, Number, Words)> {
+pub fn finish(ledger: &mut Ledger, own: Core, work: Work, words: &[u64]) -> Option<(u64, Number, Words)> {
     match work {
         Work::Here(gift) => {
-            end(books, words);
-            match admit(books, own, gift.from, &gift.admission(), words) {
-                Ok(ticket) => gift.send(books, ticket),
-                Err(why) => gift.refuse(books, why),
+            end(ledger, words);
+            match admit(ledger, own, gift.from, &gift.admission(), words) {
+                Ok(ticket) => gift.send(ledger, ticket),
+                Err(why) => gift.refuse(ledger, why),
             }
         }
         Work::There(from, number, admission) => {
-            end(books, words);
+            end(ledger, words);
             let sender = core(from)?;
-            let answer = match admit(books, sender, first(from) | admission.asker, &admission, words) {
+            let answer = match admit(ledger, sender, pid_base(from) | admission.asker, &admission, words) {
                 Ok(ticket) => [Outcome::Answered as u64, ticket].into_iter().collect(),
                 Err(why) => ended(Outcome::Refused, why as u64),
             };
             return Some((from, number, answer));
         }
-        Work::Deletion(object) => books.deleted(object),
-        Work::Sweep => end(books, words),
+        Work::Deletion(object) => ledger.deleted(object),
+        Work::Sweep => end(ledger, words),
         // The server handles these.
         Work::Growth(..) | Work::Gift(..) | Work::Recall(..) | Work::Return | Work::Reclaim | Work::Errand(_) => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
-                books.keep_memory(base);
+                ledger.keep_memory(base);
             }
             // The slot is empty; or the memory was not accepted, and returns to its owner when it is found to be
             // unused.
-            books.discard(slot);
+            ledger.discard(slot);
         }
     }
     None
 }
 
 /// Removes the ended processes, which the words name after the family.
-fn end(books: &mut Books, found: &[u64]) {
-    found.iter().skip(1).for_each(|process| books.end(*process));
+fn end(ledger: &mut Ledger, found: &[u64]) {
+    found.iter().skip(1).for_each(|process| ledger.end(*process));
 }
 
-fn admit(books: &mut Books, sender: Core, from: u64, admission: &Admission, found: &[u64]) -> Result<u64, Error> {
+fn admit(ledger: &mut Ledger, sender: Core, from: u64, admission: &Admission, found: &[u64]) -> Result<u64, Error> {
     let to = match (admission.process, found) {
         (MONITOR, _) => Client::alone(MONITOR),
         (process, &[family, ..]) if family != NOBODY => Client { process, family },
         _ => return Err(Error::NoSuchProcess),
     };
-    books.reserve(sender, from, to, admission.word)
+    ledger.reserve(sender, from, to, admission.word)
 }
 
 /// Replies to requesters whose operations are complete.
-pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Port) {
-    while let Some(done) = books.done() {
+pub fn answer(ledger: &mut Ledger, links: &mut Links, own: &mut Own, port: &mut Port) {
+    while let Some(done) = ledger.done() {
         match done {
             Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
             Done::Answer(Waiter::Letter(pending), result) => {
                 let refused: Result<Taken, Error> = Err(result.err().unwrap_or(Error::Internal));
                 port.finish(pending, &refused);
             }
-            Done::Letter(Waiter::Letter(pending), letter) => deliver(books, port, pending, letter),
+            Done::Letter(Waiter::Letter(pending), letter) => deliver(ledger, port, pending, letter),
             Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
             Done::Answer(Waiter::Grown { core, number, block }, result) => {
                 own.grown.push((core, number, block, result));
@@ -483,17 +485,17 @@ pub fn answer(books: &mut Books, links: &mut Links, own: &mut Own, port: &mut Po
             // No requester waits for this combination.
             Done::Letter(Waiter::Done(pending), letter) => {
                 port.finish(pending, &Err(Error::Internal));
-                books.put_back(letter);
+                ledger.put_back(letter);
             }
             Done::Letter(Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_), letter) => {
-                books.put_back(letter)
+                ledger.put_back(letter)
             }
         }
     }
 }
 
 /// Hands a transfer over. If the receiver has given up, or has no slot for it, the transfer returns to the mailbox.
-fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
+fn deliver(ledger: &mut Ledger, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
     let answer: Result<Taken, Error> = {
         let about = About { from: identity(letter.from), word: letter.word };
         Ok((about, Sent::new(Cap::new(letter.slot))))
@@ -503,7 +505,7 @@ fn deliver(books: &mut Books, port: &mut Port, pending: Pending<Taken, Error>, l
     match (told, has_left) {
         // This is also right if it was revoked before it was handed over.
         (Ok(()), true) => memory::free_slot(letter.slot),
-        _ => books.put_back(letter),
+        _ => ledger.put_back(letter),
     }
 }
 
@@ -529,8 +531,8 @@ impl Rounds {
     }
 
     /// Polls the kernel, if it is time. Returns tasks for workers.
-    pub fn pass(&mut self, books: &mut Books) -> [Option<(Work, Task)>; 2] {
-        if books.is_idle() && !self.may_be_abroad {
+    pub fn pass(&mut self, ledger: &mut Ledger) -> [Option<(Work, Task)>; 2] {
+        if ledger.is_idle() && !self.may_be_abroad {
             (self.next, self.awaited) = (None, Cores::NONE);
             return [None, None];
         }
@@ -543,13 +545,13 @@ impl Rounds {
         if is_first {
             return [None, None];
         }
-        books.poll();
-        self.awaited = books.awaited();
+        ledger.poll();
+        self.awaited = ledger.awaited();
         // The task is due once more after the last object has come back.
-        let was = core::mem::replace(&mut self.may_be_abroad, books.has_exports());
+        let was = core::mem::replace(&mut self.may_be_abroad, ledger.has_exports());
         let reclaims = (was || self.may_be_abroad).then_some((Work::Reclaim, Task::Reclaim));
         self.count = self.count.wrapping_add(1);
-        let receivers = if self.count.is_multiple_of(ROUNDS) { books.receivers() } else { Vec::new() };
+        let receivers = if self.count.is_multiple_of(ROUNDS) { ledger.receivers() } else { Vec::new() };
         let looks = !receivers.is_empty();
         let look = || (Work::Sweep, Task::Look(MONITOR, receivers.into_iter().take(MOST_ASKED).collect()));
         [reclaims, looks.then(look)]

@@ -12,9 +12,9 @@ use tench_monitor::about::About;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
 use tench_monitor::portions::Portions;
 use tench_monitor_client::protocol::{Error, Memory, Process};
-use tench_places::{Client as Asks, Places};
 use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
+use tench_quota::{Client as Asks, Quota};
 use tench_sys::{Cap, Error as Refusal, Notification};
 
 use crate::capabilities::{self, Work};
@@ -26,7 +26,7 @@ use crate::workers::{Pool, Product, Task};
 const WORKERS: usize = 128;
 /// Maximum number of workers in calls that can block for ever. The others are for short calls, such as killing a
 /// process that is waited for.
-const PLACES: usize = 112;
+const MAX_BLOCKED: usize = 112;
 /// Pseudo server number: this core's process server and memory server.
 const PROCESSES: u64 = u64::MAX;
 
@@ -127,7 +127,7 @@ pub struct Desk {
     pub core: u64,
     pool: Pool<Origin>,
     /// Quota of the workers that may block for ever.
-    places: Places,
+    quota: Quota,
     /// Reports of ended processes that have to wait for the cancelled work of these processes.
     postponed: VecDeque<(u64, Number, Request)>,
 }
@@ -135,8 +135,8 @@ pub struct Desk {
 impl Desk {
     /// Returns the dispatcher of this core.
     pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> Desk {
-        let (pool, places) = (Pool::new(WORKERS, services, wake), Places::new(PLACES));
-        Desk { core, pool, places, postponed: VecDeque::new() }
+        let (pool, quota) = (Pool::new(WORKERS, services, wake), Quota::new(MAX_BLOCKED));
+        Desk { core, pool, quota, postponed: VecDeque::new() }
     }
 
     /// Makes a worker call a server for a process of another core. Returns the refusal if there is no worker.
@@ -163,7 +163,7 @@ impl Desk {
         task: processes::Task,
         keep: impl FnOnce() -> Result<Origin, Refusal>,
     ) -> Result<(), Error> {
-        if !self.pool.has_room() || task.waits() && !self.places.may_take(task.asker()) {
+        if !self.pool.has_room() || task.waits() && !self.quota.may_take(task.asker()) {
             return Err(Error::Full);
         }
         let origin = keep().map_err(|_| Error::Full)?;
@@ -204,9 +204,9 @@ impl Desk {
     }
 
     /// Cancels a request of another core, where its reply is no longer awaited.
-    pub fn cancel(&mut self, core: u64, place: usize) {
+    pub fn cancel(&mut self, core: u64, index: usize) {
         let is_it =
-            |origin: &Origin| matches!(origin, Origin::Peer(of, number) if *of == core && number.place() == place);
+            |origin: &Origin| matches!(origin, Origin::Peer(of, number) if *of == core && number.index() == index);
         // If the request is not over yet, the other core cancels it again.
         let _ = self.pool.cancel(|origin, _| is_it(origin));
     }
@@ -226,7 +226,7 @@ impl Desk {
 
     /// Returns whether one more local requester may wait for the end of a process.
     pub fn may_wait(&self, asker: Asks) -> bool {
-        self.places.may_take(asker)
+        self.quota.may_take(asker)
     }
 
     fn start(
@@ -236,12 +236,12 @@ impl Desk {
         task: Task,
         takes_long: bool,
     ) -> Result<(), Outcome> {
-        if takes_long && !self.places.may_take(asker) {
+        if takes_long && !self.quota.may_take(asker) {
             return Err(Outcome::Busy);
         }
         self.pool.start(origin, (service, asker.process), task, takes_long).map_err(|_| Outcome::Busy)?;
         if takes_long {
-            self.places.take(asker);
+            self.quota.take(asker);
         }
         Ok(())
     }
@@ -277,9 +277,9 @@ impl Desk {
             }
             _ => {}
         };
-        let (origin, (_, asker), took_place, product) = self.pool.finished(charge)?;
-        if took_place {
-            self.places.give_back(asker);
+        let (origin, (_, asker), was_charged, product) = self.pool.finished(charge)?;
+        if was_charged {
+            self.quota.give_back(asker);
         }
         Some((origin, product))
     }

@@ -16,11 +16,11 @@ use tench_monitor::message::{
     self, Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer,
 };
 use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
-use tench_monitor_client::protocol::{Error as Refused, first, place};
+use tench_monitor_client::protocol::{Error as Refused, pid_base, split_pid};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
-use crate::capabilities::{self, Books, KERNEL};
+use crate::capabilities::{self, KERNEL, Ledger};
 use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
 use crate::processes;
 use crate::services::{Request, Services};
@@ -58,7 +58,7 @@ pub struct Shipment {
 pub struct Endpoints {
     core: u64,
     inbox: Inbox,
-    books: Proxies<Machine>,
+    proxies: Proxies<Machine>,
     services: Arc<Services>,
     next: Option<Instant>,
     /// Messages to cores that wait for their attachments.
@@ -71,12 +71,12 @@ impl Endpoints {
     /// Starts receiving at the endpoint that most proxies share.
     pub fn open(core: u64, inbox: Inbox, services: Arc<Services>, signals: Signals) -> Result<Endpoints> {
         let common = memory::make::<Endpoint>(0).map_err(no_memory)?.leak();
-        let endpoint = KERNEL.holders(OWN_CSPACE, common.address())?.place;
-        let places = Common { endpoint, notification: signals.place()? };
+        let endpoint = KERNEL.holders(OWN_CSPACE, common.address())?.physical;
+        let addresses = Common { endpoint, notification: signals.physical_address()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
         let machine = Machine::new(inbox.clone(), signals, common);
-        let (books, freight) = (Proxies::new(machine, places), Freight::new());
-        Ok(Endpoints { core, inbox, books, services, next: None, freight, shipments: VecDeque::new() })
+        let (proxies, freight) = (Proxies::new(machine, addresses), Freight::new());
+        Ok(Endpoints { core, inbox, proxies, services, next: None, freight, shipments: VecDeque::new() })
     }
 
     /// Registers a name that is local to this core.
@@ -98,7 +98,7 @@ impl Endpoints {
             let Arrived { waiting, via, label, words, caps } = arrived;
             let (core, to) = match via {
                 Via::Server(service, badge) => (0, To::Server(service, badge)),
-                Via::Proxy(proxy, badge) => match self.books.target(proxy) {
+                Via::Proxy(proxy, badge) => match self.proxies.target(proxy) {
                     Some(target) => (target.core, To::Held(target.number, badge)),
                     None => {
                         discard(&caps);
@@ -114,7 +114,7 @@ impl Endpoints {
                     if cargo.is_empty() {
                         return Some((core, waiting, forward));
                     }
-                    let from = match place(waiting.asker.process) {
+                    let from = match split_pid(waiting.asker.process) {
                         (own, 1..) if own == self.core => waiting.asker.badge(Powers::empty()),
                         _ => answerer(self.core, core),
                     };
@@ -130,7 +130,7 @@ impl Endpoints {
     /// Takes back the capabilities of a request that was not sent to a core.
     pub fn not_sent(&mut self, to: u64, words: &[u64]) {
         if let Ok(caps) = message::capabilities(words) {
-            self.books.take_back(&caps, to);
+            self.proxies.take_back(&caps, to);
         }
     }
 
@@ -173,7 +173,7 @@ impl Endpoints {
             }
             Outgoing::Answer(asked, words) => {
                 if let Ok(Answer::Answered(_, caps, _)) = decode_answer(&words) {
-                    self.books.take_back(&caps, core);
+                    self.proxies.take_back(&caps, core);
                 }
                 let outcome = if is_full { Outcome::Busy } else { Outcome::Capabilities };
                 Some((core, Outgoing::Answer(asked, message::ended(outcome, 0))))
@@ -182,7 +182,7 @@ impl Endpoints {
     }
 
     /// Handles another core's reply to a waiting program.
-    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], letters: &mut Books) {
+    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], letters: &mut Ledger) {
         match decode_answer(words) {
             Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker, letters) {
                 Ok(caps) => {
@@ -213,10 +213,10 @@ impl Endpoints {
     }
 
     /// Handles another core's reply to a request that is no longer awaited.
-    pub fn finish_nothing(&mut self, from: u64, words: &[u64], letters: &mut Books) {
+    pub fn finish_nothing(&mut self, from: u64, words: &[u64], letters: &mut Ledger) {
         if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
             for carried in &caps {
-                self.books.take_in_vain(carried, from);
+                self.proxies.take_in_vain(carried, from);
                 discard(claim(carried, from, letters).as_slice());
             }
         }
@@ -234,11 +234,11 @@ impl Endpoints {
         &mut self,
         from: u64,
         forward: &Forward<'_>,
-        letters: &mut Books,
+        letters: &mut Ledger,
     ) -> core::result::Result<Request, (Outcome, u64)> {
         let asker = match forward.to {
             To::Server(_, badge) => Client::of_badge(badge),
-            To::Held(..) => Client::alone(first(from)),
+            To::Held(..) => Client::alone(pid_base(from)),
         };
         let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
         let caps = self.receive(&forward.caps, from, asker, letters).map_err(|why| match why {
@@ -251,9 +251,9 @@ impl Endpoints {
             }
             To::Held(number, badge) => (number, badge),
         };
-        let client = self.books.client(number).map(|(server, process)| (u64::from(server), process));
-        let client = client.unwrap_or((proxies::NO_SERVER, Client::alone(first(from))));
-        match self.books.copy(number, from, Rights::all(), badge) {
+        let client = self.proxies.client(number).map(|(server, process)| (u64::from(server), process));
+        let client = client.unwrap_or((proxies::NO_SERVER, Client::alone(pid_base(from))));
+        match self.proxies.copy(number, from, Rights::all(), badge) {
             Ok(slot) => Ok(Request::of_copy(forward, slot, client, caps)),
             Err(why) => {
                 discard(&caps);
@@ -289,50 +289,50 @@ impl Endpoints {
     /// Handles bits that were signalled to the main thread.
     #[cold]
     pub fn signalled(&mut self, bits: u64) {
-        self.books.signalled(bits);
+        self.proxies.signalled(bits);
     }
 
     /// Collects pending signals of all notifications.
     pub fn hear(&mut self) {
-        let machine = self.books.kernel();
+        let machine = self.proxies.kernel();
         let bits = machine.signals.drain();
-        self.books.signalled(bits);
+        self.proxies.signalled(bits);
         self.hear_others();
     }
 
     /// Collects pending signals of the notifications at which threads wait.
     pub fn hear_others(&mut self) {
-        while let Some((name, bits, is_over)) = self.books.kernel().signals.next() {
-            self.books.signalled_at(name, bits);
+        while let Some((name, bits, is_over)) = self.proxies.kernel().signals.next() {
+            self.proxies.signalled_at(name, bits);
             if is_over {
-                self.books.closed(name);
+                self.proxies.closed(name);
             }
         }
     }
 
     /// Returns whether the last collections also took signals of the main thread that mean something else.
     pub fn took_others(&mut self) -> bool {
-        self.books.kernel().signals.took_others()
+        self.proxies.kernel().signals.took_others()
     }
 
     /// Returns whether a core is to be told of a signal.
     pub const fn has_signals(&self) -> bool {
-        self.books.has_signals()
+        self.proxies.has_signals()
     }
 
     /// Returns the next signal to be sent to a core.
     pub fn next_signal(&self, core: u64) -> Option<(u64, u64)> {
-        self.books.next_signal(core)
+        self.proxies.next_signal(core)
     }
 
     /// Marks the next signal as sent.
     pub fn said(&mut self, core: u64) {
-        self.books.said(core);
+        self.proxies.said(core);
     }
 
     /// Handles another core's report of a signal on a notification that it holds for this core.
     pub fn signal(&mut self, core: u64, number: u64, bits: u64) {
-        self.books.signal(core, number, bits);
+        self.proxies.signal(core, number, bits);
     }
 
     // ── Capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -358,7 +358,7 @@ impl Endpoints {
             }
         }
         let Some(why) = refused else { return Ok((sent, cargo)) };
-        self.books.take_back(&sent, to);
+        self.proxies.take_back(&sent, to);
         cargo.iter().for_each(|(_, slot)| discard(&[*slot]));
         Err(why)
     }
@@ -366,9 +366,9 @@ impl Endpoints {
     /// Exports one capability to a core.
     pub fn send_one(&mut self, cap: CapAddress, to: u64) -> core::result::Result<Carried, proxies::Error> {
         let services = &self.services;
-        self.books.send(cap, to, |found| {
-            let (number, is_personal) = services.at(found.place)?;
-            Some(Server { number, is_personal: is_personal && place(identity(found.badge)).0 == to })
+        self.proxies.send(cap, to, |found| {
+            let (number, is_personal) = services.at(found.physical)?;
+            Some(Server { number, is_personal: is_personal && split_pid(identity(found.badge)).0 == to })
         })
     }
 
@@ -376,7 +376,7 @@ impl Endpoints {
     pub fn processes(&mut self, badge: u64, to: u64) -> core::result::Result<Carried, proxies::Error> {
         let slot = self.own_processes(badge)?;
         let server = Server { number: proxies::PROCESSES, is_personal: true };
-        self.books.send(slot, to, |_| Some(server))
+        self.proxies.send(slot, to, |_| Some(server))
     }
 
     /// Makes a capability to the process server for a process of this core, in a slot that the caller then owns.
@@ -387,12 +387,12 @@ impl Endpoints {
 
     /// Returns a process of another core that has one way fewer to reach this core's process server.
     pub fn parted(&mut self) -> Option<u64> {
-        self.books.parted()
+        self.proxies.parted()
     }
 
     /// Queues such a process again.
     pub fn put_back(&mut self, process: u64) {
-        self.books.put_back(process);
+        self.proxies.put_back(process);
     }
 
     /// Makes local capabilities from another core's descriptions, for a requester.
@@ -401,7 +401,7 @@ impl Endpoints {
         carried: &[Carried],
         from: u64,
         asker: Client,
-        letters: &mut Books,
+        letters: &mut Ledger,
     ) -> core::result::Result<Caps, proxies::Error> {
         let (mut caps, mut refused) = (Caps::new(), None);
         for carried in carried {
@@ -427,7 +427,7 @@ impl Endpoints {
         asker: Client,
     ) -> core::result::Result<CapAddress, proxies::Error> {
         if has_no_room() {
-            self.books.take_in_vain(carried, from);
+            self.proxies.take_in_vain(carried, from);
             return Err(proxies::Error::Full);
         }
         if let Carried::Held { server: Some(server), .. } = carried
@@ -435,62 +435,62 @@ impl Endpoints {
         {
             self.inbox.knows(server.is_personal.then_some(asker.process), u64::from(server.number));
         }
-        self.books.receive(carried, from, asker)
+        self.proxies.receive(carried, from, asker)
     }
 
     /// Rejects a capability that a core has sent, since nobody can receive it.
     pub fn refuse_one(&mut self, carried: &Carried, from: u64) {
-        self.books.take_in_vain(carried, from);
+        self.proxies.take_in_vain(carried, from);
     }
 
     /// Handles the end of a core.
     pub fn lose(&mut self, core: u64) {
-        self.books.lose(core);
+        self.proxies.lose(core);
     }
 
     /// Handles a core's message that it no longer needs what is held for it.
-    pub fn released(&mut self, core: u64, number: u64, letters: &mut Books) {
+    pub fn released(&mut self, core: u64, number: u64, letters: &mut Ledger) {
         if number & UNCLAIMED != 0 {
             let carried = Carried::Memory { number: number & !UNCLAIMED };
             return discard(claim(&carried, core, letters).as_slice());
         }
-        self.books.released(core, number);
+        self.proxies.released(core, number);
     }
 
     /// Returns whether a core is to be told that it need not hold something.
     pub fn has_releases(&self) -> bool {
-        self.books.has_releases()
+        self.proxies.has_releases()
     }
 
     /// Returns the next number that a core need not hold any more. A number in a message that waits for attachments is
     /// needed until the message has been sent.
     pub fn next_release(&mut self, core: u64) -> Option<u64> {
-        let number = self.books.next_release(core)?;
+        let number = self.proxies.next_release(core)?;
         let is_named = self.freight.messages().any(|(to, message)| *to == core && message.names(number));
         (!is_named).then_some(number)
     }
 
     /// Marks the next release as sent.
     pub fn told(&mut self, core: u64) {
-        self.books.told(core);
+        self.proxies.told(core);
     }
 
     /// Returns the number of held copies, and of proxies.
     pub fn count(&self) -> (usize, usize) {
-        self.books.count()
+        self.proxies.count()
     }
 
     /// Polls the kernel, if it is time, for proxies that nobody holds any more.
     pub fn look(&mut self) {
-        if !self.books.has_proxies() {
+        if !self.proxies.has_proxies() {
             self.next = None;
             return;
         }
         let now = Instant::now();
         // A copy held for another core may have been the last capability to a proxy here.
-        let is_due = self.books.is_stale() || self.next.is_some_and(|next| next <= now);
+        let is_due = self.proxies.is_stale() || self.next.is_some_and(|next| next <= now);
         if is_due {
-            self.books.sweep();
+            self.proxies.sweep();
         }
         if is_due || self.next.is_none() {
             self.next = Some(now.after(LOOK * time::frequency()));
@@ -500,7 +500,7 @@ impl Endpoints {
     /// Returns whether there is nothing to do: no proxies to poll for, and nothing to send.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        self.next.is_none() && self.books.is_quiet()
+        self.next.is_none() && self.proxies.is_quiet()
     }
 
     /// Returns the time until which the main thread may sleep.
@@ -536,7 +536,7 @@ fn is_memory(slot: CapAddress) -> bool {
 
 /// Returns the memory that has arrived from a core before the message that describes it. `None` also if the description
 /// is not of memory.
-fn claim(carried: &Carried, from: u64, letters: &mut Books) -> Option<CapAddress> {
+fn claim(carried: &Carried, from: u64, letters: &mut Ledger) -> Option<CapAddress> {
     let Carried::Memory { number } = carried else { return None };
     letters.claim(capabilities::core(from)?, *number)
 }

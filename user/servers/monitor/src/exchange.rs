@@ -449,7 +449,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.step(Input::Deleted { object });
     }
 
-    // ── Books ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── Ledger ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Returns the number of objects of this core on others, of objects of others here, and of transfers.
     pub fn count(&self) -> (usize, usize, usize) {

@@ -23,10 +23,10 @@ use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_monitor::askers::Askers;
 use tench_monitor::proxies::asker_of;
-use tench_monitor_client::protocol::place;
+use tench_monitor_client::protocol::split_pid;
 use tench_names_client::Names;
-use tench_places::Places;
 use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
+use tench_quota::Quota;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Received, Reply, Wait, offer_slots};
 
 use crate::local::{Answered, Listing, Local, listing, next_after};
@@ -98,7 +98,7 @@ pub struct Arrived {
 struct State {
     arrived: VecDeque<Arrived>,
     /// Quota of requests without replies, by requester.
-    places: Places,
+    quota: Quota,
     /// Number of these requests that are the process server's.
     own: u32,
     /// Processes and the servers that they have used.
@@ -124,8 +124,8 @@ impl Inbox {
     /// Returns an empty queue. `own` are the names that are local to this core; requests about them are answered in
     /// place of the server of number `names`.
     pub fn new(watch: Watch, (names, own): (Option<u64>, Vec<&'static str>), wake: Cap<Notification>) -> Inbox {
-        let (arrived, places, spare) = (VecDeque::new(), Places::new(LIMIT), Vec::new());
-        let state = State { arrived, places, own: 0, askers: Askers::default(), spare };
+        let (arrived, quota, spare) = (VecDeque::new(), Quota::new(LIMIT), Vec::new());
+        let state = State { arrived, quota, own: 0, askers: Askers::default(), spare };
         let (state, local) = (Arc::new(Mutex::new(state)), Arc::new(Mutex::new(Local::new(own))));
         Inbox { watch, state, names, local, wake }
     }
@@ -305,7 +305,7 @@ impl Inbox {
         let (asker, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
         let next = match answered {
             Answered::Now => return reply,
-            Answered::Waits => self.make_place(local, asker).and_then(|()| match self.take_reply() {
+            Answered::Waits => self.charge_waiter(local, asker).and_then(|()| match self.take_reply() {
                 Ok(next) => Some(next),
                 Err(_) => {
                     self.state.lock().leave(asker.process);
@@ -324,7 +324,7 @@ impl Inbox {
     }
 
     /// Charges the quota for a requester that waits for a name; if it is exhausted, first drops one that has given up.
-    fn make_place(&self, local: &mut Local, asker: Client) -> Option<()> {
+    fn charge_waiter(&self, local: &mut Local, asker: Client) -> Option<()> {
         if !self.state.lock().admit(asker) {
             local.take_out(asker.family, self.watch).into_iter().for_each(|gone| self.forget(gone));
             return self.state.lock().admit(asker).then_some(());
@@ -348,7 +348,8 @@ impl Inbox {
         let badge = received.badge();
         let powers = Powers::of_badge(badge);
         // If the proxy is nobody's, it counts to the other core as a whole.
-        let counts_as = |proxy| Some(asker_of(proxy)).filter(|asker| place(asker.process).1 != 0).unwrap_or(UNKNOWN);
+        let counts_as =
+            |proxy| Some(asker_of(proxy)).filter(|asker| split_pid(asker.process).1 != 0).unwrap_or(UNKNOWN);
         self.forget_ended(source, received);
         let listing = self.names.filter(|_| self.is_names(source)).and_then(|names| listing(names, received));
         let (via, asker) = match source {
@@ -404,7 +405,7 @@ impl State {
     fn leave(&mut self, asker: u64) {
         match asker {
             0 => self.own -= 1,
-            asker => self.places.give_back(asker),
+            asker => self.quota.give_back(asker),
         }
     }
 
@@ -417,11 +418,11 @@ impl State {
 
     /// Charges a request to its requester's quota. Returns whether that permits it.
     fn admit(&mut self, asker: Client) -> bool {
-        let may = if asker.process == 0 { self.own < OWN_LIMIT } else { self.places.may_take(asker) };
+        let may = if asker.process == 0 { self.own < OWN_LIMIT } else { self.quota.may_take(asker) };
         match (may, asker.process) {
             (false, _) => {}
             (true, 0) => self.own += 1,
-            (true, _) => self.places.take(asker),
+            (true, _) => self.quota.take(asker),
         }
         may
     }

@@ -12,14 +12,14 @@
 
 use alloc::collections::BTreeMap;
 
-use tench_monitor_client::protocol::{CORE_SHIFT, first};
+use tench_monitor_client::protocol::{CORE_SHIFT, pid_base};
 
 /// Set in the word of a transfer that is an attachment.
 pub const FREIGHT: u64 = 1 << 63;
 
 /// Returns the sender of the attachments of replies to a core, which is not a process.
 pub const fn answerer(own: u64, core: u64) -> u64 {
-    first(own) | NOBODY | core
+    pid_base(own) | NOBODY | core
 }
 
 /// Set in a number that stands for no process.

@@ -25,7 +25,7 @@ use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_abi::power::Client;
 use tench_abi::{Powers, Tag};
-use tench_monitor_client::protocol::{MAX_STRINGS, place};
+use tench_monitor_client::protocol::{MAX_STRINGS, split_pid};
 
 use crate::proxies::Carried;
 
@@ -87,7 +87,7 @@ tench_protocol::codes! {
         /// The outcome is unknown.
         Outcome = 7, "no such outcome of a request";
         /// The position is too high.
-        Place = 8, "there is no request of that number";
+        Index = 8, "there is no request of that number";
         /// The process in question is not of the addressed core.
         Core = 9, "a process in question is none of this core";
         /// The badge has an unknown power.
@@ -276,7 +276,7 @@ pub(crate) fn decode_ceiling(ceiling: u64) -> Result<u8, Malformed> {
 /// Decodes a badge of a process of core `core`, and its powers.
 pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed> {
     let client = Client::of_badge(badge);
-    let (of, number) = place(client.process);
+    let (of, number) = split_pid(client.process);
     let powers = Powers::of_badge(badge);
     if of != core || number == 0 {
         return Err(Malformed::Process);
@@ -285,9 +285,9 @@ pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed
 }
 
 /// Decodes the position of the cancelled request.
-pub fn decode_place(words: &[u64]) -> Result<usize, Malformed> {
-    let ([place], _) = split::<1>(words, 0)?;
-    usize::try_from(place).ok().filter(|place| *place < tench_channel::MOST as usize).ok_or(Malformed::Place)
+pub fn decode_index(words: &[u64]) -> Result<usize, Malformed> {
+    let ([index], _) = split::<1>(words, 0)?;
+    usize::try_from(index).ok().filter(|index| *index < tench_channel::MOST as usize).ok_or(Malformed::Index)
 }
 
 /// A program's name and arguments, each terminated by a zero byte.
@@ -445,8 +445,8 @@ mod tests {
             (decode_signal(&[7, 0]), decode_signal(&[7, 1, 0])),
             (Err(Malformed::Signal), Err(Malformed::TooLong))
         );
-        assert_eq!((decode_place(&[63]), decode_place(&[64])), (Ok(63), Err(Malformed::Place)));
-        assert_eq!((decode_place(&[]), decode_place(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
+        assert_eq!((decode_index(&[63]), decode_index(&[64])), (Ok(63), Err(Malformed::Index)));
+        assert_eq!((decode_index(&[]), decode_index(&[1, 1])), (Err(Malformed::TooShort), Err(Malformed::TooLong)));
         for bytes in [&b""[..], b"\0", b"\0x\0", b"hello", b"\xff\0"] {
             assert_eq!(Strings::new(bytes), Err(Malformed::Strings), "{bytes:?}");
         }

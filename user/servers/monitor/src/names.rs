@@ -105,7 +105,7 @@ mod tests {
 
     use proptest::prelude::*;
     use tench_names_client::protocol::Error;
-    use tench_places::Client;
+    use tench_quota::Client;
     use tench_sys::{Message, Received};
 
     use super::*;
@@ -166,7 +166,7 @@ mod tests {
         assert!(OWN.iter().all(|name| names.has(name)) && !OTHERS.iter().any(|name| names.has(name)));
         assert!(!names.has("") && !names.has("reserves"));
         for (name, owner) in OWN.into_iter().zip(5..) {
-            assert_eq!(names.table.check_register(name, Client::alone(owner)), Ok(()), "each has a place");
+            assert_eq!(names.table.check_register(name, Client::alone(owner)), Ok(()), "the quota allows each");
             assert_eq!(names.table.register(name, Client::alone(owner), 1), Ok(vec![]));
         }
         assert_eq!(names.table.check_register("reserve", Client::alone(9)), Err(Error::Taken));

@@ -10,13 +10,13 @@ use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::about::About;
 use tench_monitor::exchange::line::{Growth, operation as exchange};
-use tench_monitor::message::{Words, decode_number, decode_place, decode_signal, operation};
+use tench_monitor::message::{Words, decode_index, decode_number, decode_signal, operation};
 use tench_monitor_client::protocol::{Error, State};
-use tench_places::{Client, Places};
 use tench_protocol::{Pending, Port, Replies};
+use tench_quota::{Client, Quota};
 use tench_sys::{Error as Refusal, Instant};
 
-use crate::capabilities::{self, Books, Gift};
+use crate::capabilities::{self, Gift, Ledger};
 use crate::channel::{Channel, IN_FLIGHT};
 use crate::desk::{Asker, Desk};
 use crate::endpoints::Endpoints;
@@ -27,7 +27,7 @@ use asked::{Asked, Table, carry_out};
 /// Seconds within which a started core has to reply.
 const PATIENCE: u64 = 10;
 /// Maximum number of requests in flight that may wait for ends of processes.
-const PLACES: usize = 24;
+const MAX_WAITS: usize = 24;
 
 /// Number of reminders after which an awaited core that has sent nothing counts as silent: ten seconds.
 const REMINDERS: u32 = 5;
@@ -61,7 +61,7 @@ pub struct Peer {
     silence: u32,
     asked: Table,
     /// Quota of waits for ends of its processes.
-    places: Places,
+    quota: Quota,
     /// Replies for which the channel had no room yet.
     unsent: VecDeque<(Number, Words)>,
     /// Requests of local programs for which the channel had no room yet.
@@ -96,7 +96,7 @@ impl Peer {
             heard: false,
             silence: 0,
             asked: Table::new(),
-            places: Places::new(PLACES),
+            quota: Quota::new(MAX_WAITS),
             unsent: VecDeque::new(),
             unasked: VecDeque::new(),
             wants_room: false,
@@ -116,11 +116,11 @@ impl Peer {
     }
 
     /// Opens the channel, and sends the requests that waited for it.
-    pub fn open(&mut self, channel: Channel, books: &mut Books, port: &mut Port) {
+    pub fn open(&mut self, channel: Channel, ledger: &mut Ledger, port: &mut Port) {
         (self.channel, self.state, self.knows) = (Some(channel), State::Running, false);
         for parked in self.parked.take().into_iter().flatten() {
             match parked {
-                Parked::Gift(gift) => self.admit(gift, books),
+                Parked::Gift(gift) => self.admit(gift, ledger),
                 Parked::Growth(asker, growth) => self.grow(asker, &growth, port),
                 Parked::Ping(pending) => {
                     let mut kept = Some(pending);
@@ -151,7 +151,7 @@ impl Peer {
     }
 
     /// Handles the core's messages, and sends what there was no room for. Returns how many ticks its requests took.
-    pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) -> u64 {
+    pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) -> u64 {
         let mut took = 0;
         // This must come first: what is written from now on is handled below, or before the next sleep.
         self.knows = false;
@@ -166,12 +166,12 @@ impl Peer {
                     self.state = State::Running;
                     continue;
                 }
-                Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(place) = decode_place(words) => {
-                    desk.cancel(self.core, place);
+                Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(index) = decode_index(words) => {
+                    desk.cancel(self.core, index);
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
-                    endpoints.released(self.core, number, books);
+                    endpoints.released(self.core, number, ledger);
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::SIGNAL, words)))
@@ -187,12 +187,12 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Event(operation::HERE, _))) => continue,
                 Ok(Some(Incoming::Event(operation, words))) if capabilities::is_line(operation) => {
-                    capabilities::core(self.core).into_iter().for_each(|core| books.receive(core, operation, words));
+                    capabilities::core(self.core).into_iter().for_each(|core| ledger.receive(core, operation, words));
                     continue;
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let start = Instant::now();
-                    let answer = carry_out(self.core, number, words, desk, endpoints, books);
+                    let answer = carry_out(self.core, number, words, desk, endpoints, ledger);
                     answer.iter().for_each(|words| self.answer(number, words));
                     took += Instant::now().since(start);
                     continue;
@@ -200,11 +200,11 @@ impl Peer {
                 Ok(Some(Incoming::Answer(number, words))) => {
                     let Some(asked) = self.asked.take(number) else {
                         if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
-                            endpoints.finish_nothing(self.core, words, books);
+                            endpoints.finish_nothing(self.core, words, ledger);
                         }
                         continue;
                     };
-                    asked.finish(self.core, words, &mut self.places, endpoints, books, port);
+                    asked.finish(self.core, words, &mut self.quota, endpoints, ledger, port);
                     continue;
                 }
                 incoming => incoming.map(|incoming| incoming.is_some()),
@@ -212,7 +212,7 @@ impl Peer {
             match incoming {
                 Ok(false) => break,
                 // The event is invalid, or the message is.
-                Ok(true) | Err(_) => self.close(endpoints, books, port),
+                Ok(true) | Err(_) => self.close(endpoints, ledger, port),
             }
         }
         if self.heard && matches!(self.state, State::Silent) {
@@ -225,29 +225,29 @@ impl Peer {
     /// Closes the channel, because the core's messages are invalid or the core has stopped. Memory of others that it
     /// has is revoked only if it is off: otherwise it may still use the memory, whatever its monitor sends or does not
     /// send.
-    pub fn close(&mut self, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
+    pub fn close(&mut self, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) {
         let why = if capabilities::is_off(self.core) { Error::Stopped } else { Error::Broken };
         self.state = if matches!(why, Error::Stopped) { State::Stopped } else { State::Broken };
         self.channel = None;
         self.unsent.clear();
         endpoints.lose(self.core);
-        self.refuse_all(why, endpoints, books, port);
+        self.refuse_all(why, endpoints, ledger, port);
         self.parked = None;
         let off = capabilities::core(self.core).filter(|_| matches!(why, Error::Stopped));
-        off.into_iter().for_each(|core| books.lose(core));
+        off.into_iter().for_each(|core| ledger.lose(core));
     }
 
     /// Sends the ledger's events to the core, as far as there is room.
-    pub fn say(&mut self, books: &mut Books) {
+    pub fn say(&mut self, ledger: &mut Ledger) {
         let (Some(core), Some(channel)) = (capabilities::core(self.core), &mut self.channel) else { return };
-        while let Some(line) = books.next_line(core) {
+        while let Some(line) = ledger.next_line(core) {
             let (operation, words) = line.encode();
             // A broken channel is noticed when messages are read.
             if matches!(channel.event(operation, &words), Err(Refused::Full)) {
                 self.wants_room = true;
                 return;
             }
-            books.said(core);
+            ledger.said(core);
         }
     }
 
@@ -265,15 +265,15 @@ impl Peer {
     }
 
     /// Asks the core whether its process accepts a transfer.
-    pub fn admit(&mut self, gift: Gift, books: &mut Books) {
+    pub fn admit(&mut self, gift: Gift, ledger: &mut Ledger) {
         match self.waiting_room() {
             Some(Ok(room)) => return room.push(Parked::Gift(gift)),
-            Some(Err(why)) => return gift.refuse(books, why),
+            Some(Err(why)) => return gift.refuse(ledger, why),
             None => {}
         }
         match self.request(exchange::ADMIT, &gift.admission().encode()) {
             Ok(number) => self.asked.put(number, Asked::Gift(Box::new(gift))),
-            Err(why) => gift.refuse(books, why),
+            Err(why) => gift.refuse(ledger, why),
         }
     }
 
@@ -315,8 +315,8 @@ impl Peer {
     }
 
     /// Tells the core what it need not hold any more. This must follow every message that names it.
-    pub fn release(&mut self, endpoints: &mut Endpoints, books: &Books) {
-        let has_lines = capabilities::core(self.core).is_some_and(|core| books.next_line(core).is_some());
+    pub fn release(&mut self, endpoints: &mut Endpoints, ledger: &Ledger) {
+        let has_lines = capabilities::core(self.core).is_some_and(|core| ledger.next_line(core).is_some());
         if has_lines || !self.unsent.is_empty() || !self.unasked.is_empty() {
             return;
         }
@@ -376,14 +376,14 @@ impl Peer {
             return Ok(());
         }
         let (asker, waits) = (about.asker, about.operation.waits());
-        if waits && !self.places.may_take(asker) {
+        if waits && !self.quota.may_take(asker) {
             return Err(Error::Full);
         }
         let number = self.request(about.operation as u16, &about.encode())?;
         let kept = keep().ok();
         let is_kept = kept.is_some();
         if waits {
-            self.places.take(asker);
+            self.quota.take(asker);
         }
         self.asked.put(number, Asked::Processes(asker.process, waits, kept));
         if is_kept { Ok(()) } else { Err(Error::Full) }
@@ -392,23 +392,23 @@ impl Peer {
     /// Removes local waits for the end of a process that have ended without notice, and cancels them on the core.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         let Some(channel) = &mut self.channel else { return };
-        for (place, asked) in self.asked.iter_mut() {
+        for (index, asked) in self.asked.iter_mut() {
             let Asked::Processes(process, waits @ true, asker) = asked else { continue };
             if !asker.as_ref().is_some_and(|asker| asker.has_gone(watch)) {
                 continue;
             }
-            if channel.event(operation::CANCEL, &[place]).is_err() {
+            if channel.event(operation::CANCEL, &[index]).is_err() {
                 return;
             }
             *waits = false;
-            self.places.give_back(*process);
+            self.quota.give_back(*process);
             asker.take().into_iter().for_each(|asker| asker.forget(replies));
         }
     }
 
     /// Returns whether one more thread of a process may wait for the end of one there.
     pub fn may_wait(&self, asker: Client) -> bool {
-        self.places.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
+        self.quota.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
     }
 
     /// Sends a request, and returns the number under which it is to be put into the table.
@@ -447,7 +447,7 @@ impl Peer {
         watch: Watch,
         is_awaited: bool,
         endpoints: &mut Endpoints,
-        books: &mut Books,
+        ledger: &mut Ledger,
         port: &mut Port,
     ) -> Seen {
         self.cancel_gone(watch);
@@ -455,7 +455,7 @@ impl Peer {
             self.silence = 0;
             return Seen::Nothing;
         }
-        if capabilities::core(self.core).is_some_and(|core| books.stop(core)) {
+        if capabilities::core(self.core).is_some_and(|core| ledger.stop(core)) {
             return Seen::Stopped;
         }
         self.silence += 1;
@@ -465,7 +465,7 @@ impl Peer {
             if self.channel.is_some() {
                 self.state = State::Silent;
             }
-            self.refuse_all(Error::Silent, endpoints, books, port);
+            self.refuse_all(Error::Silent, endpoints, ledger, port);
             return if self.state == was { Seen::Nothing } else { Seen::Silent };
         }
         // If there is no room for the event, the core has other unread messages, and will reply to those.
@@ -474,21 +474,21 @@ impl Peer {
     }
 
     /// Refuses all requests that wait for the core.
-    fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, books: &mut Books, port: &mut Port) {
+    fn refuse_all(&mut self, why: Error, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) {
         for (waiting, words) in self.unasked.drain(..) {
             endpoints.not_sent(self.core, &words);
             endpoints.refuse(waiting);
         }
         endpoints.give_up(self.core);
         for asked in self.asked.drain() {
-            asked.refuse(why, &mut self.places, endpoints, books, port);
+            asked.refuse(why, &mut self.quota, endpoints, ledger, port);
         }
         for parked in self.parked.iter_mut().flat_map(|parked| parked.drain(..)) {
             match parked {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
                 Parked::Endpoint(.., pending) => port.finish(pending, &Err(why)),
                 Parked::Processes(_, waiting) => waiting.refuse(port, why),
-                Parked::Gift(gift) => gift.refuse(books, why),
+                Parked::Gift(gift) => gift.refuse(ledger, why),
                 Parked::Growth(asker, _) => asker.refuse(port, why),
             }
         }
@@ -520,10 +520,10 @@ impl Peer {
     /// Cancels, on the core, the requests whose requesters have given up without notice.
     fn cancel_gone(&mut self, watch: Watch) {
         let Some(channel) = &mut self.channel else { return };
-        for (place, asked) in self.asked.iter_mut() {
+        for (index, asked) in self.asked.iter_mut() {
             if matches!(asked, Asked::Forward(waiting) if waiting.has_gone(watch)) {
                 // If there is no room for the event, or it comes too early, it is sent again.
-                let _ = channel.event(operation::CANCEL, &[place]);
+                let _ = channel.event(operation::CANCEL, &[index]);
             }
         }
     }

@@ -13,7 +13,7 @@ use tench_abi::power::Client;
 use tench_mem_client::Mem;
 use tench_monitor::about::{About, Operation};
 use tench_monitor::message::{Outcome, Strings, Words, ended};
-use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, first, place};
+use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, pid_base, split_pid};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error as Refused, State, Status, Strings as List};
 use tench_procs_client::{Failure, Procs};
@@ -100,7 +100,7 @@ fn manage(procs: Procs, about: &About) -> Result<Words, Error> {
         Operation::Suspend => procs.suspend(subject),
         Operation::Resume => procs.resume(subject),
         Operation::Interrupt => return procs.interrupt(subject).map(|killed| words(&killed)).map_err(refusal),
-        Operation::KillAll => return kill_all(procs, text(about)?.parts().0, first(place(subject).0)),
+        Operation::KillAll => return kill_all(procs, text(about)?.parts().0, pid_base(split_pid(subject).0)),
         _ => procs.kill(subject),
     };
     done.map(|()| words(&())).map_err(refusal)
@@ -181,10 +181,9 @@ fn with_procs<T>(badge: u64, ask: impl FnOnce(Procs) -> Result<T, Error>) -> Res
 /// absent servers would receive.
 pub fn endpoints() -> impl Iterator<Item = Cap<Endpoint>> {
     let count = tench::process::info().map_or(0, |info| info.extra_count).min(u64::from(slot::EXTRA_COUNT)) as u32;
-    let places = (slot::EXTRA.0..slot::EXTRA.0 + count).map(CapAddress);
-    let is_endpoint =
-        |place: &CapAddress| OWN_CSPACE.identify_at(*place).is_ok_and(|found| found.kind == Kind::Endpoint);
-    places.filter(is_endpoint).map(Cap::new)
+    let slots = (slot::EXTRA.0..slot::EXTRA.0 + count).map(CapAddress);
+    let is_endpoint = |slot: &CapAddress| OWN_CSPACE.identify_at(*slot).is_ok_and(|found| found.kind == Kind::Endpoint);
+    slots.filter(is_endpoint).map(Cap::new)
 }
 
 /// Returns the unbadged endpoint of the process server. It is looked up once.
@@ -224,7 +223,7 @@ fn describe(status: &Status) -> Process {
     };
     let Status { process, parent, detail, priority, ticks, size, .. } = *status;
     // The memory server has the same number in its own accounts on every core.
-    let account = if place(process).1 == pid::MEM { pid::MEM } else { process };
+    let account = if split_pid(process).1 == pid::MEM { pid::MEM } else { process };
     let account = Mem::STANDARD.next_account(account - 1).ok().filter(|found| found.process == account);
     let memory = account.map_or(0, |account| account.used);
     let name = ArrayString::<MAX_NAME>::from(&status.name).unwrap_or_default();

@@ -37,7 +37,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tench_abi::power::{self, Powers};
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_places::{Client, Places};
+use tench_quota::{Client, Quota};
 
 use crate::exchange::mail::LETTERS;
 use crate::freight::UNCLAIMED;
@@ -91,8 +91,8 @@ impl What {
 pub struct Found {
     /// Class of the object.
     pub what: What,
-    /// Identity of the object: its place in memory.
-    pub place: u64,
+    /// Identity of the object: its physical address.
+    pub physical: u64,
     /// Badge, or 0 if there is none.
     pub badge: u64,
     /// Rights of the capability.
@@ -114,7 +114,7 @@ pub trait Kernel {
     /// Makes a capability that signals these bits at the notification that proxies share.
     fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal>;
     /// Makes a proxy of its own, at which the monitor receives from now on. Returns the only capability to it, and its
-    /// place in memory.
+    /// physical address.
     fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal>;
     /// Deletes a proxy of its own that nobody else holds. Returns false if signals from it may still come; when they
     /// have, [`closed`](Proxies::closed) is called.
@@ -244,7 +244,7 @@ enum Form {
     Badge,
     /// These bits of the common notification.
     Bits(u64),
-    /// An endpoint or a notification of its own, at this place in memory.
+    /// An endpoint or a notification of its own, at this physical address.
     Own(u64),
 }
 
@@ -268,7 +268,7 @@ pub struct Target {
     pub number: u64,
 }
 
-/// Places in memory of the endpoint and the notification that most proxies share.
+/// Physical addresses of the endpoint and the notification that most proxies share.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     /// The endpoint of badged proxies.
@@ -283,18 +283,18 @@ pub struct Proxies<K> {
     common: Common,
     held: Holdings,
     proxies: BTreeMap<u64, Proxy>,
-    /// Proxies that are endpoints or notifications of their own, by place in memory.
-    places: BTreeMap<u64, u64>,
+    /// Proxies that are endpoints or notifications of their own, by physical address.
+    by_address: BTreeMap<u64, u64>,
     /// Proxies that are bits of the common notification, by bits.
     bits: BTreeMap<u64, u64>,
     /// Proxies that nobody holds any more, and whose signals may still come.
     closing: BTreeMap<u64, Proxy>,
     signals: Signals,
-    askers: Places,
+    askers: Quota,
     /// Quota of proxies that are endpoints or notifications of their own.
-    openers: Places,
+    openers: Quota,
     /// Quota of proxies that are bits.
-    signallers: Places,
+    signallers: Quota,
     /// Set if a copy held here that was dropped may have been the last capability to a proxy.
     is_stale: bool,
     /// Releases by owner that have not been sent yet.
@@ -313,13 +313,13 @@ impl<K: Kernel> Proxies<K> {
             common,
             held: Holdings::new(),
             proxies: BTreeMap::new(),
-            places: BTreeMap::new(),
+            by_address: BTreeMap::new(),
             bits: BTreeMap::new(),
             closing: BTreeMap::new(),
             signals: Signals::new(),
-            askers: Places::new(PROXIES),
-            openers: Places::new(OWN_PROXIES),
-            signallers: Places::new(BITS),
+            askers: Quota::new(PROXIES),
+            openers: Quota::new(OWN_PROXIES),
+            signallers: Quota::new(BITS),
             is_stale: false,
             released: BTreeMap::new(),
             lost: BTreeSet::new(),
@@ -335,7 +335,7 @@ impl<K: Kernel> Proxies<K> {
     // ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Exports a slot's capability to a core, and returns its description. The slot is consumed, whatever the result.
-    /// `server` returns the server whose endpoint is at a place in memory.
+    /// `server` returns the server whose endpoint is at a physical address.
     pub fn send(
         &mut self,
         slot: CapAddress,
@@ -370,10 +370,10 @@ impl<K: Kernel> Proxies<K> {
 
     /// Returns the proxy that a capability is to, if it is to one.
     fn proxy_of(&self, found: &Found) -> Option<Proxy> {
-        let name = match found.place {
-            place if place == self.common.endpoint => Some(&found.badge),
-            place if place == self.common.notification => self.bits.get(&found.badge),
-            place => self.places.get(&place),
+        let name = match found.physical {
+            physical if physical == self.common.endpoint => Some(&found.badge),
+            physical if physical == self.common.notification => self.bits.get(&found.badge),
+            physical => self.by_address.get(&physical),
         };
         name.and_then(|name| self.proxies.get(name)).copied()
     }
@@ -481,9 +481,9 @@ impl<K: Kernel> Proxies<K> {
                 self.signallers.take(asker);
                 self.bits.insert(bits, name);
             }
-            Form::Own(place) => {
+            Form::Own(physical) => {
                 self.openers.take(asker);
-                self.places.insert(place, name);
+                self.by_address.insert(physical, name);
             }
         }
         if what == What::Notification {
@@ -496,7 +496,7 @@ impl<K: Kernel> Proxies<K> {
     /// Makes the proxy of this name.
     fn form(&mut self, name: u64, what: What, is_plain: bool) -> Result<(CapAddress, Form), Error> {
         let made = match (is_plain, what) {
-            (true, what) => self.kernel.open(name, what).map(|(slot, place)| (slot, Form::Own(place))),
+            (true, what) => self.kernel.open(name, what).map(|(slot, physical)| (slot, Form::Own(physical))),
             (false, What::Endpoint) => self.kernel.common(name, RIGHTS).map(|slot| (slot, Form::Badge)),
             (false, What::Notification) => {
                 let mut all = (FIRST_BIT..u64::BITS).map(|bit| 1 << bit);

@@ -40,7 +40,7 @@ use tench_sys::{
 use tench_system::{ARCHIVE_PATH, Program, System};
 
 use crate::attention::Attention;
-use crate::capabilities::{self, Books, KERNEL, Rounds};
+use crate::capabilities::{self, KERNEL, Ledger, Rounds};
 use crate::channel::{self, LINE};
 use crate::desk::{Asker, Desk, Origin};
 use crate::endpoints::Endpoints;
@@ -85,7 +85,7 @@ pub struct Server {
     /// Requests of local programs to other cores, and of other cores to endpoints here.
     endpoints: Endpoints,
     /// Ledger of capabilities that left their core.
-    books: Books,
+    ledger: Ledger,
     rounds: Rounds,
     /// Set if there was nothing to do for the ledger at the last check. That is still so unless its dirty flag is set.
     is_settled: bool,
@@ -128,7 +128,7 @@ impl Server {
         let (inbox, signals) = (Inbox::new(watch, own, wake), Signals::new(main, wake)?);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let desk = Desk::new(machine.core, services, wake);
-        let books = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
+        let ledger = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
             machine,
             peers: Vec::new(),
@@ -136,7 +136,7 @@ impl Server {
             portions: Portions::new(tench::time::frequency(), Instant::now().ticks(), idle()),
             put_off: None,
             endpoints,
-            books,
+            ledger,
             rounds: Rounds::new(),
             is_settled: false,
             links: Links::new(),
@@ -169,7 +169,7 @@ impl Server {
 
     /// Starts the other cores. A core that cannot be started is reported, and the others go on.
     fn start_others(&mut self, files: &Files, system: &System<'_>) -> Result<()> {
-        let starter = Starter::new(self.machine, &files.archive, files.place)?;
+        let starter = Starter::new(self.machine, &files.archive, files.range)?;
         let free = Mem::STANDARD.totals().map_err(no_memory)?.free;
         let shares = divide(free, self.machine.cores, 1 << BLOCK_BITS, system.shares());
         for (core, share) in (1..self.machine.cores).zip(shares.into_iter().skip(1)) {
@@ -178,8 +178,8 @@ impl Server {
                 println!("monitor: core {core} was not started: {}", peer.state);
             }
             match (capabilities::core(core), &peer.channel) {
-                (Some(core), Some(_)) => self.books.connect(core),
-                (Some(core), None) => self.books.lose(core),
+                (Some(core), Some(_)) => self.ledger.connect(core),
+                (Some(core), None) => self.ledger.lose(core),
                 (None, _) => {}
             }
             self.peers.push(peer);
@@ -195,7 +195,7 @@ impl Server {
         let mut first = Peer::new(0);
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
-        capabilities::core(0).into_iter().for_each(|core| self.books.connect(core));
+        capabilities::core(0).into_iter().for_each(|core| self.ledger.connect(core));
         self.endpoints.register(Monitor::NAME, tench::process::id(), Cap::new(slot::SERVICE))?;
         (0..)
             .zip(processes::endpoints().skip(1))
@@ -258,7 +258,7 @@ impl Server {
                 continue;
             }
             // Its replies, and its events about capabilities, are for this core as much as for that one.
-            let took = peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.books, port);
+            let took = peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.ledger, port);
             if took > 0 {
                 self.portions.charge(peer.core, took);
             }
@@ -342,7 +342,7 @@ impl Server {
             }
         }
         if self.endpoints.has_releases() {
-            self.peers.iter_mut().for_each(|peer| peer.release(&mut self.endpoints, &self.books));
+            self.peers.iter_mut().for_each(|peer| peer.release(&mut self.endpoints, &self.ledger));
         }
     }
 
@@ -367,7 +367,7 @@ impl Server {
         for peer in &mut self.peers {
             let is_awaited = self.rounds.await_it(peer.core);
             // The channel of a stopped core is closed when the ledger is next handled.
-            if let Seen::Silent = peer.look(self.watch, is_awaited, &mut self.endpoints, &mut self.books, port)
+            if let Seen::Silent = peer.look(self.watch, is_awaited, &mut self.endpoints, &mut self.ledger, port)
                 && self.machine.core == 0
             {
                 println!("monitor: core {} does not answer any more", peer.core);
@@ -388,7 +388,7 @@ impl Server {
         self.is_starting = self.peers.iter().any(|peer| matches!(peer.state, State::Starting));
         let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
         let soon = || Instant::now().after(tench::time::frequency() / LOOKS);
-        let look = (self.desk.is_waiting() || self.books.has_deletions()).then(soon);
+        let look = (self.desk.is_waiting() || self.ledger.has_deletions()).then(soon);
         let is_linking = self.links.waiting() > 0;
         let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
         let own = self.rounds.deadline().into_iter().chain(self.endpoints.deadline()).chain(self.put_off);
@@ -402,7 +402,7 @@ impl Server {
         for peer in &mut self.peers {
             if matches!(peer.state, State::Starting) && peer.patience() <= now {
                 peer.state = State::Silent;
-                if capabilities::core(peer.core).is_some_and(|core| self.books.stop(core)) {
+                if capabilities::core(peer.core).is_some_and(|core| self.ledger.stop(core)) {
                     continue;
                 }
                 println!("monitor: core {} was started, but does not answer", peer.core);
@@ -472,7 +472,7 @@ fn idle() -> u64 {
 struct Files {
     archive: Archive<'static>,
     /// Physical address and size.
-    place: (u64, u64),
+    range: (u64, u64),
 }
 
 impl Files {
@@ -481,7 +481,7 @@ impl Files {
         let first = if core == 0 { slot::EXTRA } else { CapAddress(slot::EXTRA.0 + 1) };
         let mut random = Randomness::new(Default::default());
         let (shown, archive) = tench_boot::map(first, &mut random).map_err(no_memory)?;
-        Ok(Files { archive, place: (first_frame(first)?.locate(KERNEL)?.address, shown.size()) })
+        Ok(Files { archive, range: (first_frame(first)?.locate(KERNEL)?.address, shown.size()) })
     }
 }
 

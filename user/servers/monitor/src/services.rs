@@ -14,7 +14,7 @@ use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
 use tench_monitor::message::{Forward, Malformed, Outcome, Words, answered, ended};
-use tench_monitor_client::protocol::{first, place};
+use tench_monitor_client::protocol::{pid_base, split_pid};
 use tench_names_client::Names;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
@@ -75,13 +75,13 @@ impl Request {
         let badge = match asker {
             0 if is_about => 0,
             // The requester is that core's process server.
-            0 => first(core),
+            0 => pid_base(core),
             asker => asker,
         };
         let is_here = |family: u64| family == 0 || family_of(core, family_number(family)) == family;
         let is_of_others = || match *forward.words {
-            [process, family, ..] => place(process).0 != core || !is_here(family),
-            [process] => place(process).0 != core,
+            [process, family, ..] => split_pid(process).0 != core || !is_here(family),
+            [process] => split_pid(process).0 != core,
             [] => false,
         };
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
@@ -148,16 +148,16 @@ pub struct Services {
     /// Their names, in the order of their numbers between monitors.
     names: Vec<&'static str>,
     endpoints: Mutex<Vec<Option<Cap<Endpoint>>>>,
-    /// The places in memory of their endpoints. (A holder of the lock may wait for the process server.)
-    places: Mutex<Vec<Option<u64>>>,
+    /// The physical addresses of their endpoints. (A holder of the lock may wait for the process server.)
+    addresses: Mutex<Vec<Option<u64>>>,
 }
 
 impl Services {
     /// Returns the servers of these names.
     pub fn new(names: Vec<&'static str>) -> Services {
         let endpoints = names.iter().map(|_| None).collect();
-        let places = names.iter().map(|_| None).collect();
-        Services { names, endpoints: Mutex::new(endpoints), places: Mutex::new(places) }
+        let addresses = names.iter().map(|_| None).collect();
+        Services { names, endpoints: Mutex::new(endpoints), addresses: Mutex::new(addresses) }
     }
 
     /// Looks up all servers that run.
@@ -167,10 +167,10 @@ impl Services {
         }
     }
 
-    /// Returns the server whose endpoint is at a place in memory: its number, and whether a badge identifies the
+    /// Returns the server whose endpoint is at a physical address: its number, and whether a badge identifies the
     /// process.
-    pub fn at(&self, place: u64) -> Option<(u8, bool)> {
-        let number = self.places.lock().iter().position(|known| *known == Some(place))?;
+    pub fn at(&self, address: u64) -> Option<(u8, bool)> {
+        let number = self.addresses.lock().iter().position(|known| *known == Some(address))?;
         // A badge of the file server's identifies a stream.
         Some((u8::try_from(number).ok()?, *self.names.get(number)? != "files"))
     }
@@ -241,7 +241,7 @@ impl Services {
                 Some(endpoint) => {
                     *known = Some(endpoint);
                     let found = KERNEL.holders(OWN_CSPACE, slot);
-                    self.places.lock().get_mut(number)?.clone_from(&found.ok().map(|found| found.place));
+                    self.addresses.lock().get_mut(number)?.clone_from(&found.ok().map(|found| found.physical));
                 }
                 None => memory::free_slot(slot),
             }
@@ -256,10 +256,10 @@ impl Services {
         if let Some(lost) = known.and_then(Option::take) {
             let _ = lost.delete();
             memory::free_slot(lost.address());
-            // Another object may take the endpoint's place in memory.
-            let place = usize::try_from(service).ok();
-            let mut places = self.places.lock();
-            place.and_then(|place| places.get_mut(place)).into_iter().for_each(|place| *place = None);
+            // Another object may take the endpoint's memory.
+            let index = usize::try_from(service).ok();
+            let mut addresses = self.addresses.lock();
+            index.and_then(|index| addresses.get_mut(index)).into_iter().for_each(|address| *address = None);
         }
     }
 }
@@ -269,7 +269,7 @@ fn answer(request: &Request, answer: &Received) -> Words {
     let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = answer.words().iter().copied().collect();
     if let (To::Server { badge: 0, .. }, [is_some, process, ..]) = (&request.to, words.as_mut_slice()) {
         // The file server asks about another process. Only that process's own core knows about it.
-        let core = |process| place(process).0;
+        let core = |process| split_pid(process).0;
         let asks_there = request.words.first().is_some_and(|asked| core(*asked) == core(*process));
         if !asks_there {
             (*is_some, *process) = (0, 0);

@@ -24,10 +24,10 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
     let mut all = [0; MAX_CORES];
     let further = || (1..cores).zip(1..MAX_CORES);
     let (mut left, mut weights) = (free, 0);
-    for (core, place) in further() {
+    for (core, index) in further() {
         match shares.of(core) {
             Share::Size(bytes) if left.checked_sub(bytes).is_some_and(|rest| rest >= OWN) => {
-                (all[place], left) = (bytes.saturating_sub(block), left - bytes);
+                (all[index], left) = (bytes.saturating_sub(block), left - bytes);
             }
             Share::Size(_) => {}
             Share::Weight(weight) => weights += weight,
@@ -35,10 +35,10 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
     }
     let own = if let Share::Weight(weight) = shares.of(0) { weight } else { 0 };
     let part = |of: u64, weight: u64, sum: u64| (u128::from(of) * u128::from(weight) / u128::from(sum.max(1))) as u64;
-    for (core, place) in further() {
+    for (core, index) in further() {
         if let Share::Weight(weight) = shares.of(core) {
             let share = part(left, weight, weights + own).min(part(left.saturating_sub(OWN), weight, weights));
-            all[place] = share.saturating_sub(block) >> SMALLEST << SMALLEST;
+            all[index] = share.saturating_sub(block) >> SMALLEST << SMALLEST;
         }
     }
     all
@@ -51,13 +51,13 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
 /// Fails with `NothingToSpare` or `NoRicher` if it gives nothing.
 pub fn gift(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
     let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two().map_or(u64::BITS - 1, u64::ilog2);
-    let spare = next_piece(free.saturating_sub(OWN), bits).ok_or(Error::NothingToSpare)?;
-    next_piece(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
+    let spare = next_block_bits(free.saturating_sub(OWN), bits).ok_or(Error::NothingToSpare)?;
+    next_block_bits(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
 }
 
 /// Returns log2 of the next block to take if `left` bytes are still wanted: the largest that is no larger. `None` if
 /// nothing is left.
-pub fn next_piece(left: u64, limit: u32) -> Option<u32> {
+pub fn next_block_bits(left: u64, limit: u32) -> Option<u32> {
     let bits = left.checked_ilog2()?.min(limit);
     (bits >= SMALLEST).then_some(bits)
 }
@@ -190,16 +190,16 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_made_of_the_largest_pieces() {
+    fn a_share_is_made_of_the_largest_blocks() {
         let mut left = (200 << 20) + 5000;
-        let mut pieces = [0; 8];
-        for piece in &mut pieces {
-            let Some(bits) = next_piece(left, 30) else { break };
-            *piece = bits;
+        let mut blocks = [0; 8];
+        for block in &mut blocks {
+            let Some(bits) = next_block_bits(left, 30) else { break };
+            *block = bits;
             left -= 1 << bits;
         }
-        assert_eq!(pieces, [27, 26, 23, 0, 0, 0, 0, 0]);
-        assert_eq!(next_piece(1 << 40, 30), Some(30));
-        assert_eq!(next_piece(0, 30), None);
+        assert_eq!(blocks, [27, 26, 23, 0, 0, 0, 0, 0]);
+        assert_eq!(next_block_bits(1 << 40, 30), Some(30));
+        assert_eq!(next_block_bits(0, 30), None);
     }
 }

@@ -45,9 +45,9 @@ impl Signals {
         Ok(Signals { main, wake, spare, heard: Arc::default(), took_others: false })
     }
 
-    /// Returns the place in memory of the notification that is bound to the main thread.
-    pub fn place(&self) -> Result<u64> {
-        Ok(KERNEL.holders(OWN_CSPACE, self.main.address())?.place)
+    /// Returns the physical address of the notification that is bound to the main thread.
+    pub fn physical_address(&self) -> Result<u64> {
+        Ok(KERNEL.holders(OWN_CSPACE, self.main.address())?.physical)
     }
 
     /// Makes a capability that signals these bits at the main thread's notification.
@@ -57,11 +57,11 @@ impl Signals {
     }
 
     /// Makes a notification at which a thread waits until it is [closed](Self::close). Returns the slot of its
-    /// capability, and its place in memory.
+    /// capability, and its physical address.
     pub fn open(&self, name: u64) -> Result<(CapAddress, u64)> {
         let made = memory::make::<Notification>(0).map_err(no_memory)?;
         let slot = made.cap().address();
-        let place = KERNEL.holders(OWN_CSPACE, slot)?.place;
+        let physical = KERNEL.holders(OWN_CSPACE, slot)?.physical;
         self.heard.lock().insert(name, Heard::default());
         let (heard, wake) = (Arc::clone(&self.heard), self.wake);
         let builder = thread::Builder::new().stack_size(STACK).name("signals");
@@ -72,7 +72,7 @@ impl Signals {
                 return Err(no_memory(error));
             }
         }
-        Ok((slot, place))
+        Ok((slot, physical))
     }
 
     /// Deletes a notification. Its thread ends, and frees the slot.

@@ -11,8 +11,8 @@ use tench_abi::memory::PAGE_SIZE;
 use tench_loader::Archive;
 use tench_mem_client::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
-use tench_monitor::share::{LEAST, next_piece};
-use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Place, Untyped};
+use tench_monitor::share::{LEAST, next_block_bits};
+use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};
 
 use crate::capabilities::KERNEL;
 use crate::{Result, no_memory};
@@ -21,7 +21,7 @@ use crate::{Result, no_memory};
 const LARGEST: u32 = 30;
 
 /// Memory of a core.
-type Pieces = ArrayVec<UntypedInfo, MAX_CORE_MEMORY>;
+type Blocks = ArrayVec<UntypedInfo, MAX_CORE_MEMORY>;
 
 /// Blocks taken for a core; the first is the one with which it begins.
 type Taken = ArrayVec<Block, MAX_CORE_MEMORY>;
@@ -45,9 +45,9 @@ pub struct Started {
 
 impl<'a> Starter<'a> {
     /// Returns a starter with the files of an archive, which is at a physical address.
-    pub fn new(machine: Machine, archive: &Archive<'a>, place: (u64, u64)) -> Result<Starter<'a>> {
+    pub fn new(machine: Machine, archive: &Archive<'a>, range: (u64, u64)) -> Result<Starter<'a>> {
         let file = |path| archive.find(path).map(|file| file.contents).ok_or(Error::InvalidArgument);
-        Ok(Starter { machine, files: (file(KERNEL_FILE)?, file(INIT_FILE)?), archive: place })
+        Ok(Starter { machine, files: (file(KERNEL_FILE)?, file(INIT_FILE)?), archive: range })
     }
 
     /// Starts a core with about this many bytes of memory.
@@ -72,28 +72,28 @@ impl<'a> Starter<'a> {
         take_memory(memory, taken)?;
         let ram = |address, size_bits| UntypedInfo { address, size_bits, kind: MemoryKind::Ram as u32 };
         let whole = |block: &Block| Ok(ram(address(block)?, block.size_bits));
-        let mut pieces = taken.iter().skip(1).map(whole).collect::<Result<Pieces>>()?;
+        let mut blocks = taken.iter().skip(1).map(whole).collect::<Result<Blocks>>()?;
         let start = address(&block)?;
         // Of the smallest blocks, some may be left over.
-        let rest = layout.pieces().map(|(offset, bits)| ram(start + offset as u64, bits));
-        pieces.extend(rest.take(pieces.remaining_capacity()));
-        self.fill(core, (&block, start), &layout, &pieces)?;
+        let rest = layout.free_blocks().map(|(offset, bits)| ram(start + offset as u64, bits));
+        blocks.extend(rest.take(blocks.remaining_capacity()));
+        self.fill(core, (&block, start), &layout, &blocks)?;
         let channel = make_channel(&block)?;
         let [image, page] = [layout.kernel, layout.page].map(|offset| start + offset as u64);
         KERNEL.start_core(core, image, page)?;
         lend(taken);
-        Ok(Started { channel, memory: pieces.iter().map(|piece| 1 << piece.size_bits).sum() })
+        Ok(Started { channel, memory: blocks.iter().map(|block| 1 << block.size_bits).sum() })
     }
 
     /// Writes the block, which begins at a physical address. Afterwards it is not mapped here.
-    fn fill(&self, core: u64, (block, start): (&Block, u64), layout: &Layout, pieces: &[UntypedInfo]) -> Result<()> {
+    fn fill(&self, core: u64, (block, start): (&Block, u64), layout: &Layout, blocks: &[UntypedInfo]) -> Result<()> {
         let slot = memory::take_slot().map_err(no_memory)?;
         let frame = block.untyped.retype::<Frame>(u64::from(BLOCK_BITS), slot)?;
         let flags = MapFlags::READ | MapFlags::WRITE | MapFlags::UNCACHED;
         let window = Window::new(frame, BLOCK_BITS, flags).map_err(no_memory)?;
         window.write(layout.kernel, self.files.0);
         window.write(layout.init, self.files.1);
-        self.write_page(&window, core, start, layout, pieces);
+        self.write_page(&window, core, start, layout, blocks);
         drop(window);
         block.untyped.revoke()?;
         memory::free_slot(slot);
@@ -101,7 +101,7 @@ impl<'a> Starter<'a> {
     }
 
     /// Writes the boot page, a [`CoreBoot`](tench_abi::boot::CoreBoot), word by word.
-    fn write_page(&self, window: &Window, core: u64, start: u64, layout: &Layout, pieces: &[UntypedInfo]) {
+    fn write_page(&self, window: &Window, core: u64, start: u64, layout: &Layout, blocks: &[UntypedInfo]) {
         let words = [
             CORE_MAGIC,
             VERSION,
@@ -113,11 +113,11 @@ impl<'a> Starter<'a> {
             self.archive.1,
             start,
             u64::from(CHANNEL_BITS),
-            pieces.len() as u64,
+            blocks.len() as u64,
         ];
-        let memory = pieces
+        let memory = blocks
             .iter()
-            .flat_map(|piece| [piece.address, u64::from(piece.size_bits) | u64::from(piece.kind) << u32::BITS]);
+            .flat_map(|block| [block.address, u64::from(block.size_bits) | u64::from(block.kind) << u32::BITS]);
         for (index, word) in words.into_iter().chain(memory).enumerate() {
             window.write64(layout.page + index * size_of::<u64>(), word);
         }
@@ -130,7 +130,7 @@ const _: () = assert!(size_of::<tench_abi::boot::CoreBoot>() <= PAGE_SIZE);
 /// Makes the frame at the beginning of the block, filled with zeros as a new channel is.
 fn make_channel(block: &Block) -> Result<Cap<Frame>> {
     let slot = memory::take_slot().map_err(no_memory)?;
-    block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Place::At(0), OWN_CSPACE, slot)?;
+    block.untyped.retype_many(Kind::Frame, u64::from(CHANNEL_BITS), 1, Placement::At(0), OWN_CSPACE, slot)?;
     Ok(Cap::new(slot))
 }
 
@@ -181,7 +181,7 @@ fn give_back(block: &Block) {
 /// Takes about this many bytes, in the largest blocks that are free.
 fn take_memory(bytes: u64, taken: &mut Taken) -> Result<()> {
     let (mut left, mut limit) = (bytes, LARGEST);
-    while let Some(bits) = next_piece(left, limit).filter(|_| !taken.is_full()) {
+    while let Some(bits) = next_block_bits(left, limit).filter(|_| !taken.is_full()) {
         match allocate(bits) {
             Ok(block) => {
                 left = left.saturating_sub(1 << block.size_bits);

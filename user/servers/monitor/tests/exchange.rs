@@ -8,7 +8,7 @@ use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Kernel, MONITOR};
 use tench_monitor::freight::FREIGHT;
 use tench_monitor::proxies::{Carried, What};
-use tench_monitor_client::protocol::{Error, first};
+use tench_monitor_client::protocol::{Error, pid_base};
 use tench_remote::{Cores, Kind};
 use world::{Heard, PAGE, World, core};
 
@@ -23,7 +23,7 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 99);
     assert_eq!(world.answer(given), Ok(()));
     let (from, word, copy) = world.letter(taker);
-    assert_eq!((from, word), (first(0) | SENDER, 99));
+    assert_eq!((from, word), (pid_base(0) | SENDER, 99));
     assert_eq!(world.kernel(1).caps[&copy.0].shape.base, 0x10_0000);
     assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::RemoteCopies));
     let revoked = world.revoke(0, SENDER, frame);
@@ -37,9 +37,9 @@ fn a_frame_arrives_with_its_word_and_is_taken_back() {
 #[test]
 fn an_endpoint_that_is_sent_is_for_a_process_of_a_known_family() {
     let mut world = World::new(2);
-    let to = Client { process: first(1) | RECEIVER, family: family_of(1, 3) };
+    let to = Client { process: pid_base(1) | RECEIVER, family: family_of(1, 3) };
     let exchange = &mut world.cores[1];
-    let ticket = exchange.reserve(core(0), first(0) | SENDER, to, 99).unwrap();
+    let ticket = exchange.reserve(core(0), pid_base(0) | SENDER, to, 99).unwrap();
     let (what, rights) = (What::Endpoint, Rights::CALL);
     let carried = Carried::Held { what, number: 1, rights, is_plain: true, server: None };
     let (operation, words) = Line::Endpoint(ticket, carried).encode();
@@ -122,11 +122,11 @@ fn memory_for_a_message_is_claimed_by_its_number() {
         let given = world.give(at, SENDER, what, 0, MONITOR, FREIGHT | number);
         assert_eq!(world.answer(given), Ok(()));
     }
-    let books = &mut world.cores[0];
-    assert!(books.own_letter().is_none() && books.receivers().is_empty());
-    assert_eq!((books.claim(core(1), 9), books.claim(core(2), 8)), (None, None));
-    let [first, second] = [core(1), core(2)].map(|from| books.claim(from, 7).expect("it is there"));
-    assert_eq!(books.claim(core(1), 7), None, "it was taken out");
+    let exchange = &mut world.cores[0];
+    assert!(exchange.own_letter().is_none() && exchange.receivers().is_empty());
+    assert_eq!((exchange.claim(core(1), 9), exchange.claim(core(2), 8)), (None, None));
+    let [first, second] = [core(1), core(2)].map(|from| exchange.claim(from, 7).expect("it is there"));
+    assert_eq!(exchange.claim(core(1), 7), None, "it was taken out");
     assert_eq!([first, second].map(|slot| world.kernel(0).caps[&slot.0].shape.base), [0x10_0000, 0x20_0000]);
     [first, second].into_iter().for_each(|slot| world.kernel(0).delete(slot));
     let unneeded = world.cores[0].claim(core(1), 8).expect("it is there");
@@ -204,7 +204,7 @@ fn a_copy_is_sent_on_to_a_third_core_and_to_its_owner() {
     let gifts = [world.give(1, RECEIVER, copy, 2, 5, 2), world.give(1, RECEIVER, copy, 0, 6, 3)];
     assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
     let (from, word, there) = world.letter(third);
-    assert_eq!((from, word, world.kernel(2).caps[&there.0].rights), (first(1) | RECEIVER, 2, Rights::READ));
+    assert_eq!((from, word, world.kernel(2).caps[&there.0].rights), (pid_base(1) | RECEIVER, 2, Rights::READ));
     let (_, word, here) = world.letter(owner);
     assert_eq!((word, world.kernel(0).caps[&here.0].rights), (3, Rights::READ));
     // Only its owner can revoke it.

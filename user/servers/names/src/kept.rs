@@ -10,8 +10,8 @@
 
 use tench::server::Lasting;
 use tench_names_client::protocol::MAX_NAME;
-use tench_places::Client;
 use tench_protocol::{ArrayString, Powers};
+use tench_quota::Client;
 
 /// Number of words of an entry.
 const ENTRY: usize = 2 + (MAX_NAME + 1) / 8;

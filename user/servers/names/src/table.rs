@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use tench_names_client::protocol::{Error, MAX_NAME};
-use tench_places::cursors::{Cursors, EVERYBODY, look};
-use tench_places::unconfirmed::Unconfirmed;
-use tench_places::{Client, Places, allows};
 use tench_protocol::{Caller, Powers};
+use tench_quota::cursors::{Cursors, EVERYBODY, look};
+use tench_quota::unconfirmed::Unconfirmed;
+use tench_quota::{Client, Quota, allows};
 
 /// Bytes of heap that [`Table::register`] or [`Table::wait`] may need, or any other request until it gets its reply,
 /// with at most 1024 names and 256 waiting threads. A test counts.
@@ -39,7 +39,7 @@ pub struct Table<C, R> {
     /// For each family, where [`take_out`](Self::take_out) continues.
     cursors: Cursors<usize>,
     /// Quota of names, by process and family.
-    places: Places,
+    quota: Quota,
     /// Processes with names that have not been confirmed to run.
     unconfirmed: Unconfirmed,
     max_names: usize,
@@ -53,7 +53,7 @@ impl<C: Copy, R> Table<C, R> {
             names: BTreeMap::new(),
             waiters: Vec::new(),
             cursors: Cursors::new(),
-            places: Places::new(max_names),
+            quota: Quota::new(max_names),
             unconfirmed: Unconfirmed::new(),
             max_names,
             max_waiters,
@@ -63,7 +63,7 @@ impl<C: Copy, R> Table<C, R> {
     /// Checks that a process may register a capability under this name.
     pub fn check_register(&self, name: &str, owner: Client) -> Result<(), Error> {
         self.check_name(name)?;
-        if self.places.may_take(owner) { Ok(()) } else { Err(Error::Full) }
+        if self.quota.may_take(owner) { Ok(()) } else { Err(Error::Full) }
     }
 
     /// Checks that the name is valid and free.
@@ -85,10 +85,10 @@ impl<C: Copy, R> Table<C, R> {
         if self.names.len() >= self.max_names {
             return Err(Error::Full);
         }
-        if self.places.held(owner.process) == 0 {
+        if self.quota.held(owner.process) == 0 {
             self.unconfirmed.note(owner.process);
         }
-        self.places.take(owner);
+        self.quota.take(owner);
         self.names.insert(name.to_owned(), Entry { owner: owner.process, cap });
         let waited = self.waiters.extract_if(.., |waiter| waiter.name == name);
         Ok(waited.map(|waiter| (waiter.client.process, waiter.reply)).collect())
@@ -135,8 +135,8 @@ impl<C: Copy, R> Table<C, R> {
             Some(entry) => {
                 let cap = entry.cap;
                 self.names.remove(name);
-                self.places.give_back(process);
-                if self.places.held(process) == 0 {
+                self.quota.give_back(process);
+                if self.quota.held(process) == 0 {
                     self.unconfirmed.forget(process);
                 }
                 Ok(cap)
@@ -153,10 +153,10 @@ impl<C: Copy, R> Table<C, R> {
     /// Removes an ended process's names and waits. Returns the freed capabilities and replies.
     pub fn process_ended(&mut self, process: u64) -> (Vec<C>, Vec<R>) {
         let mut caps = Vec::new();
-        if self.places.held(process) > 0 {
+        if self.quota.held(process) > 0 {
             caps.extend(self.names.values().filter(|entry| entry.owner == process).map(|entry| entry.cap));
             self.names.retain(|_, entry| entry.owner != process);
-            caps.iter().for_each(|_| self.places.give_back(process));
+            caps.iter().for_each(|_| self.quota.give_back(process));
             self.unconfirmed.forget(process);
         }
         let gone = self.waiters.extract_if(.., |waiter| waiter.client.process == process);
@@ -176,16 +176,16 @@ impl<C: Copy, R> Table<C, R> {
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        self.places.check_invariants();
+        self.quota.check_invariants();
         assert!(self.names.len() <= self.max_names && self.waiters.len() <= self.max_waiters);
-        assert_eq!(self.places.taken(), self.names.len());
+        assert_eq!(self.quota.taken(), self.names.len());
         assert!(
-            self.unconfirmed.iter().all(|process| self.places.held(process) > 0),
+            self.unconfirmed.iter().all(|process| self.quota.held(process) > 0),
             "who has nothing is not asked about"
         );
         for entry in self.names.values() {
             let all = self.names.values().filter(|other| other.owner == entry.owner).count();
-            assert_eq!(self.places.held(entry.owner), all);
+            assert_eq!(self.quota.held(entry.owner), all);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tench::server::Fragile;
 use tench_names::kept::Journal;
-use tench_places::Client;
+use tench_quota::Client;
 
 fn found(memory: &mut Fragile) -> BTreeMap<u32, (Client, String)> {
     let journal = Journal::new(memory, 256);

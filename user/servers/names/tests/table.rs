@@ -2,8 +2,8 @@
 
 use tench_names::table::{Table, badge_for, check_power};
 use tench_names_client::protocol::Error;
-use tench_places::Client;
 use tench_protocol::{Caller, Powers};
+use tench_quota::Client;
 
 fn table() -> Table<u32, &'static str> {
     Table::new(3, 2)

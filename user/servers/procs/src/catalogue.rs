@@ -51,8 +51,8 @@ impl<'a> Catalogue<'a> {
     }
 
     fn search(&self, compare: impl Fn(&str) -> Ordering) -> Option<&File<'a>> {
-        let place = self.files.binary_search_by(|file| compare(&file.path)).ok()?;
-        self.files.get(place)
+        let index = self.files.binary_search_by(|file| compare(&file.path)).ok()?;
+        self.files.get(index)
     }
 
     /// Returns the file at `path`, which may begin with `/` or `./`.

@@ -104,7 +104,7 @@ impl Reaper {
     pub fn start(core: u64) -> Option<Reaper> {
         let wake = memory::make::<Notification>(0).ok()?.leak();
         let way = memory::take_slot().ok()?;
-        let service = SERVICE.mint_to(way, Rights::WRITE | Rights::CALL, pid::first(core) | pid::PROCS).ok()?;
+        let service = SERVICE.mint_to(way, Rights::WRITE | Rights::CALL, pid::pid_base(core) | pid::PROCS).ok()?;
         let thread =
             Builder::new().name("reaper").stack_size(STACK).spawn(move || ask_for_parts(service, wake)).ok()?;
         let context = thread.scheduling()?;
@@ -126,8 +126,8 @@ impl Reaper {
     /// Records that a part is done: the process moves behind the others of its priority, or out of the queue if it has
     /// ended.
     fn is_done_with(&mut self, process: u64, has_ended: bool) {
-        if let Some(place) = self.endings.iter().position(|(_, ending)| *ending == process) {
-            let ending = self.endings.remove(place);
+        if let Some(index) = self.endings.iter().position(|(_, ending)| *ending == process) {
+            let ending = self.endings.remove(index);
             if !has_ended {
                 self.endings.push(ending);
             }
@@ -176,7 +176,7 @@ fn ask_for_parts(service: Cap<Endpoint>, wake: Cap<Notification>) {
 impl Server {
     /// Returns whether a message with this badge comes from the reaper.
     pub fn is_reaper(&self, badge: u64) -> bool {
-        badge == pid::first(self.core) | pid::PROCS
+        badge == pid::pid_base(self.core) | pid::PROCS
     }
 
     /// Does one part of the remaining work, and replies to the reaper.

@@ -7,8 +7,8 @@
 
 use alloc::collections::BTreeMap;
 
-use tench_places::{Client, Places};
 use tench_procs_client::protocol::Error;
+use tench_quota::{Client, Quota};
 
 /// Maximum number of guests.
 pub const MAX_GUESTS: usize = 2048;
@@ -23,12 +23,12 @@ struct Guest {
 /// The table of guests.
 pub struct Guests {
     known: BTreeMap<u64, Guest>,
-    places: Places,
+    quota: Quota,
 }
 
 impl Default for Guests {
     fn default() -> Guests {
-        Guests { known: BTreeMap::new(), places: Places::new(MAX_GUESTS) }
+        Guests { known: BTreeMap::new(), quota: Quota::new(MAX_GUESTS) }
     }
 }
 
@@ -41,10 +41,10 @@ impl Guests {
             guest.ways += 1;
             return Ok(());
         }
-        if !self.places.may_take(client) {
+        if !self.quota.may_take(client) {
             return Err(Error::Full);
         }
-        self.places.take(client);
+        self.quota.take(client);
         self.known.insert(client.process, Guest { ceiling, ways: 1 });
         Ok(())
     }
@@ -62,14 +62,14 @@ impl Guests {
             return false;
         }
         self.known.remove(&process);
-        self.places.give_back(process);
+        self.quota.give_back(process);
         true
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        self.places.check_invariants();
-        assert_eq!(self.places.taken(), self.known.len());
+        self.quota.check_invariants();
+        assert_eq!(self.quota.taken(), self.known.len());
         assert!(self.known.values().all(|guest| guest.ways > 0));
     }
 }

@@ -37,7 +37,7 @@ impl Server {
         let root = match &self.records.get(process)?.kernel {
             Some(Kept::Living(living)) => living.process.root,
             // This server's own capabilities are no secret, and can be compared with what should be there.
-            None if pid::place(process).1 == pid::PROCS => Cap::new(slot::CSPACE),
+            None if pid::split_pid(process).1 == pid::PROCS => Cap::new(slot::CSPACE),
             _ => return Err(Error::WrongState),
         };
         let nodes = 1u32 << root.identify().map_err(|_| Error::Internal)?.size_bits.saturating_sub(SLOT_SIZE.ilog2());
@@ -75,7 +75,7 @@ fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
         Some(Kept::Living(living)) => living.ticks(),
         Some(Kept::Ending(living, _)) => living.used(),
-        _ if pid::place(process).1 == pid::PROCS => {
+        _ if pid::split_pid(process).1 == pid::PROCS => {
             Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks)
         }
         _ => record.ticks,

@@ -5,8 +5,8 @@ use tench_abi::CapAddress;
 use tench_loader::{LoadError, Objects, Source};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::Error as MemoryError;
-use tench_places::Client;
 use tench_protocol::Failure;
+use tench_quota::Client;
 use tench_sys::{Cap, Error, Untyped};
 
 /// Slots and memory that a process takes from this server and from the memory server.

@@ -23,9 +23,9 @@ use tench_abi::Powers;
 use tench_abi::power::{self, Client};
 use tench_abi::process::DEFAULT_PRIORITY;
 use tench_mem_client::protocol::NO_QUOTA;
-use tench_places::{Places, allows};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State};
+use tench_quota::{Quota, allows};
 
 use crate::guests::Guests;
 use crate::shares::{Held, Shares};
@@ -42,8 +42,8 @@ pub const MAX_WAITERS: usize = 256;
 pub const MAX_GENERATIONS: usize = 32;
 
 /// Number of table entries: a power of two, greater than the number of records.
-const PLACES: usize = 8192;
-const _: () = assert!(PLACES.is_power_of_two() && PLACES > MAX_LIVING + MAX_ENDED);
+const TABLE_SIZE: usize = 8192;
+const _: () = assert!(TABLE_SIZE.is_power_of_two() && TABLE_SIZE > MAX_LIVING + MAX_ENDED);
 // However many processes run, there is a number for one more family.
 const _: () = assert!(MAX_LIVING as u64 + 1 < power::GUESTS);
 
@@ -92,7 +92,7 @@ pub struct Record<K> {
     number: u64,
     /// [Family](power::family) of the process: that of the nearest process, itself or an ancestor, that was started
     /// with the power to manage all processes. The process's badge contains the family. The number of processes of a
-    /// family is limited by a fair-share quota ([`Places`]), however they are divided among parents and children.
+    /// family is limited by a fair-share quota ([`Quota`]), however they are divided among parents and children.
     family: u64,
     status: Condition,
     /// Set when the process has been stopped, or its start has failed, and it is being destroyed: requests in its name
@@ -135,7 +135,7 @@ pub struct Ended<K, R> {
 
 /// The table of processes. `R` is what it takes to reply to a waiter later.
 pub struct Records<K, R> {
-    places: Vec<Option<Box<Record<K>>>>,
+    entries: Vec<Option<Box<Record<K>>>>,
     /// The last number assigned.
     last: u64,
     /// Core of these processes.
@@ -151,7 +151,7 @@ pub struct Records<K, R> {
     /// Processes that have not ended, by path and by base name.
     names: BTreeMap<String, BTreeSet<u64>>,
     /// Quota of processes that have not ended, by family.
-    living: Places,
+    living: Quota,
     shares: Shares,
     /// The last family number assigned, to a local family and to a family of guests.
     last_families: [u64; 2],
@@ -175,23 +175,23 @@ impl<K, R> Default for Records<K, R> {
 }
 
 /// Returns the table index of a process.
-const fn place(pid: u64) -> usize {
-    (pid % PLACES as u64) as usize
+const fn index_of(pid: u64) -> usize {
+    (pid % TABLE_SIZE as u64) as usize
 }
 
 impl<K, R> Records<K, R> {
-    /// Returns an empty table for a core, whose numbers begin with its [first](pid::first).
+    /// Returns an empty table for a core, whose numbers begin with its [base](pid::pid_base).
     pub fn of_core(core: u64) -> Records<K, R> {
         Records {
-            places: (0..PLACES).map(|_| None).collect(),
-            last: pid::first(core),
+            entries: (0..TABLE_SIZE).map(|_| None).collect(),
+            last: pid::pid_base(core),
             core,
             load: 0,
             known: BTreeSet::new(),
             children: BTreeSet::new(),
             preparing: BTreeSet::new(),
             names: BTreeMap::new(),
-            living: Places::new(MAX_LIVING),
+            living: Quota::new(MAX_LIVING),
             shares: Shares::default(),
             last_families: [0; 2],
             guests: BTreeMap::new(),
@@ -229,7 +229,7 @@ impl<K, R> Records<K, R> {
         }
         // Everything that a family of another core starts here is one family, too.
         let origin = match power::is_of_guests(parent.family) {
-            true => power::family_of(pid::place(parent.process).0, power::GUESTS),
+            true => power::family_of(pid::split_pid(parent.process).0, power::GUESTS),
             false => parent.family,
         };
         let known = self.guests.get(&origin).copied();
@@ -250,7 +250,7 @@ impl<K, R> Records<K, R> {
         self.ended.try_reserve(self.living.taken() + 1).map_err(|_| Error::OutOfMemory)?;
         let mut pid = self.last + 1;
         // There are more entries than records, so this loop ends.
-        while self.places[place(pid)].is_some() {
+        while self.entries[index_of(pid)].is_some() {
             pid += 1;
         }
         let known = self.get(parent).ok();
@@ -280,7 +280,7 @@ impl<K, R> Records<K, R> {
             ancestors,
         };
         self.last = pid;
-        self.places[place(pid)] = Some(Box::new(record));
+        self.entries[index_of(pid)] = Some(Box::new(record));
         self.living.take(Client { process: pid, family });
         if let Some(origin) = origin {
             self.guests.insert(origin, family);
@@ -297,12 +297,12 @@ impl<K, R> Records<K, R> {
 
     /// Returns the record of a process.
     pub fn get(&self, pid: u64) -> Result<&Record<K>, Error> {
-        self.places[place(pid)].as_deref().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
+        self.entries[index_of(pid)].as_deref().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
     }
 
     /// Returns the record of a process.
     pub fn get_mut(&mut self, pid: u64) -> Result<&mut Record<K>, Error> {
-        self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
+        self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid).ok_or(Error::NoSuchProcess)
     }
 
     /// Starts a process in preparation, or suspends or resumes one that has not ended.
@@ -313,7 +313,7 @@ impl<K, R> Records<K, R> {
         }
         record.status = Condition::plain(state);
         let parent = record.parent;
-        let counts = state == State::Running && parent != 0 && pid::place(parent).1 != pid::INIT;
+        let counts = state == State::Running && parent != 0 && pid::split_pid(parent).1 != pid::INIT;
         let counted = core::mem::replace(&mut record.counts, counts);
         self.load = self.load + usize::from(counts) - usize::from(counted);
         self.preparing.remove(&(parent, pid));
@@ -329,7 +329,7 @@ impl<K, R> Records<K, R> {
 
     /// Returns whether this number belongs to a process of another core.
     pub const fn is_foreign(&self, pid: u64) -> bool {
-        pid != 0 && pid::place(pid).0 != self.core
+        pid != 0 && pid::split_pid(pid).0 != self.core
     }
 
     /// Returns `family` if none of its processes is in preparation or runs, and otherwise 0, which is no family. (A new
@@ -381,7 +381,7 @@ impl<K, R> Records<K, R> {
     /// Sets how many bytes the texts of a process in preparation take. Fails with `TooMuchText` if that exceeds its
     /// family's quota.
     pub fn hold_texts(&mut self, pid: u64, bytes: usize) -> Result<(), Error> {
-        let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
+        let record = self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
         self.shares.hold_texts(record.client(), &mut record.held, bytes)
     }
@@ -389,14 +389,14 @@ impl<K, R> Records<K, R> {
     /// Sets how many capabilities have been given to a process in preparation. Fails with `TooManyCapabilities` if that
     /// exceeds its family's quota.
     pub fn hold_given(&mut self, pid: u64, count: usize) -> Result<(), Error> {
-        let record = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid);
+        let record = self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid);
         let record = record.ok_or(Error::NoSuchProcess)?;
         self.shares.hold_given(record.client(), &mut record.held, count)
     }
 
     /// Releases the quotas that a process held in preparation.
     fn release_shares(&mut self, pid: u64) {
-        if let Some(record) = self.places[place(pid)].as_deref_mut().filter(|record| record.number == pid) {
+        if let Some(record) = self.entries[index_of(pid)].as_deref_mut().filter(|record| record.number == pid) {
             self.shares.release(pid, &mut record.held);
         }
     }
@@ -520,7 +520,7 @@ impl<K, R> Records<K, R> {
     /// Removes a process from the sets of those that have not ended.
     fn close(&mut self, pid: u64) -> Ended<K, R> {
         self.release_shares(pid);
-        let Some(mut record) = self.places[place(pid)].take() else {
+        let Some(mut record) = self.entries[index_of(pid)].take() else {
             return Ended { kernel: None, waiters: Vec::new(), abandoned: Vec::new() };
         };
         let kernel = record.kernel.take();
@@ -533,13 +533,13 @@ impl<K, R> Records<K, R> {
         {
             self.guests.remove(&origin);
         }
-        self.places[place(pid)] = Some(record);
+        self.entries[index_of(pid)] = Some(record);
         Ended { kernel, waiters: self.waits.target_ended(pid), abandoned: self.waits.waiter_ended(pid) }
     }
 
     /// Removes the record of an ended process.
     fn forget(&mut self, pid: u64) {
-        if let Some(record) = self.places[place(pid)].take() {
+        if let Some(record) = self.entries[index_of(pid)].take() {
             self.known.remove(&pid);
             self.children.remove(&(record.parent, pid));
         }
@@ -562,11 +562,11 @@ impl<K, R> Records<K, R> {
         let (mut children, mut preparing, mut living) = (BTreeSet::new(), BTreeSet::new(), 0);
         let mut families = BTreeMap::new();
         let mut load = 0;
-        for (index, record) in self.places.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
+        for (index, record) in self.entries.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
             let pid = &record.number;
-            assert_eq!(place(*pid), index);
+            assert_eq!(index_of(*pid), index);
             assert!(
-                *pid > pid::first(self.core)
+                *pid > pid::pid_base(self.core)
                     && *pid <= self.last
                     && (record.parent < *pid || self.is_foreign(record.parent))
             );
@@ -591,7 +591,7 @@ impl<K, R> Records<K, R> {
         assert_eq!(self.preparing, preparing);
         self.living.check_invariants();
         self.visitors.check_invariants();
-        self.shares.check_invariants(self.places.iter().flatten().map(|record| record.held));
+        self.shares.check_invariants(self.entries.iter().flatten().map(|record| record.held));
         assert_eq!(self.living.taken(), living);
         assert!(families.iter().all(|(family, count)| self.living.held_by_family(*family) == *count));
         assert!(families.keys().all(|family| power::family(*family) == *family), "a badge can say which family");

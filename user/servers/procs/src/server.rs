@@ -17,7 +17,6 @@ use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window, objects};
 use tench_mem_client::Mem;
 use tench_mem_client::protocol::NO_QUOTA;
-use tench_places::pace::Pace;
 use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::State::Up;
 use tench_procs::supervisor::Supervisor;
@@ -28,6 +27,7 @@ use tench_procs_client::protocol::{
     ProcsService, State, Status, Strings,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Sent, Text};
+use tench_quota::pace::Pace;
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received};
 
 use crate::boot::{self, Boot};
@@ -76,7 +76,7 @@ pub struct Server {
     pub(crate) pace: Pace,
     pub(crate) window: Window,
     /// The loader's CSpace range: the address at which a process's capability nodes are installed while it is loaded.
-    pub(crate) shelf: u32,
+    pub(crate) cspace_range: u32,
     pub(crate) random: Randomness,
     pub(crate) mem: Mem,
     pub(crate) core: u64,
@@ -99,7 +99,7 @@ impl Server {
         let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
         let core = Cap::<Kernel>::new(slot::KERNEL).machine()?.core;
         let mut records = Records::of_core(core);
-        let here = |number| pid::first(core) | number;
+        let here = |number| pid::pid_base(core) | number;
         for (number, process) in [pid::INIT, pid::MEM, pid::PROCS].map(here).into_iter().zip(boot::first_processes()) {
             let is_init = number == here(pid::INIT);
             let parent = Caller::alone(if is_init { 0 } else { here(pid::INIT) });
@@ -119,7 +119,7 @@ impl Server {
             watch: Watch::new().map_err(|_| LoadError::OutOfMemory)?,
             pace: Pace::new(PAUSE, tench::time::frequency()),
             window: Window::new(&mut tench_boot::OwnSpace, addresses::window(&mut random.sequence()))?,
-            shelf: objects::shelf()?,
+            cspace_range: objects::cspace_range()?,
             random,
             mem: Mem::at(mem),
             core,
@@ -165,7 +165,7 @@ impl Server {
 
     /// Charges the quota for a capability that a process in preparation is to find in `slot`. Returns the process
     /// builder.
-    fn make_place(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut Preparation, Error> {
+    fn charge_given(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut Preparation, Error> {
         reserve()?;
         let count = self.preparation(caller.process, process)?.given_with(slot)?;
         self.records.hold_given(process, count)?;
@@ -303,7 +303,7 @@ impl ProcsService for Server {
     }
 
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
-        self.make_place(caller, process, slot)?.give(slot, cap);
+        self.charge_given(caller, process, slot)?.give(slot, cap);
         Ok(())
     }
 
@@ -314,7 +314,7 @@ impl ProcsService for Server {
         slot: CapAddress,
         cap: Arrived<'_, Any, Given>,
     ) -> Result<(), Error> {
-        self.make_place(caller, process, slot)?.give(slot, cap);
+        self.charge_given(caller, process, slot)?.give(slot, cap);
         Ok(())
     }
 
@@ -546,7 +546,7 @@ impl ProcsService for Server {
     fn admit(&mut self, client: u64, ceiling: u8) -> Result<(), Error> {
         reserve()?;
         let client = Caller::of_badge(client);
-        if pid::place(client.process).0 == self.core {
+        if pid::split_pid(client.process).0 == self.core {
             return Err(Error::NotAllowed);
         }
         self.records.visitors.admit(client, ceiling)

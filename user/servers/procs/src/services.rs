@@ -149,11 +149,11 @@ pub struct Plan {
     ceiling: u8,
     powers: Powers,
     quota: u64,
-    kept: Option<Keepsake>,
+    kept: Option<PersistentState>,
 }
 
 /// A server's persistent state: memory and slots that survive its end.
-pub struct Keepsake {
+pub struct PersistentState {
     pub memory: Made<Frame>,
     /// Capability nodes.
     pub nodes: Vec<Made<CapNode>>,
@@ -220,7 +220,7 @@ impl Server {
     }
 
     /// Allocates the persistent state of a server, if it is to be restarted and is the only one of its name.
-    fn reserve(&self, supervision: Option<&Supervision>) -> Result<Option<Keepsake>, Error> {
+    fn reserve(&self, supervision: Option<&Supervision>) -> Result<Option<PersistentState>, Error> {
         let Some(supervision) = supervision else { return Ok(None) };
         if self.supervisor.state(&supervision.name).is_some() {
             return Err(Error::Exists);
@@ -234,7 +234,7 @@ impl Server {
         process: u64,
         preparation: Preparation,
         supervision: Supervision,
-        kept: Option<Keepsake>,
+        kept: Option<PersistentState>,
     ) -> Result<(), Error> {
         let record = self.records.get(process)?;
         let (parent, priority, ceiling) = (record.parent, record.priority, record.ceiling);
@@ -254,7 +254,7 @@ impl Server {
         process: u64,
         preparation: &mut Preparation,
         service: Option<Service>,
-        kept: Option<&Keepsake>,
+        kept: Option<&PersistentState>,
     ) -> Result<(), LoadError> {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
         let quota = self.records.settle_quota(process).map_err(gone)?;
@@ -265,7 +265,7 @@ impl Server {
             mem: self.mem,
             window: self.window,
             shown: self.boot.shown,
-            shelf: self.shelf,
+            cspace_range: self.cspace_range,
             random: &mut self.random,
             servers: &servers,
             kept,
@@ -432,7 +432,7 @@ impl Server {
     fn relaunch(
         &mut self,
         preparation: &mut Preparation,
-        kept: Option<&Keepsake>,
+        kept: Option<&PersistentState>,
         set: impl FnOnce(&mut crate::server::ProcessRecord),
         parent: u64,
     ) -> Result<u64, LoadError> {
@@ -506,13 +506,13 @@ pub fn open_account(mem: Mem, process: u64, parent: u64, quota: u64) -> Result<(
 }
 
 /// Allocates persistent state: this many bytes of memory and nodes of slots.
-fn keep(bytes: u64, nodes: u32) -> Result<Option<Keepsake>, memory::Error> {
+fn keep(bytes: u64, nodes: u32) -> Result<Option<PersistentState>, memory::Error> {
     if bytes == 0 {
         return Ok(None);
     }
     let memory = memory::make::<Frame>(u64::from(bytes.ilog2()))?;
     let make = |_| memory::make::<CapNode>(u64::from(NODE_BITS));
-    Ok(Some(Keepsake { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
+    Ok(Some(PersistentState { memory, nodes: (0..nodes).map(make).collect::<Result<_, _>>()? }))
 }
 
 /// Returns the number of this core.

@@ -1,16 +1,16 @@
 //! Fair-share quotas of families for the server's resources that process builders hold: memory for texts, and slots for
 //! capabilities.
 
-use tench_places::{Client, Places};
 use tench_procs_client::protocol::Error;
+use tench_quota::{Client, Quota};
 
 /// Unit of the quota for texts, in bytes.
 pub const TEXT_UNIT: usize = 1024;
 /// Units for the texts of all process builders. A family can hold half of them, enough to prepare two thousand
 /// processes with short texts. A running process holds none.
-pub const TEXT_PLACES: usize = 4096;
+pub const MAX_TEXT_UNITS: usize = 4096;
 /// Number of capabilities that all process builders together can have been given. A family can hold half of them.
-pub const GIVEN_PLACES: usize = 1024;
+pub const MAX_GIVEN: usize = 1024;
 
 /// Resources that one process builder holds.
 #[derive(Clone, Copy, Default)]
@@ -28,23 +28,23 @@ impl Held {
 
 /// The quotas for all process builders.
 pub struct Shares {
-    texts: Places,
-    given: Places,
+    texts: Quota,
+    given: Quota,
 }
 
 impl Default for Shares {
     fn default() -> Self {
-        Shares { texts: Places::new(TEXT_PLACES), given: Places::new(GIVEN_PLACES) }
+        Shares { texts: Quota::new(MAX_TEXT_UNITS), given: Quota::new(MAX_GIVEN) }
     }
 }
 
 /// Raises what a process builder holds to `wanted`. Fails with `refusal`, and takes nothing, if its family has no more.
-fn take(places: &mut Places, client: Client, held: &mut usize, wanted: usize, refusal: Error) -> Result<(), Error> {
+fn take(quota: &mut Quota, client: Client, held: &mut usize, wanted: usize, refusal: Error) -> Result<(), Error> {
     let more = wanted.saturating_sub(*held);
-    if !places.may_take_all(client, more) {
+    if !quota.may_take_all(client, more) {
         return Err(refusal);
     }
-    (0..more).for_each(|_| places.take(client));
+    (0..more).for_each(|_| quota.take(client));
     *held += more;
     Ok(())
 }

@@ -22,7 +22,7 @@ use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_CSPACE};
 
 use crate::memory::{Account, ProcessMemory};
-use crate::services::Keepsake;
+use crate::services::PersistentState;
 
 /// Endpoint at which requests and faults arrive.
 pub const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
@@ -202,13 +202,13 @@ pub struct Loader<'a> {
     /// Memory that is mapped into processes instead of copied.
     pub shown: &'a Shown,
     /// The loader's CSpace range, at which a process's nodes are installed while it is loaded.
-    pub shelf: u32,
+    pub cspace_range: u32,
     /// Source of random addresses.
     pub random: &'a mut Randomness,
     /// The other servers to which every process gets capabilities, without badges: slot, name, endpoint.
     pub servers: &'a [(CapAddress, &'static str, Option<Cap<Endpoint>>)],
     /// Persistent state of the server that is restarted.
-    pub kept: Option<&'a Keepsake>,
+    pub kept: Option<&'a PersistentState>,
 }
 
 /// Parses a program that was handed over. Its size is bounded, because this server does nothing else while it loads
@@ -305,8 +305,8 @@ impl Preparation {
 
     /// Removes and returns the capability with which the process will serve.
     pub fn take_service(&mut self) -> Option<CapAddress> {
-        let place = self.given.iter().position(|(to, _)| *to == slot::SERVICE)?;
-        Some(self.given.swap_remove(place).1)
+        let index = self.given.iter().position(|(to, _)| *to == slot::SERVICE)?;
+        Some(self.given.swap_remove(index).1)
     }
 
     /// Sets the endpoint at which the process will serve.
@@ -345,7 +345,8 @@ impl Preparation {
 
     /// Loads the program into a process with this badge. The process does not run yet.
     pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, badge: u64) -> Result<(Living, u64, u64), LoadError> {
-        let mut memory = ProcessMemory::new(Account { client: Client::of_badge(badge), mem: loader.mem }, loader.shelf);
+        let mut memory =
+            ProcessMemory::new(Account { client: Client::of_badge(badge), mem: loader.mem }, loader.cspace_range);
         match self.build(loader, &mut memory, pid, badge) {
             Ok(Built { process, layout, connected, size, frequency }) => {
                 let _content = self.content.take().map(|handed| handed.content);

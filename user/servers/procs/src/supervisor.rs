@@ -12,7 +12,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tench_places::{Client, allows};
+use tench_quota::{Client, allows};
 
 /// Maximum number of threads that can wait for one server at a time.
 pub const MAX_WAITERS: usize = 256;
@@ -167,9 +167,9 @@ impl<P, W> Supervisor<P, W> {
     pub fn missed(&mut self) -> Option<(&'static str, Client)> {
         let count = self.services.len();
         let wants = |service: &Service<P, W>| matches!(service.state, State::Up(_)) && !service.missed.is_empty();
-        let place = (0..count).map(|step| (self.turn + step) % count).find(|place| wants(&self.services[*place]))?;
-        self.turn = place + 1;
-        let service = &mut self.services[place];
+        let index = (0..count).map(|step| (self.turn + step) % count).find(|index| wants(&self.services[*index]))?;
+        self.turn = index + 1;
+        let service = &mut self.services[index];
         Some((service.name, service.missed.remove(0)))
     }
 

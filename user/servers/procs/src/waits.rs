@@ -6,8 +6,8 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use tench_places::Client;
-use tench_places::queue::{Key, NEVER, Queue};
+use tench_quota::Client;
+use tench_quota::queue::{Key, NEVER, Queue};
 
 /// Maximum number of waiting threads. A family can have half of them.
 pub const MAX_WAITS: usize = 2048;

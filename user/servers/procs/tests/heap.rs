@@ -2,9 +2,9 @@
 
 use tench_abi::Powers;
 use tench_counting::{Counting, peak};
-use tench_places::Client;
 use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{MAX_NAME, State};
+use tench_quota::Client;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -6,7 +6,7 @@ use tench_abi::Powers;
 use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
 use tench_procs::guests::{Guests, MAX_GUESTS};
 use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, check_name};
-use tench_procs::shares::{GIVEN_PLACES, TEXT_PLACES, TEXT_UNIT};
+use tench_procs::shares::{MAX_GIVEN, MAX_TEXT_UNITS, TEXT_UNIT};
 use tench_procs::waits::{LOOKS_AT_END, MAX_WAITS};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error, State};
@@ -144,7 +144,7 @@ fn too_many_waiters_are_an_error() {
 fn waits_that_were_given_up_are_found_a_few_at_a_time_and_no_others() {
     let mut table = table();
     // This server does not know whether a process of another core runs.
-    let elsewhere = pid::first(1) | 9;
+    let elsewhere = pid::pid_base(1) | 9;
     for n in 0..20 {
         assert_eq!(wait(&mut table, 1, if n % 2 == 0 { 2 } else { elsewhere }, n), Ok(None));
     }
@@ -162,7 +162,7 @@ fn waits_that_were_given_up_are_found_a_few_at_a_time_and_no_others() {
 }
 
 #[test]
-fn those_who_wait_for_one_process_share_its_places() {
+fn waiters_of_one_process_share_its_quota() {
     let mut table = table();
     let mut free = MAX_WAITERS;
     let waiters: Vec<u64> = (0..12).map(|_| table.prepare("waiter", Client::alone(2), NONE, None).unwrap()).collect();
@@ -217,7 +217,7 @@ fn only_the_preparer_prepares_and_only_before_the_start() {
 /// While such a process is being destroyed, it keeps its quota, so that a family can have no more of these than of
 /// processes.
 #[test]
-fn what_was_not_started_is_nobodys_any_more_but_keeps_its_place_until_it_is_gone() {
+fn an_unstarted_process_has_no_owner_any_more_but_counts_until_it_is_gone() {
     let mut table = table();
     let pid = table.prepare("x", Client::alone(3), NONE, None).unwrap();
     table.begin_end(pid).unwrap();
@@ -230,7 +230,7 @@ fn what_was_not_started_is_nobodys_any_more_but_keeps_its_place_until_it_is_gone
     let others: Vec<_> = (0..).map_while(|_| table.prepare("y", Client::alone(1), NONE, None).ok()).collect();
     table.discard(pid).unwrap();
     assert_eq!(table.get(pid).err(), Some(Error::NoSuchProcess));
-    assert!(!others.is_empty() && table.prepare("z", Client::alone(1), NONE, None).is_ok(), "its place is free");
+    assert!(!others.is_empty() && table.prepare("z", Client::alone(1), NONE, None).is_ok(), "its share is free");
     table.check_invariants();
 }
 
@@ -252,7 +252,7 @@ fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_what_its_co
     table.get_mut(2).unwrap().ceiling = 120;
     assert_eq!(table.ceiling(2), 120);
     assert_eq!((table.ceiling(0), table.ceiling(99)), (0, 0), "no process");
-    let guest = Client::alone(pid::first(1) | 2);
+    let guest = Client::alone(pid::pid_base(1) | 2);
     assert_eq!(table.ceiling(guest.process), 0, "a process of another core of which nothing is known");
     assert_eq!(table.prepare("x", guest, Powers::all(), None), Err(Error::NoSuchProcess));
     for (ceiling, usual) in [(50, 50), (100, 100), (180, 100)] {
@@ -272,7 +272,7 @@ fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_what_its_co
 #[test]
 fn who_was_admitted_twice_leaves_twice() {
     let mut table = table();
-    let guest = Client::alone(pid::first(1) | 2);
+    let guest = Client::alone(pid::pid_base(1) | 2);
     (0..2).for_each(|_| table.visitors.admit(guest, 70).unwrap());
     assert!(!table.visitors.leave(guest.process));
     assert_eq!(table.ceiling(guest.process), 70);
@@ -285,7 +285,7 @@ fn who_was_admitted_twice_leaves_twice() {
 #[test]
 fn the_guests_of_one_family_leave_room_for_others() {
     let mut guests = Guests::default();
-    let of = |core, number| Client { process: pid::first(core) | number, family: family_of(core, 1) };
+    let of = |core, number| Client { process: pid::pid_base(core) | number, family: family_of(core, 1) };
     let count = (10..).take_while(|number| guests.admit(of(1, *number), 100).is_ok()).count();
     assert_eq!(count, MAX_GUESTS / 2);
     assert_eq!(guests.admit(of(1, 1), 100), Err(Error::Full));
@@ -508,7 +508,7 @@ fn old_records_are_forgotten_in_order() {
 }
 
 #[test]
-fn numbers_whose_place_is_taken_are_passed_over() {
+fn numbers_whose_entry_is_in_use_are_skipped() {
     let mut table = table();
     let mut last = 3;
     for _ in 0..20_000 {
@@ -573,7 +573,7 @@ fn waits_end_in_the_order_of_their_deadlines() {
 #[test]
 fn processes_of_other_cores_start_some_here_and_manage_those() {
     let mut table = table();
-    let [one, other] = [guest(&mut table, pid::first(1) | 7), pid::first(2) | 7];
+    let [one, other] = [guest(&mut table, pid::pid_base(1) | 7), pid::pid_base(2) | 7];
     let child = table.prepare("bin/child", Client::alone(one), NONE, None).unwrap();
     assert_eq!(
         (table.preparing(one, child).is_ok(), table.preparing(other, child).err()),
@@ -600,7 +600,7 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
 #[test]
 fn what_a_process_of_another_core_starts_leaves_room_for_others() {
     let mut table = table();
-    let (foreign, other) = (guest(&mut table, pid::first(1) | 7), guest(&mut table, pid::first(2) | 7));
+    let (foreign, other) = (guest(&mut table, pid::pid_base(1) | 7), guest(&mut table, pid::pid_base(2) | 7));
     let started = (0..).take_while(|_| table.prepare("bin/child", Client::alone(foreign), NONE, None).is_ok()).count();
     assert!((MAX_LIVING / 4..=MAX_LIVING / 2).contains(&started), "{started}");
     assert!(table.prepare("bin/child", Client::alone(other), Powers::empty(), None).is_ok());
@@ -611,7 +611,7 @@ fn what_a_process_of_another_core_starts_leaves_room_for_others() {
 fn processes_of_another_core_are_numbered_with_that_core() {
     let mut table = Table::of_core(3);
     guest(&mut table, 2);
-    let here = |number| pid::first(3) | number;
+    let here = |number| pid::pid_base(3) | number;
     assert_eq!(table.prepare("init", Client::alone(0), NONE, None), Ok(here(1)));
     assert_eq!(table.prepare("bin/shell", Client::alone(here(1)), Powers::empty(), None), Ok(here(2)));
     assert_eq!(
@@ -620,8 +620,8 @@ fn processes_of_another_core_are_numbered_with_that_core() {
         "for process 2 of the first core"
     );
     assert_eq!((table.get(2).is_err(), table.get(here(2)).is_ok()), (true, true));
-    assert_eq!(table.next(pid::first(3)).map(|(pid, _)| pid), Some(here(1)));
-    assert_eq!(table.find("hello", pid::first(3)), Some(here(3)));
+    assert_eq!(table.next(pid::pid_base(3)).map(|(pid, _)| pid), Some(here(1)));
+    assert_eq!(table.find("hello", pid::pid_base(3)), Some(here(3)));
     assert_eq!((table.check_living(2), table.check_living(0)), (Ok(()), Err(Error::NoSuchProcess)));
     assert_eq!(table.check_living(here(9)), Err(Error::NoSuchProcess));
     assert_eq!(
@@ -637,7 +637,7 @@ fn processes_of_another_core_are_numbered_with_that_core() {
 fn the_load_is_what_runs_and_was_not_started_by_init() {
     let mut table = table();
     assert_eq!(table.load(), 1, "the program, not init and the shell");
-    let parent = guest(&mut table, pid::first(1) | 7);
+    let parent = guest(&mut table, pid::pid_base(1) | 7);
     let child = table.prepare("bin/child", Client::alone(parent), Powers::empty(), None).unwrap();
     assert_eq!(table.load(), 1, "it does not run yet");
     table.set_state(child, State::Running).unwrap();
@@ -668,7 +668,7 @@ fn capabilities_given_to_preparations_are_shared_among_families() {
             break;
         }
     }
-    assert_eq!(pids.len(), GIVEN_PLACES / 2 / 20 + 1);
+    assert_eq!(pids.len(), MAX_GIVEN / 2 / 20 + 1);
     table.check_invariants();
     let other = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     assert_eq!(table.hold_given(other, 35), Ok(()), "another family has its own share");
@@ -717,7 +717,7 @@ fn texts_of_preparations_are_shared_among_families() {
     };
     assert_eq!(refusal, Error::TooMuchText);
     let held = pids.len() * 16 * TEXT_UNIT;
-    assert!(held <= (TEXT_PLACES / 2 + 32) * TEXT_UNIT, "{held} bytes");
+    assert!(held <= (MAX_TEXT_UNITS / 2 + 32) * TEXT_UNIT, "{held} bytes");
     table.check_invariants();
     let other = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     assert_eq!(table.hold_texts(other, TEXT_UNIT + 1), Ok(()), "another family has its own share");
@@ -730,6 +730,6 @@ fn texts_of_preparations_are_shared_among_families() {
     table.discard(other).unwrap();
     table.check_invariants();
     let again = table.prepare("x", Client::alone(first), NONE, None).unwrap();
-    assert_eq!(table.hold_texts(again, TEXT_PLACES / 4 * TEXT_UNIT), Ok(()), "all places are free again");
+    assert_eq!(table.hold_texts(again, MAX_TEXT_UNITS / 4 * TEXT_UNIT), Ok(()), "the whole quota is free again");
     assert_eq!(table.hold_texts(99, 1), Err(Error::NoSuchProcess));
 }

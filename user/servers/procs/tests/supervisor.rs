@@ -1,8 +1,8 @@
 //! Tests the restarting of servers against a model.
 
 use proptest::prelude::*;
-use tench_places::Client;
 use tench_procs::supervisor::{MAX_WAITERS, Policy, State, Supervisor, Verdict};
+use tench_quota::Client;
 
 const POLICY: Policy = Policy { attempts: 3, delay: 10, window: 1000 };
 

@@ -97,5 +97,9 @@ pub fn response_time(task: &Task, higher: &[Task], overhead: &Overhead) -> Optio
 /// Returns whether all tasks from position `from` on meet their deadlines. `tasks` are in the order of priorities,
 /// highest first. Those before `from` are known to meet theirs: lower ones do not affect them.
 pub fn are_met(tasks: &[Task], from: usize, overhead: &Overhead) -> bool {
-    tasks.iter().enumerate().skip(from).all(|(place, task)| response_time(task, &tasks[..place], overhead).is_some())
+    tasks
+        .iter()
+        .enumerate()
+        .skip(from)
+        .all(|(position, task)| response_time(task, &tasks[..position], overhead).is_some())
 }

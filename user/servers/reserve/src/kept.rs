@@ -16,8 +16,8 @@
 //! configures the kernel again.
 
 use tench::server::Lasting;
-use tench_places::Client;
 use tench_protocol::Powers;
+use tench_quota::Client;
 use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
 
 use crate::analysis::Task;
@@ -77,8 +77,8 @@ impl<M: Lasting> Journal<M> {
     }
 
     /// Returns the entry at a position; `None` if it is free or invalid.
-    pub fn entry(&self, place: usize) -> Option<Entry> {
-        let at = 1 + place % MAX_RESERVATIONS * ENTRY;
+    pub fn entry(&self, position: usize) -> Option<Entry> {
+        let at = 1 + position % MAX_RESERVATIONS * ENTRY;
         let word = |index: usize| self.memory.read(at + index);
         let (id, before) = (word(0), word(6));
         let level = u8::try_from(word(5)).ok().filter(|level| (FIRST_PRIORITY..=LAST_PRIORITY).contains(level))?;
@@ -96,10 +96,10 @@ impl<M: Lasting> Journal<M> {
     }
 
     /// Writes an entry, which was free.
-    pub fn write(&mut self, place: usize, entry: &Entry) {
-        let at = 1 + place % MAX_RESERVATIONS * ENTRY;
+    pub fn write(&mut self, position: usize, entry: &Entry) {
+        let at = 1 + position % MAX_RESERVATIONS * ENTRY;
         // An invalid entry counts as free, but is not zero.
-        self.clear(place);
+        self.clear(position);
         self.memory.write(0, self.last_id().max(entry.id));
         let Task { budget, period, deadline } = entry.task;
         let before = u64::from(entry.before.priority) | u64::from(entry.before.ceiling) << 8;
@@ -121,17 +121,17 @@ impl<M: Lasting> Journal<M> {
     }
 
     /// Changes an entry's priority.
-    pub fn set_level(&mut self, place: usize, level: u8) {
-        self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY + 5, level.into());
+    pub fn set_level(&mut self, position: usize, level: u8) {
+        self.memory.write(1 + position % MAX_RESERVATIONS * ENTRY + 5, level.into());
     }
 
     /// Marks an entry as ended; its share is not free before the tick.
-    pub fn set_end(&mut self, place: usize, tick: u64) {
-        self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY + 8, tick);
+    pub fn set_end(&mut self, position: usize, tick: u64) {
+        self.memory.write(1 + position % MAX_RESERVATIONS * ENTRY + 8, tick);
     }
 
     /// Frees an entry.
-    pub fn clear(&mut self, place: usize) {
-        self.memory.write(1 + place % MAX_RESERVATIONS * ENTRY, 0);
+    pub fn clear(&mut self, position: usize) {
+        self.memory.write(1 + position % MAX_RESERVATIONS * ENTRY, 0);
     }
 }

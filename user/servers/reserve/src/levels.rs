@@ -14,7 +14,7 @@ const _: () =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Position of the reservation in the order.
-    pub place: usize,
+    pub position: usize,
     /// New priority of the reservation.
     pub to: u8,
 }
@@ -23,35 +23,35 @@ pub struct Move {
 pub type Moves = ArrayVec<Move, MAX_RESERVATIONS>;
 
 /// Makes room for one more. `levels` are the priorities of all others, highest first; the new one comes before the one
-/// at `place`, or last. Returns the moves, and the new one's priority; `None` if there are as many as priorities.
-pub fn insert(levels: &[u8], place: usize) -> Option<(Moves, u8)> {
+/// at `position`, or last. Returns the moves, and the new one's priority; `None` if there are as many as priorities.
+pub fn insert(levels: &[u8], position: usize) -> Option<(Moves, u8)> {
     // Unused priorities bound both ends.
     let level = |index: usize| levels.get(index).map_or(FIRST_PRIORITY - 1, |level| *level);
     let above = |index: usize| index.checked_sub(1).map_or(LAST_PRIORITY + 1, level);
     let has_gap = |index: &usize| above(*index) - level(*index) > 1;
-    let up = (0..=place).rev().find(has_gap);
-    let down = (place..=levels.len()).find(has_gap);
+    let up = (0..=position).rev().find(has_gap);
+    let down = (position..=levels.len()).find(has_gap);
     let mut moves = Moves::new();
     let is_up = match (up, down) {
-        (Some(up), Some(down)) => place - up < down - place,
+        (Some(up), Some(down)) => position - up < down - position,
         (up, _) => up.is_some(),
     };
     if is_up {
         // Those between the gap and the place go up by one, in order; the last of them leaves its priority to the new
         // one.
         let gap = up?;
-        for place in gap..place {
-            moves.try_push(Move { place, to: level(place) + 1 }).ok()?;
+        for position in gap..position {
+            moves.try_push(Move { position, to: level(position) + 1 }).ok()?;
         }
-        return Some((moves, level(place - 1)));
+        return Some((moves, level(position - 1)));
     }
     let gap = down?;
-    if gap == place {
-        let between = level(place) + (above(place) - level(place)) / 2;
+    if gap == position {
+        let between = level(position) + (above(position) - level(position)) / 2;
         return Some((moves, between));
     }
-    for place in (place..gap).rev() {
-        moves.try_push(Move { place, to: level(place) - 1 }).ok()?;
+    for position in (position..gap).rev() {
+        moves.try_push(Move { position, to: level(position) - 1 }).ok()?;
     }
-    Some((moves, level(place)))
+    Some((moves, level(position)))
 }

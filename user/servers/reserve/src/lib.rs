@@ -5,7 +5,7 @@
 //! analysis   whether a set of reservations meets all deadlines
 //! levels     a priority for each, in the order of deadlines
 //! kept       the journal of reservations, which survives restarts
-//! book       all reservations: requests, grants, refusals
+//! table      all reservations: requests, grants, refusals
 //! ```
 
 #![no_std]
@@ -13,6 +13,6 @@
 #![deny(missing_docs)]
 
 pub mod analysis;
-pub mod book;
 pub mod kept;
 pub mod levels;
+pub mod table;

@@ -1,4 +1,4 @@
-//! The reservation server does admission control. Its behaviour: docs/manual/time.md; its decisions: `book.rs`.
+//! The reservation server does admission control. Its behaviour: docs/manual/time.md; its decisions: `table.rs`.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 #![forbid(unsafe_code)]

@@ -1,12 +1,12 @@
-//! Requests of the reservation server: the book decides, and the kernel is configured.
+//! Requests of the reservation server: the table decides, and the kernel is configured.
 
 use tench::memory::{self, Window};
 use tench::server::Kept;
 use tench_abi::layout::slot;
 use tench_names_client::{Failure, Names};
 use tench_protocol::{Arrived, Caller, Failure as AnyFailure, again};
-use tench_reserve::book::{Book, Clock};
 use tench_reserve::kept::{Before, Entry};
+use tench_reserve::table::{Clock, Table};
 use tench_reserve_client::Reserve;
 use tench_reserve_client::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
 use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kind, OWN_CSPACE, Rights, SchedulingContext};
@@ -18,7 +18,7 @@ const HEAP: usize = 4096;
 
 /// The server's state.
 pub struct Server {
-    book: Book<Window>,
+    table: Table<Window>,
     /// The capability of each reservation is in the slot of its position.
     kept: Kept,
     clock: Clock,
@@ -34,7 +34,7 @@ impl Server {
         memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
         let clock = Clock { frequency: tench::time::frequency() };
-        let mut server = Server { book: Book::new(window, clock), kept, clock, consumed: [None; MAX_RESERVATIONS] };
+        let mut server = Server { table: Table::new(window, clock), kept, clock, consumed: [None; MAX_RESERVATIONS] };
         server.resume();
         let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
@@ -51,27 +51,27 @@ impl Server {
     }
 
     /// Returns the scheduling context of the reservation at a position.
-    fn context(&self, place: usize) -> Cap<SchedulingContext> {
-        Cap::new(self.kept.slot(place as u32))
+    fn context(&self, position: usize) -> Cap<SchedulingContext> {
+        Cap::new(self.kept.slot(position as u32))
     }
 
     /// Configures the kernel again for all that is granted, since the predecessor may have ended before it could.
     /// Incomplete changes are undone.
     fn resume(&mut self) {
-        for place in 0..MAX_RESERVATIONS {
-            let found = OWN_CSPACE.identify_at(self.kept.slot(place as u32)).map_or(Kind::Null, |found| found.kind);
-            let entry = self.book.entry(place).copied().filter(|_| found == Kind::SchedulingContext);
-            let is_kept = entry.is_some_and(|entry| self.tell(place, &entry).is_ok());
+        for position in 0..MAX_RESERVATIONS {
+            let found = OWN_CSPACE.identify_at(self.kept.slot(position as u32)).map_or(Kind::Null, |found| found.kind);
+            let entry = self.table.entry(position).copied().filter(|_| found == Kind::SchedulingContext);
+            let is_kept = entry.is_some_and(|entry| self.tell(position, &entry).is_ok());
             if !is_kept {
-                self.retire(place);
+                self.retire(position);
             }
         }
     }
 
     /// Configures the kernel for the reservation at a position. The budget goes first, so that there is never the
     /// priority without the budget.
-    fn tell(&self, place: usize, entry: &Entry) -> Result<(), Refusal> {
-        let (context, task) = (self.context(place), entry.task);
+    fn tell(&self, position: usize, entry: &Entry) -> Result<(), Refusal> {
+        let (context, task) = (self.context(position), entry.task);
         let info = context.query()?;
         if (info.budget, info.period) != (task.budget, task.window()) {
             context.reserve(task.budget, task.window(), None)?;
@@ -81,33 +81,33 @@ impl Server {
     }
 
     /// Ends a reservation.
-    fn retire(&mut self, place: usize) {
-        if self.book.entry(place).is_some() {
-            self.book.retire(place, Instant::now().ticks());
+    fn retire(&mut self, position: usize) {
+        if self.table.entry(position).is_some() {
+            self.table.retire(position, Instant::now().ticks());
         }
         // The slot is not empty, unless the context is gone.
-        let _ = OWN_CSPACE.delete_at(self.kept.slot(place as u32));
+        let _ = OWN_CSPACE.delete_at(self.kept.slot(position as u32));
     }
 
     /// Ends reservations whose scheduling contexts are gone, usually with their process, or have lost the granted
     /// parameters: only their owners can have changed those, downwards. Then frees the shares of those that ended long
     /// enough ago.
     fn forget_gone(&mut self) {
-        for place in 0..MAX_RESERVATIONS {
-            let Some(Entry { task, level, .. }) = self.book.entry(place) else { continue };
+        for position in 0..MAX_RESERVATIONS {
+            let Some(Entry { task, level, .. }) = self.table.entry(position) else { continue };
             let granted = (u64::from(*level), task.budget, task.window());
-            let info = self.context(place).query().map(|info| (info.priority, info.budget, info.period));
+            let info = self.context(position).query().map(|info| (info.priority, info.budget, info.period));
             if info != Ok(granted) {
-                self.retire(place);
+                self.retire(position);
             }
         }
-        self.book.expire(Instant::now().ticks());
+        self.table.expire(Instant::now().ticks());
     }
 
     /// Restores a scheduling context's parameters from before the reservation. The priority goes first, so that there
     /// is never the priority without the budget.
-    fn restore(&self, place: usize, before: Before) -> Result<(), Refusal> {
-        let context = self.context(place);
+    fn restore(&self, position: usize, before: Before) -> Result<(), Refusal> {
+        let context = self.context(position);
         context.configure(before.priority.into(), before.ceiling.into(), before.slice, None)?;
         context.reserve(0, 0, None)
     }
@@ -117,7 +117,7 @@ impl Server {
     fn is_reserved(&self, context: Cap<SchedulingContext>) -> Result<bool, Refusal> {
         let info = context.query()?;
         let contexts =
-            || (0..MAX_RESERVATIONS).filter(|place| self.book.entry(*place).is_some()).map(|p| self.context(p));
+            || (0..MAX_RESERVATIONS).filter(|position| self.table.entry(*position).is_some()).map(|p| self.context(p));
         let slices = || contexts().filter_map(|other| other.query().ok()).map(|other| other.slice);
         if !slices().any(|slice| slice == info.slice) {
             return Ok(false);
@@ -132,8 +132,8 @@ impl Server {
     }
 
     /// Returns a reservation as clients see it.
-    fn describe(&self, place: usize) -> Option<Reservation> {
-        let Entry { id, owner, task, level, .. } = *self.book.entry(place)?;
+    fn describe(&self, position: usize) -> Option<Reservation> {
+        let Entry { id, owner, task, level, .. } = *self.table.entry(position)?;
         let nanoseconds = |ticks| self.clock.nanoseconds(ticks);
         Some(Reservation {
             id,
@@ -143,8 +143,8 @@ impl Server {
             deadline: nanoseconds(task.deadline),
             share: task.share(),
             priority: level.into(),
-            response: nanoseconds(self.book.response(place).unwrap_or(u64::MAX)),
-            used: nanoseconds(self.context(place).query().map_or(0, |info| info.consumed)),
+            response: nanoseconds(self.table.response(position).unwrap_or(u64::MAX)),
+            used: nanoseconds(self.context(position).query().map_or(0, |info| info.consumed)),
         })
     }
 }
@@ -159,56 +159,56 @@ impl ReserveService for Server {
         deadline: u64,
     ) -> Result<Reservation, Error> {
         self.forget_gone();
-        let (grant, task) = self.book.admit(caller, budget, period, deadline)?;
+        let (grant, task) = self.table.admit(caller, budget, period, deadline)?;
         let cap = context.cap();
         if self.is_reserved(cap).map_err(|_| Error::BadContext)? {
             return Err(Error::Reserved);
         }
         let info = cap.query().map_err(|_| Error::BadContext)?;
         let before = Before { priority: info.priority as u8, ceiling: info.ceiling as u8, slice: info.slice };
-        cap.copy_to(self.kept.slot(grant.place as u32)).map_err(|_| Error::BadContext)?;
+        cap.copy_to(self.kept.slot(grant.position as u32)).map_err(|_| Error::BadContext)?;
         for step in &grant.moves {
-            self.book.set_level(step.place, step.to);
+            self.table.set_level(step.position, step.to);
             // A reservation that has gone meanwhile is removed with the next request.
-            let _ = self.book.entry(step.place).map(|entry| self.tell(step.place, entry));
+            let _ = self.table.entry(step.position).map(|entry| self.tell(step.position, entry));
         }
-        self.book.write(caller, task, &grant, before);
-        self.consumed[grant.place] = Some(info.consumed);
-        let told = self.book.entry(grant.place).map_or(Ok(()), |entry| self.tell(grant.place, entry));
+        self.table.write(caller, task, &grant, before);
+        self.consumed[grant.position] = Some(info.consumed);
+        let told = self.table.entry(grant.position).map_or(Ok(()), |entry| self.tell(grant.position, entry));
         if told.is_err() {
             // The context has gone, or cannot be written.
-            let _ = self.restore(grant.place, before);
-            self.retire(grant.place);
+            let _ = self.restore(grant.position, before);
+            self.retire(grant.position);
             return Err(Error::BadContext);
         }
-        self.describe(grant.place).ok_or(Error::BadContext)
+        self.describe(grant.position).ok_or(Error::BadContext)
     }
 
     fn release(&mut self, caller: Caller, id: u64) -> Result<(), Error> {
-        let place = self.book.find(id).ok_or(Error::Unknown)?;
-        let Some(Entry { owner, before, .. }) = self.book.entry(place).copied() else { return Err(Error::Unknown) };
+        let position = self.table.find(id).ok_or(Error::Unknown)?;
+        let Some(Entry { owner, before, .. }) = self.table.entry(position).copied() else { return Err(Error::Unknown) };
         if caller.process != owner.process && caller != Caller::AUTHORITY {
             return Err(Error::NotYours);
         }
         // A context that has gone needs nothing.
-        let _ = self.restore(place, before);
-        let consumed = self.context(place).query().ok().map(|info| info.consumed);
-        let is_unused = consumed.is_some() && consumed == self.consumed[place];
-        self.retire(place);
+        let _ = self.restore(position, before);
+        let consumed = self.context(position).query().ok().map(|info| info.consumed);
+        let is_unused = consumed.is_some() && consumed == self.consumed[position];
+        self.retire(position);
         if is_unused {
-            self.book.clear(place);
+            self.table.clear(position);
         }
         Ok(())
     }
 
     fn next(&mut self, after: u64) -> Result<Option<Reservation>, Error> {
         self.forget_gone();
-        Ok(self.book.next(after).and_then(|place| self.describe(place)))
+        Ok(self.table.next(after).and_then(|position| self.describe(position)))
     }
 
     fn possible(&mut self, caller: Caller, period: u64, deadline: u64) -> Result<Possible, Error> {
         self.forget_gone();
-        let (share, budget) = self.book.possible(caller, period, deadline)?;
+        let (share, budget) = self.table.possible(caller, period, deadline)?;
         Ok(Possible { share, budget })
     }
 }

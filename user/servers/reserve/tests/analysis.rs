@@ -83,7 +83,7 @@ fn overhead() -> impl Strategy<Value = Overhead> {
 
 /// Returns each task with those above it.
 fn each(tasks: &[Task]) -> impl Iterator<Item = (&Task, &[Task])> {
-    tasks.iter().enumerate().map(|(place, task)| (task, &tasks[..place]))
+    tasks.iter().enumerate().map(|(position, task)| (task, &tasks[..position]))
 }
 
 /// All are released at once, and again as soon as possible.
@@ -130,11 +130,11 @@ proptest! {
 
     /// Upper tasks need not be checked again for the sake of lower ones.
     #[test]
-    fn lower_ones_do_not_concern_upper_ones(tasks in tasks(), overhead in overhead(), place in 0..6usize) {
-        let place = place % tasks.len();
-        let others: Vec<_> = tasks.iter().enumerate().filter(|(index, _)| *index != place).map(|(_, task)| *task).collect();
+    fn lower_ones_do_not_concern_upper_ones(tasks in tasks(), overhead in overhead(), position in 0..6usize) {
+        let position = position % tasks.len();
+        let others: Vec<_> = tasks.iter().enumerate().filter(|(index, _)| *index != position).map(|(_, task)| *task).collect();
         if are_met(&others, 0, &overhead) {
-            prop_assert_eq!(are_met(&tasks, place, &overhead), are_met(&tasks, 0, &overhead));
+            prop_assert_eq!(are_met(&tasks, position, &overhead), are_met(&tasks, 0, &overhead));
         }
     }
 

@@ -86,10 +86,10 @@ proptest! {
             .collect();
         all.sort_by_key(|running| running.task.deadline);
         // Reservations that are refused are left out.
-        let mut place = 0;
-        while place < all.len() {
-            let tasks: Vec<Task> = all[..=place].iter().map(|running| running.task).collect();
-            if are_met(&tasks, place, &overhead) { place += 1 } else { _ = all.remove(place) }
+        let mut position = 0;
+        while position < all.len() {
+            let tasks: Vec<Task> = all[..=position].iter().map(|running| running.task).collect();
+            if are_met(&tasks, position, &overhead) { position += 1 } else { _ = all.remove(position) }
         }
         prop_assert_eq!(play(&mut all, 4000, &overhead), None);
     }

@@ -87,8 +87,8 @@ fn in_its_name(at_once: bool) -> Outcome {
     }
     equal!(procs.exit(0), Err(ended));
     Procs::STANDARD.wait_until(process, soon(5_000_000))?;
-    let place = empty()?;
-    equal!(mem.allocate(12, place).err(), Some(MemFailure::Refused(MemError::Ended)));
+    let slot = empty()?;
+    equal!(mem.allocate(12, slot).err(), Some(MemFailure::Refused(MemError::Ended)));
     Ok(())
 }
 
@@ -101,13 +101,13 @@ fn after_its_end(work: fn(Names, Files) -> Outcome) -> Outcome {
     child.argument("attack")?;
     child.argument("hand-over-tables")?;
     let process = child.start()?;
-    let places = [empty()?, empty()?];
-    offer_slots(&places);
+    let slots = [empty()?, empty()?];
+    offer_slots(&slots);
     let received = endpoint.cap().receive(Wait::until(soon(500_000)))?;
     equal!(received.caps().len(), 2);
     said(Procs::STANDARD.kill(process))?;
     sleep(Duration::from_millis(2));
-    let [names, files] = places.map(Cap::<Endpoint>::new);
+    let [names, files] = slots.map(Cap::<Endpoint>::new);
     work(Names::at(names), Files::at(files))
 }
 
@@ -129,11 +129,11 @@ fn wait_in_its_name() -> Outcome {
     child.argument("attack")?;
     child.argument("hand-over-others")?;
     let process = child.start()?;
-    let places = [empty()?, empty()?, empty()?, empty()?];
-    offer_slots(&places);
+    let slots = [empty()?, empty()?, empty()?, empty()?];
+    offer_slots(&slots);
     let received = endpoint.cap().receive(Wait::until(soon(500_000)))?;
     equal!(received.caps().len(), 4);
-    let lent = places.map(Cap::<Endpoint>::new);
+    let lent = slots.map(Cap::<Endpoint>::new);
     let clock = said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
     let own = [Cap::new(slot::PROCS), clock, Cap::new(slot::NAMES), Cap::new(slot::CONSOLE)];
     // The process's own waits are first and last, so that none of the bound objects is free.

@@ -19,7 +19,7 @@ use tench::memory::{self, Window};
 use tench::names::Names;
 use tench::procs::Procs;
 use tench::procs::protocol::State;
-use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Place};
+use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Placement};
 use tench::time::{frequency, sleep};
 use tench::{fs, println, process};
 
@@ -153,28 +153,28 @@ fn note(page: &Window, number: u64, took: u64) {
 
 /// Allocates a block, makes a frame of it, and frees it.
 fn block(round: u64) -> Outcome {
-    let (place, made, bits) = (empty()?, empty()?, 12 + (round % 4) as u32);
-    let block = Mem::STANDARD.allocate(bits, place)?;
-    block.untyped.retype_many(Kind::Frame, 12, 1, Place::Watermark, OWN_CSPACE, made)?;
+    let (slot, made, bits) = (empty()?, empty()?, 12 + (round % 4) as u32);
+    let block = Mem::STANDARD.allocate(bits, slot)?;
+    block.untyped.retype_many(Kind::Frame, 12, 1, Placement::Watermark, OWN_CSPACE, made)?;
     // The frame's physical address is not revealed.
     equal!(Cap::<Frame>::new(made).identify()?.address, 0);
     equal!(Mem::STANDARD.free(block.number)?, 1 << bits);
     equal!(OWN_CSPACE.identify_at(made)?.kind, Kind::Null);
-    [place, made].into_iter().for_each(memory::free_slot);
+    [slot, made].into_iter().for_each(memory::free_slot);
     Ok(())
 }
 
 /// Registers, finds and gives up a name.
 fn name(round: u64) -> Outcome {
-    let (endpoint, place) = (memory::make::<Endpoint>(0)?, empty()?);
+    let (endpoint, slot) = (memory::make::<Endpoint>(0)?, empty()?);
     let name = format!("served/{round}");
     said(Names::STANDARD.register(&name, endpoint.cap()))?;
-    let found = said(Names::STANDARD.look_up(&name, place))?.identify()?;
+    let found = said(Names::STANDARD.look_up(&name, slot))?.identify()?;
     // The badge says which process this is and of which family, as those from the process server do, without powers.
     let own = Own::of_badge(OWN_CSPACE.identify_at(slot::PROCS)?.badge);
     equal!((found.kind, found.badge, own.process), (Kind::Endpoint, own.badge(Powers::empty()), process::id()));
-    OWN_CSPACE.delete_at(place)?;
-    memory::free_slot(place);
+    OWN_CSPACE.delete_at(slot)?;
+    memory::free_slot(slot);
     said(Names::STANDARD.unregister(&name))
 }
 
@@ -189,14 +189,14 @@ fn file(round: u64) -> Outcome {
 
 /// Makes a delay, which must not be too short.
 fn delay(round: u64) -> Outcome {
-    let place = empty()?;
-    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, place))?);
+    let slot = empty()?;
+    let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, slot))?);
     let ticks = 500 + 100 * (round % 5);
     let start = Instant::now();
     let end = said(clock.delay(ticks))?;
     check!(end >= start.after(ticks) && end <= Instant::now());
-    OWN_CSPACE.delete_at(place)?;
-    memory::free_slot(place);
+    OWN_CSPACE.delete_at(slot)?;
+    memory::free_slot(slot);
     Ok(())
 }
 

@@ -241,10 +241,10 @@ fn await_go() -> Outcome<(usize, Window)> {
 /// Runs a part of the attack: takes blocks of a page until one is refused, reports that, and keeps them.
 pub fn take_blocks() -> Outcome {
     let (number, page) = await_go()?;
-    let place = empty()?;
+    let slot = empty()?;
     // Their capabilities are deleted at once, but the blocks remain this process's.
-    while Mem::STANDARD.allocate(12, place).is_ok() {
-        OWN_CSPACE.delete_at(place)?;
+    while Mem::STANDARD.allocate(12, slot).is_ok() {
+        OWN_CSPACE.delete_at(slot)?;
     }
     page.write64(number * 8, DONE);
     loop {

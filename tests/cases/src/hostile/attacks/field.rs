@@ -14,9 +14,9 @@ use tench::sys::Instant;
 use tench::time::{self, frequency, sleep};
 use tench_monitor_client::Monitor;
 
-use super::books::{Books, used};
 use super::bystander::Bystander;
 use super::client::{Client, Served};
+use super::inventory::{Inventory, used};
 use super::reserved::{Reserved, Seen};
 use super::room::Room;
 use super::turns::Turns;
@@ -137,7 +137,7 @@ impl Field {
     pub fn beside(&mut self, name: &str, bounds: Bounds, assault: &mut dyn FnMut() -> Outcome) -> Outcome {
         make_victim()?;
         // A quantity that returns to an earlier value does not grow, whichever round that was in.
-        let mut seen_before = Vec::from([Books::read(self.monitor)?]);
+        let mut seen_before = Vec::from([Inventory::read(self.monitor)?]);
         for round in 1..=bounds.rounds {
             make_victim()?;
             let start = Instant::now();
@@ -192,8 +192,8 @@ impl Field {
     }
 
     /// Waits until the accounts are as before, or do not change any more; returns them.
-    fn settle(&self, before: &[Books], looks: u32) -> Outcome<Books> {
-        let mut after = Books::read(self.monitor)?;
+    fn settle(&self, before: &[Inventory], looks: u32) -> Outcome<Inventory> {
+        let mut after = Inventory::read(self.monitor)?;
         for look in 0..looks {
             if before.contains(&after) {
                 break;
@@ -201,7 +201,7 @@ impl Field {
             let rest = MOMENT * (1 << look);
             // Messages to a process on another core that has ended are kept for longer.
             sleep(if self.monitor.is_some() { 50 * rest } else { rest });
-            after = Books::read(self.monitor)?;
+            after = Inventory::read(self.monitor)?;
         }
         Ok(after)
     }

@@ -64,8 +64,8 @@ pub fn together(what: impl Fn() + Copy + Send + 'static) -> Outcome {
 }
 
 fn flood_cores() -> Outcome {
-    let place = empty()?;
-    let monitor = Names::STANDARD.look_up(Monitor::NAME, place).ok().map(Monitor::at);
+    let slot = empty()?;
+    let monitor = Names::STANDARD.look_up(Monitor::NAME, slot).ok().map(Monitor::at);
     let mut all = Vec::from([Procs::STANDARD]);
     if let Some(monitor) = monitor {
         for core in 0..said(monitor.cores())?.0 {
@@ -138,7 +138,7 @@ fn server_deadlines() -> Outcome {
 fn sent() -> Outcome {
     let clock = said(Names::STANDARD.look_up(Clock::NAME, empty()?))?;
     // On the other cores there are proxies of these servers, which the monitors manage.
-    let here = if pid::place(tench::process::id()).0 == 0 { SERVERS.len() } else { 2 };
+    let here = if pid::split_pid(tench::process::id()).0 == 0 { SERVERS.len() } else { 2 };
     equal!(SERVERS[..2], [slot::PROCS, slot::MEM]);
     let others = if here == 2 { None } else { Some(clock) };
     for server in SERVERS.into_iter().take(here).map(Cap::<Endpoint>::new).chain(others) {

@@ -15,7 +15,7 @@ use tench::procs::protocol::State;
 use tench::sys::thread::{Binding, Bindings};
 use tench::sys::{
     Cap, CapAddress, CapNode, Endpoint, Error, Frame, Instant, Kernel, Kind, MapFlags, Message, Notification,
-    OWN_CSPACE, PageTable, Place, Reply, Rights, SchedulingContext, Thread, Untyped, Wait,
+    OWN_CSPACE, PageTable, Placement, Reply, Rights, SchedulingContext, Thread, Untyped, Wait,
 };
 use tench::thread::{self, Builder, current_thread};
 use tench::time::{self, Duration, instructions, may_count, sleep};
@@ -36,7 +36,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("addresses", "nobody is told where memory lies without the power", addresses),
     Attack::new("counters", "nobody counts instructions without the power", counters),
     Attack::new("kernel-memory", "the kernel's memory is out of reach", kernel_memory),
-    Attack::new("overlap", "no two objects share memory, whatever sizes and places are named", overlap),
+    Attack::new("overlap", "no two objects share memory, whatever sizes and offsets are named", overlap),
     Attack::new("left-overs", "memory comes zeroed, whoever had it before", left_overs),
     Attack::new("own-account", "nobody suspends, opens or leaves an account without the right to", own_account),
     Attack::new("evasion", "a child does not settle in its parent's address space", evasion),
@@ -66,15 +66,15 @@ pub const SERVERS: [CapAddress; 5] = [slot::PROCS, slot::MEM, slot::NAMES, slot:
 const STACK: usize = 16 << 10;
 
 fn badge() -> Outcome {
-    let place = empty()?;
+    let slot = empty()?;
     for server in SERVERS {
         let cap = Cap::<Endpoint>::new(server);
         let own = cap.identify()?;
         let (power, family) = (own.badge | 1 << power::SHIFT, own.badge ^ 1 << power::FAMILY_SHIFT);
         for badge in [1, own.badge ^ 1, power, family, u64::MAX << power::SHIFT, u64::MAX] {
-            refused!(cap.mint_to(place, Rights::all(), badge), InvalidArgument);
+            refused!(cap.mint_to(slot, Rights::all(), badge), InvalidArgument);
         }
-        let copy = cap.mint_to(place, Rights::all(), 0)?;
+        let copy = cap.mint_to(slot, Rights::all(), 0)?;
         let found = copy.identify()?;
         equal!((found.badge, found.rights), (own.badge, own.rights));
         copy.delete()?;
@@ -143,16 +143,16 @@ fn addresses() -> Outcome {
     }
     // A frame, a mapping and untyped memory of its own; objects that it deletes; and what other capabilities reveal of
     // them.
-    let (place, made, to) = (empty()?, empty()?, empty()?);
-    let block = Mem::STANDARD.allocate(13, place)?;
+    let (slot, made, to) = (empty()?, empty()?, empty()?);
+    let block = Mem::STANDARD.allocate(13, slot)?;
     let frame = block.untyped.retype::<Frame>(12, made)?;
     let table = make::<PageTable>(3)?;
     let mapping = frame.map(table.cap(), 0, 1, 0, MapFlags::READ, to)?;
     let words = system_call(Operation::MappingQuery as u64, &[u64::from(to.0)])?;
     equal!(words[..4], [0, 1, MapFlags::READ.bits(), u64::MAX]);
-    let words = system_call(Operation::UntypedQuery as u64, &[u64::from(place.0)])?;
+    let words = system_call(Operation::UntypedQuery as u64, &[u64::from(slot.0)])?;
     equal!(words[..4], [13, 4096, 0, 0]);
-    for cap in [place, made, to] {
+    for cap in [slot, made, to] {
         equal!(OWN_CSPACE.identify_at(cap)?.address, 0);
     }
     let mut from = CapAddress::NULL;
@@ -166,10 +166,10 @@ fn addresses() -> Outcome {
     }
     mapping.delete()?;
     equal!(OWN_CSPACE.delete_part_at(made, 1), Ok(()));
-    let words = system_call(Operation::Delete as u64, &[0, u64::from(place.0)])?;
+    let words = system_call(Operation::Delete as u64, &[0, u64::from(slot.0)])?;
     check!(words[1] == 0);
     Mem::STANDARD.free(block.number)?;
-    [place, made, to].into_iter().for_each(memory::free_slot);
+    [slot, made, to].into_iter().for_each(memory::free_slot);
     Ok(())
 }
 
@@ -188,10 +188,10 @@ fn device() -> Outcome {
         Within { limit: RAM + 0x10_0000, ..Within::default() },
         Within { align_bits: 13, ..Within::default() },
     ] {
-        let place = empty()?;
-        let answer = Mem::STANDARD.allocate_within(12, within, place);
+        let slot = empty()?;
+        let answer = Mem::STANDARD.allocate_within(12, within, slot);
         check!(matches!(answer, Err(Refused::Refused(MemError::NotAllowed | MemError::BadRange))));
-        equal!(OWN_CSPACE.identify_at(place)?.kind, Kind::Null);
+        equal!(OWN_CSPACE.identify_at(slot)?.kind, Kind::Null);
     }
     Ok(())
 }
@@ -224,28 +224,28 @@ fn kernel_memory() -> Outcome {
 }
 
 fn overlap() -> Outcome {
-    let (place, other) = (empty()?, empty()?);
+    let (slot, other) = (empty()?, empty()?);
     let block = Mem::STANDARD.allocate(16, empty()?)?.untyped;
-    let make = |kind, size, count, place_in, at| block.retype_many(kind, size, count, place_in, OWN_CSPACE, at);
-    make(Kind::CapNode, 8, 1, Place::At(0), place)?;
+    let make = |kind, size, count, placement, at| block.retype_many(kind, size, count, placement, OWN_CSPACE, at);
+    make(Kind::CapNode, 8, 1, Placement::At(0), slot)?;
     for (kind, size) in [(Kind::Frame, 12), (Kind::Untyped, 14), (Kind::CapNode, 8), (Kind::PageTable, 0)] {
-        refused!(make(kind, size, 1, Place::At(0), other), Overlap);
+        refused!(make(kind, size, 1, Placement::At(0), other), Overlap);
     }
-    refused!(make(Kind::Frame, 12, 1, Place::At(0x3000), other), Overlap);
-    refused!(make(Kind::Frame, 13, 1, Place::At(0x5000), other), Misaligned);
-    refused!(make(Kind::Frame, 12, 1, Place::At(0x4000), place), SlotOccupied);
+    refused!(make(Kind::Frame, 12, 1, Placement::At(0x3000), other), Overlap);
+    refused!(make(Kind::Frame, 13, 1, Placement::At(0x5000), other), Misaligned);
+    refused!(make(Kind::Frame, 12, 1, Placement::At(0x4000), slot), SlotOccupied);
     for size in [0, 11, 17, 48, 63, 64, 65, 1 << 32 | 12, u64::MAX] {
-        check!(make(Kind::Frame, size, 1, Place::Watermark, other).is_err());
-        check!(size == 11 || make(Kind::Untyped, size, 1, Place::At(0x8000), other).is_err());
+        check!(make(Kind::Frame, size, 1, Placement::Watermark, other).is_err());
+        check!(size == 11 || make(Kind::Untyped, size, 1, Placement::At(0x8000), other).is_err());
     }
     for count in [0, 257, 1 << 32 | 1, u64::MAX] {
-        check!(make(Kind::Frame, 12, count, Place::Watermark, other).is_err());
+        check!(make(Kind::Frame, 12, count, Placement::Watermark, other).is_err());
     }
-    for place in [1 << 16, 1 << 48, u64::MAX - 0xfff, 1 << 63] {
-        check!(make(Kind::Frame, 12, 1, Place::At(place), other).is_err());
+    for offset in [1 << 16, 1 << 48, u64::MAX - 0xfff, 1 << 63] {
+        check!(make(Kind::Frame, 12, 1, Placement::At(offset), other).is_err());
     }
     for kind in [Kind::Kernel, Kind::InterruptControl, Kind::Interrupt, Kind::Mapping, Kind::Null] {
-        check!(make(kind, 12, 1, Place::Watermark, other).is_err());
+        check!(make(kind, 12, 1, Placement::Watermark, other).is_err());
     }
     equal!(OWN_CSPACE.identify_at(other)?.kind, Kind::Null);
     Ok(())
@@ -254,8 +254,8 @@ fn overlap() -> Outcome {
 fn left_overs() -> Outcome {
     const BITS: u32 = 16;
     for round in 0..8 {
-        let (place, made) = (empty()?, empty()?);
-        let block = Mem::STANDARD.allocate(BITS, place)?;
+        let (slot, made) = (empty()?, empty()?);
+        let block = Mem::STANDARD.allocate(BITS, slot)?;
         let frame = block.untyped.retype::<Frame>(u64::from(BITS), made)?;
         let window = window(frame, BITS)?;
         for offset in (0..window.size()).step_by(8) {
@@ -266,7 +266,7 @@ fn left_overs() -> Outcome {
         }
         drop(window);
         Mem::STANDARD.free(block.number)?;
-        [place, made].into_iter().for_each(memory::free_slot);
+        [slot, made].into_iter().for_each(memory::free_slot);
     }
     Ok(())
 }
@@ -315,15 +315,15 @@ fn stale_words() -> Outcome {
     equal!(endpoint.receive(Wait::until(soon(100_000)))?.words(), &[SECRET; WORDS]);
     equal!(first.join(), Ok(()));
     for _ in 0..20 {
-        let (place, made) = (empty()?, empty()?);
-        let block = Mem::STANDARD.allocate(12, place)?;
+        let (slot, made) = (empty()?, empty()?);
+        let block = Mem::STANDARD.allocate(12, slot)?;
         let frame = block.untyped.retype::<Frame>(12, made)?;
         let thread = queued(endpoint, frame)?;
         // The buffer is freed while the message waits.
         Mem::STANDARD.free(block.number)?;
         equal!(endpoint.receive(Wait::until(soon(100_000)))?.words().iter().find(|word| **word != 0), None);
         drop(thread);
-        [place, made].into_iter().for_each(memory::free_slot);
+        [slot, made].into_iter().for_each(memory::free_slot);
     }
     Ok(())
 }
@@ -370,8 +370,8 @@ fn dropped_replies() -> Outcome {
 fn lost_context() -> Outcome {
     let clock = clock()?;
     for round in 0..40 {
-        let (place, made) = (empty()?, empty()?);
-        let block = Mem::STANDARD.allocate(12, place)?;
+        let (slot, made) = (empty()?, empty()?);
+        let block = Mem::STANDARD.allocate(12, slot)?;
         let context = block.untyped.retype::<SchedulingContext>(0, made)?;
         let like = Cap::<SchedulingContext>::new(slot::SCHEDULING).query()?;
         context.configure(like.priority, 0, like.slice, None)?;
@@ -391,7 +391,7 @@ fn lost_context() -> Outcome {
         Mem::STANDARD.free(block.number)?;
         bind(Binding::To(own))?;
         caller.join();
-        [place, made].into_iter().for_each(memory::free_slot);
+        [slot, made].into_iter().for_each(memory::free_slot);
     }
     Ok(())
 }
@@ -421,10 +421,10 @@ fn shared_buffer() -> Outcome {
         let buffer = BUFFER.load(Ordering::SeqCst);
         word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         if buffer != 0 {
-            let place = core::ptr::with_exposed_provenance_mut::<u64>(buffer + ((word as usize % SIZE) & !7));
+            let pointer = core::ptr::with_exposed_provenance_mut::<u64>(buffer + ((word as usize % SIZE) & !7));
             // SAFETY: the buffer stays mapped until the thread is joined; any effect of the words on this process's own
             // code harms this process alone.
-            unsafe { place.write_volatile(word) };
+            unsafe { pointer.write_volatile(word) };
         }
         if word & 63 == 0 {
             thread::yield_now();
@@ -455,8 +455,8 @@ fn past() -> Outcome {
 fn refused_or_not<T>(_: Result<T, Error>) {}
 
 fn roots() -> Outcome {
-    let place = empty()?;
-    let block = Mem::STANDARD.allocate(22, place)?.untyped;
+    let slot = empty()?;
+    let block = Mem::STANDARD.allocate(22, slot)?.untyped;
     let (mut made, spare) = (0, empty()?);
     // Each is an address space with a thread that is ready to live there.
     while block.retype::<PageTable>(0, spare).is_ok() {
@@ -478,10 +478,10 @@ fn roots() -> Outcome {
 
 fn own_slots() -> Outcome {
     let before = OWN_CSPACE.identify_at(slot::VSPACE)?;
-    for place in [slot::VSPACE, slot::CSPACE, slot::THREAD, slot::MEM, CapAddress(u32::MAX), CapAddress(63 << 8)] {
+    for slot in [slot::VSPACE, slot::CSPACE, slot::THREAD, slot::MEM, CapAddress(u32::MAX), CapAddress(63 << 8)] {
         // The block is this process's, wherever its capability went.
-        let _ = Mem::STANDARD.allocate(12, place);
-        let _ = tench::names::Names::STANDARD.look_up(tench::clock::Clock::NAME, place);
+        let _ = Mem::STANDARD.allocate(12, slot);
+        let _ = tench::names::Names::STANDARD.look_up(tench::clock::Clock::NAME, slot);
     }
     equal!(OWN_CSPACE.identify_at(slot::VSPACE)?, before);
     equal!(OWN_CSPACE.identify_at(slot::CSPACE)?.kind, Kind::CapNode);

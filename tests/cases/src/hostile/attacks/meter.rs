@@ -28,7 +28,7 @@ unsafe extern "C" {
     safe fn tench_meter();
 }
 
-/// Offsets of the page's words, and the number of turns that are remembered: `tools/meter/src/book.rs`.
+/// Offsets of the page's words, and the number of turns that are remembered: `tools/meter/src/counters.rs`.
 const WRITTEN: usize = 8;
 const TOTAL: usize = 9;
 const RESUMED: usize = 10;
@@ -100,8 +100,8 @@ pub fn passed_since(time: u64) -> u64 {
         let begin = word(TOTAL).saturating_sub(passed * (1_000_000_000 / frequency())).max(word(RESUMED));
         let turns = word(TURNS);
         let stolen = (turns.saturating_sub(REMEMBERED)..turns).map(|turn| {
-            let place = LAST + 2 * (turn % REMEMBERED) as usize;
-            word(place + 1).saturating_sub(word(place).max(begin))
+            let index = LAST + 2 * (turn % REMEMBERED) as usize;
+            word(index + 1).saturating_sub(word(index).max(begin))
         });
         passed.saturating_sub(ticks(stolen.sum()))
     })

@@ -6,7 +6,7 @@
 //! reserved   a thread with a reservation, which records how long each of its jobs took
 //! client     a process that makes requests of all servers and checks every reply
 //! meter      time of this core alone, without the other cores' turns in the emulator
-//! books      state that must be as before: memory, processes, names, files, capabilities
+//! take_inventory      state that must be as before: memory, processes, names, files, capabilities
 //! room       how many entries of the servers' tables are free for a program that has none
 //! controls   effects that must be detected: without them it would be unknown whether the rest can fail
 //! kernel     attacks on the kernel, by what a program makes of its own memory
@@ -29,7 +29,6 @@
 //! Each is judged by its report and by its environment: nothing gained, nothing later than admission allowed, every
 //! byte back.
 
-mod books;
 mod borrowed;
 mod bystander;
 mod client;
@@ -39,6 +38,7 @@ mod equals;
 mod family;
 mod field;
 mod floods;
+mod inventory;
 mod kernel;
 mod leavers;
 mod limits;
@@ -242,7 +242,7 @@ pub fn play() -> i32 {
             say("records", "what is remembered of processes that have ended has a limit", field.close());
             say(
                 "room",
-                "who has no place in a server's table gets as many as before all attacks",
+                "a program without entries in the servers' tables gets as many as before all attacks",
                 field.look_for_room(),
             );
         }

@@ -101,7 +101,7 @@ fn other_cores() -> Outcome {
         let not_allowed = |answer: Result<(), _>| {
             matches!(answer, Err(Refused::Refused(MonitorError::NotAllowed | MonitorError::Essential)))
         };
-        for process in [pid::INIT, pid::MEM, pid::PROCS].map(|process| pid::first(core) | process) {
+        for process in [pid::INIT, pid::MEM, pid::PROCS].map(|process| pid::pid_base(core) | process) {
             check!(not_allowed(monitor.kill(process)) && not_allowed(monitor.suspend(process)));
             check!(not_allowed(monitor.interrupt(process).map(drop)));
         }
@@ -114,7 +114,7 @@ fn other_cores() -> Outcome {
         let refused = |answer, error| answer == Err(ProcsFailure::Refused(error));
         check!(refused(child.configure(101, 101, 0, Powers::empty()), ProcsError::PriorityTooHigh));
         check!(refused(child.configure(100, 100, 0, Powers::MEMORY), ProcsError::NotAllowed));
-        check!(refused(procs.kill(pid::first(core) | pid::PROCS), ProcsError::NotAllowed));
+        check!(refused(procs.kill(pid::pid_base(core) | pid::PROCS), ProcsError::NotAllowed));
         child.abandon();
     }
     let ended = said(monitor.spawn(1 - own.min(1), b"hello\0")).and_then(|child| said(monitor.wait(child)))?;

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 
-use tench::reserve::{Reservation, Wish};
+use tench::reserve::{Request, Reservation};
 use tench::sys::Instant;
 use tench::thread::Builder;
 use tench::time::{self, Budget, frequency};
@@ -52,8 +52,8 @@ impl Reserved {
     pub fn start() -> Outcome<Reserved> {
         let thread = said(Builder::new().name("reserved").spawn(work))?;
         let context = thread.scheduling().ok_or_else(|| Failure::new("the thread has no context"))?;
-        let wish = Wish { deadline: DEADLINE, ..Wish::new(BUDGET, PERIOD) };
-        let reservation = said(server()?.wish(context, &wish))?;
+        let request = Request { deadline: DEADLINE, ..Request::new(BUDGET, PERIOD) };
+        let reservation = said(server()?.request(context, &request))?;
         if meter::is_there() {
             // With other cores, their turns would be charged to the budget, although they have nothing to do with this
             // thread. So the context has only its priority from the reservation, and the thread works on one core.

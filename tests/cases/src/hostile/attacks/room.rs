@@ -84,7 +84,7 @@ impl Room {
         let now = Room::count()?;
         for ((table, before), now) in TABLES.iter().zip(self.0).zip(now.0) {
             if now < before {
-                return Err(Failure::new(format!("{table} has {now} places for who has none, of {before}")));
+                return Err(Failure::new(format!("{table} has {now} entries for a program without any, of {before}")));
             }
         }
         Ok(())

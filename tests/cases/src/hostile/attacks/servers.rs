@@ -114,11 +114,11 @@ fn hoard_memory() -> Outcome {
 }
 
 fn hoard_blocks() -> Outcome {
-    let place = empty()?;
+    let slot = empty()?;
     let mut blocks = 0;
     // Their capabilities are deleted at once, but the blocks remain this process's.
-    while Mem::STANDARD.allocate(12, place).is_ok() {
-        OWN_CSPACE.delete_at(place)?;
+    while Mem::STANDARD.allocate(12, slot).is_ok() {
+        OWN_CSPACE.delete_at(slot)?;
         blocks += 1;
         if blocks == 4000 {
             break;
@@ -274,9 +274,9 @@ const ESCAPES: &[u8] = b"\x1b[2J\x1b]0;hostile\x07\xc2\x9b2J\n";
 
 fn escape() -> Outcome {
     said(Console::STANDARD.write(b"note: escapes: "))?;
-    // A sequence may come in several pieces.
-    for piece in ESCAPES.chunks(3) {
-        said(Console::STANDARD.write(piece))?;
+    // A sequence may come in several parts.
+    for part in ESCAPES.chunks(3) {
+        said(Console::STANDARD.write(part))?;
     }
     Ok(())
 }
@@ -295,14 +295,14 @@ fn own_service() -> Outcome {
     let endpoint = make::<Endpoint>(0)?;
     let name = format!("never/{}", tench::process::id());
     said(Names::STANDARD.register(&name, endpoint.cap()))?;
-    let place = empty()?;
+    let slot = empty()?;
     // Many clients make requests there, and end while they wait.
     for _ in 0..20 {
-        let found = said(Names::STANDARD.look_up(&name, place))?;
+        let found = said(Names::STANDARD.look_up(&name, slot))?;
         anything(found.call_with(&Message::new(1), Wait::until(Instant::now())));
-        OWN_CSPACE.delete_at(place)?;
+        OWN_CSPACE.delete_at(slot)?;
     }
-    memory::free_slot(place);
+    memory::free_slot(slot);
     let found = said(Files::STANDARD.usage())?;
     if found.bytes > found.most_bytes {
         return Err(Failure::new("more bytes than there can be"));

@@ -96,8 +96,8 @@ fn revoked() -> Outcome {
         let node = make::<tench::sys::CapNode>(8)?.leak();
         root.install_node(index, node)?;
         for number in 0..256 {
-            let place = tench::sys::CapAddress::new(index, number);
-            root.copy_from(place, OWN_CSPACE, endpoint.cap().address())?;
+            let slot = tench::sys::CapAddress::new(index, number);
+            root.copy_from(slot, OWN_CSPACE, endpoint.cap().address())?;
         }
     }
     equal!(endpoint.cap().revoke()?, 28 * 256);
@@ -164,17 +164,17 @@ fn sent_to_names(say: fn(&mut Message)) -> Outcome {
     let (_, root) = tree(NODES)?;
     for number in 1..SENT {
         let (_, inner) = tree(NODES)?;
-        let place = CapAddress::new(0, number);
-        root.delete_at(place)?;
-        root.move_from(place, OWN_CSPACE, inner.address())?;
+        let slot = CapAddress::new(0, number);
+        root.delete_at(slot)?;
+        root.move_from(slot, OWN_CSPACE, inner.address())?;
     }
-    let place = empty()?;
+    let slot = empty()?;
     let mut longest = 0;
     let mut ask = || {
         let start = Instant::now();
-        let found = Names::STANDARD.look_up(Clock::NAME, place);
+        let found = Names::STANDARD.look_up(Clock::NAME, slot);
         longest = longest.max(Instant::now().since(start));
-        let _ = OWN_CSPACE.delete_at(place);
+        let _ = OWN_CSPACE.delete_at(slot);
         said(found).map(drop)
     };
     (0..20).try_for_each(|_| ask())?;
@@ -196,13 +196,13 @@ fn sent_to_names(say: fn(&mut Message)) -> Outcome {
 /// Deletes a root with its nodes in the smallest parts, and tries after each what can be done with the rest.
 fn half_gone() -> Outcome {
     let (block, root) = tree(8)?;
-    let (place, spare, node) = (root.address(), empty()?, make::<CapNode>(8)?);
+    let (slot, spare, node) = (root.address(), empty()?, make::<CapNode>(8)?);
     let inside = CapAddress::new(1, 7);
     let asked = make::<Endpoint>(0)?;
     let asks = asked.cap();
     said(Builder::new().spawn(move || count_arrivals(asks)))?.detach();
     let mut parts = 0;
-    let mut left = OWN_CSPACE.delete_part_at(place, 0);
+    let mut left = OWN_CSPACE.delete_part_at(slot, 0);
     while left.is_err() {
         equal!(left, Err(Error::Unfinished));
         let found = root.identify()?;
@@ -223,15 +223,15 @@ fn half_gone() -> Outcome {
         check!(attempts.iter().all(Result::is_err) && is_empty(spare)?);
         let mut message = Message::new(0);
         match parts % 2 {
-            0 => message.copy_cap(place),
-            _ => message.move_cap(place),
+            0 => message.copy_cap(slot),
+            _ => message.move_cap(slot),
         };
         // The message arrives, without the capabilities that cannot be sent.
         equal!(asks.call(&message)?.words(), [0]);
         parts += 1;
-        left = OWN_CSPACE.delete_part_at(place, 1);
+        left = OWN_CSPACE.delete_part_at(slot, 1);
     }
-    check!(parts > 8 && is_empty(place)?);
+    check!(parts > 8 && is_empty(slot)?);
     equal!(Mem::STANDARD.free(block.number)?, 1 << block.size_bits);
     memory::free_slot(spare);
     Ok(())
@@ -256,17 +256,17 @@ fn is_empty(slot: CapAddress) -> Outcome<bool> {
 fn regrown() -> Outcome {
     const MADE: usize = 200;
     let (block, _) = tree(8)?;
-    let (memory, place) = (block.untyped, block.untyped.address());
+    let (memory, address) = (block.untyped, block.untyped.address());
     let slots = (0..MADE).map(|_| empty()).collect::<Outcome<Vec<_>>>()?;
     for slot in &slots {
-        match OWN_CSPACE.revoke_part_at(place, 0) {
+        match OWN_CSPACE.revoke_part_at(address, 0) {
             Ok(_) | Err(Error::Unfinished) => {}
             Err(error) => return Err(error.into()),
         }
         // While an object is left, nothing can be made, wherever the next object would lie.
         let _ = memory.retype::<Endpoint>(0, *slot);
     }
-    while OWN_CSPACE.revoke_part_at(place, 0) == Err(Error::Unfinished) {}
+    while OWN_CSPACE.revoke_part_at(address, 0) == Err(Error::Unfinished) {}
     equal!((memory.query()?.watermark, memory.children()?.objects), (0, 0));
     for slot in slots {
         check!(is_empty(slot)?);

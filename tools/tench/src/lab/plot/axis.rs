@@ -16,7 +16,7 @@ pub struct Scale {
     pub range: Range<f64>,
     /// Positions of labels, in coordinates.
     pub ticks: Vec<f64>,
-    /// Names of the places of a category axis.
+    /// Names of the positions of a category axis.
     names: Vec<String>,
 }
 
@@ -34,9 +34,9 @@ impl Scale {
         Scale { logarithmic: axis.logarithmic, unit: axis.unit, range, ticks, names: Vec::new() }
     }
 
-    /// Returns a scale with a place for each name.
-    pub fn of_places(names: &[String]) -> Scale {
-        let ticks = (0..names.len()).map(|place| place as f64).collect();
+    /// Returns a scale with a position for each name.
+    pub fn of_names(names: &[String]) -> Scale {
+        let ticks = (0..names.len()).map(|position| position as f64).collect();
         Scale { logarithmic: false, unit: 1.0, range: -0.6..names.len() as f64 - 0.4, ticks, names: names.to_vec() }
     }
 

@@ -94,13 +94,13 @@ fn draw_panel(area: &DrawingArea<SVGBackend, Shift>, panel: &Panel, series: &Ser
     Ok(())
 }
 
-/// Returns the x scale, on which all drawn data lie; that of a category axis has its places.
+/// Returns the x scale, on which all drawn data lie; that of a category axis has its positions.
 fn x_scale(panel: &Panel, series: &Series) -> Scale {
     if panel.categories.is_empty() {
         let layers = panel.layers.iter();
         Scale::of(&panel.x, layers.flat_map(|layer| series.points(&layer.series)).map(|(x, _)| *x))
     } else {
-        Scale::of_places(&panel.categories)
+        Scale::of_names(&panel.categories)
     }
 }
 
@@ -127,14 +127,14 @@ fn draw_layer(chart: &mut Chart, x: &Scale, y: &Scale, layer: &Layer, series: &S
                 mark(chart.plotting_area(), point, y.range.start, *shape, count, layer.colour)?;
             }
         }
-        Look::Bars { hatched, place, of } => {
+        Look::Bars { hatched, position, of } => {
             for point in points {
-                bar(chart.plotting_area(), point, y.range.start, (*place, *of), *hatched, layer.colour)?;
+                bar(chart.plotting_area(), point, y.range.start, (*position, *of), *hatched, layer.colour)?;
             }
         }
-        Look::Box { place, hatched, shift } => {
+        Look::Box { position, hatched, shift } => {
             let values: Vec<f64> = points.iter().map(|(_, y)| *y).collect();
-            box_of(chart.plotting_area(), values, *place as f64 + shift, *hatched, layer.colour)?;
+            box_of(chart.plotting_area(), values, *position as f64 + shift, *hatched, layer.colour)?;
         }
     }
     Ok(())
@@ -211,7 +211,7 @@ mod tests {
         let count = |svg: &str, element: &str| {
             svg.lines().filter(|line| line.starts_with(element) && line.contains("#1F61A3")).count()
         };
-        let places = || Panel::of_categories((0..=20).map(|x| x.to_string()), "y");
+        let positions = || Panel::of_categories((0..=20).map(|x| x.to_string()), "y");
         let layers = [
             ("<polyline", 1..=1, empty().line("a", "", BLUE)),
             ("<polyline", 20..=200, empty().dashed("a", "", BLUE)),
@@ -222,8 +222,8 @@ mod tests {
             ("<polyline", 40..=40, empty().marks("a", "", BLUE, Shape::Cross)),
             ("<polyline", 20..=20, empty().marks("a", "", BLUE, Shape::Tick)),
             ("<circle", 20..=20, empty().counted_marks("a", "a", "", BLUE, Shape::Ring).log_y().log_x()),
-            ("<rect", 20..=20, places().bars("a", "", BLUE, false, (0, 2))),
-            ("<polyline", 20..=2000, places().bars("a", "", BLUE, true, (1, 2))),
+            ("<rect", 20..=20, positions().bars("a", "", BLUE, false, (0, 2))),
+            ("<polyline", 20..=2000, positions().bars("a", "", BLUE, true, (1, 2))),
             ("<rect", 1..=1, Panel::of_categories(["a"], "y").distribution("a", "", BLUE, false, (0, 0.0))),
             ("<", 0..=0, empty().line("none", "", BLUE)),
         ];

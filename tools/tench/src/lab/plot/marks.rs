@@ -13,7 +13,7 @@ pub type Area<'a, T> = DrawingArea<SVGBackend<'a>, T>;
 const RADIUS: f64 = 4.0;
 /// Distance of hatching lines, in pixels.
 const HATCHING: i32 = 6;
-/// Part of a place that bars and boxes take.
+/// Part of a position that bars and boxes take.
 const FILLED: f64 = 0.8;
 
 /// Draws a mark at a point of a chart whose y axis begins at `bottom`.
@@ -59,17 +59,17 @@ pub fn mark_at(area: &Area<Shift>, (x, y): (i32, i32), shape: Shape, count: f64,
     }
 }
 
-/// Draws a bar from the bottom up, `place` of `of` side by side.
+/// Draws a bar from the bottom up, `position` of `of` side by side.
 pub fn bar<T: CoordTranslate<From = (f64, f64)>>(
     area: &Area<T>,
     (x, y): (f64, f64),
     bottom: f64,
-    (place, of): (usize, usize),
+    (position, of): (usize, usize),
     hatched: bool,
     colour: RGBColor,
 ) -> Drawn {
     let width = FILLED / of as f64;
-    let left = x - FILLED / 2.0 + width * place as f64;
+    let left = x - FILLED / 2.0 + width * position as f64;
     let corners = [relative(area, (left, y)), relative(area, (left + width, bottom))];
     rectangle(&area.strip_coord_spec(), corners, hatched, colour)
 }

@@ -52,7 +52,7 @@ pub struct Plot {
 pub struct Panel {
     x: Axis,
     y: Axis,
-    /// Names of the places 0, 1, … of the x axis, if it counts things instead of measuring.
+    /// Names of the positions 0, 1, … of the x axis, if it counts things instead of measuring.
     categories: Vec<String>,
     layers: Vec<Layer>,
     height: u32,
@@ -93,17 +93,17 @@ enum Look {
         /// Series with the number of occurrences at each point, which determines the mark's size.
         counts: Option<String>,
     },
-    /// Bars at the places of a category axis: index and number of bars side by side.
+    /// Bars at the positions of a category axis: index and number of bars side by side.
     Bars {
         hatched: bool,
-        place: usize,
+        position: usize,
         of: usize,
     },
-    /// Distribution of the series' values: smallest, quartiles, largest; at one place of a category axis.
+    /// Distribution of the series' values: smallest, quartiles, largest; at one position of a category axis.
     Box {
-        place: usize,
+        position: usize,
         hatched: bool,
-        /// Distance from the place's middle, in places.
+        /// Distance from the position's middle, in positions.
         shift: f64,
     },
 }
@@ -145,7 +145,7 @@ impl Panel {
         Panel { x: axis(x.into()), y: axis(y.into()), categories: Vec::new(), layers: Vec::new(), height: 260 }
     }
 
-    /// Makes a panel whose x axis counts things: its places 0, 1, … have these names.
+    /// Makes a panel whose x axis counts things: its positions 0, 1, … have these names.
     pub fn of_categories<S: Into<String>>(names: impl IntoIterator<Item = S>, y: impl Into<String>) -> Panel {
         let mut panel = Panel::new("", y);
         panel.categories = names.into_iter().map(Into::into).collect();
@@ -218,19 +218,19 @@ impl Panel {
         self.layer(series, label, colour, Look::Marks { shape, counts: Some(counts.into()) })
     }
 
-    /// Adds bars at the places of a category axis; `place` of `of` bars side by side.
+    /// Adds bars at the positions of a category axis; `position` of `of` bars side by side.
     pub fn bars(
         self,
         series: impl Into<String>,
         label: impl Into<String>,
         colour: RGBColor,
         hatched: bool,
-        (place, of): (usize, usize),
+        (position, of): (usize, usize),
     ) -> Panel {
-        self.layer(series, label, colour, Look::Bars { hatched, place, of })
+        self.layer(series, label, colour, Look::Bars { hatched, position, of })
     }
 
-    /// Adds the distribution of a series' values at one place of a category axis, `shift` places to the right of its
+    /// Adds the distribution of a series' values at one position of a category axis, `shift` positions to the right of its
     /// middle.
     pub fn distribution(
         self,
@@ -238,9 +238,9 @@ impl Panel {
         label: impl Into<String>,
         colour: RGBColor,
         hatched: bool,
-        (place, shift): (usize, f64),
+        (position, shift): (usize, f64),
     ) -> Panel {
-        self.layer(series, label, colour, Look::Box { place, hatched, shift })
+        self.layer(series, label, colour, Look::Box { position, hatched, shift })
     }
 }
 

@@ -30,7 +30,7 @@ pub const CHANCES: [u32; 4] = [16, 32, 48, 64];
 pub const fn key(policy: Policy) -> &'static str {
     match policy {
         Policy::NextFitGuessing => "next",
-        Policy::NextFit => "next_books",
+        Policy::NextFit => "next_exact",
         Policy::FirstFit => "first",
         Policy::BestFit => "best",
         Policy::WorstFit => "worst",

@@ -20,7 +20,7 @@ const BLOCK: u64 = 2 << 20;
 /// them.
 const DEVICE_TREE: u64 = 3;
 const ARCHIVE: u64 = 6;
-const PIECES: u64 = 10;
+const BLOCKS: u64 = 10;
 
 /// Physical memory.
 pub struct Memory {
@@ -149,8 +149,8 @@ impl<'l> Kernel<'l> {
     /// Returns the words of its writable data, without page tables, with their physical addresses.
     fn words<'m>(&'m self, memory: &'m Memory) -> impl Iterator<Item = (u64, u64)> + 'm {
         let (start, tables) = (self.start, &self.linked.tables);
-        let places = self.writable().step_by(WORD as usize).filter(move |place| !tables.contains(&(place - start)));
-        places.filter_map(|place| Some((place, memory.word(place)?)))
+        let words = self.writable().step_by(WORD as usize).filter(move |address| !tables.contains(&(address - start)));
+        words.filter_map(|address| Some((address, memory.word(address)?)))
     }
 
     /// Returns those words that are kernel virtual addresses of physical ones for which `wanted` holds.
@@ -181,16 +181,16 @@ impl<'l> Kernel<'l> {
         if word(0)? != CORE_MAGIC {
             return None;
         }
-        let piece = |start: u64, size: u64| start..start.saturating_add(size);
+        let range = |start: u64, size: u64| start..start.saturating_add(size);
         let pair = |index: u64| Some((word(index)?, word(index + 1)?));
-        let mut given = Vec::from([piece(self.start & !(self.linked.block - 1), self.linked.block)]);
+        let mut given = Vec::from([range(self.start & !(self.linked.block - 1), self.linked.block)]);
         for index in [DEVICE_TREE, ARCHIVE] {
             let (start, size) = pair(index)?;
-            given.push(piece(start, size));
+            given.push(range(start, size));
         }
-        for index in (0..word(PIECES)?).map(|number| PIECES + 1 + 2 * number) {
+        for index in (0..word(BLOCKS)?).map(|number| BLOCKS + 1 + 2 * number) {
             let (start, bits) = pair(index)?;
-            given.push(piece(start, 1u64.checked_shl(bits as u32)?));
+            given.push(range(start, 1u64.checked_shl(bits as u32)?));
         }
         Some(given)
     }

@@ -98,9 +98,9 @@ fn judge(linked: &Linked, memory: &Memory) -> Option<String> {
                 "the data of a kernel do not even name themselves: they are not what they were taken for".into(),
             );
         }
-        if let Some((place, word)) = kernel.names(memory, |address| of.writable().contains(&address)).next() {
+        if let Some((address, word)) = kernel.names(memory, |address| of.writable().contains(&address)).next() {
             return Some(format!(
-                "the word at {place:#x} of one kernel's data is {word:#x}, an address in the other's"
+                "the word at {address:#x} of one kernel's data is {word:#x}, an address in the other's"
             ));
         }
         if !kernel.has_its_code(memory) {
@@ -116,10 +116,10 @@ fn foreign(kernel: &Kernel<'_>, memory: &Memory) -> Option<String> {
         return Some("no boot page lies before either kernel".to_owned());
     };
     // The end address of a chunk may be named by the chunk's owner.
-    let is_own = |address: u64| own.iter().any(|piece| piece.contains(&address) || piece.end == address);
+    let is_own = |address: u64| own.iter().any(|block| block.contains(&address) || block.end == address);
     let is_foreign = |address: u64| memory.contains(address) && !is_own(address);
-    let (place, word) = kernel.pointers(memory, is_foreign).next()?;
-    Some(format!("the word at {place:#x} of the second kernel's data is {word:#x}, in memory that it was not given"))
+    let (address, word) = kernel.pointers(memory, is_foreign).next()?;
+    Some(format!("the word at {address:#x} of the second kernel's data is {word:#x}, in memory that it was not given"))
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ static inline const char *tench_mem_error_text(uint64_t code)
     case TENCH_MEM_ERROR_BAD_RANGE:
         return "the range ends before it begins; name the lowest address and the first address above";
     case TENCH_MEM_ERROR_INTERNAL:
-        return "the kernel contradicts the memory server's books; this is a defect";
+        return "the kernel contradicts the memory server's ledger; this is a defect";
     case TENCH_MEM_ERROR_NOT_DIVIDED:
         return "something lies across the block's middle; divide the untyped that you were given first";
     case TENCH_MEM_ERROR_NO_SLABS:
@@ -318,20 +318,20 @@ static inline void tench_mem_extent_take(struct tench_reader *reader, struct ten
 /* The server's ledger beside the kernel's account. */
 struct tench_mem_audit {
     /* Sums of the ledger. */
-    struct tench_mem_in_use books;
+    struct tench_mem_in_use ledger;
     /* Sums of the kernel. */
     struct tench_mem_in_use kernel;
 };
 
 static inline void tench_mem_audit_put(struct tench_message *message, const struct tench_mem_audit *value)
 {
-    tench_mem_in_use_put(message, &value->books);
+    tench_mem_in_use_put(message, &value->ledger);
     tench_mem_in_use_put(message, &value->kernel);
 }
 
 static inline void tench_mem_audit_take(struct tench_reader *reader, struct tench_mem_audit *value)
 {
-    tench_mem_in_use_take(reader, &value->books);
+    tench_mem_in_use_take(reader, &value->ledger);
     tench_mem_in_use_take(reader, &value->kernel);
 }
 

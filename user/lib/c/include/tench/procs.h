@@ -558,7 +558,7 @@ static inline const char *tench_procs_error_text(uint64_t code)
     case TENCH_PROCS_ERROR_FULL:
         return "too many threads wait; try again later";
     case TENCH_PROCS_ERROR_INTERNAL:
-        return "the kernel contradicts the process server's books; this is a defect";
+        return "the kernel contradicts the process server's records; this is a defect";
     case TENCH_PROCS_ERROR_GIVEN_UP:
         return "the server ended too often and is not started again";
     case TENCH_PROCS_ERROR_TIMED_OUT:

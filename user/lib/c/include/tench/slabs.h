@@ -83,7 +83,7 @@ static inline void tench_slabs_figures_take(struct tench_reader *reader, struct 
 }
 
 /* The server's ledger entry of a slab. */
-struct tench_slabs_books {
+struct tench_slabs_ledger_entry {
     /* Physical address. */
     uint64_t address;
     /* Log2 of its size in bytes. */
@@ -102,7 +102,7 @@ struct tench_slabs_books {
     uint64_t resets;
 };
 
-static inline void tench_slabs_books_put(struct tench_message *message, const struct tench_slabs_books *value)
+static inline void tench_slabs_ledger_entry_put(struct tench_message *message, const struct tench_slabs_ledger_entry *value)
 {
     tench_put(message, (uint64_t)value->address);
     tench_put(message, (uint64_t)value->size_bits);
@@ -114,7 +114,7 @@ static inline void tench_slabs_books_put(struct tench_message *message, const st
     tench_put(message, (uint64_t)value->resets);
 }
 
-static inline void tench_slabs_books_take(struct tench_reader *reader, struct tench_slabs_books *value)
+static inline void tench_slabs_ledger_entry_take(struct tench_reader *reader, struct tench_slabs_ledger_entry *value)
 {
     value->address = tench_take(reader);
     value->size_bits = (uint32_t)tench_take_at_most(reader, UINT32_MAX);
@@ -314,27 +314,27 @@ static inline int tench_slabs_free(tench_cap server, uint64_t number, struct ten
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
-#define TENCH_SLABS_LABEL_BOOKS UINT64_C(0xd37400010006)
+#define TENCH_SLABS_LABEL_LEDGER UINT64_C(0xd37400010006)
 
-/* What tench_slabs_books answers. */
-struct tench_slabs_books_answer {
-    struct tench_slabs_books value;
+/* What tench_slabs_ledger answers. */
+struct tench_slabs_ledger_answer {
+    struct tench_slabs_ledger_entry value;
 };
 
 /*
  * Returns the server's ledger entry of a slab.
  * Errors: `NoSlabs`, `NoSuchSlab`.
  */
-static inline int tench_slabs_books(tench_cap server, uint64_t number, struct tench_slabs_books_answer *answer)
+static inline int tench_slabs_ledger(tench_cap server, uint64_t number, struct tench_slabs_ledger_answer *answer)
 {
     struct tench_message space, *message = &space;
-    tench_begin(message, TENCH_SLABS_LABEL_BOOKS);
+    tench_begin(message, TENCH_SLABS_LABEL_LEDGER);
     tench_put(message, (uint64_t)number);
     int code = tench_slabs_call(server, message);
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_books_take(reader, &answer->value);
+    tench_slabs_ledger_entry_take(reader, &answer->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -106,11 +106,11 @@ fn finish(result: *mut c_void) {
 /// Starts a thread. Returns `EAGAIN` if there is not enough memory.
 ///
 /// # Safety
-/// `place` must point to memory for a number, `attributes` must be null or point to some, and `function` may be called
+/// `pointer` must point to memory for a number, `attributes` must be null or point to some, and `function` may be called
 /// with `argument` in another thread.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_create(
-    place: *mut c_ulong,
+    pointer: *mut c_ulong,
     attributes: *const ThreadAttributes,
     function: Function,
     argument: *mut c_void,
@@ -129,7 +129,7 @@ unsafe extern "C" fn pthread_create(
     *RUNNING.lock() += 1;
     // Written before the thread begins, which may read it.
     // SAFETY: the caller guarantees it.
-    unsafe { *place = number };
+    unsafe { *pointer = number };
     let beginning = Box::into_raw(Box::new(Beginning { number, record: Arc::clone(&record), function, argument }));
     // SAFETY: `begin` takes ownership of the box, to which nobody else refers.
     match unsafe { builder.spawn_raw(begin, beginning.cast()) } {
@@ -185,8 +185,8 @@ unsafe extern "C" fn pthread_join(number: c_ulong, result: *mut *mut c_void) -> 
     handle.join();
     THREADS.lock().remove(&number);
     // SAFETY: the caller guarantees it.
-    if let Some(place) = unsafe { result.as_mut() } {
-        *place = record.result.load(Ordering::Acquire);
+    if let Some(pointer) = unsafe { result.as_mut() } {
+        *pointer = record.result.load(Ordering::Acquire);
     }
     0
 }

@@ -11,7 +11,7 @@ pub fn judge(script: &Script, world: &World) -> Option<&'static str> {
     if world.wrong.is_some() {
         return world.wrong;
     }
-    memory(script, world).or_else(|| books(script, world))
+    memory(script, world).or_else(|| ledger(script, world))
 }
 
 /// Returns all capabilities on cores that have not stopped.
@@ -23,8 +23,8 @@ fn nodes<'a>(script: &Script, world: &'a World) -> impl Iterator<Item = (u8, &'a
 /// Checks that no memory is two things at once, and that only one core can retype it.
 fn memory(script: &Script, world: &World) -> Option<&'static str> {
     let all = nodes(script, world);
-    for (place, (at, node)) in all.clone().enumerate() {
-        for (other_at, other) in all.clone().skip(place + 1) {
+    for (index, (at, node)) in all.clone().enumerate() {
+        for (other_at, other) in all.clone().skip(index + 1) {
             if node.name == other.name {
                 if node.is_retypable() && other.is_retypable() && at != other_at {
                     return Some("two cores can make something of the same memory");
@@ -41,18 +41,18 @@ fn memory(script: &Script, world: &World) -> Option<&'static str> {
 }
 
 /// Checks that monitors and kernels agree, and that an owner knows of all copies.
-fn books(script: &Script, world: &World) -> Option<&'static str> {
+fn ledger(script: &Script, world: &World) -> Option<&'static str> {
     for at in (0..script.cores).filter(|&at| world.lives(at)) {
         let (machine, kernel) = (&world.machines[at as usize], &world.kernels[at as usize]);
         let exported = kernel.nodes.iter().filter_map(|node| node.exported);
         if !same(exported, machine.exports().map(|(object, _)| object)) {
-            return Some("the exported capabilities are not those in the monitor's books");
+            return Some("the exported capabilities are not those in the monitor's ledger");
         }
         // With this mistake, deletions take place later than they are reported.
         if script.mistake.is_none()
             && !same(kernel.nodes.iter().filter_map(|node| node.root), honest(script, machine).map(|copy| copy.object))
         {
-            return Some("the roots are not those in the monitor's books");
+            return Some("the roots are not those in the monitor's ledger");
         }
         for copy in honest(script, machine) {
             let owner = copy.object.owner.index();
@@ -88,12 +88,12 @@ pub fn judge_end(script: &Script, world: &World) -> Option<&'static str> {
     if !events.is_empty() {
         return None;
     }
-    let independent = |place: &usize| match &script.stalls {
-        Some((_, others)) => world.stalled.is_none() || others.contains(place),
+    let independent = |index: &usize| match &script.stalls {
+        Some((_, others)) => world.stalled.is_none() || others.contains(index),
         None => true,
     };
-    for place in (0..script.threads.len()).filter(independent) {
-        if world.lives(script.threads[place].0) && world.threads[place].waits != Waits::No {
+    for index in (0..script.threads.len()).filter(independent) {
+        if world.lives(script.threads[index].0) && world.threads[index].waits != Waits::No {
             return Some("a request is never answered");
         }
     }
@@ -105,7 +105,7 @@ fn at_rest(script: &Script, world: &World) -> Option<&'static str> {
     for at in (0..script.cores).filter(|&at| world.lives(at)) {
         let machine = &world.machines[at as usize];
         if machine.requests() != 0 {
-            return Some("a request is left in the books");
+            return Some("a request is left in the ledger");
         }
         for (object, export) in machine.exports() {
             if export.withdrawing {
@@ -113,7 +113,7 @@ fn at_rest(script: &Script, world: &World) -> Option<&'static str> {
             }
             let holders = machine.holders(object);
             if holders.is_empty() || export.shape.kind == Kind::Untyped && holders.len() != 1 {
-                return Some("the owner's books are wrong about who has copies");
+                return Some("the owner's ledger is wrong about who has copies");
             }
             for holder in holders {
                 let other = holder.core.index();

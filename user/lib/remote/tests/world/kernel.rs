@@ -54,8 +54,8 @@ impl Kernel {
 
     pub fn add(&mut self, name: Name, shape: Shape, parent: Option<Name>, root: Option<ObjectId>) {
         let node = Node { name, shape, parent, copies: 1, exported: None, root, deleting: false };
-        let place = self.nodes.partition_point(|node| node.name < name);
-        self.nodes.insert(place, node);
+        let index = self.nodes.partition_point(|node| node.name < name);
+        self.nodes.insert(index, node);
     }
 
     fn remove(&mut self, name: Name) {

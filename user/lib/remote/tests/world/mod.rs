@@ -131,11 +131,11 @@ impl World {
         if self.wrong.is_some() {
             return;
         }
-        for (place, (at, _)) in (0..).zip(&script.threads) {
-            if self.runs(*at) && self.can_run(script, place as usize) {
-                events.push(Event::Run(place));
-            } else if script.impatient && self.runs(*at) && self.next_op(script, place as usize).is_some() {
-                events.push(Event::Skip(place));
+        for (index, (at, _)) in (0..).zip(&script.threads) {
+            if self.runs(*at) && self.can_run(script, index as usize) {
+                events.push(Event::Run(index));
+            } else if script.impatient && self.runs(*at) && self.next_op(script, index as usize).is_some() {
+                events.push(Event::Skip(index));
             }
         }
         for from in 0..script.cores {
@@ -143,7 +143,7 @@ impl World {
                 let channel = &self.channels[(from * script.cores + to) as usize];
                 let deliverable = if script.mistake == Some(Mistake::AnyOrder) { channel.len() } else { 1 };
                 let deliverable = deliverable.min(channel.len()) as u8;
-                events.extend((0..deliverable).map(|place| Event::Deliver(from, to, place)));
+                events.extend((0..deliverable).map(|index| Event::Deliver(from, to, index)));
             }
         }
         for at in (0..script.cores).filter(|&at| self.runs(at)) {
@@ -172,14 +172,14 @@ impl World {
     }
 
     /// Returns a thread's next operation, if it does not wait for a reply.
-    fn next_op(&self, script: &Script, place: usize) -> Option<Op> {
-        let thread = &self.threads[place];
-        script.threads[place].1.get(thread.done as usize).filter(|_| thread.waits == Waits::No).copied()
+    fn next_op(&self, script: &Script, index: usize) -> Option<Op> {
+        let thread = &self.threads[index];
+        script.threads[index].1.get(thread.done as usize).filter(|_| thread.waits == Waits::No).copied()
     }
 
-    pub fn can_run(&self, script: &Script, place: usize) -> bool {
-        let Some(op) = self.next_op(script, place) else { return false };
-        let kernel = &self.kernels[script.threads[place].0 as usize];
+    pub fn can_run(&self, script: &Script, index: usize) -> bool {
+        let Some(op) = self.next_op(script, index) else { return false };
+        let kernel = &self.kernels[script.threads[index].0 as usize];
         let has = |name| kernel.get(name).filter(|node| node.copies > 0);
         match op {
             Op::Send(name, _) => has(name).is_some(),
@@ -196,11 +196,11 @@ impl World {
     /// Performs an event.
     pub fn happen(&mut self, script: &Script, event: Event) {
         match event {
-            Event::Run(place) => self.run(script, place as usize),
-            Event::Skip(place) => self.threads[place as usize].done += 1,
-            Event::Deliver(from, to, place) => {
+            Event::Run(index) => self.run(script, index as usize),
+            Event::Skip(index) => self.threads[index as usize].done += 1,
+            Event::Deliver(from, to, index) => {
                 let channel = &mut self.channels[(from * script.cores + to) as usize];
-                let Some(Tagged { message, granted }) = channel.remove(place as usize) else { return };
+                let Some(Tagged { message, granted }) = channel.remove(index as usize) else { return };
                 self.step(script, to, Input::Message { from: core(from), message }, granted);
             }
             Event::Deleted(at, name) => {
@@ -244,12 +244,12 @@ impl World {
         }
     }
 
-    fn run(&mut self, script: &Script, place: usize) {
-        let (at, ops) = &script.threads[place];
+    fn run(&mut self, script: &Script, index: usize) {
+        let (at, ops) = &script.threads[index];
         let kernel = Arc::make_mut(&mut self.kernels[*at as usize]);
-        let thread = &mut self.threads[place];
+        let thread = &mut self.threads[index];
         let Some(&op) = ops.get(thread.done as usize) else { return };
-        let token = Token((place as u64) << 16 | u64::from(thread.asked));
+        let token = Token((index as u64) << 16 | u64::from(thread.asked));
         let input = match op {
             Op::Copy(name) => {
                 thread.done += 1;
@@ -315,8 +315,8 @@ impl World {
     }
 
     fn answer(&mut self, script: &Script, at: u8, token: Token, result: Result<(), Error>) {
-        let place = (token.0 >> 16) as usize;
-        let thread = &mut self.threads[place];
+        let index = (token.0 >> 16) as usize;
+        let thread = &mut self.threads[index];
         let waits = std::mem::replace(&mut thread.waits, Waits::No);
         if waits == Waits::No || u64::from(thread.asked) != (token.0 & 0xffff) + 1 {
             self.wrong = Some("a request was answered twice");
@@ -333,7 +333,7 @@ impl World {
             // The rest happens when the memory around it has been withdrawn.
             Waits::ForRevoke(_) if result == Err(Error::MemoryWithdrawn) => {}
             Waits::No => {}
-            Waits::ForSend | Waits::ForRevoke(_) => self.threads[place].done += 1,
+            Waits::ForSend | Waits::ForRevoke(_) => self.threads[index].done += 1,
         }
     }
 }

@@ -30,7 +30,7 @@ impl Random {
     /// Returns memory, frames and endpoints, and objects that can be made from the memory: of the same extent, half of
     /// it, or all of it in other forms.
     fn objects(&mut self) -> Vec<Object> {
-        let mut objects: Vec<Object> = (0..4).map(|place| untyped(place * 16, 16, None)).collect();
+        let mut objects: Vec<Object> = (0..4).map(|index| untyped(index * 16, 16, None)).collect();
         objects.extend([frame(64, 8, None), endpoint(72)]);
         while objects.len() < OBJECTS {
             // The smaller of two numbers, so that objects made early are used more often.
@@ -84,7 +84,7 @@ impl Random {
         Script {
             cores: CORES,
             start: (0..ROOTS).map(|name| (self.below(CORES as usize) as u8, name)).collect(),
-            threads: (0..3 * CORES).map(|place| (place % CORES, Vec::new())).collect(),
+            threads: (0..3 * CORES).map(|index| (index % CORES, Vec::new())).collect(),
             objects,
             limits,
             impatient: true,
@@ -97,20 +97,20 @@ impl Random {
 
     /// Gives an idle thread an operation, if a few tries find a possible one.
     pub fn extend(&mut self, script: &mut Script, world: &World) {
-        let place = self.below(script.threads.len());
-        let (at, ops) = &mut script.threads[place];
-        if world.threads[place].waits != Waits::No || ops.len() > world.threads[place].done as usize || !world.runs(*at)
+        let index = self.below(script.threads.len());
+        let (at, ops) = &mut script.threads[index];
+        if world.threads[index].waits != Waits::No || ops.len() > world.threads[index].done as usize || !world.runs(*at)
         {
             return;
         }
         let names: Vec<Name> = world.kernels[*at as usize].nodes.iter().map(|node| node.name).collect();
         for _ in 0..40 {
             let op = self.op(&script.objects, &names);
-            script.threads[place].1.push(op);
-            if world.can_run(script, place) {
+            script.threads[index].1.push(op);
+            if world.can_run(script, index) {
                 return;
             }
-            script.threads[place].1.pop();
+            script.threads[index].1.pop();
         }
     }
 

@@ -113,16 +113,16 @@ fn flush(terminal: &mut dyn Terminal) {
 
 /// Makes the missing resources of a task with this identifier. Returns whether it has all of them now.
 fn prepare(tid: Tid) -> bool {
-    let place = SESSION.place(tid);
+    let task = SESSION.task(tid);
     let objects = || {
-        if !place.endpoint.is_made() {
+        if !task.endpoint.is_made() {
             let (endpoint, notification, reply) = (make::<Endpoint>(0)?, make::<Notification>(0)?, make::<Reply>(0)?);
-            place.notification.set(notification.leak());
-            place.endpoint.set(endpoint.leak());
+            task.notification.set(notification.leak());
+            task.endpoint.set(endpoint.leak());
             // Without `CALL`: tasks do not help each other, or the order of events would not be R4's.
-            let place = memory::take_slot()?;
-            reply.leak().mint_to(place, Rights::WRITE, 0).kept();
-            SESSION.add_reply(tid, Cap::new(place));
+            let slot = memory::take_slot()?;
+            reply.leak().mint_to(slot, Rights::WRITE, 0).kept();
+            SESSION.add_reply(tid, Cap::new(slot));
         }
         Ok::<(), memory::Error>(())
     };
@@ -132,7 +132,7 @@ fn prepare(tid: Tid) -> bool {
     // A new thread runs at once, and this one continues when that waits for its first task. It gives up if its number
     // collides with another's; the next has another number.
     for _ in 0..MAX_TASKS {
-        if place.scheduling.is_made() {
+        if task.scheduling.is_made() {
             return true;
         }
         let top = SESSION.base.load(Relaxed) + SESSION.top.load(Relaxed);
@@ -141,13 +141,13 @@ fn prepare(tid: Tid) -> bool {
         if let (Some(scheduling), Some(own)) = (thread.scheduling(), thread.thread())
             && !thread.is_finished()
         {
-            place.scheduling.set(scheduling);
-            place.thread.set(own);
+            task.scheduling.set(scheduling);
+            task.thread.set(own);
             // The thread stays until the process ends.
             core::mem::forget(thread);
         }
     }
-    place.scheduling.is_made()
+    task.scheduling.is_made()
 }
 
 /// Runs a new thread.
@@ -165,7 +165,7 @@ fn live(tid: Tid) -> ! {
             BOUND_REPLY.reply(&message(Label::Start)).kept();
         }
         outside::settle(tid);
-        let function = SESSION.place(tid).function.lock().take();
+        let function = SESSION.task(tid).function.lock().take();
         if let Some(function) = function {
             function();
         }
@@ -182,7 +182,7 @@ pub fn retire(tid: Tid) -> ! {
         live(tid);
     }
     SESSION.disown();
-    SESSION.place(tid).scheduling.clear();
+    SESSION.task(tid).scheduling.clear();
     loop {
         thread::current_thread().suspend().kept();
     }
@@ -199,12 +199,12 @@ fn finish(me: Tid) {
     if SESSION.table.has_senders(me) {
         // No task that is woken has a higher priority than this, so all are ready before one of them runs.
         configure(me, SESSION.top.load(Relaxed));
-        let place = SESSION.take_reply();
-        let reply = SESSION.reply(place);
+        let number = SESSION.take_reply();
+        let reply = SESSION.reply(number);
         while SESSION.endpoint(me).try_receive(Wait::FOREVER.with_reply(reply)).is_ok() {
             reply.reply(&message(Label::Aborted)).kept();
         }
-        SESSION.give_reply(place);
+        SESSION.give_reply(number);
     }
     // The task is inside a primitive until its thread waits or is given up: before that no task with this identifier
     // may begin.
@@ -221,7 +221,7 @@ fn configure(tid: Tid, priority: u32) {
 /// Prepares everything for starting a task except the message.
 fn ready(tid: Tid, priority: i32, function: Function) {
     configure(tid, priority as u32);
-    *SESSION.place(tid).function.lock() = Some(function);
+    *SESSION.task(tid).function.lock() = Some(function);
 }
 
 pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
@@ -231,14 +231,14 @@ pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
             Ok(tid) => tid,
             Err(error) => return super::refuse(me, error),
         };
-        if SESSION.place(tid).scheduling.is_made() {
+        if SESSION.task(tid).scheduling.is_made() {
             break tid;
         }
         // The task must not be found before it has a thread: an event may come meanwhile.
         SESSION.table.exit(tid);
         outside::ask(me, Request::Prepare(tid));
         enter();
-        if !SESSION.place(tid).scheduling.is_made() {
+        if !SESSION.task(tid).scheduling.is_made() {
             return super::refuse(me, Error::OutOfTasks);
         }
     };
@@ -262,21 +262,21 @@ fn retire_all() {
     let existing = || (0..MAX_TASKS as u32).map(Tid).filter(|tid| SESSION.table.state(*tid) != State::Free);
     for tid in existing() {
         while SESSION.table.has_senders(tid) {
-            let place = SESSION.take_reply();
-            let wait = Wait::FOREVER.with_reply(SESSION.reply(place));
+            let number = SESSION.take_reply();
+            let wait = Wait::FOREVER.with_reply(SESSION.reply(number));
             let received = SESSION.endpoint(tid).try_receive(wait).kept();
             if let Label::Message { from, .. } = Label::unpack(received.label()) {
                 SESSION.table.take(tid, from);
-                SESSION.hold(from, place);
+                SESSION.hold(from, number);
             }
         }
     }
     for tid in existing() {
         match SESSION.table.state(tid) {
             State::ReplyWait => {
-                let (place, _) = SESSION.held(tid);
-                SESSION.give_reply(place);
-                SESSION.reply(place).reply(&message(Label::End)).kept();
+                let (number, _) = SESSION.held(tid);
+                SESSION.give_reply(number);
+                SESSION.reply(number).reply(&message(Label::End)).kept();
             }
             State::ReceiveWait => SESSION.endpoint(tid).send(&message(Label::End), Wait::FOREVER).kept(),
             // No task is ready or in a queue any more, and while a task waits for an event the session continues.

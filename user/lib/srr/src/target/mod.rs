@@ -171,20 +171,20 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
 
 pub fn receive(message: &mut [u8]) -> (Tid, usize) {
     let me = enter();
-    let place = SESSION.take_reply();
+    let number = SESSION.take_reply();
     let arrival = SESSION.table.receive(me);
-    SESSION.wait_with(me, place);
+    SESSION.wait_with(me, number);
     let mut received = Received::new();
-    SESSION.endpoint(me).receive_into(Wait::FOREVER.with_reply(SESSION.reply(place)), &mut received).kept();
+    SESSION.endpoint(me).receive_into(Wait::FOREVER.with_reply(SESSION.reply(number)), &mut received).kept();
     let Label::Message { from, length } = Label::unpack(received.label()) else {
-        SESSION.give_reply(place);
+        SESSION.give_reply(number);
         retire(me)
     };
     let length = unpack(&received, length, message);
     match arrival {
         Arrival::Waiting => {
             SESSION.table.take(me, from);
-            SESSION.hold(from, place);
+            SESSION.hold(from, number);
             requeue(me);
         }
         // The sender has recorded all this already, so that others can reply before this task runs.
@@ -201,23 +201,23 @@ pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     if let Err(error) = SESSION.table.reply(sender) {
         return refuse(me, error);
     }
-    let (place, room) = SESSION.held(sender);
-    SESSION.give_reply(place);
+    let (number, room) = SESSION.held(sender);
+    SESSION.give_reply(number);
     let length = message.len().min(room);
     let message = &message[..length];
-    let place = SESSION.reply(place);
+    let reply = SESSION.reply(number);
     if SESSION.table.priority(sender) <= SESSION.table.priority(me) {
-        place.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
+        reply.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
         requeue(me);
     } else if SESSION.table.has_ready_equals(me) {
         // The sender runs at once, so it makes this task ready before any other task can become ready.
         let sleep = Cap::<Endpoint>::new(SESSION.notification(me).address());
         let message = pack(Label::Reply { length, wake: Some(me) }, message);
-        sleep.reply_receive(&message, Wait::FOREVER.with_reply(place)).kept();
+        sleep.reply_receive(&message, Wait::FOREVER.with_reply(reply)).kept();
         outside::settle(me);
     } else {
         // When it is preempted, this task goes before its equals; but there are none, so that makes no difference.
-        place.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
+        reply.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
         outside::settle(me);
     }
     Ok(length)

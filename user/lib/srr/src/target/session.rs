@@ -54,7 +54,7 @@ impl Later {
 }
 
 /// Resources of the successive tasks with one identifier.
-pub struct Place {
+pub struct TaskResources {
     /// Endpoint of the task's messages.
     pub endpoint: Later,
     /// Notification on which the task waits for everything else.
@@ -73,10 +73,10 @@ pub struct Place {
     room: AtomicU32,
 }
 
-impl Place {
+impl TaskResources {
     /// Returns empty resources.
-    const fn empty() -> Place {
-        Place {
+    const fn empty() -> TaskResources {
+        TaskResources {
             endpoint: Later::none(),
             notification: Later::none(),
             thread: Later::none(),
@@ -100,7 +100,7 @@ pub struct Session {
     pub base: AtomicU32,
     /// Highest priority of a task.
     pub top: AtomicU32,
-    places: [Place; MAX_TASKS],
+    tasks: [TaskResources; MAX_TASKS],
     replies: [Later; MAX_TASKS],
     /// Numbers of the reply objects that hold nobody, and the count of these.
     free: [AtomicU32; MAX_TASKS],
@@ -113,7 +113,7 @@ pub static SESSION: Session = Session {
     table: Table::new(PRIORITIES as u32),
     base: AtomicU32::new(0),
     top: AtomicU32::new(0),
-    places: [const { Place::empty() }; MAX_TASKS],
+    tasks: [const { TaskResources::empty() }; MAX_TASKS],
     replies: [const { Later::none() }; MAX_TASKS],
     free: [const { AtomicU32::new(0) }; MAX_TASKS],
     free_count: AtomicU32::new(0),
@@ -123,30 +123,30 @@ pub static SESSION: Session = Session {
 impl Session {
     /// Returns the resources of an identifier.
     #[inline]
-    pub fn place(&self, tid: Tid) -> &Place {
-        &self.places[tid.0 as usize % MAX_TASKS]
+    pub fn task(&self, tid: Tid) -> &TaskResources {
+        &self.tasks[tid.0 as usize % MAX_TASKS]
     }
 
     /// Returns the endpoint of a task's messages.
     #[inline]
     pub fn endpoint(&self, tid: Tid) -> Cap<Endpoint> {
-        self.place(tid).endpoint.get()
+        self.task(tid).endpoint.get()
     }
 
     /// Returns the notification on which a task waits for everything else.
     #[inline]
     pub fn notification(&self, tid: Tid) -> Cap<Notification> {
-        self.place(tid).notification.get()
+        self.task(tid).notification.get()
     }
 
     /// Returns a task's thread.
     pub fn thread(&self, tid: Tid) -> Cap<Thread> {
-        self.place(tid).thread.get()
+        self.task(tid).thread.get()
     }
 
     /// Returns the scheduling context of a task's thread.
     pub fn scheduling(&self, tid: Tid) -> Cap<SchedulingContext> {
-        self.place(tid).scheduling.get()
+        self.task(tid).scheduling.get()
     }
 
     /// Returns the calling task.
@@ -213,28 +213,28 @@ impl Session {
     /// Records that a task receives with this reply object, and perhaps waits.
     #[inline]
     pub fn wait_with(&self, tid: Tid, number: u32) {
-        self.place(tid).waits_with.store(number, Relaxed);
+        self.task(tid).waits_with.store(number, Relaxed);
     }
 
     /// Records that `sender` waits in this reply object.
     #[inline]
     pub fn hold(&self, sender: Tid, number: u32) {
-        self.place(sender).held.store(number, Relaxed);
+        self.task(sender).held.store(number, Relaxed);
     }
 
     /// Prepares a send of `sender`. If the receiver waits, it is known already which reply object will hold the sender.
     #[inline]
     pub fn expect_reply(&self, sender: Tid, receiver: Tid, meeting: Meeting, room: usize) {
-        self.place(sender).room.store(room.min(crate::MAX_MESSAGE) as u32, Relaxed);
+        self.task(sender).room.store(room.min(crate::MAX_MESSAGE) as u32, Relaxed);
         if meeting == Meeting::Delivered {
-            self.hold(sender, self.place(receiver).waits_with.load(Relaxed));
+            self.hold(sender, self.task(receiver).waits_with.load(Relaxed));
         }
     }
 
     /// Returns the reply object in which a task waits, and the length of its reply buffer.
     #[inline]
     pub fn held(&self, sender: Tid) -> (u32, usize) {
-        let place = self.place(sender);
-        (place.held.load(Relaxed), place.room.load(Relaxed) as usize)
+        let task = self.task(sender);
+        (task.held.load(Relaxed), task.room.load(Relaxed) as usize)
     }
 }

@@ -25,10 +25,10 @@ pub fn heap() -> Result<(), String> {
     let big = vec![7_u8; 20 << 20];
     check!(big.iter().step_by(4096).all(|byte| *byte == 7));
     drop(numbers);
-    let mut pieces: Vec<Vec<u8>> = (1..500).map(|size| vec![size as u8; size * 7]).collect();
-    pieces.retain(|piece| piece.len() % 2 == 0);
+    let mut allocations: Vec<Vec<u8>> = (1..500).map(|size| vec![size as u8; size * 7]).collect();
+    allocations.retain(|allocation| allocation.len() % 2 == 0);
     let again: Vec<Vec<u8>> = (1..500).map(|size| vec![size as u8; size * 5]).collect();
-    check!(pieces.iter().chain(&again).all(|piece| piece.iter().all(|byte| *byte == piece[0])));
+    check!(allocations.iter().chain(&again).all(|allocation| allocation.iter().all(|byte| *byte == allocation[0])));
     let mut line = String::from("a");
     for _ in 0..12 {
         let copy = line.clone();
@@ -41,8 +41,8 @@ pub fn heap() -> Result<(), String> {
 /// Checks that many small allocations seldom call the memory server.
 pub fn small_allocations() -> Result<(), String> {
     let before = blocks()?;
-    let pieces: Vec<Box<u32>> = (0..1024).map(Box::new).collect();
-    check!(pieces.iter().enumerate().all(|(index, piece)| **piece == index as u32));
+    let allocations: Vec<Box<u32>> = (0..1024).map(Box::new).collect();
+    check!(allocations.iter().enumerate().all(|(index, allocation)| **allocation == index as u32));
     check!(blocks()? - before <= 8);
     Ok(())
 }

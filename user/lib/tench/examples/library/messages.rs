@@ -69,9 +69,9 @@ pub fn capabilities_in_messages() -> Result<(), String> {
     let endpoint = make::<Endpoint>(0).map_err(text)?.leak();
     let signalled = make::<Notification>(0).map_err(text)?;
     let server = thread::spawn(move || -> Result<usize, Error> {
-        let place = memory::take_slots(2).map_err(|_| Error::NoSuchSlot)?;
-        let second = CapAddress(place.0 + 1);
-        offer_slots(&[place, second]);
+        let first = memory::take_slots(2).map_err(|_| Error::NoSuchSlot)?;
+        let second = CapAddress(first.0 + 1);
+        offer_slots(&[first, second]);
         let request = endpoint.receive(Wait::FOREVER)?;
         let received: Vec<_> = request.caps().into();
         for cap in &received {
@@ -81,7 +81,7 @@ pub fn capabilities_in_messages() -> Result<(), String> {
             Cap::<Notification>::new(*cap).delete()?;
         }
         BOUND_REPLY.reply(&Message::new(0))?;
-        memory::free_slot(place);
+        memory::free_slot(first);
         memory::free_slot(second);
         Ok(received.len())
     });

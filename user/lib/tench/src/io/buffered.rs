@@ -103,9 +103,9 @@ mod tests {
     use super::*;
 
     /// A source that returns a given number of bytes at a time.
-    struct Pieces(&'static [u8], usize);
+    struct Parts(&'static [u8], usize);
 
-    impl Read for Pieces {
+    impl Read for Parts {
         fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
             let count = self.1.min(self.0.len()).min(buffer.len());
             let (now, later) = self.0.split_at(count);
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn lines_are_whole_however_they_arrive() {
         for size in 1..12 {
-            let mut lines = Lines::new(Pieces(b"one\n\ntwo\nthe rest", size));
+            let mut lines = Lines::new(Parts(b"one\n\ntwo\nthe rest", size));
             let mut line = Vec::from(*b"old");
             for expected in [&b"one\n"[..], b"\n", b"two\n", b"the rest"] {
                 let was_there = lines.has_line();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn bytes_behind_a_line_can_be_read() {
-        let mut lines = Lines::new(Pieces(b"one\nmore", 8));
+        let mut lines = Lines::new(Parts(b"one\nmore", 8));
         assert_eq!(lines.next_line(&mut Vec::new()), Ok(true));
         let mut buffer = [0; 3];
         assert_eq!((lines.read(&mut buffer), &buffer), (Ok(3), b"mor"));

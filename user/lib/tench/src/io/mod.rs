@@ -112,7 +112,7 @@ impl<T: Write + ?Sized> Write for Box<T> {
 /// Destination of a standard stream, determined once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Place {
+enum Destination {
     Unknown = 0,
     Stream = 1,
     Console = 2,
@@ -124,7 +124,7 @@ enum Place {
 #[derive(Debug)]
 struct Standard {
     slot: CapAddress,
-    place: AtomicU8,
+    destination: AtomicU8,
 }
 
 static INPUT: Standard = Standard::at(slot::STDIN);
@@ -133,45 +133,46 @@ static ERRORS: Standard = Standard::at(slot::STDERR);
 
 impl Standard {
     const fn at(slot: CapAddress) -> Standard {
-        Standard { slot, place: AtomicU8::new(Place::Unknown as u8) }
+        Standard { slot, destination: AtomicU8::new(Destination::Unknown as u8) }
     }
 
     /// Returns the destination.
-    fn place(&self) -> Place {
-        const KNOWN: [Place; 4] = [Place::Stream, Place::Console, Place::Kernel, Place::Nowhere];
-        let code = self.place.load(Ordering::Relaxed);
+    fn destination(&self) -> Destination {
+        const KNOWN: [Destination; 4] =
+            [Destination::Stream, Destination::Console, Destination::Kernel, Destination::Nowhere];
+        let code = self.destination.load(Ordering::Relaxed);
         if let Some(known) = KNOWN.into_iter().find(|known| *known as u8 == code) {
             return known;
         }
         let holds = |address, kind| OWN_CSPACE.identify_at(address).is_ok_and(|found| found.kind == kind);
         // The first process has other capabilities in the slots for streams.
         let found = if !process::is_first() && holds(self.slot, Kind::Endpoint) {
-            Place::Stream
+            Destination::Stream
         } else if holds(slot::CONSOLE, Kind::Endpoint) {
-            Place::Console
+            Destination::Console
         } else if holds(slot::KERNEL, Kind::Kernel) {
-            Place::Kernel
+            Destination::Kernel
         } else {
-            Place::Nowhere
+            Destination::Nowhere
         };
-        self.place.store(found as u8, Ordering::Relaxed);
+        self.destination.store(found as u8, Ordering::Relaxed);
         found
     }
 
     fn write(&self, bytes: &[u8]) -> Result<(), Error> {
-        match self.place() {
-            Place::Stream => write_all(Stream::at(Cap::new(self.slot)), bytes),
-            Place::Console => Console::STANDARD.write(bytes).map_err(Error::Console),
-            Place::Kernel => Cap::<Kernel>::new(slot::KERNEL).print(bytes).map_err(Error::Kernel),
-            Place::Unknown | Place::Nowhere => Err(Error::Nowhere),
+        match self.destination() {
+            Destination::Stream => write_all(Stream::at(Cap::new(self.slot)), bytes),
+            Destination::Console => Console::STANDARD.write(bytes).map_err(Error::Console),
+            Destination::Kernel => Cap::<Kernel>::new(slot::KERNEL).print(bytes).map_err(Error::Kernel),
+            Destination::Unknown | Destination::Nowhere => Err(Error::Nowhere),
         }
     }
 
     fn read(&self, buffer: &mut [u8]) -> Result<usize, Error> {
-        match self.place() {
-            Place::Stream => read_some(Stream::at(Cap::new(self.slot)), buffer),
-            Place::Console => Console::STANDARD.read(buffer).map_err(Error::Console),
-            Place::Kernel | Place::Unknown | Place::Nowhere => Err(Error::Nowhere),
+        match self.destination() {
+            Destination::Stream => read_some(Stream::at(Cap::new(self.slot)), buffer),
+            Destination::Console => Console::STANDARD.read(buffer).map_err(Error::Console),
+            Destination::Kernel | Destination::Unknown | Destination::Nowhere => Err(Error::Nowhere),
         }
     }
 }

@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use tench_console_client::protocol::MAX_TEXT;
 
-use super::{OUTPUT, Place, write, write_error};
+use super::{Destination, OUTPUT, write, write_error};
 use crate::process;
 
 /// Exit code of a program that prints when nobody reads any more: as on other systems, where `SIGPIPE` ends the program
@@ -78,7 +78,7 @@ impl<To: FnMut(&[u8])> Write for Gather<To> {
 pub fn put(bytes: &[u8]) {
     if let Err(error) = write(bytes) {
         // A program whose console is gone continues: there is nobody who would miss the text.
-        if OUTPUT.place() != Place::Stream {
+        if OUTPUT.destination() != Destination::Stream {
             return;
         }
         if error.is_broken() {

@@ -51,7 +51,7 @@ pub struct Mapped {
 /// Result of handling a page fault.
 pub enum Outcome {
     /// The memory is mapped now.
-    Backed,
+    Populated,
     /// The access is not allowed.
     Refused(Verdict),
     /// There is no memory for the region.
@@ -77,7 +77,7 @@ impl Manager {
         self.ready = true;
         self.resources.initialise(process::is_first());
         self.paging.initialise(slot::VSPACE, process::dynamic(), address::DYNAMIC_END);
-        self.reserve_foreign(process::books(), address::BOOKS_SIZE, RW);
+        self.reserve_foreign(process::metadata(), address::METADATA_SIZE, RW);
         let Some(info) = process::info() else { return };
         for segment in process::segments() {
             self.reserve_foreign(segment.address, segment.size, MapFlags::from_bits_truncate(segment.flags));
@@ -141,8 +141,9 @@ impl Manager {
         let lazy = self.lazy && (size >= LAZY_SIZE || is_stack && size > FIRST_STACK);
         if lazy {
             // Aligned so that the fault-around ranges of its first and last pages lie inside it.
-            let granule = if is_stack { STACK_BITS } else { PAGE_BITS as u8 };
-            let request = Request { alignment: tench_paging::RUN_SIZE, granule, guard, ..Request::lazy(size, kind) };
+            let fault_around = if is_stack { STACK_BITS } else { PAGE_BITS as u8 };
+            let request =
+                Request { alignment: tench_paging::RUN_SIZE, fault_around, guard, ..Request::lazy(size, kind) };
             let address = self.paging.alloc(&mut self.resources, &request)?;
             let mapped = Mapped { address, size, guard };
             if is_stack {
@@ -155,8 +156,8 @@ impl Manager {
         if size > 1 << MAX_REGION_BITS {
             return Err(Error::BadSize);
         }
-        let granule = size.ilog2() as u8;
-        let request = Request { alignment: size, granule, guard, ..Request::lazy(size, kind) };
+        let fault_around = size.ilog2() as u8;
+        let request = Request { alignment: size, fault_around, guard, ..Request::lazy(size, kind) };
         let address = self.paging.alloc(&mut self.resources, &request)?;
         let mapped = Mapped { address, size, guard };
         self.back_now(&mapped, address, size)?;
@@ -178,7 +179,7 @@ impl Manager {
         self.paging.unmap(&mut self.resources, start, size)?;
         // The block of the cached frames should be returned with the others.
         if size >= LAZY_SIZE {
-            self.resources.release_ahead();
+            self.resources.drain_frame_cache();
         }
         Ok(())
     }
@@ -190,11 +191,11 @@ impl Manager {
             return Outcome::Refused(Verdict::NotAllocated);
         }
         match self.paging.fault(&mut self.resources, report.address, report.access()) {
-            Ok(None) => Outcome::Backed,
+            Ok(None) => Outcome::Populated,
             // Another thread was faster; but a mapping that is gone would fault for ever.
             Ok(Some(Verdict::Mapped(region, mapping))) => match OWN_CSPACE.identify_at(mapping) {
-                Ok(found) if found.kind == tench_abi::Kind::Mapping => Outcome::Backed,
-                _ => Outcome::Refused(Verdict::NotBacked(region)),
+                Ok(found) if found.kind == tench_abi::Kind::Mapping => Outcome::Populated,
+                _ => Outcome::Refused(Verdict::NotPopulated(region)),
             },
             Ok(Some(refused)) => Outcome::Refused(refused),
             Err(_) => match self.paging.find(report.address) {
@@ -209,7 +210,7 @@ impl Manager {
         let Some(last) = size.checked_sub(1).and_then(|size| start.checked_add(size)) else { return Ok(()) };
         for page in (start & !(PAGE - 1)..=last).step_by(PAGE_SIZE) {
             if let Verdict::Lazy(_) = self.paging.classify(page, Access::Read) {
-                self.paging.back(&mut self.resources, page)?;
+                self.paging.populate_page(&mut self.resources, page)?;
             }
         }
         Ok(())

@@ -4,9 +4,9 @@
 //!            make::<T>(size)      Pages::new(bytes)      Window::new(frame)         heap
 //!                 │                      │                      │                     │
 //!                 └──────────────────────┴── manager ───────────┴─────────────────────┘
-//!        resources: slots, pieces of untyped memory        paging (tench-paging): regions,
+//!        resources: slots, chunks of untyped memory        paging (tench-paging): regions,
 //!        in blocks from the memory server, objects         page tables, mappings
-//!                                                          books: memory for metadata
+//!                                                          metadata: memory for the nodes
 //! ```
 //! A process that handles its page faults (every process that the process server starts) gets memory *on demand*: large
 //! heap regions, stacks and [`Anonymous`] memory are only addresses at first, and a page of zeroed memory, or a run of
@@ -14,11 +14,11 @@
 //! must never fault: the metadata and the manager are always mapped, and the stack that will be needed is populated
 //! before the lock is taken.
 
-mod ahead;
-mod books;
+mod chunks;
+mod commitment;
+mod frame_cache;
 mod manager;
-mod pieces;
-mod promise;
+mod metadata;
 mod resources;
 mod window;
 
@@ -33,9 +33,9 @@ use tench_paging::{Kind, Paging};
 use tench_sys::cap::Object;
 use tench_sys::{Cap, Frame, MapFlags, ThreadBlock, Untyped};
 
+use chunks::Chunk;
 pub(crate) use manager::Outcome;
 use manager::{MAX_REGION_BITS, Manager, Mapped};
-use pieces::Piece;
 pub use window::Window;
 
 use crate::sync::{Mutex, MutexGuard};
@@ -52,7 +52,7 @@ pub enum Error {
     /// No free range of addresses is large enough.
     NoAddresses,
     /// There is no memory for more metadata.
-    NoBooks,
+    NoMetadata,
     /// The range is in use already.
     Taken,
     /// Nothing was reserved at this address.
@@ -69,7 +69,7 @@ impl From<tench_paging::Error<Error>> for Error {
         match error {
             Paging::Backend(error) => error,
             Paging::NoAddresses => Error::NoAddresses,
-            Paging::NoBooks => Error::NoBooks,
+            Paging::NoMetadata => Error::NoMetadata,
             Paging::Taken | Paging::Mapped => Error::Taken,
             Paging::NotAllocated | Paging::SeveralRegions => Error::NotAllocated,
             Paging::BadRange | Paging::BadRights => Error::BadSize,
@@ -90,11 +90,11 @@ impl core::fmt::Display for Error {
             Error::Kernel(error) => error.fmt(f),
             Error::NoSlots => f.write_str("the CSpace is full; delete capabilities, or use a larger root"),
             Error::NoAddresses => f.write_str("no free range of addresses is large enough; unmap something"),
-            Error::NoBooks => f.write_str("there is no memory to keep books of more; free something"),
-            Error::Taken => f.write_str("something is there already; unmap it, or take another place"),
+            Error::NoMetadata => f.write_str("there is no memory for metadata; free something"),
+            Error::Taken => f.write_str("something is there already; unmap it, or take another address"),
             Error::NotAllocated => f.write_str("nothing was reserved there; reserve it first"),
             Error::NoHeap => f.write_str("the heap could not grow; free memory"),
-            Error::BadSize => f.write_str("nothing can have this size, place or rights; use whole pages"),
+            Error::BadSize => f.write_str("nothing can have this size, address or rights; use whole pages"),
         }
     }
 }
@@ -165,9 +165,9 @@ fn touch_stack() {
     }
     for below in (PAGE_SIZE..=STACK_NEED).step_by(PAGE_SIZE) {
         if here - bottom >= below {
-            let place = core::ptr::with_exposed_provenance::<u8>(here - below);
+            let pointer = core::ptr::with_exposed_provenance::<u8>(here - below);
             // SAFETY: the address lies in the running thread's stack, below everything in use, and is only read.
-            unsafe { place.read_volatile() };
+            unsafe { pointer.read_volatile() };
         }
     }
 }
@@ -258,7 +258,7 @@ pub fn donate(untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
 #[derive(Debug)]
 pub struct Made<T> {
     cap: Cap<T>,
-    piece: Piece,
+    chunk: Chunk,
 }
 
 impl<T> Made<T> {
@@ -269,7 +269,7 @@ impl<T> Made<T> {
 
     /// Frees the slot and the memory of an object whose capabilities somebody else has all deleted.
     pub fn deleted(self) {
-        manager().resources.was_destroyed(self.cap.address(), self.piece);
+        manager().resources.was_destroyed(self.cap.address(), self.chunk);
         core::mem::forget(self);
     }
 
@@ -284,15 +284,15 @@ impl<T> Made<T> {
 impl<T> Drop for Made<T> {
     fn drop(&mut self) {
         // A capability that the kernel cannot delete stays; there is nobody to tell.
-        let _ = manager().resources.destroy(self.cap.address(), self.piece);
+        let _ = manager().resources.destroy(self.cap.address(), self.chunk);
     }
 }
 
 /// Makes a kernel object. `size` is log2 of bytes for untyped memory and frames, log2 of slots for capability nodes,
 /// the level for page tables, and ignored for others.
 pub fn make<T: Object>(size: u64) -> Result<Made<T>, Error> {
-    let (place, piece) = manager().resources.make(T::KIND, size)?;
-    Ok(Made { cap: Cap::new(place), piece })
+    let (slot, chunk) = manager().resources.make(T::KIND, size)?;
+    Ok(Made { cap: Cap::new(slot), chunk })
 }
 
 /// A frame of memory that is mapped at a free address. Dropping it unmaps and frees it.
@@ -419,7 +419,7 @@ pub(crate) fn take_heap(
     bytes: usize,
     regions: impl Iterator<Item = (usize, usize)> + Clone,
 ) -> Result<(usize, usize), Error> {
-    if !promise::can_be_kept(bytes as u64, regions) {
+    if !commitment::is_possible(bytes as u64, regions) {
         return Err(Error::Memory(Failure::Refused(tench_mem_client::protocol::Error::OutOfMemory)));
     }
     HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);

@@ -12,12 +12,12 @@ use tench_abi::{CapAddress, Kind};
 use tench_mem_client::Mem;
 use tench_paging::{Backend, Object, Run};
 use tench_slots::SlotMap;
-use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_CSPACE, PageTable, Place, Untyped, offer_slots, offered_slots};
+use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_CSPACE, PageTable, Placement, Untyped, offer_slots, offered_slots};
 
 use super::Error;
-use super::ahead::{AHEAD, Ahead, MEMORY_BITS};
-use super::books::Books;
-use super::pieces::{Piece, Pieces};
+use super::chunks::{Chunk, FreeChunks};
+use super::frame_cache::{BATCH, FrameCache, MEMORY_BITS};
+use super::metadata::Metadata;
 
 /// Number of slots reserved for this module itself.
 const RESERVED_SLOTS: usize = 4;
@@ -32,20 +32,20 @@ const FEW_REQUESTS: u64 = 4;
 const NODE_SIZE_BITS: u8 = (NODE_BITS + SLOT_SIZE.trailing_zeros()) as u8;
 
 /// Number of free chunks whose nodes exist from the start: enough for a small program.
-const PIECES: usize = 256;
+const CHUNKS: usize = 256;
 /// Number of free chunks for permanent objects whose nodes exist from the start. There is at most one of each size,
 /// because only a size of which there is none requests a block.
-const LASTING_PIECES: usize = 128;
+const LASTING_CHUNKS: usize = 128;
 
 /// The resources of this process.
 pub struct Resources {
     slots: SlotMap,
-    pieces: Pieces<PIECES>,
+    chunks: FreeChunks<CHUNKS>,
     /// Blocks for permanent objects, separate so that these do not keep other blocks from being returned.
-    lasting: Pieces<LASTING_PIECES>,
-    books: Books,
+    lasting: FreeChunks<LASTING_CHUNKS>,
+    metadata: Metadata,
     /// The frame cache.
-    ahead: Ahead,
+    frame_cache: FrameCache,
     /// Number of blocks requested.
     requests: u64,
 }
@@ -55,10 +55,10 @@ impl Resources {
     pub(super) const fn new() -> Resources {
         Resources {
             slots: SlotMap::new(),
-            pieces: Pieces::new(),
-            lasting: Pieces::new(),
-            books: Books::new(),
-            ahead: Ahead::new(),
+            chunks: FreeChunks::new(),
+            lasting: FreeChunks::new(),
+            metadata: Metadata::new(),
+            frame_cache: FrameCache::new(),
             requests: 0,
         }
     }
@@ -108,92 +108,92 @@ impl Resources {
         if index >= entries {
             return Err(Error::NoSlots);
         }
-        let place = self.slots.take().ok_or(Error::NoSlots)?;
-        let piece = match self.lasting_piece(NODE_SIZE_BITS) {
-            Ok(piece) => piece,
+        let slot = self.slots.take().ok_or(Error::NoSlots)?;
+        let chunk = match self.take_lasting_chunk(NODE_SIZE_BITS) {
+            Ok(chunk) => chunk,
             Err(error) => {
-                self.slots.free(place);
+                self.slots.free(slot);
                 return Err(error);
             }
         };
-        let installed = retype(&piece, Kind::CapNode, u64::from(NODE_BITS), place)
-            .and_then(|()| Ok(root.install_node(index, Cap::new(place))?));
+        let installed = retype(&chunk, Kind::CapNode, u64::from(NODE_BITS), slot)
+            .and_then(|()| Ok(root.install_node(index, Cap::new(slot))?));
         if installed.is_err() {
             // The node was not made or is not needed; deleting from an empty slot does no harm.
-            let _ = Cap::<CapNode>::new(place).delete();
-            self.give_back_lasting(piece);
+            let _ = Cap::<CapNode>::new(slot).delete();
+            self.give_back_lasting(chunk);
         }
-        self.slots.free(place);
+        self.slots.free(slot);
         installed?;
         self.slots.add_node().map(|_| ()).ok_or(Error::NoSlots)
     }
 
     /// Takes untyped memory, if needed from the memory server.
-    fn piece(&mut self, bits: u8) -> Result<Piece, Error> {
-        if self.pieces.is_short() {
-            self.grow_pieces()?;
+    fn take_chunk(&mut self, bits: u8) -> Result<Chunk, Error> {
+        if self.chunks.is_short() {
+            self.grow_chunks()?;
         }
-        self.piece_at_hand(bits)
+        self.take_chunk_at_hand(bits)
     }
 
-    /// As [`piece`](Self::piece), without growing the metadata, of which some is reserved.
-    fn piece_at_hand(&mut self, bits: u8) -> Result<Piece, Error> {
-        if let Some(piece) = self.pieces.take(bits) {
-            return Ok(piece);
+    /// As [`take_chunk`](Self::take_chunk), without growing the metadata, of which some is reserved.
+    fn take_chunk_at_hand(&mut self, bits: u8) -> Result<Chunk, Error> {
+        if let Some(chunk) = self.chunks.take(bits) {
+            return Ok(chunk);
         }
         if self.destroy_kept(usize::MAX)
-            && let Some(piece) = self.pieces.take(bits)
+            && let Some(chunk) = self.chunks.take(bits)
         {
-            return Ok(piece);
+            return Ok(chunk);
         }
-        if !self.pieces.has_room() {
-            return Err(Error::NoBooks);
+        if !self.chunks.has_room() {
+            return Err(Error::NoMetadata);
         }
         // A process that has much will want more; but a block of the needed size suffices.
         let wanted = if self.requests < FEW_REQUESTS { BLOCK_BITS } else { LARGE_BLOCK_BITS };
-        let mut refusal = Error::NoBooks;
+        let mut refusal = Error::NoMetadata;
         for bits in [bits.max(wanted), bits.max(BLOCK_BITS), bits] {
             match self.request_block(bits) {
                 Ok(block) => {
-                    self.pieces.push(block);
+                    self.chunks.push(block);
                     break;
                 }
                 Err(error) => refusal = error,
             }
         }
-        if let Some(piece) = self.pieces.take(bits) {
-            return Ok(piece);
+        if let Some(chunk) = self.chunks.take(bits) {
+            return Ok(chunk);
         }
         // The memory may be held only by the frame cache.
-        self.release_ahead();
-        self.pieces.take(bits).ok_or(refusal)
+        self.drain_frame_cache();
+        self.chunks.take(bits).ok_or(refusal)
     }
 
     /// Makes room for more free chunks.
-    fn grow_pieces(&mut self) -> Result<(), Error> {
-        let count = self.pieces.array().next_chunk().ok_or(Error::NoBooks)?;
+    fn grow_chunks(&mut self) -> Result<(), Error> {
+        let count = self.chunks.array().next_chunk().ok_or(Error::NoMetadata)?;
         match Backend::grow(self, count) {
-            Some(nodes) => self.pieces.array().add(nodes),
-            None if self.pieces.has_room() => {}
-            None => return Err(Error::NoBooks),
+            Some(nodes) => self.chunks.array().add(nodes),
+            None if self.chunks.has_room() => {}
+            None => return Err(Error::NoMetadata),
         }
         Ok(())
     }
 
     /// Takes untyped memory for a permanent object. In the first process, all memory is what it was given.
-    fn lasting_piece(&mut self, bits: u8) -> Result<Piece, Error> {
-        if let Some(piece) = self.lasting.take_for_ever(bits) {
-            return Ok(piece);
+    fn take_lasting_chunk(&mut self, bits: u8) -> Result<Chunk, Error> {
+        if let Some(chunk) = self.lasting.take_for_ever(bits) {
+            return Ok(chunk);
         }
         if let Ok(block) = self.request_block(bits.max(BLOCK_BITS)) {
             self.lasting.push(block);
         }
-        self.lasting.take_for_ever(bits).map_or_else(|| self.piece_at_hand(bits), Ok)
+        self.lasting.take_for_ever(bits).map_or_else(|| self.take_chunk_at_hand(bits), Ok)
     }
 
     /// Frees untyped memory that was taken for a permanent object.
-    fn give_back_lasting(&mut self, piece: Piece) {
-        if let Some(block) = self.lasting.put_back(piece) {
+    fn give_back_lasting(&mut self, chunk: Chunk) {
+        if let Some(block) = self.lasting.put_back(chunk) {
             self.lasting.push(block);
         }
     }
@@ -201,101 +201,101 @@ impl Resources {
     /// Makes an object that stays until the process ends. All else as [`make`](Self::make).
     pub(super) fn make_lasting(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Error> {
         let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
-        let place = self.slot()?;
+        let slot = self.slot()?;
         let made = self
-            .lasting_piece(bits as u8)
-            .and_then(|piece| retype(&piece, kind, size, place).inspect_err(|_| self.give_back_lasting(piece)));
+            .take_lasting_chunk(bits as u8)
+            .and_then(|chunk| retype(&chunk, kind, size, slot).inspect_err(|_| self.give_back_lasting(chunk)));
         if let Err(error) = made {
-            self.free_slot(place);
+            self.free_slot(slot);
             return Err(error);
         }
-        Ok(place)
+        Ok(slot)
     }
 
     /// Adds untyped memory that the process got from elsewhere.
     pub(super) fn donate(&mut self, untyped: Cap<Untyped>, bits: u8) -> Result<(), Error> {
-        if self.pieces.is_short() {
-            self.grow_pieces()?;
+        if self.chunks.is_short() {
+            self.grow_chunks()?;
         }
-        self.pieces.push(Piece::block(untyped.address(), 0, bits));
+        self.chunks.push(Chunk::block(untyped.address(), 0, bits));
         Ok(())
     }
 
     /// Frees untyped memory, from which nothing is made any more.
-    fn give_back(&mut self, piece: Piece) {
-        let Some(block) = self.pieces.free(piece) else { return };
+    fn give_back(&mut self, chunk: Chunk) {
+        let Some(block) = self.chunks.free(chunk) else { return };
         // One free block stays, so that a program that makes and destroys objects in turn does not call the server each
         // time.
-        if !self.pieces.has_block() || self.return_block(&block).is_err() {
-            self.pieces.push(block);
+        if !self.chunks.has_block() || self.return_block(&block).is_err() {
+            self.chunks.push(block);
         }
     }
 
     /// Requests a block from the memory server.
-    fn request_block(&mut self, bits: u8) -> Result<Piece, Error> {
-        let place = self.slots.take().ok_or(Error::NoSlots)?;
+    fn request_block(&mut self, bits: u8) -> Result<Chunk, Error> {
+        let slot = self.slots.take().ok_or(Error::NoSlots)?;
         // This may run in a page fault, while the program is about to send a message, or to receive in slots that it
         // offered. The request and its reply have few words, which travel in registers; a capability comes but none
         // goes.
         let offered = offered_slots();
         self.requests += 1;
-        let block = Mem::STANDARD.allocate(u32::from(bits), place);
+        let block = Mem::STANDARD.allocate(u32::from(bits), slot);
         offer_slots(&offered);
         match block {
-            Ok(block) => Ok(Piece::block(place, block.number, block.size_bits as u8)),
+            Ok(block) => Ok(Chunk::block(slot, block.number, block.size_bits as u8)),
             Err(failure) => {
-                self.slots.free(place);
+                self.slots.free(slot);
                 Err(Error::Memory(failure))
             }
         }
     }
 
     /// Returns a block to the memory server, which deletes the capability.
-    fn return_block(&mut self, block: &Piece) -> Result<(), Error> {
+    fn return_block(&mut self, block: &Chunk) -> Result<(), Error> {
         Mem::STANDARD.free(block.number).map_err(Error::Memory)?;
         self.slots.free(block.untyped);
         Ok(())
     }
 
     /// Makes an object. `size` is that of `UntypedRetype`.
-    pub(super) fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Piece), Error> {
+    pub(super) fn make(&mut self, kind: Kind, size: u64) -> Result<(CapAddress, Chunk), Error> {
         let bits = kind.object_bits(size).ok_or(Error::BadSize)?;
-        let place = self.slot()?;
-        let piece = match self.piece(bits as u8) {
-            Ok(piece) => piece,
+        let slot = self.slot()?;
+        let chunk = match self.take_chunk(bits as u8) {
+            Ok(chunk) => chunk,
             Err(error) => {
-                self.slots.free(place);
+                self.slots.free(slot);
                 return Err(error);
             }
         };
-        if let Err(error) = retype(&piece, kind, size, place) {
-            self.give_back(piece);
-            self.slots.free(place);
+        if let Err(error) = retype(&chunk, kind, size, slot) {
+            self.give_back(chunk);
+            self.slots.free(slot);
             return Err(error);
         }
-        Ok((place, piece))
+        Ok((slot, chunk))
     }
 
     /// Makes a frame of one page, or takes one from the frame cache.
-    fn make_page(&mut self) -> Result<(CapAddress, Piece), Error> {
-        if self.ahead.need() {
+    fn make_page(&mut self) -> Result<(CapAddress, Chunk), Error> {
+        if self.frame_cache.need() {
             // If a batch cannot be made, a single frame perhaps can.
-            let _ = self.make_ahead();
+            let _ = self.fill_frame_cache();
         }
-        match self.ahead.take() {
+        match self.frame_cache.take() {
             Some(page) => Ok(page),
             None => self.make(Kind::Frame, u64::from(PAGE_BITS)),
         }
     }
 
     /// Fills the frame cache.
-    fn make_ahead(&mut self) -> Result<(), Error> {
-        self.keep_reserve(AHEAD as usize)?;
-        let slot = self.slots.take_run_nearby(AHEAD as usize).ok_or(Error::NoSlots)?;
-        let made = self.piece(MEMORY_BITS).and_then(|memory| {
+    fn fill_frame_cache(&mut self) -> Result<(), Error> {
+        self.keep_reserve(BATCH as usize)?;
+        let slot = self.slots.take_run_nearby(BATCH as usize).ok_or(Error::NoSlots)?;
+        let made = self.take_chunk(MEMORY_BITS).and_then(|memory| {
             let untyped = Cap::<Untyped>::new(memory.untyped);
-            let (size, count) = (u64::from(PAGE_BITS), u64::from(AHEAD));
-            match untyped.retype_many(Kind::Frame, size, count, Place::At(memory.offset), OWN_CSPACE, slot) {
+            let (size, count) = (u64::from(PAGE_BITS), u64::from(BATCH));
+            match untyped.retype_many(Kind::Frame, size, count, Placement::At(memory.offset), OWN_CSPACE, slot) {
                 Ok(_) => Ok(memory),
                 Err(error) => {
                     self.give_back(memory);
@@ -305,20 +305,20 @@ impl Resources {
         });
         match made {
             Ok(memory) => {
-                self.pieces.divide(AHEAD as usize);
-                self.ahead.add(memory, slot);
+                self.chunks.divide(BATCH as usize);
+                self.frame_cache.add(memory, slot);
                 Ok(())
             }
             Err(error) => {
-                (slot.0..slot.0 + AHEAD).for_each(|slot| self.slots.free(CapAddress(slot)));
+                (slot.0..slot.0 + BATCH).for_each(|slot| self.slots.free(CapAddress(slot)));
                 Err(error)
             }
         }
     }
 
     /// Destroys the unused frames of the cache.
-    pub(super) fn release_ahead(&mut self) {
-        while let Some((slot, memory)) = self.ahead.take() {
+    pub(super) fn drain_frame_cache(&mut self) {
+        while let Some((slot, memory)) = self.frame_cache.take() {
             // A capability that the kernel cannot delete stays; there is nobody to tell.
             let _ = self.destroy(slot, memory);
         }
@@ -327,42 +327,42 @@ impl Resources {
     /// Destroys an object that `make` made, and every capability to it. If it was exported, this also requests its
     /// revocation on other cores; it is destroyed when they no longer have it, and its slot and memory are kept until
     /// then.
-    pub(super) fn destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), Error> {
-        match self.try_to_destroy(place, piece) {
+    pub(super) fn destroy(&mut self, slot: CapAddress, chunk: Chunk) -> Result<(), Error> {
+        match self.try_to_destroy(slot, chunk) {
             Err(tench_abi::Error::RemoteCopies) => {
                 // For each that is queued, two may be destroyed: so the queue is no longer than necessary.
                 self.destroy_kept(2);
-                self.pieces.keep(place, piece);
+                self.chunks.keep(slot, chunk);
                 Ok(())
             }
             other => Ok(other?),
         }
     }
 
-    fn try_to_destroy(&mut self, place: CapAddress, piece: Piece) -> Result<(), tench_abi::Error> {
-        OWN_CSPACE.revoke_at(place)?;
-        OWN_CSPACE.delete_at(place)?;
-        self.was_destroyed(place, piece);
+    fn try_to_destroy(&mut self, slot: CapAddress, chunk: Chunk) -> Result<(), tench_abi::Error> {
+        OWN_CSPACE.revoke_at(slot)?;
+        OWN_CSPACE.delete_at(slot)?;
+        self.was_destroyed(slot, chunk);
         Ok(())
     }
 
     /// Tries to destroy `most` of the queued objects, or all. Returns whether any was destroyed.
     fn destroy_kept(&mut self, most: usize) -> bool {
         let mut is_any = false;
-        for _ in 0..self.pieces.kept().min(most) {
-            let Some((place, piece)) = self.pieces.take_kept() else { break };
-            match self.try_to_destroy(place, piece) {
+        for _ in 0..self.chunks.kept().min(most) {
+            let Some((slot, chunk)) = self.chunks.take_kept() else { break };
+            match self.try_to_destroy(slot, chunk) {
                 Ok(()) => is_any = true,
-                Err(_) => self.pieces.keep(place, piece),
+                Err(_) => self.chunks.keep(slot, chunk),
             }
         }
         is_any
     }
 
     /// Frees the slot and memory of an object that was destroyed.
-    pub(super) fn was_destroyed(&mut self, place: CapAddress, piece: Piece) {
-        self.slots.free(place);
-        self.give_back(piece);
+    pub(super) fn was_destroyed(&mut self, slot: CapAddress, chunk: Chunk) {
+        self.slots.free(slot);
+        self.give_back(chunk);
     }
 }
 
@@ -370,19 +370,19 @@ impl Backend for Resources {
     type Error = Error;
 
     fn make_frame(&mut self, bits: u8) -> Result<Object, Error> {
-        let (cap, piece) =
+        let (cap, chunk) =
             if u32::from(bits) == PAGE_BITS { self.make_page()? } else { self.make(Kind::Frame, u64::from(bits))? };
-        Ok(Object { cap, token: piece.to_words() })
+        Ok(Object { cap, token: chunk.to_words() })
     }
 
     fn make_table(&mut self, level: u8) -> Result<Object, Error> {
-        let (cap, piece) = self.make(Kind::PageTable, u64::from(level))?;
-        Ok(Object { cap, token: piece.to_words() })
+        let (cap, chunk) = self.make(Kind::PageTable, u64::from(level))?;
+        Ok(Object { cap, token: chunk.to_words() })
     }
 
     fn destroy(&mut self, object: Object) {
         // A capability that the kernel cannot delete stays; there is nobody to tell.
-        let _ = Resources::destroy(self, object.cap, Piece::from_words(object.token));
+        let _ = Resources::destroy(self, object.cap, Chunk::from_words(object.token));
     }
 
     fn install(&mut self, table: CapAddress, parent: CapAddress, entry: u16) -> Result<(), Error> {
@@ -417,23 +417,23 @@ impl Backend for Resources {
     }
 
     fn grow<T: Copy + Default + 'static>(&mut self, count: usize) -> Option<&'static mut [T]> {
-        let place = Books::grow(self, size_of::<T>() * count).ok()?;
+        let address = Metadata::grow(self, size_of::<T>() * count).ok()?;
         // SAFETY: the memory is mapped, readable and writable, for ever, large enough, aligned to a page, and nobody
         // else refers to it.
-        Some(unsafe { super::books::nodes(place, count) })
+        Some(unsafe { super::metadata::nodes(address, count) })
     }
 }
 
 impl Resources {
     /// Returns the memory in which the metadata grows.
-    pub(super) const fn books(&mut self) -> &mut Books {
-        &mut self.books
+    pub(super) const fn metadata(&mut self) -> &mut Metadata {
+        &mut self.metadata
     }
 }
 
 /// Makes one object from a chunk.
-fn retype(piece: &Piece, kind: Kind, size: u64, place: CapAddress) -> Result<(), Error> {
-    let untyped = Cap::<Untyped>::new(piece.untyped);
-    untyped.retype_many(kind, size, 1, Place::At(piece.offset), OWN_CSPACE, place)?;
+fn retype(chunk: &Chunk, kind: Kind, size: u64, slot: CapAddress) -> Result<(), Error> {
+    let untyped = Cap::<Untyped>::new(chunk.untyped);
+    untyped.retype_many(kind, size, 1, Placement::At(chunk.offset), OWN_CSPACE, slot)?;
     Ok(())
 }

@@ -12,7 +12,7 @@ const LINE: usize = 64;
 
 /// Returns the word at an address that the caller knows to be mapped.
 #[inline(always)]
-const fn place_of(address: usize) -> *mut u64 {
+const fn word_at(address: usize) -> *mut u64 {
     core::ptr::with_exposed_provenance_mut(address)
 }
 
@@ -63,7 +63,7 @@ impl Window {
     }
 
     /// Returns the checked address of a `T`.
-    fn place<T>(&self, offset: usize) -> *mut T {
+    fn pointer<T>(&self, offset: usize) -> *mut T {
         let inside = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= self.size());
         assert!(inside && offset.is_multiple_of(align_of::<T>()), "offset {offset:#x} is not in the window");
         core::ptr::with_exposed_provenance_mut(self.address() + offset)
@@ -72,25 +72,25 @@ impl Window {
     /// Reads 32 bits, for instance a device register.
     pub fn read32(&self, offset: usize) -> u32 {
         // SAFETY: the address is mapped and aligned; any bits are a number.
-        unsafe { self.place::<u32>(offset).read_volatile() }
+        unsafe { self.pointer::<u32>(offset).read_volatile() }
     }
 
     /// Writes 32 bits.
     pub fn write32(&self, offset: usize, value: u32) {
         // SAFETY: the address is mapped and aligned, and no reference to it exists.
-        unsafe { self.place::<u32>(offset).write_volatile(value) };
+        unsafe { self.pointer::<u32>(offset).write_volatile(value) };
     }
 
     /// Reads 64 bits.
     pub fn read64(&self, offset: usize) -> u64 {
         // SAFETY: as in `read32`.
-        unsafe { self.place::<u64>(offset).read_volatile() }
+        unsafe { self.pointer::<u64>(offset).read_volatile() }
     }
 
     /// Writes 64 bits.
     pub fn write64(&self, offset: usize, value: u64) {
         // SAFETY: as in `write32`.
-        unsafe { self.place::<u64>(offset).write_volatile(value) };
+        unsafe { self.pointer::<u64>(offset).write_volatile(value) };
     }
 
     /// Copies bytes out of the window, which must map ordinary memory.
@@ -114,7 +114,7 @@ impl Window {
         self.each_line(offset, length, |line| {
             for word in (0..LINE).step_by(8) {
                 // SAFETY: `each_line` passes lines of the window, which are mapped and aligned.
-                unsafe { place_of(line + word).write_volatile(0) };
+                unsafe { word_at(line + word).write_volatile(0) };
             }
         });
     }
@@ -129,9 +129,9 @@ impl Window {
             let source = line.wrapping_add(distance);
             for word in (0..LINE).step_by(8) {
                 // SAFETY: `check` has found that the source lies in the window, which is mapped; it is aligned.
-                let value = unsafe { place_of(source + word).read_volatile() };
+                let value = unsafe { word_at(source + word).read_volatile() };
                 // SAFETY: `each_line` passes lines of the window, which are mapped and aligned.
-                unsafe { place_of(line + word).write_volatile(value) };
+                unsafe { word_at(line + word).write_volatile(value) };
             }
         });
     }

@@ -126,22 +126,22 @@ pub unsafe fn put(number: usize, value: NonNull<u8>, drop: unsafe fn(NonNull<u8>
 
 /// Drops all data of the running thread.
 pub(super) fn drop_all() {
-    let place = locals();
-    if place.is_null() {
+    let pointer = locals();
+    if pointer.is_null() {
         return;
     }
     for _ in 0..ROUNDS {
         // SAFETY: the table is this thread's, and the reference ends at once.
-        let count = unsafe { &*place }.order.len();
+        let count = unsafe { &*pointer }.order.len();
         for _ in 0..count {
             // SAFETY: as above; the reference ends before anything is dropped.
-            let Some(entry) = unsafe { &mut *place }.take_last() else { break };
+            let Some(entry) = unsafe { &mut *pointer }.take_last() else { break };
             // SAFETY: the caller of `put` guarantees that `drop` may be called once, and the entry has left the table.
             unsafe { (entry.drop)(entry.value) };
         }
     }
     // SAFETY: as above; only the empty tables are left, or all is to be freed.
-    unsafe { *place = Locals::NONE };
+    unsafe { *pointer = Locals::NONE };
 }
 
 /// A key of thread-local data; [`thread_local!`](crate::thread_local) makes one.
@@ -160,33 +160,33 @@ impl<T: 'static> LocalKey<T> {
     /// value is requested while it is being made.
     #[inline]
     pub fn with<R>(&'static self, function: impl FnOnce(&T) -> R) -> R {
-        let place = match find(self.number.get()) {
-            Some(place) => place,
+        let pointer = match find(self.number.get()) {
+            Some(pointer) => pointer,
             None => self.make(),
         };
         // SAFETY: the value with this number is a `T` of this thread, which stays until the thread ends.
-        function(unsafe { place.cast::<T>().as_ref() })
+        function(unsafe { pointer.cast::<T>().as_ref() })
     }
 
     #[cold]
     fn make(&'static self) -> NonNull<u8> {
         let value = Box::new((self.make)());
         assert!(find(self.number.get()).is_none(), "data of a thread are made while they are being made");
-        let place = NonNull::from(Box::leak(value)).cast::<u8>();
+        let pointer = NonNull::from(Box::leak(value)).cast::<u8>();
         // SAFETY: the pointer is to a box of this type, which from now on belongs to the table.
-        let put = unsafe { put(self.number.get(), place, drop_box::<T>) };
+        let put = unsafe { put(self.number.get(), pointer, drop_box::<T>) };
         assert!(put, "a thread that did not begin in this library has no data of its own");
-        place
+        pointer
     }
 }
 
 /// Drops a box of a `T`.
 ///
 /// # Safety
-/// `place` must come from such a box, to which nobody else refers.
-unsafe fn drop_box<T>(place: NonNull<u8>) {
+/// `pointer` must come from such a box, to which nobody else refers.
+unsafe fn drop_box<T>(pointer: NonNull<u8>) {
     // SAFETY: the caller guarantees that it is such a box.
-    drop(unsafe { Box::from_raw(place.cast::<T>().as_ptr()) });
+    drop(unsafe { Box::from_raw(pointer.cast::<T>().as_ptr()) });
 }
 
 /// Declares thread-local data, which are made when a thread first uses them.
@@ -233,9 +233,9 @@ mod tests {
         let log = Log::default();
         let mut locals = Locals::NONE;
         for number in [3, 0, 7] {
-            let place = NonNull::from(Box::leak(Box::new(Noisy(number, Rc::clone(&log))))).cast();
+            let pointer = NonNull::from(Box::leak(Box::new(Noisy(number, Rc::clone(&log))))).cast();
             // SAFETY: the pointer is to such a box.
-            unsafe { locals.put(number as usize, place, drop_box::<Noisy>) };
+            unsafe { locals.put(number as usize, pointer, drop_box::<Noisy>) };
         }
         assert!(locals.get(3).is_some() && locals.get(1).is_none() && locals.get(99).is_none());
         while let Some(entry) = locals.take_last() {

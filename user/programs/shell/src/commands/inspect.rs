@@ -259,7 +259,7 @@ fn irq_off(shell: &mut Shell<'_>) -> Outcome {
             let (longest, count, mean) = (Grouped(s.longest), Grouped(s.count), Grouped(s.sum / s.count));
             let [longest, count, mean] = [longest, count, mean].map(|number| number.to_string());
             shell.say(format_args!("{longest:>10} {count:>13} {mean:>6}  {name}"));
-            shell.say(format_args!("  at {:#x}", s.place));
+            shell.say(format_args!("  at {:#x}", s.address));
         }
     }
     Ok(())

@@ -87,10 +87,10 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
         return shell.system.process(pid).map_err(missing);
     }
     let (core, name) = core_and_name(argument);
-    let own_core = pid::place(shell.system.own_pid()).0;
+    let own_core = pid::split_pid(shell.system.own_pid()).0;
     let living: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
     let is_meant = |process: &&Process| process.name == name || process.base_name() == name;
-    let of_core = |core| move |process: &&Process| pid::place(process.pid).0 == core;
+    let of_core = |core| move |process: &&Process| pid::split_pid(process.pid).0 == core;
     let mut found: Vec<&Process> = living.iter().filter(is_meant).collect();
     match core {
         Some(core) => found.retain(of_core(core)),
@@ -121,7 +121,7 @@ fn core_and_name(argument: &str) -> (Option<u64>, &str) {
 
 /// Core on which a program is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CoreChoice {
     /// The core of this number.
     Core(u64),
     /// The core on which the fewest processes run.
@@ -134,7 +134,7 @@ pub struct Wanted<'a> {
     /// Settings of the process.
     pub settings: Settings,
     /// Core on which it runs; by default the shell's own.
-    pub core: Option<Place>,
+    pub core: Option<CoreChoice>,
     /// The program with its arguments.
     pub words: &'a [String],
 }
@@ -204,12 +204,12 @@ fn parse_priority(text: &str) -> Result<u8, Failure> {
 }
 
 /// Parses `2` or `any`.
-fn parse_core(text: &str) -> Result<Place, Failure> {
+fn parse_core(text: &str) -> Result<CoreChoice, Failure> {
     let number = || text.parse::<u32>().ok().filter(|_| text.bytes().all(|digit| digit.is_ascii_digit()));
     match text {
-        "any" => Ok(Place::Any),
+        "any" => Ok(CoreChoice::Any),
         _ => number()
-            .map(|core| Place::Core(core.into()))
+            .map(|core| CoreChoice::Core(core.into()))
             .ok_or_else(|| Failure::Usage(format!("{text} is no core, such as 2, nor any"))),
     }
 }
@@ -259,7 +259,7 @@ fn kill_all(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let (core, base_name) = core_and_name(name);
     let processes = shell.processes().into_iter();
     let is_meant = |process: &Process| {
-        let is_there = core.is_none_or(|core| pid::place(process.pid).0 == core);
+        let is_there = core.is_none_or(|core| pid::split_pid(process.pid).0 == core);
         is_there && process.end().is_none() && process.base_name() == base_name && process.pid != own_pid
     };
     let named: Vec<Process> = processes.filter(is_meant).collect();

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench_procs_client::pid::{Shown, place};
+use tench_procs_client::pid::{Shown, split_pid};
 use tench_procs_client::protocol::State;
 
 use super::process::find;
@@ -35,9 +35,9 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
         None => None,
         Some(argument) => Some(find(shell, argument)?.pid),
     };
-    let own = place(shell.system.own_pid()).0;
+    let own = split_pid(shell.system.own_pid()).0;
     let is_shown = |process: &Process| {
-        (!is_here || place(process.pid).0 == own) && (all || process.end().is_none() || Some(process.pid) == root)
+        (!is_here || split_pid(process.pid).0 == own) && (all || process.end().is_none() || Some(process.pid) == root)
     };
     let processes: Vec<Process> = shell.processes().into_iter().filter(is_shown).collect();
     let tree = tree(&processes, root);
@@ -62,14 +62,14 @@ type Order = Vec<(usize, usize)>;
 /// already are. A process has a higher number than its parent on the same core, so there is no cycle; if a monitor
 /// falsely reported one over several cores, each of its processes would still be shown at most once.
 pub fn tree(processes: &[Process], root: Option<u64>) -> Order {
-    let places: BTreeMap<u64, usize> =
+    let indices: BTreeMap<u64, usize> =
         processes.iter().enumerate().map(|(index, process)| (process.pid, index)).collect();
     let mut children: Vec<Vec<usize>> = processes.iter().map(|_| Vec::new()).collect();
     // From the last to the first, since they go onto a stack.
     let mut open: Order = Vec::new();
     for (index, process) in processes.iter().enumerate().rev() {
-        let may_be = process.parent < process.pid || place(process.parent).0 != place(process.pid).0;
-        let parent = places.get(&process.parent).filter(|_| may_be);
+        let may_be = process.parent < process.pid || split_pid(process.parent).0 != split_pid(process.pid).0;
+        let parent = indices.get(&process.parent).filter(|_| may_be);
         if let Some(&parent) = parent {
             children[parent].push(index);
         }

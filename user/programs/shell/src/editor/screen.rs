@@ -54,14 +54,14 @@ impl Screen {
             for character in &line[same..] {
                 out.extend_from_slice(character.encode_utf8(&mut bytes).as_bytes());
             }
-            let rows_before = self.place(self.shown.len()).0;
+            let rows_before = self.row_and_column(self.shown.len()).0;
             let is_shorter = line.len() < self.shown.len();
             self.shown.clear();
             self.shown.extend_from_slice(line);
             self.cursor = line.len();
             self.leave_margin(out);
             if is_shorter {
-                let is_one_row = rows_before == self.place(self.cursor).0;
+                let is_one_row = rows_before == self.row_and_column(self.cursor).0;
                 out.extend_from_slice(if is_one_row { b"\x1b[K" } else { b"\x1b[J" });
             }
         }
@@ -74,23 +74,23 @@ impl Screen {
     }
 
     /// Returns the row (from the prompt's) and column of a character of the line.
-    fn place(&self, index: usize) -> (usize, usize) {
+    fn row_and_column(&self, index: usize) -> (usize, usize) {
         let column = self.prompt_columns + index;
         self.columns.map_or((0, column), |columns| (column / columns, column % columns))
     }
 
     /// Leaves the right margin: a terminal that has filled its last column goes to the next row only with the next
-    /// character. A space, which the next character replaces, moves the cursor to where [`place`](Self::place) says it
+    /// character. A space, which the next character replaces, moves the cursor to where [`row_and_column`](Self::row_and_column) says it
     /// is.
     fn leave_margin(&self, out: &mut Vec<u8>) {
-        if self.cursor == self.shown.len() && self.place(self.cursor).1 == 0 && self.length() > 0 {
+        if self.cursor == self.shown.len() && self.row_and_column(self.cursor).1 == 0 && self.length() > 0 {
             out.extend_from_slice(b" \r");
         }
     }
 
     fn move_to(&mut self, index: usize, out: &mut Vec<u8>) {
-        let (old_row, old_column) = self.place(self.cursor);
-        let (new_row, new_column) = self.place(index);
+        let (old_row, old_column) = self.row_and_column(self.cursor);
+        let (new_row, new_column) = self.row_and_column(index);
         self.cursor = index;
         let mut column = old_column;
         if new_row != old_row {

@@ -1,7 +1,7 @@
 //! Processes of any core: the process server handles those of the shell's own core, the monitor those of others.
 
 use tench::names::Names;
-use tench::procs::pid::{first, place};
+use tench::procs::pid::{pid_base, split_pid};
 use tench::procs::protocol::{Error as ProcsError, State};
 use tench::procs::{Failure as ProcsFailure, Procs, Status};
 use tench::sync::Mutex;
@@ -30,7 +30,7 @@ pub enum Wait {
 
 /// Returns whether a process is of the shell's own core.
 pub fn is_here(pid: u64) -> bool {
-    place(pid).0 == place(process::id()).0
+    split_pid(pid).0 == split_pid(process::id()).0
 }
 
 fn monitor() -> Result<Monitor, Refusal> {
@@ -119,11 +119,11 @@ pub fn next(after: u64) -> Option<Process> {
         }
         // Without a monitor there is one core.
         let (count, _) = monitor().ok()?.cores().ok()?;
-        let core = place(after).0 + 1;
+        let core = split_pid(after).0 + 1;
         if core >= count {
             return None;
         }
-        after = first(core);
+        after = pid_base(core);
     }
 }
 
@@ -140,7 +140,7 @@ impl Drop for Elsewhere {
 
 /// Returns the process server of a core.
 pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
-    if core == place(process::id()).0 {
+    if core == split_pid(process::id()).0 {
         return Ok((PROCS, None));
     }
     let (monitor, slot) = (monitor()?, memory::take_slot()?);
@@ -158,7 +158,7 @@ pub fn highest_priority() -> u8 {
 pub fn least_loaded() -> Result<u64, Refusal> {
     match monitor() {
         Ok(monitor) => Ok(monitor.least_loaded()?),
-        Err(_) => Ok(place(process::id()).0),
+        Err(_) => Ok(split_pid(process::id()).0),
     }
 }
 

@@ -25,11 +25,11 @@ use tench::sys::{Cap, CapAddress, Error as KernelError, Instant, Kernel, OWN_CSP
 use tench::{again, fs, memory, process};
 use tench_files_client::protocol::Error as FilesError;
 use tench_files_client::{Failure as FilesFailure, Files};
+use tench_shell::effective_settings::{self, EffectiveSettings};
 use tench_shell::parse::Standard;
 use tench_shell::system::{
     Entry, How, Input, Name, OnKey, Process, Refusal, Settings, Stream, System, Terminal, Unwritten, Waited,
 };
-use tench_shell::wishes::{self, Wish};
 
 use tench_shell::words_of;
 use tench_system::System as Description;
@@ -74,8 +74,8 @@ impl Live {
     }
 
     fn take_prepared(&mut self, pid: u64) -> Option<Preparing> {
-        let place = self.preparing.iter().position(|preparing| preparing.spawn.process() == pid)?;
-        Some(self.preparing.remove(place))
+        let index = self.preparing.iter().position(|preparing| preparing.spawn.process() == pid)?;
+        Some(self.preparing.remove(index))
     }
 }
 
@@ -117,29 +117,29 @@ fn input_of(read: Result<usize, tench::console::Failure>, buffer: [u8; 1]) -> In
 }
 
 /// Gives a prepared process its arguments and the shell's own environment.
-fn pass_on(spawn: &Spawn, arguments: &[String], wish: &Wish<'_>) -> Result<(), Refusal> {
+fn pass_on(spawn: &Spawn, arguments: &[String], effective: &EffectiveSettings<'_>) -> Result<(), Refusal> {
     for argument in arguments {
         spawn.argument(argument)?;
     }
     if arguments.is_empty() {
-        spawn.strings(Strings::Arguments, wish.arguments)?;
+        spawn.strings(Strings::Arguments, effective.arguments)?;
     }
     for entry in process::env() {
         spawn.environment(entry)?;
     }
     if process::env().next().is_none() {
-        spawn.strings(Strings::Environment, wish.environment)?;
+        spawn.strings(Strings::Environment, effective.environment)?;
     }
     Ok(())
 }
 
 /// Sets how a prepared process runs, unless the defaults are wanted.
-fn configure(spawn: &Spawn, wish: &Wish<'_>, powers: Powers) -> Result<(), Refusal> {
-    if let Some(bytes) = wish.quota {
+fn configure(spawn: &Spawn, effective: &EffectiveSettings<'_>, powers: Powers) -> Result<(), Refusal> {
+    if let Some(bytes) = effective.quota {
         spawn.limit(bytes)?;
     }
-    if !wish.is_usual() || !powers.is_empty() {
-        spawn.configure(wish.priority, wish.ceiling, wish.stack, powers)?;
+    if !effective.is_usual() || !powers.is_empty() {
+        spawn.configure(effective.priority, effective.ceiling, effective.stack, powers)?;
     }
     Ok(())
 }
@@ -221,9 +221,10 @@ impl System for Live {
         let Some(spawn) = prepare(procs, program)? else { return Ok(None) };
         let preparing = Preparing { spawn, given: [false; 3], _server: server };
         let said = self.description.get_or_insert_with(description::read).as_ref();
-        let said = said.and_then(|system| wishes::find(system, program));
-        let wish = wishes::settle(said, settings, cores::highest_priority());
-        let settled = configure(&spawn, &wish, settings.powers).and_then(|()| pass_on(&spawn, arguments, &wish));
+        let said = said.and_then(|system| effective_settings::find(system, program));
+        let effective = effective_settings::settle(said, settings, cores::highest_priority());
+        let settled =
+            configure(&spawn, &effective, settings.powers).and_then(|()| pass_on(&spawn, arguments, &effective));
         if let Err(refusal) = settled {
             spawn.abandon();
             return Err(refusal);

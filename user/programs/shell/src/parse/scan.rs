@@ -73,7 +73,7 @@ struct Scanner<'a> {
 
 impl Scanner<'_> {
     /// Returns the position of the next character.
-    fn place(&mut self) -> usize {
+    fn position(&mut self) -> usize {
         self.rest.peek().map_or(self.line.len(), |&(index, _)| index)
     }
 
@@ -90,7 +90,7 @@ impl Scanner<'_> {
             _ if OPERATORS.contains(first) => self.operator(),
             _ => self.word(start),
         };
-        Some(Token { part, start, end: self.place() })
+        Some(Token { part, start, end: self.position() })
     }
 
     fn operator(&mut self) -> Part {

@@ -418,7 +418,7 @@ impl System for Fake {
 
     fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal> {
         let known =
-            IrqOffIntervals { longest: 1_890, place: 0xffff_fff0_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
+            IrqOffIntervals { longest: 1_890, address: 0xffff_fff0_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
         Ok(if path == 33 || path == 124 { known } else { IrqOffIntervals::default() })
     }
 

@@ -165,7 +165,7 @@ pub struct InUse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
 pub struct Audit {
     /// Sums of the ledger.
-    pub books: InUse,
+    pub ledger: InUse,
     /// Sums of the kernel.
     pub kernel: InUse,
 }
@@ -221,7 +221,7 @@ tench_protocol::codes! {
         /// The range ends before it begins.
         BadRange = 8, "the range ends before it begins; name the lowest address and the first address above";
         /// The kernel refused an operation that the server's ledger permits.
-        Internal = 9, "the kernel contradicts the memory server's books; this is a defect";
+        Internal = 9, "the kernel contradicts the memory server's ledger; this is a defect";
         /// A block is to be divided, and an object in it lies across its middle.
         NotDivided = 10, "something lies across the block's middle; divide the untyped that you were given first";
         /// There are no slabs.

@@ -3,7 +3,7 @@
 use tench_mem::store::Store;
 use tench_mem_client::protocol::Error;
 use tench_mem_client::slabs::protocol::{
-    Books as SlabBooks, Bundle as Given, Figures, KernelAccount, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
+    Bundle as Given, Figures, KernelAccount, LedgerEntry, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
 };
 use tench_protocol::{Arrived, Bytes, Caller, List, Powers};
 use tench_slabs::Lifetime;
@@ -63,8 +63,8 @@ impl SlabsService for Both<'_> {
         Ok(visible(powers, self.slabs.figures()?))
     }
 
-    fn books(&mut self, number: u64) -> Result<SlabBooks, Error> {
-        self.slabs.books(number)
+    fn ledger(&mut self, number: u64) -> Result<LedgerEntry, Error> {
+        self.slabs.ledger(number)
     }
 
     fn kernel(&mut self, number: u64) -> Result<KernelAccount, Error> {
@@ -72,8 +72,8 @@ impl SlabsService for Both<'_> {
     }
 
     fn policy(&mut self) -> Result<(u64, bool), Error> {
-        let books = &self.slabs.state()?.books;
-        Ok((books.policy().code(), books.lifted()))
+        let ledger = &self.slabs.state()?.ledger;
+        Ok((ledger.policy().code(), ledger.lifted()))
     }
 
     fn set_policy(&mut self, code: u64, lifted: bool) -> Result<(), Error> {

@@ -181,7 +181,7 @@ impl Machine for Model {
         assert_eq!(from.kind, Kind::Untyped);
         let bits = kind.object_bits(size).ok_or(Error::InvalidArgument)?;
         let object = Object { kind, address: from.address + offset, bits, parent: untyped.0 };
-        assert!(object.end() <= from.end() && object.address.is_multiple_of(1 << bits), "the books know better");
+        assert!(object.end() <= from.end() && object.address.is_multiple_of(1 << bits), "the ledger knows better");
         let below = self.made.range((untyped.0, 0)..(untyped.0, object.end())).next_back();
         if below.is_some_and(|(_, (end, _))| *end > object.address) {
             return Err(Error::Overlap);

@@ -3,7 +3,7 @@
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text, Words, interface};
 use tench_sys::{Endpoint, Untyped};
 
-pub use tench_procs_client::pid::{CORE_SHIFT, first, place};
+pub use tench_procs_client::pid::{CORE_SHIFT, pid_base, split_pid};
 
 /// The cores of the machine, each with a kernel and a monitor of its own.
 #[expect(clippy::type_complexity, reason = "an answer later, of words and a capability")]

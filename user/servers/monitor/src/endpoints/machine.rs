@@ -41,8 +41,8 @@ impl proxies::Kernel for Machine {
             Kind::Notification => What::Notification,
             _ => return None,
         };
-        let place = KERNEL.holders(OWN_CSPACE, slot).ok()?.place;
-        Some(Found { what, place, badge: found.badge, rights: found.rights })
+        let physical = KERNEL.holders(OWN_CSPACE, slot).ok()?.physical;
+        Some(Found { what, physical, badge: found.badge, rights: found.rights })
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
@@ -72,18 +72,18 @@ impl proxies::Kernel for Machine {
     }
 
     fn open(&mut self, proxy: u64, what: What) -> core::result::Result<(CapAddress, u64), Error> {
-        let (slot, place) = match what {
+        let (slot, physical) = match what {
             What::Endpoint => {
                 let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
                 let slot = endpoint.cap().address();
-                let place = KERNEL.holders(OWN_CSPACE, slot)?.place;
+                let physical = KERNEL.holders(OWN_CSPACE, slot)?.physical;
                 self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
-                (slot, place)
+                (slot, physical)
             }
             What::Notification => self.signals.open(proxy)?,
         };
         self.own.insert(proxy, (what, slot));
-        Ok((slot, place))
+        Ok((slot, physical))
     }
 
     fn close(&mut self, proxy: u64) -> bool {

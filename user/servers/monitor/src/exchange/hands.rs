@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 
 use tench_abi::power::identity;
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_places::{Client, Places};
+use tench_quota::{Client, Quota};
 use tench_remote::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
 
 use super::line::Line;
 use super::mail::{Mail, Name};
 use super::{Kernel, LIMITS, MONITOR, Parcel, reason};
 use crate::proxies::Carried;
-use tench_monitor_client::protocol::{Error as Why, place};
+use tench_monitor_client::protocol::{Error as Why, split_pid};
 
 /// An exported capability: at the owner, it stands for the copies on other cores.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct ExportedCap {
 impl ExportedCap {
     /// Returns whether the monitor itself sent the object.
     pub const fn is_own(&self) -> bool {
-        place(self.giver).1 == MONITOR
+        split_pid(self.giver).1 == MONITOR
     }
 }
 
@@ -79,9 +79,9 @@ pub(super) struct Hands<K, P> {
     pub requests: BTreeMap<u64, Purpose<P>>,
     pub recalls: BTreeMap<u64, Recall<P>>,
     /// Quota of requests, by requester.
-    pub askers: Places,
+    pub askers: Quota,
     /// Quota of objects on other cores, by granter.
-    pub givers: Places,
+    pub givers: Quota,
     /// Memory that this monitor itself has given away, and that has come back.
     pub returned: Vec<u64>,
     pub mail: Mail<P>,
@@ -124,8 +124,8 @@ impl<K: Kernel, P> Hands<K, P> {
             roots: BTreeMap::new(),
             requests: BTreeMap::new(),
             recalls: BTreeMap::new(),
-            askers: Places::new(LIMITS.requests),
-            givers: Places::new(LIMITS.exports),
+            askers: Quota::new(LIMITS.requests),
+            givers: Quota::new(LIMITS.exports),
             returned: Vec::new(),
             mail: Mail::new(),
             done: VecDeque::new(),

@@ -19,7 +19,7 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::power::{self, identity};
-use tench_monitor_client::protocol::place;
+use tench_monitor_client::protocol::split_pid;
 use tench_remote::{Core, Message, RequestId, WORDS};
 
 use super::MONITOR;
@@ -152,7 +152,7 @@ impl Admission {
         let &[asker, process, word] = words else {
             return Err(if words.len() < 3 { Malformed::TooShort } else { Malformed::TooLong });
         };
-        let is_of = |process: u64, core| process == MONITOR || place(process).0 == core;
+        let is_of = |process: u64, core| process == MONITOR || split_pid(process).0 == core;
         if !is_of(identity(asker), from) || asker >> power::SHIFT != 0 {
             return Err(Malformed::Process);
         }

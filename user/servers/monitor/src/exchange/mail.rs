@@ -5,7 +5,7 @@
 //! the capability will arrive, then the capability; then it is received. Name and capability may come in either order,
 //! because the capability comes from the core that owns it, and the name from the core that sends it.
 //!
-//! Entries are limited by fair-share quotas of the senders' families ([`Places`]): a sender that floods a receiver uses
+//! Entries are limited by fair-share quotas of the senders' families ([`Quota`]): a sender that floods a receiver uses
 //! up its own quota. A sender is given as a badge without powers.
 
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use tench_abi::CapAddress;
 use tench_abi::power::identity;
 use tench_monitor_client::protocol::Error;
-use tench_places::{Client, Places};
+use tench_quota::{Client, Quota};
 use tench_remote::{Core, RequestId};
 
 use crate::freight::FREIGHT;
@@ -45,7 +45,7 @@ pub struct Letter {
 
 /// A transfer on its way.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PendingTransfer {
     ticket: u64,
     sender: Core,
     process: u64,
@@ -58,7 +58,7 @@ struct Place {
     slot: Option<CapAddress>,
 }
 
-impl Place {
+impl PendingTransfer {
     /// Returns whether this is an attachment of a message that follows.
     const fn is_freight(&self) -> bool {
         self.process == super::MONITOR && self.word & FREIGHT != 0
@@ -72,12 +72,12 @@ impl Place {
 
 /// The mailbox. `P` is a waiting receiver.
 pub struct Mail<P> {
-    places: Places,
-    letters: Vec<Place>,
+    quota: Quota,
+    letters: Vec<PendingTransfer>,
     /// Capabilities that have arrived before their names, with their owners.
     early: Vec<(Name, Core, CapAddress)>,
     takers: Vec<(u64, P)>,
-    waiting: Places,
+    waiting: Quota,
     last: u64,
 }
 
@@ -85,18 +85,18 @@ impl<P> Mail<P> {
     /// Returns an empty mailbox.
     pub fn new() -> Mail<P> {
         Mail {
-            places: Places::new(LETTERS),
+            quota: Quota::new(LETTERS),
             letters: Vec::with_capacity(LETTERS),
             early: Vec::with_capacity(EARLY),
             takers: Vec::with_capacity(TAKERS),
-            waiting: Places::new(TAKERS),
+            waiting: Quota::new(TAKERS),
             last: 0,
         }
     }
 
     /// Returns whether `from` may send one more transfer.
     pub fn has_room(&self, from: u64) -> bool {
-        self.places.may_take(Client::of_badge(from))
+        self.quota.may_take(Client::of_badge(from))
     }
 
     /// Makes a reservation for what `from` will send from the core `sender`.
@@ -104,11 +104,11 @@ impl<P> Mail<P> {
         if !self.has_room(from) {
             return Err(Error::MailboxFull);
         }
-        self.places.take(Client::of_badge(from));
+        self.quota.take(Client::of_badge(from));
         self.last += 1;
         let ticket = self.last;
         let Client { process, family } = to;
-        self.letters.push(Place { ticket, sender, process, family, from, word, name: None, slot: None });
+        self.letters.push(PendingTransfer { ticket, sender, process, family, from, word, name: None, slot: None });
         Ok(ticket)
     }
 
@@ -130,7 +130,7 @@ impl<P> Mail<P> {
         true
     }
 
-    fn find(&mut self, sender: Core, ticket: u64) -> Option<&mut Place> {
+    fn find(&mut self, sender: Core, ticket: u64) -> Option<&mut PendingTransfer> {
         let mut letters = self.letters.iter_mut();
         letters.find(|letter| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none())
     }
@@ -163,16 +163,17 @@ impl<P> Mail<P> {
 
     /// Ends a reservation for which nothing will come.
     pub fn drop(&mut self, sender: Core, ticket: u64) {
-        let is_it = |letter: &Place| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none();
-        if let Some(place) = self.letters.iter().position(is_it) {
-            self.remove(place);
+        let is_it =
+            |letter: &PendingTransfer| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none();
+        if let Some(index) = self.letters.iter().position(is_it) {
+            self.remove(index);
         }
     }
 
-    fn remove(&mut self, place: usize) -> Place {
+    fn remove(&mut self, index: usize) -> PendingTransfer {
         // The order is kept, so that a process receives first what was sent first.
-        let letter = self.letters.remove(place);
-        self.places.give_back(identity(letter.from));
+        let letter = self.letters.remove(index);
+        self.quota.give_back(identity(letter.from));
         letter
     }
 
@@ -180,15 +181,15 @@ impl<P> Mail<P> {
     /// as attachments of the core's messages.
     pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
         let comes_from_there =
-            |letter: &Place| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
-        while let Some(place) = self.letters.iter().position(|letter| letter.slot.is_none() && comes_from_there(letter))
+            |letter: &PendingTransfer| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
+        while let Some(index) = self.letters.iter().position(|letter| letter.slot.is_none() && comes_from_there(letter))
         {
-            self.remove(place);
+            self.remove(index);
         }
         let gone = self.early.extract_if(.., |((sender, _), owner, _)| *sender == core || *owner == core);
         let mut slots: Vec<CapAddress> = gone.map(|(.., slot)| slot).collect();
-        while let Some(place) = self.letters.iter().position(|letter| letter.is_freight() && letter.sender == core) {
-            slots.extend(self.remove(place).slot);
+        while let Some(index) = self.letters.iter().position(|letter| letter.is_freight() && letter.sender == core) {
+            slots.extend(self.remove(index).slot);
         }
         slots
     }
@@ -222,52 +223,56 @@ impl<P> Mail<P> {
 
     /// Returns the next transfer that has a waiting receiver.
     pub fn hand_out(&mut self) -> Option<(P, Letter)> {
-        let has_taker = |letter: &Place| self.takers.iter().position(|(process, _)| *process == letter.process);
+        let has_taker =
+            |letter: &PendingTransfer| self.takers.iter().position(|(process, _)| *process == letter.process);
         let mut letters = self.letters.iter().enumerate();
-        let (place, taker, slot) =
-            letters.find_map(|(place, letter)| Some((place, has_taker(letter)?, letter.slot?)))?;
+        let (index, taker, slot) =
+            letters.find_map(|(index, letter)| Some((index, has_taker(letter)?, letter.slot?)))?;
         let (process, who) = self.takers.remove(taker);
         self.waiting.give_back(process);
-        let Place { ticket, sender, from, word, .. } = self.remove(place);
+        let PendingTransfer { ticket, sender, from, word, .. } = self.remove(index);
         Some((who, Letter { from, word, process, slot, ticket, sender }))
     }
 
     /// Returns the next transfer to the monitor itself.
     pub fn take_own(&mut self) -> Option<Letter> {
         let mut letters = self.letters.iter().enumerate();
-        let is_own = |letter: &Place| letter.process == super::MONITOR && !letter.is_freight();
-        let (place, slot) =
-            letters.find_map(|(place, letter)| Some((place, letter.slot.filter(|_| is_own(letter))?)))?;
-        let Place { ticket, sender, from, word, process, .. } = self.remove(place);
+        let is_own = |letter: &PendingTransfer| letter.process == super::MONITOR && !letter.is_freight();
+        let (index, slot) =
+            letters.find_map(|(index, letter)| Some((index, letter.slot.filter(|_| is_own(letter))?)))?;
+        let PendingTransfer { ticket, sender, from, word, process, .. } = self.remove(index);
         Some(Letter { from, word, process, slot, ticket, sender })
     }
 
     /// Removes an attachment that a core has sent, by its number.
     pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
-        let is_it = |letter: &Place| letter.is_freight() && (letter.sender, letter.word) == (sender, FREIGHT | number);
-        let place = self.letters.iter().position(|letter| letter.slot.is_some() && is_it(letter))?;
-        self.remove(place).slot
+        let is_it = |letter: &PendingTransfer| {
+            letter.is_freight() && (letter.sender, letter.word) == (sender, FREIGHT | number)
+        };
+        let index = self.letters.iter().position(|letter| letter.slot.is_some() && is_it(letter))?;
+        self.remove(index).slot
     }
 
     /// Returns the slot of the next transfer that has a waiting receiver.
     pub fn peek(&self) -> Option<CapAddress> {
-        let has_taker = |letter: &&Place| self.takers.iter().any(|(process, _)| *process == letter.process);
+        let has_taker = |letter: &&PendingTransfer| self.takers.iter().any(|(process, _)| *process == letter.process);
         self.letters.iter().filter(|letter| letter.slot.is_some()).find(has_taker)?.slot
     }
 
     /// Removes the transfer in a slot, whose capability was revoked.
     pub fn discard(&mut self, slot: CapAddress) {
-        if let Some(place) = self.letters.iter().position(|letter| letter.slot == Some(slot)) {
-            self.remove(place);
+        if let Some(index) = self.letters.iter().position(|letter| letter.slot == Some(slot)) {
+            self.remove(index);
         }
     }
 
     /// Puts a transfer back in front, because the receiver had gone.
     pub fn put_back(&mut self, letter: Letter) {
         let Letter { from, word, process, slot, ticket, sender } = letter;
-        self.places.take(Client::of_badge(from));
+        self.quota.take(Client::of_badge(from));
         let family = process;
-        self.letters.insert(0, Place { ticket, sender, process, family, from, word, name: None, slot: Some(slot) });
+        self.letters
+            .insert(0, PendingTransfer { ticket, sender, process, family, from, word, name: None, slot: Some(slot) });
     }
 
     /// Returns the processes that have transfers here.
@@ -283,9 +288,9 @@ impl<P> Mail<P> {
     /// come.
     pub fn end(&mut self, process: u64) -> Vec<CapAddress> {
         let mut slots = Vec::new();
-        let is_its = |letter: &Place| letter.process == process && letter.slot.is_some();
-        while let Some(place) = self.letters.iter().position(is_its) {
-            slots.extend(self.remove(place).slot);
+        let is_its = |letter: &PendingTransfer| letter.process == process && letter.slot.is_some();
+        while let Some(index) = self.letters.iter().position(is_its) {
+            slots.extend(self.remove(index).slot);
         }
         slots
     }

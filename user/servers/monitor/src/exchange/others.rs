@@ -7,7 +7,7 @@ use tench_abi::CapAddress;
 use tench_remote::{Core, Cores, Input, Kind, Shape};
 
 use tench_monitor_client::protocol::Error;
-use tench_places::Client;
+use tench_quota::Client;
 
 use super::line::Line;
 use super::mail::Letter;

@@ -7,12 +7,12 @@ use tench_channel::Request as Number;
 use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_asker, ended, operation};
-use tench_monitor_client::protocol::{Error, first};
-use tench_places::{Client, Places};
+use tench_monitor_client::protocol::{Error, pid_base};
 use tench_protocol::{Given, Pending, Port, Sent};
+use tench_quota::{Client, Quota};
 use tench_sys::{Cap, Endpoint, Instant};
 
-use crate::capabilities::{self, Books, Gift, Task, Work};
+use crate::capabilities::{self, Gift, Ledger, Task, Work};
 use crate::channel::IN_FLIGHT;
 use crate::desk::{Asker, Desk, malformed};
 use crate::endpoints::Endpoints;
@@ -38,14 +38,14 @@ pub enum Asked {
 /// in flight, so the entry at a reply's position is its request, or empty if the reply is no longer awaited.
 pub struct Table {
     /// From the first request on, as many entries as requests can be in flight.
-    places: Vec<Option<Asked>>,
+    entries: Vec<Option<Asked>>,
     count: usize,
 }
 
 impl Table {
     /// Returns an empty table.
     pub const fn new() -> Table {
-        Table { places: Vec::new(), count: 0 }
+        Table { entries: Vec::new(), count: 0 }
     }
 
     /// Returns the number of requests.
@@ -61,13 +61,13 @@ impl Table {
     /// Allocates the table; called before a request is sent. Fails with `OutOfMemory`.
     #[inline]
     pub fn make_room(&mut self) -> Result<(), Error> {
-        if self.places.is_empty() { self.make_places() } else { Ok(()) }
+        if self.entries.is_empty() { self.allocate() } else { Ok(()) }
     }
 
     #[cold]
-    fn make_places(&mut self) -> Result<(), Error> {
-        self.places.try_reserve_exact(IN_FLIGHT as usize).map_err(|_| Error::OutOfMemory)?;
-        self.places.resize_with(IN_FLIGHT as usize, || None);
+    fn allocate(&mut self) -> Result<(), Error> {
+        self.entries.try_reserve_exact(IN_FLIGHT as usize).map_err(|_| Error::OutOfMemory)?;
+        self.entries.resize_with(IN_FLIGHT as usize, || None);
         Ok(())
     }
 
@@ -75,29 +75,29 @@ impl Table {
     #[inline]
     pub fn put(&mut self, number: Number, asked: Asked) {
         // The entry exists: no channel has more positions.
-        if let Some(place) = self.places.get_mut(number.place()) {
-            self.count += usize::from(place.is_none());
-            *place = Some(asked);
+        if let Some(entry) = self.entries.get_mut(number.index()) {
+            self.count += usize::from(entry.is_none());
+            *entry = Some(asked);
         }
     }
 
     /// Removes the request of a reply, unless that is no longer awaited.
     #[inline]
     pub fn take(&mut self, number: Number) -> Option<Asked> {
-        let asked = self.places.get_mut(number.place())?.take()?;
+        let asked = self.entries.get_mut(number.index())?.take()?;
         self.count -= 1;
         Some(asked)
     }
 
     /// Returns all requests, with their positions.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Asked)> {
-        (0..).zip(&mut self.places).filter_map(|(place, asked)| Some((place, asked.as_mut()?)))
+        (0..).zip(&mut self.entries).filter_map(|(index, asked)| Some((index, asked.as_mut()?)))
     }
 
     /// Removes all requests.
     pub fn drain(&mut self) -> impl Iterator<Item = Asked> {
         self.count = 0;
-        self.places.iter_mut().filter_map(Option::take)
+        self.entries.iter_mut().filter_map(Option::take)
     }
 }
 
@@ -111,20 +111,20 @@ pub fn carry_out(
     words: &[u64],
     desk: &mut Desk,
     endpoints: &mut Endpoints,
-    books: &mut Books,
+    ledger: &mut Ledger,
 ) -> Option<Words> {
     let at_once = |why| (why, 0);
     let accepted = match number.operation() {
         operation::PING => return Some(Words::new()),
         operation::FORWARD => Forward::decode(words, core)
             .map_err(malformed)
-            .and_then(|forward| endpoints.request(core, &forward, books))
+            .and_then(|forward| endpoints.request(core, &forward, ledger))
             .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
         operation::PROCESSES => decode_asker(words, core)
             .map_err(malformed)
             .and_then(|(badge, ceiling)| desk.admit(core, number, badge, ceiling).map_err(at_once)),
         exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {
-            let task = capabilities::look(books, first(core) | admission.asker, admission.process);
+            let task = capabilities::look(ledger, pid_base(core) | admission.asker, admission.process);
             desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
         }),
         exchange::GROW => Growth::decode(words)
@@ -146,9 +146,9 @@ impl Asked {
         self,
         from: u64,
         words: &[u64],
-        places: &mut Places,
+        quota: &mut Quota,
         endpoints: &mut Endpoints,
-        books: &mut Books,
+        ledger: &mut Ledger,
         port: &mut Port,
     ) {
         match self {
@@ -158,13 +158,13 @@ impl Asked {
             }
             Asked::Processes(process, waits, asker) => {
                 if waits {
-                    places.give_back(process);
+                    quota.give_back(process);
                 }
                 if let Some(asker) = asker {
                     asker.finish(port, words);
                 }
             }
-            Asked::Forward(waiting) => endpoints.finish(waiting, from, words, books),
+            Asked::Forward(waiting) => endpoints.finish(waiting, from, words, ledger),
             Asked::Endpoint(asker, pending) => {
                 let made = endpoints.made(words, from, asker);
                 if let Some(pending) = pending {
@@ -174,7 +174,7 @@ impl Asked {
                 }
                 made.iter().for_each(|slot| discard(&[*slot]));
             }
-            Asked::Gift(gift) => gift.admitted(books, words),
+            Asked::Gift(gift) => gift.admitted(ledger, words),
         }
     }
 
@@ -182,21 +182,21 @@ impl Asked {
     pub fn refuse(
         self,
         why: Error,
-        places: &mut Places,
+        quota: &mut Quota,
         endpoints: &mut Endpoints,
-        books: &mut Books,
+        ledger: &mut Ledger,
         port: &mut Port,
     ) {
         match self {
             Asked::Ping(_, pending) => pending.into_iter().for_each(|pending| port.finish(pending, &Err(why))),
             Asked::Processes(..) => {
-                self.finish(0, &ended(Outcome::Refused, why as u64), places, endpoints, books, port);
+                self.finish(0, &ended(Outcome::Refused, why as u64), quota, endpoints, ledger, port);
             }
             Asked::Forward(waiting) => endpoints.refuse(waiting),
             Asked::Endpoint(_, pending) => {
                 pending.into_iter().for_each(|pending| port.finish(pending, &Err(why)));
             }
-            Asked::Gift(gift) => gift.refuse(books, why),
+            Asked::Gift(gift) => gift.refuse(ledger, why),
         }
     }
 }

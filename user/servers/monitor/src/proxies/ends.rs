@@ -29,8 +29,8 @@ impl<K: Kernel> Proxies<K> {
                     self.kernel.delete(proxy.slot);
                     self.signallers.give_back(proxy.asker);
                 }
-                Form::Own(place) => {
-                    self.places.remove(&place);
+                Form::Own(physical) => {
+                    self.by_address.remove(&physical);
                     if !self.kernel.close(name) {
                         self.closing.insert(name, proxy);
                         continue;

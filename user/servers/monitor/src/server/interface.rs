@@ -4,7 +4,7 @@ use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::Strings;
 use tench_monitor_client::protocol::{
-    Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, first,
+    Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text};
 use tench_sys::{Cap, Endpoint, Untyped};
@@ -23,7 +23,7 @@ impl MonitorService for Server {
         if core == self.machine.core {
             return Ok(Core { state: State::Here, memory: 0, start: 0 });
         }
-        let is_off = capabilities::core(core).is_some_and(|name| self.books.stop(name));
+        let is_off = capabilities::core(core).is_some_and(|name| self.ledger.stop(name));
         Ok(match self.peer(core)? {
             // A core that nobody awaits is checked only here. If a core could not be started, the reason is known.
             Some(peer) if is_off && (peer.channel.is_some() || peer.is_awaited()) => {
@@ -177,14 +177,14 @@ impl MonitorService for Server {
             return Err(Error::NotAllowed);
         }
         trade::make_room()?;
-        if !self.books.may_wait(caller) {
+        if !self.ledger.may_wait(caller) {
             let watch = self.watch;
             self.may_have_missed = true;
-            let gone = self.books.forget(|who| who.has_gone(watch));
+            let gone = self.ledger.forget(|who| who.has_gone(watch));
             gone.into_iter().for_each(|who| who.forget(later.others()));
         }
         let who = Waiter::Letter(later.keep().map_err(|_| Error::Full)?);
-        self.books.take(caller, who);
+        self.ledger.take(caller, who);
         Ok(None)
     }
 
@@ -196,14 +196,18 @@ impl MonitorService for Server {
     ) -> Result<Option<()>, Error> {
         trade::make_room()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        self.books.revoke(first(self.machine.core) | caller.badge(Powers::empty()), capability.cap().address(), who);
+        self.ledger.revoke(
+            pid_base(self.machine.core) | caller.badge(Powers::empty()),
+            capability.cap().address(),
+            who,
+        );
         Ok(None)
     }
 
     fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error> {
         trade::make_room()?;
         let who = later.keep().map_err(|_| Error::Full)?;
-        let giver = first(self.machine.core) | caller.badge(Powers::empty());
+        let giver = pid_base(self.machine.core) | caller.badge(Powers::empty());
         // A worker asks where the block is.
         if let Err(Work::Recall(_, who)) = self.desk.work(Work::Recall(giver, who), Task::Find(caller.process, block)) {
             self.refused.push(Asker::Done(who));
@@ -212,15 +216,15 @@ impl MonitorService for Server {
     }
 
     fn give_back(&mut self, address: u64) -> Result<(), Error> {
-        self.books.give_back(address)
+        self.ledger.give_back(address)
     }
 
     fn exchanged(&mut self) -> Result<Exchanged, Error> {
-        let (exports, copies, letters) = self.books.count();
+        let (exports, copies, letters) = self.ledger.count();
         let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
         let (endpoints, proxies) = self.endpoints.count();
         let [endpoints, proxies] = [endpoints, proxies].map(|count| count as u64);
-        Ok(Exchanged { exports, copies, letters, faults: self.books.faults(), endpoints, proxies })
+        Ok(Exchanged { exports, copies, letters, faults: self.ledger.faults(), endpoints, proxies })
     }
 
     fn processes(
@@ -234,7 +238,7 @@ impl MonitorService for Server {
             return Err(Error::NotAllowed);
         }
         trade::make_room()?;
-        let badge = caller.badge(powers) | first(self.machine.core);
+        let badge = caller.badge(powers) | pid_base(self.machine.core);
         if core != self.machine.core {
             self.send_off(core, caller, || Ok(Errand::Endpoint(core, badge, later.keep()?)))?;
             return Ok(None);
@@ -261,7 +265,7 @@ impl MonitorService for Server {
 
 /// Returns a core as the base of its process numbers. The number may be any.
 fn of_core(core: u64) -> Result<u64, Error> {
-    u32::try_from(core).map(|core| first(core.into())).map_err(|_| Error::NoSuchCore)
+    u32::try_from(core).map(|core| pid_base(core.into())).map_err(|_| Error::NoSuchCore)
 }
 
 /// Returns a name in the form of a remote request.

@@ -9,7 +9,7 @@ use tench_monitor::exchange::line::Growth;
 use tench_monitor::freight::FREIGHT;
 use tench_monitor::message::{Outcome, ended};
 use tench_monitor::proxies;
-use tench_monitor_client::protocol::{Error, State, first, place};
+use tench_monitor_client::protocol::{Error, State, pid_base, split_pid};
 use tench_protocol::{Arrived, Caller, Later, Port, Powers};
 use tench_remote::Core;
 use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_CSPACE};
@@ -36,7 +36,7 @@ impl Server {
             (Work::Gift(core, number), words) => self.give_memory(core, number, words),
             (Work::Errand(errand), words) => self.run(errand, words, port),
             (Work::Recall(giver, who), &[address, bytes]) => {
-                self.books.recall(giver, address, bytes, Waiter::Done(who));
+                self.ledger.recall(giver, address, bytes, Waiter::Done(who));
             }
             (Work::Recall(_, who), _) => port.finish(who, &Err(Error::NoSuchBlock)),
             (work, words) => self.finish(own, work, words),
@@ -44,7 +44,7 @@ impl Server {
     }
 
     pub(super) fn finish(&mut self, own: Core, work: Work, words: &[u64]) {
-        if let Some((core, number, answer)) = capabilities::finish(&mut self.books, own, work, words)
+        if let Some((core, number, answer)) = capabilities::finish(&mut self.ledger, own, work, words)
             && let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core)
         {
             peer.answer(number, &answer);
@@ -56,7 +56,7 @@ impl Server {
     pub(super) fn exchange(&mut self, port: &mut Port) -> bool {
         // Most of a monitor's work does not concern capabilities. (Everything else that makes work here is handled
         // below.)
-        if self.is_settled && !self.books.is_touched() && self.refused.is_empty() {
+        if self.is_settled && !self.ledger.is_touched() && self.refused.is_empty() {
             return true;
         }
         self.exchange_all(port);
@@ -65,40 +65,40 @@ impl Server {
 
     #[inline(never)]
     fn exchange_all(&mut self, port: &mut Port) {
-        self.books.take_mark();
+        self.ledger.take_mark();
         let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
-        self.is_settled = self.books.is_quiet() && self.rounds.is_over() && !has_own;
+        self.is_settled = self.ledger.is_quiet() && self.rounds.is_over() && !has_own;
         if self.is_settled {
             return;
         }
-        if !self.books.is_idle() {
+        if !self.ledger.is_idle() {
             // If there is no memory, the rest of the reserve is used.
             let _ = make_room();
         }
-        for (work, task) in self.rounds.pass(&mut self.books).into_iter().flatten() {
+        for (work, task) in self.rounds.pass(&mut self.ledger).into_iter().flatten() {
             // If no worker is free, the task comes again.
             let _ = self.desk.work(work, task);
         }
-        let has_lost = self.books.has_lost();
+        let has_lost = self.ledger.has_lost();
         for peer in self.peers.iter_mut().filter(|_| has_lost) {
-            let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.books.is_closed(core));
+            let has_stopped = capabilities::core(peer.core).is_some_and(|core| self.ledger.is_closed(core));
             if has_stopped && (peer.channel.is_some() || peer.is_awaited() || matches!(peer.state, State::Broken)) {
-                peer.close(&mut self.endpoints, &mut self.books, port);
+                peer.close(&mut self.endpoints, &mut self.ledger, port);
                 if self.machine.core == 0 && matches!(peer.state, State::Stopped) {
                     println!("monitor: core {} has stopped", peer.core);
                 }
             }
         }
-        while let Some(core) = self.books.overdue() {
+        while let Some(core) = self.ledger.overdue() {
             let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
-            peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
+            peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.ledger, port));
         }
-        while let Some((object, slot, link)) = self.books.deletion() {
+        while let Some((object, slot, link)) = self.ledger.deletion() {
             // The frame of the channel is about to be deleted, so nothing may read it any more.
             let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
-            peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
+            peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.ledger, port));
             if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
-                self.books.postpone(object);
+                self.ledger.postpone(object);
                 break;
             }
         }
@@ -106,19 +106,19 @@ impl Server {
         self.link(port);
         self.refused.drain(..).for_each(|asker| asker.refuse(port, Error::Full));
         let mut own = Own::default();
-        capabilities::answer(&mut self.books, &mut self.links, &mut own, port);
+        capabilities::answer(&mut self.ledger, &mut self.links, &mut own, port);
         self.settle(own.grown);
         own.freight.into_iter().for_each(|(number, result)| self.shipped(number, result));
         for peer in &mut self.peers {
-            peer.say(&mut self.books);
+            peer.say(&mut self.ledger);
         }
     }
 
     /// Sends endpoints to processes of other cores, and makes proxies of those that have come.
     fn pass_endpoints(&mut self) {
-        while let Some(mut parcel) = self.books.leaving() {
+        while let Some(mut parcel) = self.ledger.leaving() {
             let to = parcel.to;
-            let is_closed = self.books.is_closed(to);
+            let is_closed = self.ledger.is_closed(to);
             let sent = match parcel.slot.take_if(|_| !is_closed) {
                 Some(slot) => self.endpoints.send_one(slot, to.index() as u64).map_err(|why| match why {
                     proxies::Error::NotSendable => Error::NotSendable,
@@ -127,9 +127,9 @@ impl Server {
                 }),
                 None => Err(Error::CoreLost),
             };
-            self.books.sent(parcel, sent);
+            self.ledger.sent(parcel, sent);
         }
-        while let Some((from, ticket, receiver, carried)) = self.books.arriving() {
+        while let Some((from, ticket, receiver, carried)) = self.ledger.arriving() {
             let core = from.index() as u64;
             let made = match receiver {
                 Some(receiver) => self.endpoints.receive_one(&carried, core, receiver).ok(),
@@ -138,7 +138,7 @@ impl Server {
                     None
                 }
             };
-            self.books.arrived(from, ticket, made);
+            self.ledger.arrived(from, ticket, made);
         }
     }
 
@@ -150,9 +150,9 @@ impl Server {
             match (peer, to) {
                 (Some(peer), Some(to)) => {
                     let (from, word) = ((self.machine.core, from), FREIGHT | number);
-                    peer.admit(Gift::new(who, slot, from, (to, MONITOR), word), &mut self.books);
+                    peer.admit(Gift::new(who, slot, from, (to, MONITOR), word), &mut self.ledger);
                 }
-                _ => self.books.refuse(Some(who), slot, Error::NotConnected),
+                _ => self.ledger.refuse(Some(who), slot, Error::NotConnected),
             }
         }
     }
@@ -192,16 +192,16 @@ impl Server {
     /// Gives memory to a core, for its request, if there was some to give: its slot, address and size. Otherwise the
     /// words are the reason.
     pub(super) fn give_memory(&mut self, core: u64, number: Number, words: &[u64]) {
-        let place = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
+        let cap_address = |slot: u64| u32::try_from(slot).ok().map(CapAddress);
         let (Some(to), Some(peer)) = (capabilities::core(core), self.peers.iter_mut().find(|peer| peer.core == core))
         else {
             return;
         };
         match *words {
-            [slot, address, bytes] if let Some(slot) = place(slot) => {
+            [slot, address, bytes] if let Some(slot) = cap_address(slot) => {
                 let who = Waiter::Grown { core, number, block: (address, bytes) };
                 let own = (self.machine.core, MONITOR);
-                peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.books);
+                peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.ledger);
             }
             [why] => peer.answer(number, &ended(Outcome::Refused, why)),
             _ => peer.answer(number, &ended(Outcome::Refused, Error::Internal as u64)),
@@ -223,7 +223,7 @@ impl Server {
                 peer.answer(number, &words);
             }
         }
-        self.returned.extend(core::iter::from_fn(|| self.books.returned()));
+        self.returned.extend(core::iter::from_fn(|| self.ledger.returned()));
         while let Some(address) = self.returned.pop() {
             if self.desk.work(Work::Return, Task::Return(address)).is_err() {
                 self.returned.push(address);
@@ -234,10 +234,10 @@ impl Server {
 
     /// Requests channels, makes them for others, and opens those that come.
     pub(super) fn link(&mut self, port: &mut Port) {
-        while let Some(core) = self.books.wanted() {
+        while let Some(core) = self.ledger.wanted() {
             let _ = self.reach(core.index() as u64);
         }
-        while let Some((one, other)) = self.books.link() {
+        while let Some((one, other)) = self.ledger.link() {
             self.links.want(one, other);
         }
         for _ in 0..self.links.waiting() {
@@ -247,31 +247,31 @@ impl Server {
                 peer.is_some_and(|peer| matches!(peer.state, State::Running))
             };
             // A stopped core gets no channel, and its own request is void.
-            if self.books.is_closed(pair.0) || self.books.is_closed(pair.1) {
+            if self.ledger.is_closed(pair.0) || self.ledger.is_closed(pair.1) {
                 continue;
             }
             match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.gift(pair)) {
                 Some(Ok(gift)) => {
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == pair.0.index() as u64) {
-                        peer.admit(gift, &mut self.books);
+                        peer.admit(gift, &mut self.ledger);
                     }
                 }
                 Some(Err(_)) | None => self.links.postpone(pair),
             }
         }
-        while let Some(letter) = self.books.own_letter() {
+        while let Some(letter) = self.ledger.own_letter() {
             if letter.word == links::MEMORY {
                 // If there is no worker, the memory goes back.
                 let slot = letter.slot;
                 let base = OWN_CSPACE.locate_at(KERNEL, slot).map_or(0, |found| found.address);
                 if self.desk.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
-                    self.books.discard(slot);
+                    self.ledger.discard(slot);
                 }
                 continue;
             }
             match links::read(&letter) {
                 Some((core, is_second)) => self.open(core, is_second, letter.slot, port),
-                None => self.books.discard(letter.slot),
+                None => self.ledger.discard(letter.slot),
             }
         }
     }
@@ -283,17 +283,17 @@ impl Server {
         let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
         let Ok(channel) = channel else {
             // If there is no memory for the channel, it is given up.
-            self.books.discard(slot);
+            self.ledger.discard(slot);
             let awaited = self.peers.iter_mut().find(|peer| peer.core == number && peer.is_awaited());
-            return awaited.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.books, port));
+            return awaited.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.ledger, port));
         };
-        self.books.keep_link(slot, core);
-        self.books.connect(core);
+        self.ledger.keep_link(slot, core);
+        self.ledger.connect(core);
         if !self.peers.iter().any(|peer| peer.core == number) {
             self.peers.push(Peer::awaited(number));
         }
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == number) {
-            peer.open(channel, &mut self.books, port);
+            peer.open(channel, &mut self.ledger, port);
         }
     }
 
@@ -313,11 +313,11 @@ impl Server {
         if core == self.machine.core {
             return Ok(());
         }
-        if self.machine.core == 0 || self.books.is_closed(name) {
+        if self.machine.core == 0 || self.ledger.is_closed(name) {
             return Err(if capabilities::is_off(core) { Error::Stopped } else { Error::NotConnected });
         }
         self.peers.push(Peer::awaited(core));
-        self.books.want(name);
+        self.ledger.want(name);
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl Server {
         (process, word): (u64, u64),
         cap: Arrived<'_, T, How>,
     ) -> Result<Option<()>, Error> {
-        let (core, number) = place(process);
+        let (core, number) = split_pid(process);
         let asker = caller.badge(Powers::empty());
         if caller.process == MONITOR {
             return Err(Error::NotAllowed);
@@ -338,22 +338,22 @@ impl Server {
             return Err(Error::NoSuchProcess);
         }
         make_room()?;
-        self.books.check(cap.cap().address())?;
+        self.ledger.check(cap.cap().address())?;
         let is_own = core == self.machine.core;
         self.reach(core)?;
         let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         let gift = Gift::new(who, cap.keep().address(), (self.machine.core, asker), (to, process), word);
         if !is_own {
-            let books = &mut self.books;
+            let ledger = &mut self.ledger;
             if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-                peer.admit(gift, books);
+                peer.admit(gift, ledger);
             }
             return Ok(None);
         }
-        let look = capabilities::look(&self.books, first(core) | asker, process);
+        let look = capabilities::look(&self.ledger, pid_base(core) | asker, process);
         if let Err(Work::Here(gift)) = self.desk.work(Work::Here(gift), look) {
-            gift.refuse(&mut self.books, Error::Full);
+            gift.refuse(&mut self.ledger, Error::Full);
         }
         Ok(None)
     }

@@ -173,8 +173,8 @@ impl Core {
 
     /// Makes an object of memory.
     pub fn retype(&self, memory: CapAddress, kind: Kind, bits: u64) -> Result<CapAddress, Error> {
-        let place = tench_abi::layout::WATERMARK;
-        self.make(Operation::UntypedRetype, |slot| vec![memory.0.into(), kind as u64, bits, 1, place, 0, slot])
+        let placement = tench_abi::layout::WATERMARK;
+        self.make(Operation::UntypedRetype, |slot| vec![memory.0.into(), kind as u64, bits, 1, placement, 0, slot])
     }
 
     pub fn mint(&self, from: CapAddress, rights: Rights) -> Result<CapAddress, Error> {

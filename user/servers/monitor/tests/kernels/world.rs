@@ -1,12 +1,12 @@
 //! The cores, the messages between them, and the actions of their clients.
 
 use std::collections::{BTreeMap, VecDeque};
-use tench_places::Client;
+use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Kind, Rights};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Done, Exchange, Parcel};
-use tench_monitor_client::protocol::{Error, first};
+use tench_monitor_client::protocol::{Error, pid_base};
 use tench_remote::{Core as Number, ObjectId};
 
 use crate::core::{BASE, Core, POOL_BITS};
@@ -46,7 +46,7 @@ enum Who {
 
 struct Node {
     core: Core,
-    books: Exchange<Core, Who>,
+    exchange: Exchange<Core, Who>,
     /// Capability to all of its memory.
     pool: CapAddress,
     /// Slots of clients. Their content may have been revoked.
@@ -103,8 +103,8 @@ impl World {
     }
 
     fn some<T: Copy>(&mut self, of: &[T]) -> Option<T> {
-        let place = self.random(of.len());
-        of.get(place).copied()
+        let index = self.random(of.len());
+        of.get(index).copied()
     }
 
     /// Does a random action.
@@ -118,9 +118,9 @@ impl World {
                 3 => self.copy(at),
                 4 => self.delete(at),
                 5..8 => self.give(at),
-                8 => self.nodes[at].books.take(Client::alone(CLIENT), Who::Taker),
+                8 => self.nodes[at].exchange.take(Client::alone(CLIENT), Who::Taker),
                 9 => self.revoke(at),
-                10 => self.nodes[at].books.poll(),
+                10 => self.nodes[at].exchange.poll(),
                 _ => drop(self.go_on()),
             }
             self.collect();
@@ -154,7 +154,7 @@ impl World {
     /// Returns which cores await something of which stopped core, and have not checked.
     fn waiting(&self) -> Vec<(usize, usize)> {
         let waits = |node: &Node, lost: usize| {
-            !node.is_lost && !node.books.is_closed(number(lost)) && node.books.awaited().has(number(lost))
+            !node.is_lost && !node.exchange.is_closed(number(lost)) && node.exchange.awaited().has(number(lost))
         };
         let of = |lost: &usize| {
             let lost = *lost;
@@ -176,10 +176,10 @@ impl World {
     fn make(&mut self, at: usize) {
         let of = [&[self.nodes[at].pool][..], &self.nodes[at].clients].concat();
         let Some(memory) = self.some(&of) else { return };
-        let (frame, piece) = (self.some(&FRAMES), self.some(&MEMORY));
+        let (frame, block) = (self.some(&FRAMES), self.some(&MEMORY));
         let node = &mut self.nodes[at];
         let Some(found) = node.core.held(memory).filter(|found| found.kind == Kind::Untyped) else { return };
-        let made = match (self.steps.is_multiple_of(2), frame, piece) {
+        let made = match (self.steps.is_multiple_of(2), frame, block) {
             (true, Some(bits), _) => node.core.retype(memory, Kind::Frame, bits),
             // Smaller than the memory that it is made of: the judge takes objects of equal size for lent memory.
             (_, _, Some(bits)) if bits < found.bits => node.core.retype(memory, Kind::Untyped, bits),
@@ -208,7 +208,7 @@ impl World {
     fn give(&mut self, at: usize) {
         let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
         let to = self.random(self.nodes.len());
-        let from = first(at as u64) | CLIENT;
+        let from = pid_base(at as u64) | CLIENT;
         let node = &mut self.nodes[at];
         let Ok(arrived) = node.core.hand_in(slot) else { return };
         if node.core.held(slot).is_none() {
@@ -216,15 +216,15 @@ impl World {
         }
         node.gifts += 1;
         // The reservation comes from the receiver's core; if that has stopped, there is no reply.
-        let ticket = if self.nodes[to].is_lost || self.nodes[at].books.is_closed(number(to)) {
+        let ticket = if self.nodes[to].is_lost || self.nodes[at].exchange.is_closed(number(to)) {
             Err(Error::CoreLost)
         } else {
-            self.nodes[to].books.reserve(number(at), from, Client::alone(CLIENT), 0)
+            self.nodes[to].exchange.reserve(number(at), from, Client::alone(CLIENT), 0)
         };
-        let books = &mut self.nodes[at].books;
+        let exchange = &mut self.nodes[at].exchange;
         match ticket {
-            Ok(ticket) => books.send(Parcel::new(Some(Who::Giver), arrived, from, number(to), ticket)),
-            Err(why) => books.refuse(Some(Who::Giver), arrived, why),
+            Ok(ticket) => exchange.send(Parcel::new(Some(Who::Giver), arrived, from, number(to), ticket)),
+            Err(why) => exchange.refuse(Some(Who::Giver), arrived, why),
         }
     }
 
@@ -237,7 +237,7 @@ impl World {
         {
             let (base, bytes) = (found.base, 1 << found.bits);
             let who = Who::Revoker(at, slot, (base, bytes), steps);
-            node.books.recall(first(at as u64) | CLIENT, base, bytes, who);
+            node.exchange.recall(pid_base(at as u64) | CLIENT, base, bytes, who);
         }
     }
 
@@ -249,18 +249,18 @@ impl World {
             if self.nodes[at].is_lost {
                 continue;
             }
-            while let Some(done) = self.nodes[at].books.done() {
+            while let Some(done) = self.nodes[at].exchange.done() {
                 self.answer(at, done);
             }
             let node = &mut self.nodes[at];
-            while let Some((object, slot, _)) = node.books.deletion() {
+            while let Some((object, slot, _)) = node.exchange.deletion() {
                 node.deleting.push_back((object, slot));
             }
             for to in 0..self.nodes.len() {
-                let books = &mut self.nodes[at].books;
+                let exchange = &mut self.nodes[at].exchange;
                 let lines: Vec<Line> = core::iter::from_fn(|| {
-                    let line = books.next_line(number(to));
-                    books.said(number(to));
+                    let line = exchange.next_line(number(to));
+                    exchange.said(number(to));
                     line
                 })
                 .collect();
@@ -311,15 +311,15 @@ impl World {
             self.tally.deleted += 1;
         } else if let Some(&(at, lost)) = waiting.get(choice - ready.len() - deleting.len()) {
             while self.deliver(lost, at) {}
-            assert!(self.nodes[at].books.stop(number(lost)), "it has stopped");
+            assert!(self.nodes[at].exchange.stop(number(lost)), "it has stopped");
             self.tally.found += 1;
-        } else if let Some(place) = choice.checked_sub(ready.len() + deleting.len() + waiting.len())
-            && place < self.unaware.len()
+        } else if let Some(index) = choice.checked_sub(ready.len() + deleting.len() + waiting.len())
+            && index < self.unaware.len()
         {
-            let (at, lost) = self.unaware.swap_remove(place);
+            let (at, lost) = self.unaware.swap_remove(index);
             // What it has sent before is delivered first.
             while self.deliver(lost, at) {}
-            self.nodes[at].books.lose(number(lost));
+            self.nodes[at].exchange.lose(number(lost));
         } else {
             return false;
         }
@@ -330,7 +330,7 @@ impl World {
     fn deliver(&mut self, from: usize, to: usize) -> bool {
         let Some(line) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
         let (operation, words) = line.encode();
-        self.nodes[to].books.receive(number(from), operation, &words);
+        self.nodes[to].exchange.receive(number(from), operation, &words);
         true
     }
 
@@ -340,7 +340,7 @@ impl World {
             steps += 1;
             if steps % 100 == 0 {
                 // The monitors do this periodically.
-                self.nodes.iter_mut().filter(|node| !node.is_lost).for_each(|node| node.books.poll());
+                self.nodes.iter_mut().filter(|node| !node.is_lost).for_each(|node| node.exchange.poll());
             }
             assert!(steps < MOST_STEPS, "it never ends: {:?} is being deleted", self.deleting());
         }
@@ -355,7 +355,7 @@ impl World {
         self.settle();
         let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
         for at in &alive {
-            assert_eq!((at, self.nodes[*at].books.requests()), (at, 0), "somebody waits, and nothing is on its way");
+            assert_eq!((at, self.nodes[*at].exchange.requests()), (at, 0), "somebody waits, and nothing is on its way");
         }
         for at in &alive {
             let (base, bytes) = (BASE + ((*at as u64) << POOL_BITS), 1 << POOL_BITS);
@@ -366,9 +366,9 @@ impl World {
                 rounds += 1;
                 assert!(rounds < 5, "core {at} does not get its memory back");
                 if self.asks {
-                    self.nodes[*at].books.recall(first(*at as u64) | CLIENT, base, bytes, Who::Giver);
+                    self.nodes[*at].exchange.recall(pid_base(*at as u64) | CLIENT, base, bytes, Who::Giver);
                 } else {
-                    self.nodes[*at].books.poll();
+                    self.nodes[*at].exchange.poll();
                 }
                 self.settle();
             }
@@ -377,9 +377,9 @@ impl World {
         self.unaware.extend(self.silent.iter().flat_map(|lost| alive.iter().map(|at| (*at, *lost))));
         self.settle();
         for at in &alive {
-            self.nodes[*at].books.end(CLIENT);
-            self.nodes[*at].books.forget(|_| true);
-            self.nodes[*at].books.poll();
+            self.nodes[*at].exchange.end(CLIENT);
+            self.nodes[*at].exchange.forget(|_| true);
+            self.nodes[*at].exchange.poll();
         }
         self.settle();
         self.judge();
@@ -392,10 +392,10 @@ impl World {
 impl Node {
     fn new(at: u8, count: u8) -> Node {
         let (core, pool) = Core::new(at.into());
-        let mut books = Exchange::new(at.into(), count.into(), core.clone()).expect("there are not so many");
-        (0..count).filter(|other| *other != at).for_each(|other| books.connect(number(other.into())));
+        let mut exchange = Exchange::new(at.into(), count.into(), core.clone()).expect("there are not so many");
+        (0..count).filter(|other| *other != at).for_each(|other| exchange.connect(number(other.into())));
         let (clients, deleting) = (Vec::new(), VecDeque::new());
-        Node { core, books, pool, clients, deleting, is_lost: false, gifts: 0 }
+        Node { core, exchange, pool, clients, deleting, is_lost: false, gifts: 0 }
     }
 
     /// Drops slots of clients whose capabilities were revoked.
@@ -408,7 +408,7 @@ impl Node {
         let Some((object, slot)) = self.deleting.pop_front() else { return };
         match self.core.revoke(slot) {
             // The memory around it may have been revoked here before.
-            Ok(()) | Err(Refusal::InvalidCapability) => self.books.deleted(object),
+            Ok(()) | Err(Refusal::InvalidCapability) => self.exchange.deleted(object),
             // A client made something of it and is just sending it; that is revoked first.
             Err(why) => {
                 assert_eq!(why, Refusal::RemoteCopies);
@@ -419,8 +419,8 @@ impl Node {
 
     fn check_empty(&mut self, at: usize) {
         self.sweep();
-        assert_eq!((at, self.books.count(), self.books.requests()), (at, (0, 0, 0), 0));
-        assert_eq!((at, self.books.faults()), (at, 0));
+        assert_eq!((at, self.exchange.count(), self.exchange.requests()), (at, (0, 0, 0), 0));
+        assert_eq!((at, self.exchange.faults()), (at, 0));
         assert_eq!((at, self.core.children(self.pool)), (at, 0), "something is left in the memory");
         assert_eq!((at, &self.clients), (at, &vec![]));
         let lost: Vec<_> = self.core.taken_slots().into_iter().map(|slot| (slot, self.core.held(slot))).collect();

@@ -66,7 +66,7 @@ pub enum Origin {
 
 #[derive(Clone, Debug)]
 pub struct Cap<M> {
-    pub place: u64,
+    pub physical: u64,
     pub badge: u64,
     pub rights: Rights,
     pub origin: Origin,
@@ -84,10 +84,10 @@ pub struct Fake<M> {
     /// Slots that the monitor has taken. They may be empty.
     taken: BTreeSet<u32>,
     free_slots: Vec<u32>,
-    free_places: Vec<u64>,
+    free_addresses: Vec<u64>,
     last_slot: u32,
     last_process_slot: u32,
-    last_place: u64,
+    last_address: u64,
     common: u32,
     signals: u32,
     /// Signals from the monitor to processes: the notification, and the bits.
@@ -101,7 +101,7 @@ pub struct Fake<M> {
 }
 
 impl<M: Clone> Fake<M> {
-    /// Returns a kernel with the objects that all badged proxies share, and their places.
+    /// Returns a kernel with the objects that all badged proxies share, and their physical addresses.
     pub fn new() -> (Fake<M>, Common) {
         let mut fake = Fake {
             caps: BTreeMap::new(),
@@ -110,10 +110,10 @@ impl<M: Clone> Fake<M> {
             listeners: BTreeMap::new(),
             taken: BTreeSet::new(),
             free_slots: Vec::new(),
-            free_places: Vec::new(),
+            free_addresses: Vec::new(),
             last_slot: 0,
             last_process_slot: PROCESSES,
-            last_place: 0,
+            last_address: 0,
             common: 0,
             signals: 0,
             told: Vec::new(),
@@ -122,9 +122,9 @@ impl<M: Clone> Fake<M> {
             refusals: 0,
         };
         let [(endpoint, common), (notification, signals)] = [Receiver::Common, Receiver::Bits].map(|receiver| {
-            let (place, slot) = (fake.make(receiver), fake.take_slot());
-            fake.caps.insert(slot, Cap::original(place));
-            (place, slot)
+            let (physical, slot) = (fake.make(receiver), fake.take_slot());
+            fake.caps.insert(slot, Cap::original(physical));
+            (physical, slot)
         });
         (fake.common, fake.signals) = (common, signals);
         (fake, Common { endpoint, notification })
@@ -132,12 +132,12 @@ impl<M: Clone> Fake<M> {
 
     /// Makes an endpoint.
     fn make(&mut self, receiver: Receiver) -> u64 {
-        let place = self.free_places.pop().unwrap_or_else(|| {
-            self.last_place += 0x40;
-            self.last_place
+        let physical = self.free_addresses.pop().unwrap_or_else(|| {
+            self.last_address += 0x40;
+            self.last_address
         });
-        assert_eq!(self.endpoints.insert(place, receiver), None);
-        place
+        assert_eq!(self.endpoints.insert(physical, receiver), None);
+        physical
     }
 
     fn take_slot(&mut self) -> u32 {
@@ -151,10 +151,10 @@ impl<M: Clone> Fake<M> {
 
     fn remove(&mut self, slot: u32) {
         let Some(cap) = self.caps.remove(&slot) else { return };
-        if !self.caps.values().any(|other| other.place == cap.place) {
-            self.endpoints.remove(&cap.place);
-            self.words.remove(&cap.place);
-            self.free_places.push(cap.place);
+        if !self.caps.values().any(|other| other.physical == cap.physical) {
+            self.endpoints.remove(&cap.physical);
+            self.words.remove(&cap.physical);
+            self.free_addresses.push(cap.physical);
         }
     }
 
@@ -184,13 +184,14 @@ impl<M: Clone> Fake<M> {
 
     /// Makes an endpoint or a notification for a process.
     pub fn make_object(&mut self, receiver: Receiver, meaning: M) -> CapAddress {
-        let place = self.make(receiver);
-        self.give(Cap { meaning: Some(meaning), ..Cap::original(place) })
+        let physical = self.make(receiver);
+        self.give(Cap { meaning: Some(meaning), ..Cap::original(physical) })
     }
 
     /// Destroys an endpoint, as the revoke of its memory does.
-    pub fn destroy(&mut self, place: u64) {
-        let slots: Vec<u32> = self.caps.iter().filter(|(_, cap)| cap.place == place).map(|(slot, _)| *slot).collect();
+    pub fn destroy(&mut self, physical: u64) {
+        let slots: Vec<u32> =
+            self.caps.iter().filter(|(_, cap)| cap.physical == physical).map(|(slot, _)| *slot).collect();
         slots.into_iter().for_each(|slot| self.remove(slot));
     }
 
@@ -202,10 +203,10 @@ impl<M: Clone> Fake<M> {
 
     /// Deletes all capabilities that a revoke of this one deletes.
     pub fn revoke(&mut self, slot: CapAddress) {
-        let Cap { place, badge, origin, .. } = self.caps[&slot.0].clone();
+        let Cap { physical, badge, origin, .. } = self.caps[&slot.0].clone();
         let goes = |other: &Cap<M>| match origin {
-            Origin::Endpoint => other.place == place,
-            Origin::Badge => other.place == place && other.badge == badge,
+            Origin::Endpoint => other.physical == physical,
+            Origin::Badge => other.physical == physical && other.badge == badge,
             Origin::Copy => false,
         };
         let slots: Vec<u32> = self.caps.iter().filter(|(_, cap)| goes(cap)).map(|(slot, _)| *slot).collect();
@@ -225,12 +226,12 @@ impl<M: Clone> Fake<M> {
     /// Signals with a slot's capability. If a process is to be told, returns the notification and the bits.
     pub fn signal_with(&mut self, slot: CapAddress, bits: u64) -> Option<(usize, u64)> {
         let cap = self.caps.get(&slot.0).filter(|cap| cap.rights.contains(Rights::WRITE))?;
-        let (place, bits) = (cap.place, if cap.badge == 0 { bits } else { cap.badge });
-        match self.endpoints[&place] {
+        let (physical, bits) = (cap.physical, if cap.badge == 0 { bits } else { cap.badge });
+        match self.endpoints[&physical] {
             Receiver::Signalled(number) => Some((number, bits)),
             receiver => {
                 assert_eq!(receiver.what(), What::Notification, "an endpoint is signalled");
-                *self.words.entry(place).or_default() |= bits;
+                *self.words.entry(physical).or_default() |= bits;
                 None
             }
         }
@@ -238,18 +239,18 @@ impl<M: Clone> Fake<M> {
 
     /// Lets the thread that waits at the proxy of a name receive pending bits.
     pub fn listen(&mut self, name: u64) {
-        let place = self.place_of(Receiver::Listener(name));
-        let word = place.and_then(|place| self.words.remove(&place)).unwrap_or(0);
+        let physical = self.physical_address_of(Receiver::Listener(name));
+        let word = physical.and_then(|physical| self.words.remove(&physical)).unwrap_or(0);
         self.listeners.get_mut(&name).expect("it waits").hand |= word;
     }
 
-    fn place_of(&self, receiver: Receiver) -> Option<u64> {
-        self.endpoints.iter().find_map(|(place, at)| (*at == receiver).then_some(*place))
+    fn physical_address_of(&self, receiver: Receiver) -> Option<u64> {
+        self.endpoints.iter().find_map(|(physical, at)| (*at == receiver).then_some(*physical))
     }
 
     /// Returns the receiver at a slot's object.
     pub fn receiver(&self, slot: CapAddress) -> Option<Receiver> {
-        self.caps.get(&slot.0).map(|cap| self.endpoints[&cap.place])
+        self.caps.get(&slot.0).map(|cap| self.endpoints[&cap.physical])
     }
 
     fn free(&mut self, slot: u32) {
@@ -273,20 +274,25 @@ impl<M: Clone> Fake<M> {
 }
 
 impl<M> Cap<M> {
-    fn original(place: u64) -> Cap<M> {
-        Cap { place, badge: 0, rights: Rights::all(), origin: Origin::Endpoint, meaning: None }
+    fn original(physical: u64) -> Cap<M> {
+        Cap { physical, badge: 0, rights: Rights::all(), origin: Origin::Endpoint, meaning: None }
     }
 }
 
 impl<M: Clone> Kernel for Fake<M> {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let cap = self.caps.get(&slot.0)?;
-        Some(Found { what: self.endpoints[&cap.place].what(), place: cap.place, badge: cap.badge, rights: cap.rights })
+        Some(Found {
+            what: self.endpoints[&cap.physical].what(),
+            physical: cap.physical,
+            badge: cap.badge,
+            rights: cap.rights,
+        })
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
         let Some(cap) = self.caps.get(&slot.0) else { return false };
-        let is_like = |other: &Cap<M>| other.place == cap.place && (cap.badge == 0 || other.badge == cap.badge);
+        let is_like = |other: &Cap<M>| other.physical == cap.physical && (cap.badge == 0 || other.badge == cap.badge);
         self.caps.iter().any(|(number, other)| *number != slot.0 && is_like(other))
     }
 
@@ -319,7 +325,7 @@ impl<M: Clone> Kernel for Fake<M> {
 
     fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal> {
         assert!(bits.is_power_of_two() && bits >= 1 << FIRST_BIT, "{bits:#x} is no bit of a proxy's");
-        let is_it = |cap: &Cap<M>| cap.place == self.caps[&self.signals].place && cap.badge == bits;
+        let is_it = |cap: &Cap<M>| cap.physical == self.caps[&self.signals].physical && cap.badge == bits;
         assert!(!self.caps.values().any(is_it), "{bits:#x} is in use");
         self.copy(CapAddress(self.signals), Rights::WRITE, bits)
     }
@@ -334,28 +340,30 @@ impl<M: Clone> Kernel for Fake<M> {
                 Receiver::Listener(proxy)
             }
         };
-        let place = self.make(receiver);
-        Ok((self.hand_in(Cap::original(place)), place))
+        let physical = self.make(receiver);
+        Ok((self.hand_in(Cap::original(physical)), physical))
     }
 
     fn close(&mut self, proxy: u64) -> bool {
-        let places = [Receiver::Own(proxy), Receiver::Listener(proxy)].map(|receiver| self.place_of(receiver));
-        let place = places.into_iter().flatten().next().expect("what is closed was opened");
-        let rest = self.words.remove(&place).unwrap_or(0);
+        let addresses =
+            [Receiver::Own(proxy), Receiver::Listener(proxy)].map(|receiver| self.physical_address_of(receiver));
+        let physical = addresses.into_iter().flatten().next().expect("what is closed was opened");
+        let rest = self.words.remove(&physical).unwrap_or(0);
         let listener = self.listeners.get_mut(&proxy);
         let is_endpoint = listener.is_none();
         listener.into_iter().for_each(|listener| (listener.rest, listener.is_closed) = (rest, true));
-        let is_own =
-            |(slot, cap): (&u32, &Cap<M>)| (cap.place == place && cap.origin == Origin::Endpoint).then_some(*slot);
+        let is_own = |(slot, cap): (&u32, &Cap<M>)| {
+            (cap.physical == physical && cap.origin == Origin::Endpoint).then_some(*slot)
+        };
         let own = self.caps.iter().find_map(is_own).expect("the monitor has it");
-        self.destroy(place);
+        self.destroy(physical);
         self.free(own);
         is_endpoint
     }
 
     fn drain(&mut self) -> u64 {
-        let place = self.caps[&self.signals].place;
-        self.words.remove(&place).unwrap_or(0)
+        let physical = self.caps[&self.signals].physical;
+        self.words.remove(&physical).unwrap_or(0)
     }
 
     fn signal(&mut self, slot: CapAddress, bits: u64) {

@@ -3,7 +3,7 @@
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
 use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, PROCESSES, PROXIES, Server, What};
-use tench_places::Client;
+use tench_quota::Client;
 
 use crate::world::{SENDABLE, World, sendable};
 
@@ -33,7 +33,7 @@ pub fn hand_in(world: &mut World, at: usize, slot: CapAddress) -> CapAddress {
 /// Sends a process's capability. Returns the number under which it is held.
 fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, Error> {
     let slot = hand_in(world, at, slot);
-    match world.nodes[at].books.send(slot, to, |_| None)? {
+    match world.nodes[at].proxies.send(slot, to, |_| None)? {
         Carried::Held { number, .. } => Ok(number),
         other => panic!("{other:?} is no number"),
     }
@@ -42,7 +42,7 @@ fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, 
 /// Receives as many capabilities as `asker` (the requester) can from core 1.
 fn receive_all(world: &mut World, asker: u64) -> Vec<CapAddress> {
     (1000..1000 + MANY as u64)
-        .map_while(|number| match world.nodes[0].books.receive(&held(number, false), 1, Client::alone(asker)) {
+        .map_while(|number| match world.nodes[0].proxies.receive(&held(number, false), 1, Client::alone(asker)) {
             Ok(slot) => Some(slot),
             Err(why) => {
                 assert_eq!(why, Error::Full);
@@ -101,7 +101,7 @@ fn what_comes_home_is_the_capability_itself_with_no_more_rights() {
         assert_eq!(home.map(|slot| world.follow(0, slot).0), [0, 0]);
         assert_eq!(home.map(|slot| world.kernel(0).caps[&slot.0].rights), [SENDABLE, Rights::WRITE]);
     }
-    assert_eq!((world.nodes[0].books.count(), world.nodes[1].books.count()), ((2, 0), (0, 2)));
+    assert_eq!((world.nodes[0].proxies.count(), world.nodes[1].proxies.count()), ((2, 0), (0, 2)));
     world.judge();
     world.end();
 }
@@ -163,7 +163,7 @@ fn revoking_takes_what_other_cores_can_do_at_once() {
     assert_eq!(world.kernel(0).of_processes(), before, "it was on its way, and is gone");
     world.end_server(0, plain);
     assert_eq!(world.follow(1, one).1, None);
-    // Another object is in its place now.
+    // Another object has its address now.
     let other = world.make(0);
     assert_eq!(world.follow(1, one).1, None);
     let other = world.pass(0, other, 1).unwrap();
@@ -180,19 +180,19 @@ fn what_nobody_has_any_more_is_found_and_let_go() {
     let (one, two) = (world.pass(0, plain, 1).unwrap(), world.pass(0, badged, 1).unwrap());
     let minted = world.mint(1, one);
     world.kernel(1).drop_one(one);
-    assert!(world.nodes[1].books.has_proxies());
-    world.nodes[1].books.sweep();
-    assert_eq!((world.nodes[1].books.next_release(0), world.nodes[1].books.count()), (None, (0, 2)));
+    assert!(world.nodes[1].proxies.has_proxies());
+    world.nodes[1].proxies.sweep();
+    assert_eq!((world.nodes[1].proxies.next_release(0), world.nodes[1].proxies.count()), (None, (0, 2)));
     [minted, two].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
-    world.nodes[1].books.sweep();
-    assert!(!world.nodes[1].books.has_proxies());
+    world.nodes[1].proxies.sweep();
+    assert!(!world.nodes[1].proxies.has_proxies());
     assert_eq!(world.kernel(1).slots(), []);
     // It is held until its owner is told.
-    assert_eq!(world.nodes[0].books.count(), (2, 0));
+    assert_eq!(world.nodes[0].proxies.count(), (2, 0));
     world.tell(1);
     while world.deliver(1, 0) {}
-    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
-    assert_eq!(world.nodes[1].books.next_release(0), None);
+    assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots()), ((0, 0), vec![]));
+    assert_eq!(world.nodes[1].proxies.next_release(0), None);
 }
 
 #[test]
@@ -200,11 +200,11 @@ fn where_a_proxy_was_another_endpoint_is_not_taken_for_it() {
     let mut world = calm(2);
     let plain = world.make(0);
     let there = world.pass(0, plain, 1).unwrap();
-    let place = world.kernel(1).caps[&there.0].place;
+    let physical = world.kernel(1).caps[&there.0].physical;
     world.kernel(1).drop_one(there);
-    world.nodes[1].books.sweep();
+    world.nodes[1].proxies.sweep();
     let other = world.make(1);
-    assert_eq!(world.kernel(1).caps[&other.0].place, place);
+    assert_eq!(world.kernel(1).caps[&other.0].physical, physical);
     let other = world.pass(1, other, 0).unwrap();
     assert_eq!(world.follow(0, other), (1, Some((1, 0))));
     world.judge();
@@ -221,7 +221,7 @@ fn a_badge_like_the_name_of_a_proxy_is_none() {
     let own = world.make(1);
     let like = world.kernel(1).caps[&own.0].clone();
     let like = world.kernel(1).hand_in(crate::kernel::Cap { badge: name, ..like });
-    assert!(matches!(world.nodes[1].books.send(like, 0, |_| None), Ok(Carried::Held { is_plain: false, .. })));
+    assert!(matches!(world.nodes[1].proxies.send(like, 0, |_| None), Ok(Carried::Held { is_plain: false, .. })));
 }
 
 #[test]
@@ -230,11 +230,11 @@ fn what_cannot_be_called_is_not_sent() {
     let plain = world.make(0);
     let slot = hand_in(&mut world, 0, plain);
     let read = world.kernel(0).copy(slot, Rights::READ | Rights::CALL, 0).unwrap();
-    assert_eq!(world.nodes[0].books.send(read, 1, |_| panic!("it is not sent")), Err(Error::NotSendable));
+    assert_eq!(world.nodes[0].proxies.send(read, 1, |_| panic!("it is not sent")), Err(Error::NotSendable));
     // It was revoked before.
     world.revoke(0, plain);
-    assert_eq!(world.nodes[0].books.send(slot, 1, |_| panic!("it is not sent")), Err(Error::NotSendable));
-    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
+    assert_eq!(world.nodes[0].proxies.send(slot, 1, |_| panic!("it is not sent")), Err(Error::NotSendable));
+    assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots()), ((0, 0), vec![]));
 }
 
 #[test]
@@ -242,14 +242,14 @@ fn what_was_not_sent_or_not_received_is_let_go() {
     let mut world = calm(2);
     let plain = world.make(0);
     let slots: [CapAddress; 3] = std::array::from_fn(|_| hand_in(&mut world, 0, plain));
-    let carried = slots.map(|slot| world.nodes[0].books.send(slot, 1, |_| None).unwrap());
-    world.nodes[0].books.take_back(&carried[..2], 1);
-    world.nodes[0].books.take_back(&carried[..1], 1);
-    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots().len()), ((1, 0), 1));
+    let carried = slots.map(|slot| world.nodes[0].proxies.send(slot, 1, |_| None).unwrap());
+    world.nodes[0].proxies.take_back(&carried[..2], 1);
+    world.nodes[0].proxies.take_back(&carried[..1], 1);
+    assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots().len()), ((1, 0), 1));
     let Carried::Held { number, .. } = carried[2] else { panic!("{carried:?}") };
-    world.nodes[1].books.take_in_vain(&carried[2], 0);
-    world.nodes[1].books.take_in_vain(&returned(number, 0), 0);
-    assert_eq!(world.nodes[1].books.next_release(0), Some(number));
+    world.nodes[1].proxies.take_in_vain(&carried[2], 0);
+    world.nodes[1].proxies.take_in_vain(&returned(number, 0), 0);
+    assert_eq!(world.nodes[1].proxies.next_release(0), Some(number));
     world.tell(1);
     while world.deliver(1, 0) {}
     world.kernel(0).drop_one(plain);
@@ -263,17 +263,17 @@ fn nobody_takes_all_proxies() {
     assert_eq!(first.len(), PROXIES / 2);
     // What there was no room for is released.
     let refused = 1000 + PROXIES as u64 / 2;
-    assert_eq!(world.nodes[0].books.next_release(1), Some(refused));
-    world.nodes[0].books.told(1);
-    assert_eq!(world.nodes[0].books.next_release(1), None);
+    assert_eq!(world.nodes[0].proxies.next_release(1), Some(refused));
+    world.nodes[0].proxies.told(1);
+    assert_eq!(world.nodes[0].proxies.next_release(1), None);
     let second = receive_all(&mut world, 8);
     assert_eq!(second.len(), PROXIES / 4);
     // Unused proxies are found when they are needed.
     world.kernel(0).delete(second[3]);
     assert_eq!(receive_all(&mut world, 8).len(), 1);
     // Unbadged ones count as well.
-    assert_eq!(world.nodes[0].books.receive(&held(5, true), 1, Client::alone(8)), Err(Error::Full));
-    assert!(world.nodes[0].books.receive(&held(5, true), 1, Client::alone(9)).is_ok());
+    assert_eq!(world.nodes[0].proxies.receive(&held(5, true), 1, Client::alone(8)), Err(Error::Full));
+    assert!(world.nodes[0].proxies.receive(&held(5, true), 1, Client::alone(9)).is_ok());
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn nobody_takes_all_proxies_that_are_endpoints_of_their_own() {
     let mut world = calm(2);
     let mut receive = |is_plain, asker| {
         let mut numbers = 5000..5100;
-        let made = |number| world.nodes[0].books.receive(&held(number, is_plain), 1, asker).ok();
+        let made = |number| world.nodes[0].proxies.receive(&held(number, is_plain), 1, asker).ok();
         numbers.by_ref().map_while(made).count()
     };
     assert_eq!((receive(true, Client::alone(7)), receive(true, Client::alone(8))), (OWN_PROXIES / 2, OWN_PROXIES / 4));
@@ -301,15 +301,15 @@ fn no_more_is_held_for_a_core_than_it_can_use() {
         assert!(numbers.len() < MANY, "it never ends");
     };
     assert!((why, numbers.len() >= PROXIES) == (Error::Full, true));
-    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots().len()), ((numbers.len(), 0), numbers.len()));
+    assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots().len()), ((numbers.len(), 0), numbers.len()));
     // There is room for another core, and what comes home needs none.
     let other = send(&mut world, 0, plain, 2).unwrap();
     let there = world.pass(0, plain, 2).unwrap();
     world.pass(2, there, 0).unwrap();
-    world.nodes[0].books.released(1, other);
+    world.nodes[0].proxies.released(1, other);
     assert_eq!(send(&mut world, 0, plain, 1), Err(Error::Full), "that was not for it");
-    world.nodes[0].books.released(1, numbers[4]);
-    world.nodes[0].books.released(1, numbers[4]);
+    world.nodes[0].proxies.released(1, numbers[4]);
+    world.nodes[0].proxies.released(1, numbers[4]);
     assert!(send(&mut world, 0, plain, 1).is_ok());
     assert_eq!(send(&mut world, 0, plain, 1), Err(Error::Full));
 }
@@ -324,40 +324,40 @@ fn a_monitor_names_what_it_does_not_have() {
     for number in [0, numbers[1] + 1, (1 << 48) - 1].into_iter().chain(numbers) {
         // Core 2 has none of these.
         for badge in [0, 9] {
-            assert_eq!(world.nodes[0].books.receive(&returned(number, badge), 2, Client::alone(1)), Err(Error::Gone));
-            assert_eq!(world.nodes[0].books.copy(number, 2, Rights::all(), badge), Err(Error::Gone));
+            assert_eq!(world.nodes[0].proxies.receive(&returned(number, badge), 2, Client::alone(1)), Err(Error::Gone));
+            assert_eq!(world.nodes[0].proxies.copy(number, 2, Rights::all(), badge), Err(Error::Gone));
         }
-        world.nodes[0].books.released(2, number);
+        world.nodes[0].proxies.released(2, number);
     }
     // It claims more rights than can be given.
     for is_plain in [false, true] {
         let all = Carried::Held { what: What::Endpoint, number: 7, rights: Rights::all(), is_plain, server: None };
-        let slot = world.nodes[1].books.receive(&all, 0, Client::alone(1)).unwrap();
+        let slot = world.nodes[1].proxies.receive(&all, 0, Client::alone(1)).unwrap();
         assert_eq!(world.kernel(1).caps[&slot.0].rights, SENDABLE);
     }
     // A capability with a badge gets no other.
-    assert_eq!(world.nodes[0].books.receive(&returned(numbers[1], 9), 1, Client::alone(1)), Err(Error::Gone));
-    assert_eq!(world.nodes[0].books.copy(numbers[1], 1, Rights::all(), 9), Err(Error::Gone));
-    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((2, 0), slots));
+    assert_eq!(world.nodes[0].proxies.receive(&returned(numbers[1], 9), 1, Client::alone(1)), Err(Error::Gone));
+    assert_eq!(world.nodes[0].proxies.copy(numbers[1], 1, Rights::all(), 9), Err(Error::Gone));
+    assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots()), ((2, 0), slots));
     for _ in 0..2 {
-        numbers.iter().for_each(|number| world.nodes[0].books.released(1, *number));
-        assert_eq!(world.nodes[0].books.receive(&returned(numbers[0], 0), 1, Client::alone(1)), Err(Error::Gone));
+        numbers.iter().for_each(|number| world.nodes[0].proxies.released(1, *number));
+        assert_eq!(world.nodes[0].proxies.receive(&returned(numbers[0], 0), 1, Client::alone(1)), Err(Error::Gone));
     }
-    assert_eq!((world.nodes[0].books.count(), world.kernel(0).slots()), ((0, 0), vec![]));
+    assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots()), ((0, 0), vec![]));
     assert!(numbers.into_iter().all(|number| send(&mut world, 0, plain, 1).unwrap() > number), "it is used again");
 }
 
 #[test]
 fn a_monitor_that_sends_without_end_is_not_remembered_without_end() {
     let mut world = calm(2);
-    (0..MANY as u64).for_each(|number| world.nodes[0].books.take_in_vain(&held(number, false), 1));
+    (0..MANY as u64).for_each(|number| world.nodes[0].proxies.take_in_vain(&held(number, false), 1));
     let mut count = 0;
-    while world.nodes[0].books.next_release(1) == Some(count) {
-        world.nodes[0].books.told(1);
+    while world.nodes[0].proxies.next_release(1) == Some(count) {
+        world.nodes[0].proxies.told(1);
         count += 1;
     }
     assert!((PROXIES as u64..MANY as u64).contains(&count), "{count}");
-    assert_eq!(world.nodes[0].books.next_release(1), None);
+    assert_eq!(world.nodes[0].proxies.next_release(1), None);
 }
 
 #[test]
@@ -368,15 +368,15 @@ fn a_core_that_has_stopped_is_sent_nothing_and_holds_nothing() {
     let third = world.pass(1, there, 2).unwrap();
     let from_one = world.make(1);
     let from_one = world.pass(1, from_one, 0).unwrap();
-    world.nodes[0].books.take_in_vain(&held(99, false), 1);
-    world.nodes[0].books.lose(1);
-    assert_eq!(world.nodes[0].books.count(), (0, 1));
-    assert_eq!(world.nodes[0].books.next_release(1), None);
+    world.nodes[0].proxies.take_in_vain(&held(99, false), 1);
+    world.nodes[0].proxies.lose(1);
+    assert_eq!(world.nodes[0].proxies.count(), (0, 1));
+    assert_eq!(world.nodes[0].proxies.next_release(1), None);
     assert_eq!(world.follow(2, third).1, None);
     // One was made here, and one came from there.
     for slot in [plain, from_one] {
         let slot = hand_in(&mut world, 0, slot);
-        assert_eq!(world.nodes[0].books.send(slot, 1, |_| None), Err(Error::Gone));
+        assert_eq!(world.nodes[0].proxies.send(slot, 1, |_| None), Err(Error::Gone));
     }
     let on = world.pass(0, from_one, 2).unwrap();
     world.kernel(2).drop_one(on);
@@ -384,7 +384,7 @@ fn a_core_that_has_stopped_is_sent_nothing_and_holds_nothing() {
     world.kernel(0).drop_one(from_one);
     world.kernel(0).drop_one(plain);
     for at in [2, 0, 2] {
-        world.nodes[at].books.sweep();
+        world.nodes[at].proxies.sweep();
         world.tell(at);
         while world.deliver(2, 0) {}
     }
@@ -398,21 +398,21 @@ fn without_memory_nothing_changes() {
         let mut calls = 0;
         let slot = loop {
             world.kernel(0).patience = Some(calls);
-            let received = world.nodes[0].books.receive(&carried, 1, Client::alone(1));
+            let received = world.nodes[0].proxies.receive(&carried, 1, Client::alone(1));
             let is_over = world.kernel(0).patience.take().is_some();
             match received {
                 Ok(slot) => break slot,
                 Err(why) => assert_eq!(why, Error::Full),
             }
-            assert_eq!((is_over, world.nodes[0].books.next_release(1)), (false, Some(1)));
-            world.nodes[0].books.told(1);
+            assert_eq!((is_over, world.nodes[0].proxies.next_release(1)), (false, Some(1)));
+            world.nodes[0].proxies.told(1);
             world.check_empty(0);
             calls += 1;
         };
         assert_eq!(calls, 2, "it takes two system calls");
         world.kernel(0).delete(slot);
-        world.nodes[0].books.sweep();
-        world.nodes[0].books.told(1);
+        world.nodes[0].proxies.sweep();
+        world.nodes[0].proxies.told(1);
         world.check_empty(0);
     }
     // The rule holds also for what comes home.
@@ -422,7 +422,7 @@ fn without_memory_nothing_changes() {
         let number = send(&mut world, 0, plain, 1).unwrap();
         for calls in 0.. {
             world.kernel(0).patience = Some(calls);
-            let received = world.nodes[0].books.receive(&returned(number, badge), 1, Client::alone(1));
+            let received = world.nodes[0].proxies.receive(&returned(number, badge), 1, Client::alone(1));
             world.kernel(0).patience = None;
             assert_eq!(world.kernel(0).slots().len(), 1 + usize::from(received.is_ok()));
             match received {
@@ -448,13 +448,13 @@ fn whose_endpoint_it_is_is_known_if_its_badge_says_so() {
         (Some(Server { number: 3, is_personal: true }), Some((3, Client::of_badge(badge)))),
     ] {
         let slot = hand_in(&mut world, 0, badged);
-        let carried = world.nodes[0].books.send(slot, 1, |found| {
+        let carried = world.nodes[0].proxies.send(slot, 1, |found| {
             assert_eq!(found.badge, badge);
             server
         });
         let Ok(Carried::Held { number, server: said, is_plain: false, .. }) = carried else { panic!("{carried:?}") };
-        assert_eq!((said, world.nodes[0].books.client(number)), (server, expected));
-        assert_eq!(world.nodes[0].books.client(number + 1), None);
+        assert_eq!((said, world.nodes[0].proxies.client(number)), (server, expected));
+        assert_eq!(world.nodes[0].proxies.client(number + 1), None);
     }
 }
 
@@ -467,33 +467,33 @@ fn each_way_to_the_process_server_that_a_process_has_less_is_told() {
     let of = |number| Some(Server { number, is_personal: true });
     let send = |world: &mut World, server| {
         let slot = hand_in(world, 0, process);
-        match world.nodes[0].books.send(slot, 1, |_| server) {
+        match world.nodes[0].proxies.send(slot, 1, |_| server) {
             Ok(Carried::Held { number, .. }) => number,
             other => panic!("{other:?}"),
         }
     };
     let numbers = [None, of(3), of(PROCESSES), of(PROCESSES)].map(|server| send(&mut world, server));
     for number in &numbers[..2] {
-        world.nodes[0].books.released(1, *number);
-        assert_eq!(world.nodes[0].books.parted(), None);
+        world.nodes[0].proxies.released(1, *number);
+        assert_eq!(world.nodes[0].proxies.parted(), None);
     }
     for number in &numbers[2..] {
-        world.nodes[0].books.released(1, *number);
-        assert_eq!(world.nodes[0].books.parted(), Some(badge));
-        assert_eq!(world.nodes[0].books.parted(), None);
+        world.nodes[0].proxies.released(1, *number);
+        assert_eq!(world.nodes[0].proxies.parted(), Some(badge));
+        assert_eq!(world.nodes[0].proxies.parted(), None);
     }
     // This does not hold if another core sends it.
     let number = send(&mut world, of(PROCESSES));
-    world.nodes[0].books.released(0, number);
-    assert_eq!(world.nodes[0].books.parted(), None);
+    world.nodes[0].proxies.released(0, number);
+    assert_eq!(world.nodes[0].proxies.parted(), None);
     // A capability that was not sent in the end is one of them, and so is one sent to a core that has stopped.
     let number = send(&mut world, of(PROCESSES));
     let carried =
         Carried::Held { what: What::Endpoint, number, rights: Rights::CALL, is_plain: false, server: of(PROCESSES) };
-    world.nodes[0].books.take_back(&[carried], 1);
-    assert_eq!(world.nodes[0].books.parted(), Some(badge));
-    world.nodes[0].books.lose(1);
-    assert_eq!((world.nodes[0].books.parted(), world.nodes[0].books.parted()), (Some(badge), None));
+    world.nodes[0].proxies.take_back(&[carried], 1);
+    assert_eq!(world.nodes[0].proxies.parted(), Some(badge));
+    world.nodes[0].proxies.lose(1);
+    assert_eq!((world.nodes[0].proxies.parted(), world.nodes[0].proxies.parted()), (Some(badge), None));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{BITS, Carried, Error, Kernel, OWN_PROXIES, Server, What};
-use tench_places::Client;
+use tench_quota::Client;
 
 use crate::kernel::Receiver;
 use crate::rules::{calm, hand_in};
@@ -24,9 +24,9 @@ fn shared(world: &mut World) -> [CapAddress; 4] {
 fn told(world: &mut World) -> Vec<(usize, u64)> {
     world.hear(1);
     let mut told = Vec::new();
-    while let Some((number, bits)) = world.nodes[1].books.next_signal(0) {
-        world.nodes[1].books.said(0);
-        world.nodes[0].books.signal(1, number, bits);
+    while let Some((number, bits)) = world.nodes[1].proxies.next_signal(0) {
+        world.nodes[1].proxies.said(0);
+        world.nodes[0].proxies.signal(1, number, bits);
         told.append(&mut world.kernel(0).told);
     }
     told
@@ -62,7 +62,7 @@ fn a_notification_is_signalled_with_its_badge_or_with_those_made_on_the_way() {
         assert_eq!(world.kernel(0).receiver(home), Some(Receiver::Signalled(0)));
         assert_eq!(world.kernel(0).caps[&home.0].badge, bits);
     }
-    assert_eq!((world.nodes[0].books.count(), world.nodes[1].books.count()), ((2, 0), (0, 2)));
+    assert_eq!((world.nodes[0].proxies.count(), world.nodes[1].proxies.count()), ((2, 0), (0, 2)));
     world.kernel(0).drop_one(plain);
     world.judge();
     world.end();
@@ -73,11 +73,11 @@ fn what_is_no_endpoint_is_no_servers() {
     let mut world = calm(2);
     let plain = world.make_notification(0);
     let slot = hand_in(&mut world, 0, plain);
-    let carried = world.nodes[0].books.send(slot, 1, |_| Some(Server { number: 1, is_personal: true }));
+    let carried = world.nodes[0].proxies.send(slot, 1, |_| Some(Server { number: 1, is_personal: true }));
     assert!(matches!(carried, Ok(Carried::Held { what: What::Notification, server: None, is_plain: true, .. })));
     let slot = hand_in(&mut world, 0, plain);
     let deaf = world.kernel(0).copy(slot, Rights::READ, 0).unwrap();
-    assert_eq!(world.nodes[0].books.send(deaf, 1, |_| None), Err(Error::NotSendable));
+    assert_eq!(world.nodes[0].proxies.send(deaf, 1, |_| None), Err(Error::NotSendable));
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn what_is_signalled_without_end_keeps_nothing_else_waiting() {
     // There is room for one at a time, and meanwhile two of them are signalled again.
     for _ in 0..6 {
         world.hear(1);
-        let (number, _) = world.nodes[1].books.next_signal(0).unwrap();
-        world.nodes[1].books.said(0);
+        let (number, _) = world.nodes[1].proxies.next_signal(0).unwrap();
+        world.nodes[1].proxies.said(0);
         seen.push(number);
         [there, there_badged].into_iter().for_each(|slot| signal(&mut world, slot, 1));
     }
@@ -124,16 +124,16 @@ fn what_was_signalled_before_it_was_dropped_is_heard_and_by_nobody_else() {
     signal(&mut world, there, 1 << 40);
     signal(&mut world, there_badged, 1);
     [there, there_badged].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
-    world.nodes[1].books.sweep();
+    world.nodes[1].proxies.sweep();
     // The bit is reused at once.
     let other = world.make_notification(0);
     let other = world.mint(0, other);
     let other = world.pass(0, other, 1).unwrap();
     assert_eq!(world.kernel(1).caps[&other.0].badge, bits);
     // They are held until the signal was sent.
-    assert_eq!(world.nodes[1].books.next_release(0), None);
+    assert_eq!(world.nodes[1].proxies.next_release(0), None);
     assert_eq!(told(&mut world), [(0, badge), (0, 1 << 40)]);
-    assert!(world.nodes[1].books.next_release(0).is_some());
+    assert!(world.nodes[1].proxies.next_release(0).is_some());
     assert_eq!(told(&mut world), []);
     world.judge();
     world.end();
@@ -149,16 +149,16 @@ fn a_thread_that_has_received_something_is_waited_for() {
     signal(&mut world, there, 4);
     [there, there_badged].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
     for _ in 0..2 {
-        world.nodes[1].books.sweep();
+        world.nodes[1].proxies.sweep();
         // The proxy of the badged one has gone.
-        assert_eq!(world.nodes[1].books.count(), (0, 1));
+        assert_eq!(world.nodes[1].proxies.count(), (0, 1));
     }
-    assert!(world.nodes[1].books.next_release(0).is_some());
-    world.nodes[1].books.told(0);
-    assert_eq!(world.nodes[1].books.next_release(0), None);
+    assert!(world.nodes[1].proxies.next_release(0).is_some());
+    world.nodes[1].proxies.told(0);
+    assert_eq!(world.nodes[1].proxies.next_release(0), None);
     assert_eq!(told(&mut world), [(0, 6)]);
-    assert_eq!(world.nodes[1].books.count(), (0, 0));
-    assert!(world.nodes[1].books.next_release(0).is_some());
+    assert_eq!(world.nodes[1].proxies.count(), (0, 0));
+    assert!(world.nodes[1].proxies.next_release(0).is_some());
 }
 
 #[test]
@@ -186,10 +186,10 @@ fn a_monitor_signals_what_it_does_not_have() {
     let [_, badged, ..] = shared(&mut world);
     let endpoint = world.make(0);
     let endpoint = hand_in(&mut world, 0, endpoint);
-    let Ok(Carried::Held { number: last, .. }) = world.nodes[0].books.send(endpoint, 2, |_| None) else { panic!() };
+    let Ok(Carried::Held { number: last, .. }) = world.nodes[0].proxies.send(endpoint, 2, |_| None) else { panic!() };
     let to_two = world.pass(0, badged, 2).unwrap();
     for number in (0..last + 5).chain([u64::MAX]) {
-        world.nodes[0].books.signal(2, number, u64::MAX);
+        world.nodes[0].proxies.signal(2, number, u64::MAX);
     }
     // Its signal has the badge.
     let badge = world.meaning(0, badged).badge;
@@ -202,7 +202,7 @@ fn nobody_takes_all_proxies_of_notifications() {
     let mut world = calm(2);
     let mut receive = |is_plain, asker| {
         let mut slots = Vec::new();
-        while let Ok(slot) = world.nodes[0].books.receive(&held(5000 + slots.len() as u64, is_plain), 1, asker) {
+        while let Ok(slot) = world.nodes[0].proxies.receive(&held(5000 + slots.len() as u64, is_plain), 1, asker) {
             slots.push(slot);
             assert!(slots.len() < BITS + OWN_PROXIES, "it never ends");
         }
@@ -216,8 +216,8 @@ fn nobody_takes_all_proxies_of_notifications() {
     );
     // Unused proxies are found when they are needed.
     world.kernel(0).delete(second[3]);
-    assert!(world.nodes[0].books.receive(&held(7000, false), 1, Client::alone(8)).is_ok());
-    assert_eq!(world.nodes[0].books.receive(&held(7001, false), 1, Client::alone(8)), Err(Error::Full));
+    assert!(world.nodes[0].proxies.receive(&held(7000, false), 1, Client::alone(8)).is_ok());
+    assert_eq!(world.nodes[0].proxies.receive(&held(7001, false), 1, Client::alone(8)), Err(Error::Full));
 }
 
 #[test]
@@ -227,15 +227,15 @@ fn a_core_that_has_stopped_is_told_nothing() {
     let all = [there, there_badged];
     all.into_iter().for_each(|slot| signal(&mut world, slot, 1));
     world.hear(1);
-    assert!(world.nodes[1].books.next_signal(0).is_some());
-    world.nodes[1].books.lose(0);
+    assert!(world.nodes[1].proxies.next_signal(0).is_some());
+    world.nodes[1].proxies.lose(0);
     for _ in 0..2 {
-        assert_eq!((world.nodes[1].books.next_signal(0), world.nodes[1].books.has_signals()), (None, false));
+        assert_eq!((world.nodes[1].proxies.next_signal(0), world.nodes[1].proxies.has_signals()), (None, false));
         all.into_iter().for_each(|slot| signal(&mut world, slot, 1));
         world.hear(1);
     }
     all.into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
-    world.nodes[1].books.sweep();
+    world.nodes[1].proxies.sweep();
     world.hear(1);
     world.check_empty(1);
 }
@@ -246,13 +246,13 @@ fn without_memory_nothing_changes() {
         let mut world = calm(2);
         for calls in 0..2 {
             world.kernel(0).patience = Some(calls);
-            assert_eq!(world.nodes[0].books.receive(&carried, 1, Client::alone(1)), Err(Error::Full));
-            assert_eq!(world.nodes[0].books.next_release(1), Some(1));
-            world.nodes[0].books.told(1);
+            assert_eq!(world.nodes[0].proxies.receive(&carried, 1, Client::alone(1)), Err(Error::Full));
+            assert_eq!(world.nodes[0].proxies.next_release(1), Some(1));
+            world.nodes[0].proxies.told(1);
             world.hear(0);
             world.check_empty(0);
         }
         world.kernel(0).patience = Some(2);
-        assert!(world.nodes[0].books.receive(&carried, 1, Client::alone(1)).is_ok());
+        assert!(world.nodes[0].proxies.receive(&carried, 1, Client::alone(1)).is_ok());
     }
 }

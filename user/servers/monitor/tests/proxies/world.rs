@@ -5,11 +5,11 @@ mod judge;
 mod signals;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tench_places::Client;
+use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{Carried, Error, Kernel, Proxies, Target, What};
-use tench_monitor_client::protocol::first;
+use tench_monitor_client::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
 
@@ -62,7 +62,7 @@ enum Message {
 }
 
 pub struct Node {
-    pub books: Proxies<Fake<Meaning>>,
+    pub proxies: Proxies<Fake<Meaning>>,
     /// Target of each proxy, by name, as first seen.
     seen: BTreeMap<u64, Option<Target>>,
     /// Cores that it knows to have stopped.
@@ -160,12 +160,12 @@ impl World {
     }
 
     fn some<T: Copy>(&mut self, of: &[T]) -> Option<T> {
-        let place = self.random(of.len());
-        of.get(place).copied()
+        let index = self.random(of.len());
+        of.get(index).copied()
     }
 
     pub fn kernel(&mut self, at: usize) -> &mut Fake<Meaning> {
-        self.nodes[at].books.kernel()
+        self.nodes[at].proxies.kernel()
     }
 
     fn cap(&mut self, at: usize, slot: CapAddress) -> Cap<Meaning> {
@@ -194,7 +194,7 @@ impl World {
             (10..18, Some(slot)) => self.send_somewhere(at, slot),
             (18..20, Some(slot)) if self.meaning(at, slot).what == What::Endpoint => self.call(at, slot),
             (18..20, Some(slot)) => self.signal(at, slot),
-            (20, _) => self.nodes[at].books.sweep(),
+            (20, _) => self.nodes[at].proxies.sweep(),
             (23, _) => self.hear(at),
             (21, _) => self.tell(at),
             (22, _) if self.hostile == Some(at) => self.lie(at),
@@ -294,9 +294,9 @@ impl World {
 
     /// Ends the process that receives at an endpoint, if it is one of this core.
     pub fn end_server(&mut self, at: usize, slot: CapAddress) {
-        let place = self.cap(at, slot).place;
+        let physical = self.cap(at, slot).physical;
         if let Some(Receiver::Process(endpoint) | Receiver::Signalled(endpoint)) = self.kernel(at).receiver(slot) {
-            self.kernel(at).destroy(place);
+            self.kernel(at).destroy(physical);
             self.endpoints[endpoint].0 = false;
         }
     }
@@ -307,7 +307,7 @@ impl World {
             return;
         }
         let is_moved = self.happens(4);
-        let asker = if self.happens(4) { first(at as u64) } else { 1 + self.random(3) as u64 };
+        let asker = if self.happens(4) { pid_base(at as u64) } else { 1 + self.random(3) as u64 };
         if self.happens(8) {
             let calls = self.random(3);
             self.kernel(at).patience = Some(calls);
@@ -333,7 +333,7 @@ impl World {
             self.tainted.insert(meaning.endpoint);
         }
         let has_heard = self.nodes[at].lost.contains(&to);
-        let sent = self.nodes[at].books.send(handed_in, to as u64, |_| None);
+        let sent = self.nodes[at].proxies.send(handed_in, to as u64, |_| None);
         let carried = match sent {
             Ok(carried) => carried,
             Err(why) => {
@@ -350,7 +350,7 @@ impl World {
         assert_eq!(matches!(carried, Carried::Returned { .. }), meaning.has_come_back(at, to), "{carried:?}");
         if self.happens(16) {
             // There is no room in the channel, or it is closed.
-            self.nodes[at].books.take_back(&[carried], to as u64);
+            self.nodes[at].proxies.take_back(&[carried], to as u64);
             return Ok(());
         }
         self.say(at, to, Message::Cap { words: carried.encode(), meaning: Some(meaning), asker });
@@ -388,7 +388,7 @@ impl World {
             }
             Some(receiver) => {
                 let (name, badge) = self.proxy(at, receiver, badge);
-                match self.nodes[at].books.target(name) {
+                match self.nodes[at].proxies.target(name) {
                     Some(target) => {
                         let (to, number) = (target.core as usize, target.number);
                         self.say(at, to, Message::Call { number, badge, call });
@@ -429,9 +429,9 @@ impl World {
             if !self.tell_signals(at, to) {
                 continue;
             }
-            while let Some(number) = self.nodes[at].books.next_release(to as u64) {
+            while let Some(number) = self.nodes[at].proxies.next_release(to as u64) {
                 self.say(at, to, Message::Release(number));
-                self.nodes[at].books.told(to as u64);
+                self.nodes[at].proxies.told(to as u64);
             }
         }
     }
@@ -447,7 +447,7 @@ impl World {
             let (at, lost) = self.unaware.swap_remove(choice - ready.len());
             // Messages that it has sent are delivered first.
             while self.deliver(lost, at) {}
-            self.nodes[at].books.lose(lost as u64);
+            self.nodes[at].proxies.lose(lost as u64);
             self.nodes[at].lost.push(lost);
         } else {
             return false;
@@ -459,9 +459,9 @@ impl World {
     pub fn deliver(&mut self, from: usize, to: usize) -> bool {
         let Some(message) = self.channels.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return false };
         match message {
-            Message::Release(number) => self.nodes[to].books.released(from as u64, number),
+            Message::Release(number) => self.nodes[to].proxies.released(from as u64, number),
             Message::Signal { number, bits } => {
-                self.nodes[to].books.signal(from as u64, number, bits);
+                self.nodes[to].proxies.signal(from as u64, number, bits);
                 self.heard(to);
             }
             Message::Cap { words, meaning, asker } => {
@@ -469,7 +469,7 @@ impl World {
                 self.take_in(from, to, &carried, meaning, asker);
             }
             Message::Call { number, badge, mut call } => {
-                match self.nodes[to].books.copy(number, from as u64, Rights::all(), badge) {
+                match self.nodes[to].proxies.copy(number, from as u64, Rights::all(), badge) {
                     Ok(slot) => {
                         call.copies.push((to, slot));
                         self.arrives(to, slot, call);
@@ -487,13 +487,13 @@ impl World {
     /// Makes a capability from a description, and gives it to a process.
     fn take_in(&mut self, from: usize, to: usize, carried: &Carried, meaning: Option<Meaning>, asker: u64) {
         if self.happens(16) {
-            return self.nodes[to].books.take_in_vain(carried, from as u64);
+            return self.nodes[to].proxies.take_in_vain(carried, from as u64);
         }
         let is_short = self.happens(8);
         let calls = self.random(4);
         let refusals = self.kernel(to).refusals;
         self.kernel(to).patience = is_short.then_some(calls);
-        let received = self.nodes[to].books.receive(carried, from as u64, Client::alone(asker));
+        let received = self.nodes[to].proxies.receive(carried, from as u64, Client::alone(asker));
         self.kernel(to).patience = None;
         match (received, meaning) {
             (Ok(slot), Some(meaning)) => {
@@ -587,7 +587,7 @@ impl Meaning {
 impl Node {
     fn new() -> Node {
         let (kernel, common) = Fake::new();
-        let books = Proxies::new(kernel, common);
-        Node { books, seen: BTreeMap::new(), lost: Vec::new(), is_lost: false }
+        let proxies = Proxies::new(kernel, common);
+        Node { proxies, seen: BTreeMap::new(), lost: Vec::new(), is_lost: false }
     }
 }

@@ -1,13 +1,13 @@
 //! Cores with their ledgers, and fake kernels that know the derivation of capabilities as far as the ledgers need it.
 
 use std::collections::{BTreeMap, VecDeque};
-use tench_places::Client;
+use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::mail::Letter;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel, Parcel};
-use tench_monitor_client::protocol::{Error, first};
+use tench_monitor_client::protocol::{Error, pid_base};
 use tench_remote::{Core, Kind, ObjectId, Shape};
 
 pub const PAGE: u64 = 4096;
@@ -271,7 +271,7 @@ impl World {
     pub fn give(&mut self, at: usize, from: u64, slot: CapAddress, to: usize, process: u64, word: u64) -> Who {
         let who = self.who();
         let slot = self.arrive(at, slot);
-        let (sender, from) = (core(at as u8), first(at as u64) | from);
+        let (sender, from) = (core(at as u8), pid_base(at as u64) | from);
         match self.cores[to].reserve(sender, from, Client::alone(process), word) {
             Ok(ticket) => self.cores[at].send(Parcel::new(Some(who), slot, from, core(to as u8), ticket)),
             Err(why) => self.cores[at].refuse(Some(who), slot, why),
@@ -288,14 +288,14 @@ impl World {
     pub fn revoke(&mut self, at: usize, from: u64, slot: CapAddress) -> Who {
         let who = self.who();
         let copy = self.arrive(at, slot);
-        self.cores[at].revoke(first(at as u64) | from, copy, who);
+        self.cores[at].revoke(pid_base(at as u64) | from, copy, who);
         self.kernel(at).delete(copy);
         who
     }
 
     pub fn recall(&mut self, at: usize, from: u64, base: u64, bytes: u64) -> Who {
         let who = self.who();
-        self.cores[at].recall(first(at as u64) | from, base, bytes, who);
+        self.cores[at].recall(pid_base(at as u64) | from, base, bytes, who);
         who
     }
 

@@ -105,10 +105,10 @@ impl Spawn {
 
     /// Gives the process a copy of a capability, in the next of the slots from `EXTRA` on, and returns that slot.
     pub fn give(&mut self, cap: impl Into<CapAddress>) -> Result<CapAddress, Failure> {
-        let place = CapAddress(slot::EXTRA.0 + self.extra);
-        self.give_in(cap, place)?;
+        let slot = CapAddress(slot::EXTRA.0 + self.extra);
+        self.give_in(cap, slot)?;
         self.extra += 1;
-        Ok(place)
+        Ok(slot)
     }
 
     /// Gives the process a copy of a capability, in this slot.

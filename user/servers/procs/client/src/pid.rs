@@ -14,12 +14,12 @@ pub const PROCS: u64 = 3;
 pub const CORE_SHIFT: u32 = tench_abi::power::CORE_SHIFT;
 
 /// Returns the base of a core's process numbers, one less than the first of them.
-pub const fn first(core: u64) -> u64 {
+pub const fn pid_base(core: u64) -> u64 {
     core << CORE_SHIFT
 }
 
 /// Splits a process number into the core and the number on that core.
-pub const fn place(process: u64) -> (u64, u64) {
+pub const fn split_pid(process: u64) -> (u64, u64) {
     (process >> CORE_SHIFT, process & ((1 << CORE_SHIFT) - 1))
 }
 
@@ -29,7 +29,7 @@ pub struct Shown(pub u64);
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match place(self.0) {
+        match split_pid(self.0) {
             (0, process) => process.fmt(f),
             (core, process) => write!(f, "{core}:{process}"),
         }
@@ -40,7 +40,7 @@ impl fmt::Display for Shown {
 pub fn parse(text: &str) -> Option<u64> {
     let (core, process) = text.split_once(':').unwrap_or(("0", text));
     let number = |digits: &str| digits.parse::<u32>().ok().filter(|_| !digits.starts_with('+'));
-    Some(first(u64::from(number(core)?)) | u64::from(number(process)?))
+    Some(pid_base(u64::from(number(core)?)) | u64::from(number(process)?))
 }
 
 #[cfg(test)]
@@ -56,8 +56,8 @@ mod tests {
         for (process, text) in [(0, "0"), (7, "7"), (1 << 32 | 7, "1:7"), (63 << 32 | 0xffff_ffff, "63:4294967295")] {
             assert_eq!(Shown(process).to_string(), text);
             assert_eq!(parse(text), Some(process));
-            let (core, number) = place(process);
-            assert_eq!(first(core) | number, process);
+            let (core, number) = split_pid(process);
+            assert_eq!(pid_base(core) | number, process);
         }
         assert_eq!(parse("0:7"), Some(7));
         for text in ["", ":", "1:", ":7", "1:2:3", "x", "1:x", "-1", "+1", "1:+7", "4294967296", "1:4294967296", " 1"] {

@@ -564,7 +564,7 @@ tench_protocol::codes! {
         /// Too many threads wait.
         Full = 13, "too many threads wait; try again later";
         /// The kernel refused what should be possible.
-        Internal = 15, "the kernel contradicts the process server's books; this is a defect";
+        Internal = 15, "the kernel contradicts the process server's records; this is a defect";
         /// The server ended too often and is not started again.
         GivenUp = 17, "the server ended too often and is not started again";
         /// The process has not ended in time.

@@ -19,7 +19,7 @@ pub type Failure = tench_protocol::Failure<Error>;
 
 /// A wanted reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Request {
     /// Processor time of a job.
     pub budget: Duration,
     /// Minimum time between the releases of two jobs.
@@ -29,10 +29,10 @@ pub struct Wish {
     pub deadline: Duration,
 }
 
-impl Wish {
+impl Request {
     /// Returns a budget in each period, within half of it.
-    pub const fn new(budget: Duration, period: Duration) -> Wish {
-        Wish { budget, period, deadline: Duration::ZERO }
+    pub const fn new(budget: Duration, period: Duration) -> Request {
+        Request { budget, period, deadline: Duration::ZERO }
     }
 }
 
@@ -88,8 +88,8 @@ fn nanoseconds(duration: Duration) -> u64 {
 impl<Way: Transport> Reserve<Way> {
     /// Makes the reservation for the threads that run on a scheduling context. If it is refused, returns what would be
     /// possible.
-    pub fn wish(&self, context: Cap<SchedulingContext>, wish: &Wish) -> Result<Reservation, Refusal> {
-        let [budget, period, deadline] = [wish.budget, wish.period, wish.deadline].map(nanoseconds);
+    pub fn request(&self, context: Cap<SchedulingContext>, request: &Request) -> Result<Reservation, Refusal> {
+        let [budget, period, deadline] = [request.budget, request.period, request.deadline].map(nanoseconds);
         let failure = match self.reserve(context, budget, period, deadline) {
             Ok(reservation) => return Ok(reservation),
             Err(failure) => failure,

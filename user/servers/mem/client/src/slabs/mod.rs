@@ -8,7 +8,7 @@ use tench_sys::{Cap, CapNode};
 use crate::Failure;
 pub mod protocol;
 
-pub use protocol::{Books, Bundle, Figures, KernelAccount, MAX_DESCRIPTORS, Slabs, TRACE_BYTES};
+pub use protocol::{Bundle, Figures, KernelAccount, LedgerEntry, MAX_DESCRIPTORS, Slabs, TRACE_BYTES};
 
 /// Maximum size of a recorded trace, in bytes.
 pub const MAX_TRACE: usize = 1 << 17;

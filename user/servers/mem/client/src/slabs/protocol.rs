@@ -57,7 +57,7 @@ pub trait SlabsService {
     /// Returns the server's ledger entry of a slab.
     /// Errors: `NoSlabs`, `NoSuchSlab`.
     #[method(6, power(MEMORY))]
-    fn books(&mut self, number: u64) -> Result<Books, Error>;
+    fn ledger(&mut self, number: u64) -> Result<LedgerEntry, Error>;
 
     /// Returns the kernel's account of a slab.
     /// Errors: `NoSlabs`, `NoSuchSlab`.
@@ -114,7 +114,7 @@ pub struct Figures {
 
 /// The server's ledger entry of a slab.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Words)]
-pub struct Books {
+pub struct LedgerEntry {
     /// Physical address.
     pub address: u64,
     /// Log2 of its size in bytes.

@@ -2,7 +2,7 @@
 //! nothing is left.
 
 use std::collections::VecDeque;
-use tench_places::Client;
+use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target, What};
@@ -36,10 +36,10 @@ impl World {
                 break Some((endpoint, badge));
             }
             let (name, badge) = self.proxy(at, receiver, badge);
-            let Some(Target { core, number }) = self.nodes[at].books.target(name) else { break None };
+            let Some(Target { core, number }) = self.nodes[at].proxies.target(name) else { break None };
             let there = core as usize;
             let is_cut = self.nodes[there].is_lost;
-            let copy = self.nodes[there].books.copy(number, at as u64, Rights::all(), badge).ok();
+            let copy = self.nodes[there].proxies.copy(number, at as u64, Rights::all(), badge).ok();
             let Some(copy) = copy.filter(|_| !is_cut) else { break None };
             copies.push((there, copy));
             (at, slot) = (there, copy);
@@ -80,7 +80,7 @@ impl World {
             while self.go_on() {}
             for at in 0..self.nodes.len() {
                 if !self.nodes[at].is_lost {
-                    self.nodes[at].books.sweep();
+                    self.nodes[at].proxies.sweep();
                     while !self.is_quiet(at) {
                         self.hear(at);
                         self.tell(at);
@@ -116,12 +116,12 @@ impl World {
 
     /// Checks that nothing is left.
     pub fn check_empty(&mut self, at: usize) {
-        let count = self.nodes[at].books.count();
+        let count = self.nodes[at].proxies.count();
         assert_eq!((at, count, self.kernel(at).slots()), (at, (0, 0), vec![]), "copies, proxies and slots are left");
         assert_eq!(self.kernel(at).endpoints.len(), 2, "endpoints or notifications are left on core {at}");
         assert!(self.kernel(at).listeners.is_empty(), "somebody still waits on core {at}");
         for to in 0..self.nodes.len() {
-            assert_eq!(self.nodes[at].books.next_release(to as u64), None, "core {at} has something to say to {to}");
+            assert_eq!(self.nodes[at].proxies.next_release(to as u64), None, "core {at} has something to say to {to}");
         }
     }
 
@@ -134,20 +134,20 @@ impl World {
             let number = 1 << 40 | taken as u64;
             let what = What::Endpoint;
             let carried = Carried::Held { what, number, rights: SENDABLE, is_plain: false, server: None };
-            let Ok(slot) = self.nodes[at].books.receive(&carried, from as u64, Client::alone(1)) else { break };
+            let Ok(slot) = self.nodes[at].proxies.receive(&carried, from as u64, Client::alone(1)) else { break };
             self.endpoints.push((false, 0));
             let meaning = Meaning::of_nothing(self.endpoints.len() - 1, from, at);
             self.kernel(at).take_out(slot, meaning);
             taken += 1;
         }
-        assert_eq!((at, taken), (at, PROXIES / 2), "some places are not free");
+        assert_eq!((at, taken), (at, PROXIES / 2), "some entries are not free");
     }
 }
 
 impl Node {
     pub(super) fn check_names(&mut self, at: usize) {
-        for name in self.books.kernel().names.clone() {
-            let target = self.books.target(name);
+        for name in self.proxies.kernel().names.clone() {
+            let target = self.proxies.target(name);
             let before = *self.seen.entry(name).or_insert(target);
             assert!(target.is_none() || target == before, "{name:#x} leads somewhere else on core {at}");
             self.seen.insert(name, target);

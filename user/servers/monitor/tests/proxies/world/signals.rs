@@ -12,7 +12,7 @@ impl World {
         match receiver {
             Receiver::Common => (badge, 0),
             Receiver::Own(name) | Receiver::Listener(name) => (name, badge),
-            Receiver::Bits => (self.nodes[at].books.named(badge).expect("it is that of a proxy"), 0),
+            Receiver::Bits => (self.nodes[at].proxies.named(badge).expect("it is that of a proxy"), 0),
             Receiver::Process(_) | Receiver::Signalled(_) => unreachable!("it is none"),
         }
     }
@@ -61,15 +61,15 @@ impl World {
             let listener = &mut self.kernel(at).listeners.get_mut(&name).expect("it is there");
             let bits = core::mem::take(&mut listener.hand) | core::mem::take(&mut listener.rest);
             let is_closed = listener.is_closed;
-            self.nodes[at].books.signalled_at(name, bits);
+            self.nodes[at].proxies.signalled_at(name, bits);
             if is_closed {
                 self.kernel(at).listeners.remove(&name);
-                self.nodes[at].books.closed(name);
+                self.nodes[at].proxies.closed(name);
             }
         }
         if !self.happens(3) {
             let bits = self.kernel(at).drain();
-            self.nodes[at].books.signalled(bits);
+            self.nodes[at].proxies.signalled(bits);
         }
     }
 
@@ -78,20 +78,20 @@ impl World {
         let kernel = self.kernel(at);
         let is_taken_in = kernel.words.is_empty()
             && kernel.listeners.values().all(|listener| listener.hand | listener.rest == 0 && !listener.is_closed);
-        let books = &self.nodes[at].books;
-        is_taken_in && !books.has_signals() && !books.has_releases()
+        let proxies = &self.nodes[at].proxies;
+        is_taken_in && !proxies.has_signals() && !proxies.has_releases()
     }
 
     /// Sends signals, as far as there is room in the channel. Returns whether those were all.
     pub(super) fn tell_signals(&mut self, at: usize, to: usize) -> bool {
-        while let Some((number, bits)) = self.nodes[at].books.next_signal(to as u64) {
+        while let Some((number, bits)) = self.nodes[at].proxies.next_signal(to as u64) {
             if self.happens(4) {
-                let release = self.nodes[at].books.next_release(to as u64);
+                let release = self.nodes[at].proxies.next_release(to as u64);
                 assert_eq!(release, None, "what is let go is still to be signalled");
                 return false;
             }
             self.say(at, to, Message::Signal { number, bits });
-            self.nodes[at].books.said(to as u64);
+            self.nodes[at].proxies.said(to as u64);
         }
         true
     }

@@ -47,7 +47,7 @@ pub struct Page {
 }
 
 /// Counts of a machine.
-pub struct Book {
+pub struct Counters {
     page: Page,
     /// Set while the first core waits for an interrupt.
     waits: Word,
@@ -55,9 +55,9 @@ pub struct Book {
     since: Word,
 }
 
-impl Book {
+impl Counters {
     /// Makes the counts of a machine that was just started.
-    pub const fn new() -> Book {
+    pub const fn new() -> Counters {
         let page = Page {
             written: Word::new(0),
             total: Word::new(0),
@@ -67,7 +67,7 @@ impl Book {
             spare: [const { Word::new(0) }; 3],
             last: [const { [const { Word::new(0) }; 2] }; TURNS],
         };
-        Book { page, waits: Word::new(0), since: Word::new(NONE) }
+        Counters { page, waits: Word::new(0), since: Word::new(NONE) }
     }
 
     /// Records that a core is about to execute some instructions.
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     /// Returns total, resumed, stolen, and the turns.
-    fn seen(book: &Book) -> (u64, u64, u64, Vec<(u64, u64)>) {
-        let to = Book::new().page;
-        book.write(&to);
+    fn seen(counters: &Counters) -> (u64, u64, u64, Vec<(u64, u64)>) {
+        let to = Counters::new().page;
+        counters.write(&to);
         let turns = to.last[..to.turns.get() as usize].iter().map(|[begin, end]| (begin.get(), end.get()));
         assert_eq!(to.written.get(), 1);
         (to.total.get(), to.resumed.get(), to.stolen.get(), turns.collect())
@@ -129,39 +129,39 @@ mod tests {
 
     #[test]
     fn turns_of_others_are_told_from_own_time() {
-        let book = Book::new();
-        book.runs(true, 10);
-        book.runs(false, 5);
-        book.runs(false, 2);
+        let counters = Counters::new();
+        counters.runs(true, 10);
+        counters.runs(false, 5);
+        counters.runs(false, 2);
         // That turn is not over.
-        assert_eq!(seen(&book), (17, 0, 0, vec![]));
-        book.runs(true, 3);
-        assert_eq!(seen(&book), (20, 0, 7, vec![(10, 17)]));
+        assert_eq!(seen(&counters), (17, 0, 0, vec![]));
+        counters.runs(true, 3);
+        assert_eq!(seen(&counters), (20, 0, 7, vec![(10, 17)]));
     }
 
     #[test]
     fn who_waits_is_held_up_by_nobody() {
-        let book = Book::new();
-        book.runs(true, 10);
-        book.first_waits();
-        book.runs(false, 50);
-        book.runs(true, 1);
-        assert_eq!(seen(&book), (61, 60, 0, vec![]));
-        book.runs(false, 4);
-        book.runs(true, 1);
-        assert_eq!(seen(&book), (66, 60, 4, vec![(61, 65)]));
+        let counters = Counters::new();
+        counters.runs(true, 10);
+        counters.first_waits();
+        counters.runs(false, 50);
+        counters.runs(true, 1);
+        assert_eq!(seen(&counters), (61, 60, 0, vec![]));
+        counters.runs(false, 4);
+        counters.runs(true, 1);
+        assert_eq!(seen(&counters), (66, 60, 4, vec![(61, 65)]));
     }
 
     #[test]
     fn the_last_turns_are_remembered() {
-        let book = Book::new();
+        let counters = Counters::new();
         for _ in 0..TURNS + 3 {
-            book.runs(true, 1);
-            book.runs(false, 1);
+            counters.runs(true, 1);
+            counters.runs(false, 1);
         }
-        book.runs(true, 1);
-        let to = Book::new().page;
-        book.write(&to);
+        counters.runs(true, 1);
+        let to = Counters::new().page;
+        counters.write(&to);
         assert_eq!((to.turns.get(), to.stolen.get()), (TURNS as u64 + 3, TURNS as u64 + 3));
         let last = &to.last[(TURNS + 2) % TURNS];
         assert_eq!((last[0].get(), last[1].get()), (to.total.get() - 2, to.total.get() - 1));

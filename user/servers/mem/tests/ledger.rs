@@ -8,18 +8,18 @@ use tench_abi::power::{Client, family_of};
 use tench_extents::Node;
 use tench_mem::accounts::{Account, MAX_DEPTH};
 use tench_mem::blocks::{Block, Entry};
-use tench_mem::books::{Books, Need, Region, Request, Totals};
+use tench_mem::ledger::{Ledger, Need, Region, Request, Totals};
 use tench_mem::view;
 use tench_mem_client::protocol::{Error, NO_QUOTA, Within};
 use tench_protocol::{Caller, Powers};
 
 const MIB: u64 = 1 << 20;
 
-type Plain = Books<Vec<Node>, Vec<Entry>, Vec<Account>>;
+type Plain = Ledger<Vec<Node>, Vec<Entry>, Vec<Account>>;
 
 /// A ledger, and the slots for blocks.
 struct Server {
-    books: Plain,
+    ledger: Plain,
     slots: Vec<u32>,
 }
 
@@ -27,24 +27,24 @@ impl Server {
     fn new(regions: &[(u64, u32)]) -> Server {
         let storage = (vec![Node::EMPTY; 64], vec![Entry::EMPTY; 2000], vec![Account::EMPTY; 4]);
         let mut server =
-            Server { books: Books::new(storage.0, storage.1, storage.2), slots: (1..2000).rev().collect() };
+            Server { ledger: Ledger::new(storage.0, storage.1, storage.2), slots: (1..2000).rev().collect() };
         for (number, &(address, size_bits)) in regions.iter().enumerate() {
-            server.books.add(Region { address, size_bits, slot: CapAddress(number as u32) }).unwrap();
+            server.ledger.add(Region { address, size_bits, slot: CapAddress(number as u32) }).unwrap();
         }
         server
     }
 
     /// Lets arrays grow, as the server does between requests.
     fn refill(&mut self) {
-        while let Some(need) = self.books.need() {
+        while let Some(need) = self.ledger.need() {
             match need {
                 Need::Extents => {
-                    let nodes = self.books.extents_storage();
+                    let nodes = self.ledger.extents_storage();
                     nodes.resize(nodes.len() + 32, Node::EMPTY);
                 }
                 Need::Blocks => unreachable!("slots bring their entries along"),
                 Need::Accounts => {
-                    let accounts = self.books.accounts_storage();
+                    let accounts = self.ledger.accounts_storage();
                     accounts.resize(accounts.len() + 4, Account::EMPTY);
                 }
             }
@@ -54,11 +54,11 @@ impl Server {
     fn ask(&mut self, request: Request) -> Result<Block, Error> {
         self.refill();
         let slot = self.slots.pop().unwrap();
-        let block = self.books.allocate(&request, CapAddress(slot));
+        let block = self.ledger.allocate(&request, CapAddress(slot));
         if block.is_err() {
             self.slots.push(slot);
         }
-        self.books.check_invariants();
+        self.ledger.check_invariants();
         block
     }
 
@@ -67,14 +67,14 @@ impl Server {
     }
 
     fn block(&self, holder: u64, address: u64) -> Result<(CapAddress, Block), Error> {
-        self.books.block(holder, self.books.number_at(address).ok_or(Error::NoSuchBlock)?)
+        self.ledger.block(holder, self.ledger.number_at(address).ok_or(Error::NoSuchBlock)?)
     }
 
     fn free(&mut self, holder: u64, address: u64) -> Result<(), Error> {
         let (slot, _) = self.block(holder, address)?;
-        self.books.release(slot)?;
+        self.ledger.release(slot)?;
         self.slots.push(slot.0);
-        self.books.check_invariants();
+        self.ledger.check_invariants();
         Ok(())
     }
 
@@ -82,8 +82,8 @@ impl Server {
         self.refill();
         let (slot, _) = self.block(holder, address)?;
         let upper = self.slots.pop().unwrap();
-        let lower = self.books.divide(slot, CapAddress(upper)).inspect_err(|_| self.slots.push(upper))?;
-        self.books.check_invariants();
+        let lower = self.ledger.divide(slot, CapAddress(upper)).inspect_err(|_| self.slots.push(upper))?;
+        self.ledger.check_invariants();
         Ok(lower)
     }
 }
@@ -113,23 +113,23 @@ fn blocks_count_for_the_family() {
     };
     // What was taken before its family was known counts for the process alone, until it is known.
     let first = ask(&mut server, 5, 0).unwrap();
-    assert_eq!([server.books.share(5, 0), server.books.share(5, ours), server.books.share(6, ours)], [1, 1, 0]);
+    assert_eq!([server.ledger.share(5, 0), server.ledger.share(5, ours), server.ledger.share(6, ours)], [1, 1, 0]);
     ask(&mut server, 5, ours).unwrap();
     ask(&mut server, 6, ours).unwrap();
-    assert_eq!([server.books.share(5, 0), server.books.share(6, ours), server.books.share(7, ours)], [3, 3, 3]);
-    assert_eq!([server.books.share(7, theirs), server.books.share(7, 7), server.books.share(7, 0)], [0, 0, 0]);
+    assert_eq!([server.ledger.share(5, 0), server.ledger.share(6, ours), server.ledger.share(7, ours)], [3, 3, 3]);
+    assert_eq!([server.ledger.share(7, theirs), server.ledger.share(7, 7), server.ledger.share(7, 0)], [0, 0, 0]);
     // It stays in its family, whatever later requests say.
     ask(&mut server, 5, theirs).unwrap();
-    assert_eq!([server.books.share(5, theirs), server.books.share(7, theirs)], [4, 0]);
+    assert_eq!([server.ledger.share(5, theirs), server.ledger.share(7, theirs)], [4, 0]);
     // What is moved, divided or freed counts for the account where it is.
     let (slot, _) = server.block(5, first.address).unwrap();
-    server.books.pass(slot, 7).unwrap();
-    server.books.check_invariants();
-    assert_eq!([server.books.share(6, ours), server.books.share(7, theirs)], [3, 1]);
+    server.ledger.pass(slot, 7).unwrap();
+    server.ledger.check_invariants();
+    assert_eq!([server.ledger.share(6, ours), server.ledger.share(7, theirs)], [3, 1]);
     server.free(7, first.address).unwrap();
     let large = server.ask(Request { family: ours, ..Request::anywhere(6, 6, 14) }).unwrap();
     server.divide(6, large.address).unwrap();
-    assert_eq!(server.books.share(5, ours), 5);
+    assert_eq!(server.ledger.share(5, ours), 5);
 }
 
 /// A family's blocks once did not count against its objects in slabs, and vice versa.
@@ -139,21 +139,21 @@ fn objects_in_slabs_count_with_the_blocks() {
     let ours = family_of(0, 9);
     server.ask(Request { family: ours, ..Request::anywhere(5, 5, 12) }).unwrap();
     // A process with nothing but objects belongs to its family, too.
-    server.books.charge(Client { process: 6, family: ours }, 1 << 12, 200).unwrap();
-    server.books.charge(Client { process: 5, family: ours }, 1 << 12, 30).unwrap();
-    server.books.check_invariants();
-    assert_eq!([server.books.share(5, ours), server.books.share(6, 0), server.books.share(7, ours)], [231; 3]);
+    server.ledger.charge(Client { process: 6, family: ours }, 1 << 12, 200).unwrap();
+    server.ledger.charge(Client { process: 5, family: ours }, 1 << 12, 30).unwrap();
+    server.ledger.check_invariants();
+    assert_eq!([server.ledger.share(5, ours), server.ledger.share(6, 0), server.ledger.share(7, ours)], [231; 3]);
     // While a process's family is unknown, both count for the process; once it is known, both count for the family.
     server.allocate(7, 12).unwrap();
-    server.books.charge(Client::alone(7), 1 << 12, 10).unwrap();
-    assert_eq!([server.books.share(7, 7), server.books.share(6, ours)], [11, 231]);
-    server.books.charge(Client { process: 7, family: ours }, 1 << 12, 1).unwrap();
-    assert_eq!([server.books.share(7, 7), server.books.share(6, ours)], [243; 2]);
+    server.ledger.charge(Client::alone(7), 1 << 12, 10).unwrap();
+    assert_eq!([server.ledger.share(7, 7), server.ledger.share(6, ours)], [11, 231]);
+    server.ledger.charge(Client { process: 7, family: ours }, 1 << 12, 1).unwrap();
+    assert_eq!([server.ledger.share(7, 7), server.ledger.share(6, ours)], [243; 2]);
     for (process, objects) in [(5, 30), (6, 200), (7, 11)] {
-        server.books.credit(process, 1 << 13, objects);
-        server.books.check_invariants();
+        server.ledger.credit(process, 1 << 13, objects);
+        server.ledger.check_invariants();
     }
-    assert_eq!(server.books.share(8, ours), 2);
+    assert_eq!(server.ledger.share(8, ours), 2);
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn neighbouring_regions_are_never_joined() {
     assert_eq!(server.allocate(5, 21), Err(Error::OutOfMemory));
     let block = server.allocate(5, 20).unwrap();
     server.free(5, block.address).unwrap();
-    assert_eq!(server.books.totals().largest, MIB);
-    assert_eq!(server.books.region_of(0x4010_0000).map(|region| region.slot.0), Some(1));
-    assert_eq!(server.books.region_of(0x400f_ffff).map(|region| region.slot.0), Some(0));
-    assert_eq!((server.books.region_of(0x4020_0000), server.books.region_of(0x3fff_ffff)), (None, None));
+    assert_eq!(server.ledger.totals().largest, MIB);
+    assert_eq!(server.ledger.region_of(0x4010_0000).map(|region| region.slot.0), Some(1));
+    assert_eq!(server.ledger.region_of(0x400f_ffff).map(|region| region.slot.0), Some(0));
+    assert_eq!((server.ledger.region_of(0x4020_0000), server.ledger.region_of(0x3fff_ffff)), (None, None));
 }
 
 #[test]
@@ -205,14 +205,14 @@ fn only_the_holder_can_free() {
 #[test]
 fn a_quota_is_kept() {
     let mut server = server();
-    server.books.set_quota(5, 8192).unwrap();
+    server.ledger.set_quota(5, 8192).unwrap();
     server.allocate(5, 12).unwrap();
     assert_eq!(server.allocate(5, 13), Err(Error::QuotaExceeded));
     let second = server.allocate(5, 12).unwrap();
     assert_eq!(server.allocate(5, 12), Err(Error::QuotaExceeded));
     server.free(5, second.address).unwrap();
     server.allocate(5, 12).unwrap();
-    server.books.set_quota(5, NO_QUOTA).unwrap();
+    server.ledger.set_quota(5, NO_QUOTA).unwrap();
     server.allocate(5, 13).unwrap();
 }
 
@@ -221,9 +221,9 @@ fn a_limit_counts_for_all_below_it() {
     let mut server = server();
     let open = |server: &mut Server, account, parent, quota| {
         server.refill();
-        server.books.open_below(account, parent, quota)
+        server.ledger.open_below(account, parent, quota)
     };
-    let limit = |server: &Server, account| server.books.limit(server.books.account(account).unwrap());
+    let limit = |server: &Server, account| server.ledger.limit(server.ledger.account(account).unwrap());
     open(&mut server, 5, 4, 16 << 10).unwrap();
     // A limit as high as the parent's is none of its own; a lower one is.
     open(&mut server, 6, 5, 16 << 10).unwrap();
@@ -233,19 +233,19 @@ fn a_limit_counts_for_all_below_it() {
     assert_eq!(server.allocate(7, 14), Err(Error::QuotaExceeded));
     server.allocate(7, 13).unwrap();
     let block = server.allocate(8, 12).unwrap();
-    server.books.charge(Client::alone(6), 1 << 12, 1).unwrap();
+    server.ledger.charge(Client::alone(6), 1 << 12, 1).unwrap();
     assert_eq!([5, 6, 7, 8].map(|account| limit(&server, account)), [0, 4 << 10, 8 << 10, 4 << 10]);
     for account in 5..9 {
         assert_eq!(server.allocate(account, 12), Err(Error::QuotaExceeded));
-        assert_eq!(server.books.charge(Client::alone(account), 1, 1), Err(Error::QuotaExceeded));
+        assert_eq!(server.ledger.charge(Client::alone(account), 1, 1), Err(Error::QuotaExceeded));
     }
     server.allocate(4, 16).unwrap();
     // An account whose limit is lifted still knows which are below it, even if a request fails.
-    server.books.set_quota(5, NO_QUOTA).unwrap();
+    server.ledger.set_quota(5, NO_QUOTA).unwrap();
     assert_eq!(server.allocate(5, 30), Err(Error::OutOfMemory));
-    server.books.check_invariants();
-    server.books.set_quota(5, 16 << 10).unwrap();
-    server.books.credit(6, 1 << 12, 1);
+    server.ledger.check_invariants();
+    server.ledger.set_quota(5, 16 << 10).unwrap();
+    server.ledger.credit(6, 1 << 12, 1);
     server.free(8, block.address).unwrap();
     assert_eq!(limit(&server, 5), 8 << 10);
     assert_eq!(server.allocate(5, 13).map(drop), Ok(()));
@@ -258,25 +258,25 @@ fn nobody_comes_by_more_by_ending() {
     server.refill();
     for (account, parent) in [(5, 0), (6, 5), (7, 6), (8, 7)] {
         server.refill();
-        server.books.open_below(account, parent, 8192).unwrap();
+        server.ledger.open_below(account, parent, 8192).unwrap();
     }
     let block = server.allocate(8, 12).unwrap();
     for ended in [5, 6, 7] {
-        server.books.close(ended);
-        server.books.check_invariants();
+        server.ledger.close(ended);
+        server.ledger.check_invariants();
     }
-    assert_eq!(server.books.totals().accounts, 2, "that with the limit stays");
+    assert_eq!(server.ledger.totals().accounts, 2, "that with the limit stays");
     server.allocate(8, 12).unwrap();
     assert_eq!(server.allocate(8, 12), Err(Error::QuotaExceeded));
-    server.books.open_below(9, 8, NO_QUOTA).unwrap();
+    server.ledger.open_below(9, 8, NO_QUOTA).unwrap();
     assert_eq!(server.allocate(9, 12), Err(Error::QuotaExceeded));
     server.free(8, block.address).unwrap();
-    let (slot, _) = server.books.first_of(8).unwrap();
-    server.books.release(slot).unwrap();
-    server.books.close(8);
-    server.books.close(9);
-    server.books.check_invariants();
-    assert_eq!(server.books.totals().accounts, 0);
+    let (slot, _) = server.ledger.first_of(8).unwrap();
+    server.ledger.release(slot).unwrap();
+    server.ledger.close(8);
+    server.ledger.close(9);
+    server.ledger.check_invariants();
+    assert_eq!(server.ledger.totals().accounts, 0);
 }
 
 #[test]
@@ -284,29 +284,29 @@ fn limits_within_each_other_are_not_too_many() {
     let mut server = server();
     for account in 1..40 {
         server.refill();
-        let opened = server.books.open_below(account, account - 1, (100 - account) << 12);
-        server.books.check_invariants();
+        let opened = server.ledger.open_below(account, account - 1, (100 - account) << 12);
+        server.ledger.check_invariants();
         assert_eq!(opened, if account <= u64::from(MAX_DEPTH) { Ok(()) } else { Err(Error::TooDeep) });
         if opened.is_err() {
             break;
         }
     }
-    assert_eq!(server.books.totals().accounts, 32);
+    assert_eq!(server.ledger.totals().accounts, 32);
     // The same limit again is none.
-    server.books.open_below(99, 32, (100 - 32) << 12).unwrap();
+    server.ledger.open_below(99, 32, (100 - 32) << 12).unwrap();
     server.refill();
-    server.books.open_below(100, 99, NO_QUOTA).unwrap();
+    server.ledger.open_below(100, 99, NO_QUOTA).unwrap();
 }
 
 #[test]
 fn a_quota_outlives_a_refusal() {
     let mut server = server();
-    server.books.set_quota(5, 4096).unwrap();
+    server.ledger.set_quota(5, 4096).unwrap();
     assert_eq!(server.allocate(5, 13), Err(Error::QuotaExceeded));
-    assert_eq!(server.books.next_account(0).map(|account| account.quota), Some(4096));
+    assert_eq!(server.ledger.next_account(0).map(|account| account.quota), Some(4096));
     // An account that was opened for a failed request is not left behind.
     assert_eq!(server.allocate(6, 30), Err(Error::OutOfMemory));
-    assert_eq!(server.books.totals().accounts, 1);
+    assert_eq!(server.ledger.totals().accounts, 1);
 }
 
 #[test]
@@ -317,32 +317,32 @@ fn a_divided_block_is_freed_in_parts() {
     assert_eq!(server.divide(5, block.address).map(|half| half.size()), Ok(8192));
     assert_eq!(server.divide(5, block.address + 8192).map(|half| half.size()), Ok(4096));
     assert_eq!(server.divide(5, block.address + 8192), Err(Error::BadSize));
-    assert_eq!(server.books.next_account(0).map(|account| (account.used, account.blocks)), Some((1 << 14, 3)));
+    assert_eq!(server.ledger.next_account(0).map(|account| (account.used, account.blocks)), Some((1 << 14, 3)));
     server.free(5, block.address + 8192).unwrap();
     assert_eq!(server.free(5, block.address + 8192), Err(Error::NoSuchBlock));
     server.free(5, block.address).unwrap();
     server.free(5, block.address + 12288).unwrap();
-    assert_eq!(server.books.totals().free, 2 * MIB);
+    assert_eq!(server.ledger.totals().free, 2 * MIB);
 }
 
 #[test]
 fn storage_that_is_used_up_is_an_error_and_nothing_changes() {
     let storage = (vec![Node::EMPTY; 3], vec![Entry::EMPTY; 4], vec![Account::EMPTY; 2]);
-    let mut books = Books::new(storage.0, storage.1, storage.2);
-    books.add(Region { address: 0, size_bits: 20, slot: CapAddress(1) }).unwrap();
+    let mut ledger = Ledger::new(storage.0, storage.1, storage.2);
+    ledger.add(Region { address: 0, size_bits: 20, slot: CapAddress(1) }).unwrap();
     let mut ask = |account: u64, slot: u32| {
-        let before = (books.totals(), books.extents(0).collect::<Vec<_>>());
-        let answer = books.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
-        books.check_invariants();
-        assert!(answer.is_ok() || before == (books.totals(), books.extents(0).collect()));
+        let before = (ledger.totals(), ledger.extents(0).collect::<Vec<_>>());
+        let answer = ledger.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
+        ledger.check_invariants();
+        assert!(answer.is_ok() || before == (ledger.totals(), ledger.extents(0).collect()));
         answer.map(drop)
     };
     assert_eq!(ask(1, 4), Err(Error::TooManyBlocks), "there is no entry for the slot");
     assert_eq!(ask(1, 3), Ok(()));
     assert_eq!(ask(1, 3), Err(Error::TooManyBlocks), "the slot holds a block");
     assert_eq!(ask(2, 2), Err(Error::TooManyBlocks), "there are no nodes");
-    books.extents_storage().resize(64, Node::EMPTY);
-    let mut ask = |account: u64, slot: u32| books.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
+    ledger.extents_storage().resize(64, Node::EMPTY);
+    let mut ask = |account: u64, slot: u32| ledger.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
     assert!(ask(2, 2).is_ok());
     assert_eq!(ask(3, 1), Err(Error::TooManyBlocks), "there is no room for an account");
 }
@@ -351,9 +351,9 @@ fn storage_that_is_used_up_is_an_error_and_nothing_changes() {
 fn regions_must_be_aligned_and_apart() {
     let mut server = server();
     for (address, size_bits) in [(0x4000_0000, 12), (0x4000_0000, 24), (0x5000_1000, 20), (0x6000_0000, 11)] {
-        assert_eq!(server.books.add(Region { address, size_bits, slot: CapAddress(9) }), Err(Error::BadSize));
+        assert_eq!(server.ledger.add(Region { address, size_bits, slot: CapAddress(9) }), Err(Error::BadSize));
     }
-    server.books.check_invariants();
+    server.ledger.check_invariants();
 }
 
 #[test]
@@ -361,13 +361,13 @@ fn accounts_are_listed_in_order() {
     let mut server = server();
     server.allocate(9, 12).unwrap();
     let block = server.ask(Request::anywhere(0, 3, 13)).unwrap();
-    let next = |server: &Server, after| server.books.next_account(after).map(|account| account.number);
+    let next = |server: &Server, after| server.ledger.next_account(after).map(|account| account.number);
     assert_eq!([0, 3, 9, u64::MAX].map(|after| next(&server, after)), [Some(3), Some(9), None, None]);
-    assert_eq!(server.books.first_of(3).map(|(_, block)| block), Some(block));
-    server.books.close(3);
+    assert_eq!(server.ledger.first_of(3).map(|(_, block)| block), Some(block));
+    server.ledger.close(3);
     assert_eq!(next(&server, 0), Some(3), "an account with blocks stays");
     server.free(0, block.address).unwrap();
-    server.books.close(3);
+    server.ledger.close(3);
     assert_eq!(next(&server, 0), Some(9));
 }
 
@@ -378,7 +378,7 @@ fn accounts_of_others_are_for_those_with_the_power() {
         server.allocate(account, 12).unwrap();
     }
     let seen = |caller, powers, after| {
-        view::next_account(&server.books, Caller::alone(caller), powers, after).map(|account| account.number)
+        view::next_account(&server.ledger, Caller::alone(caller), powers, after).map(|account| account.number)
     };
     let without = Powers::all().difference(Powers::MEMORY);
     assert_eq!([0, 4, 5, 8].map(|after| seen(5, without, after).ok()), [Some(5), Some(5), None, None]);
@@ -390,7 +390,7 @@ fn accounts_of_others_are_for_those_with_the_power() {
 fn what_is_told_of_all_memory_depends_on_the_power() {
     let mut server = server();
     server.allocate(5, 12).unwrap();
-    let all = server.books.totals();
+    let all = server.ledger.totals();
     assert_eq!(view::totals(Powers::MEMORY, all), all);
     let told = Totals { total: 2 * MIB, free: 2 * MIB - 4096, ..Totals::default() };
     assert_eq!(view::totals(Powers::all().difference(Powers::MEMORY), all), told);
@@ -476,21 +476,21 @@ proptest! {
                     }
                 }
                 Step::Close(account) => {
-                    while let Some((slot, block)) = server.books.first_of(account) {
-                        server.books.release(slot).unwrap();
+                    while let Some((slot, block)) = server.ledger.first_of(account) {
+                        server.ledger.release(slot).unwrap();
                         server.slots.push(slot.0);
                         prop_assert!(model.remove(&block.address).is_some());
                     }
-                    server.books.close(account);
+                    server.ledger.close(account);
                     prop_assert!(model.values().all(|(_, other)| *other != account));
                 }
                 Step::Quota(account, quota) => {
                     server.refill();
-                    server.books.set_quota(account, quota).unwrap();
+                    server.ledger.set_quota(account, quota).unwrap();
                 }
             }
-            server.books.check_invariants();
-            let totals = server.books.totals();
+            server.ledger.check_invariants();
+            let totals = server.ledger.totals();
             let used: u64 = model.values().map(|(size, _)| size).sum();
             prop_assert_eq!((totals.total, totals.free, totals.blocks), (total, total - used, model.len() as u64));
         }
@@ -551,7 +551,7 @@ proptest! {
                 (0 | 1, _) => {
                     let (person, parent) = (people.len(), chosen.filter(|_| size > 0));
                     let limit = flag.then_some((size * 3) << 12);
-                    let opened = server.books.open_below(number(person), parent.map_or(0, number), limit.unwrap_or(NO_QUOTA));
+                    let opened = server.ledger.open_below(number(person), parent.map_or(0, number), limit.unwrap_or(NO_QUOTA));
                     if opened.is_ok() {
                         people.push(Person { parent, limit, used: 0, has_ended: false });
                         blocks.push(Vec::new());
@@ -580,7 +580,7 @@ proptest! {
                     }
                 }
                 (3, Some(person)) => {
-                    let charged = server.books.charge(Client::alone(number(person)), size * 1000, 1);
+                    let charged = server.ledger.charge(Client::alone(number(person)), size * 1000, 1);
                     prop_assert_eq!(charged.is_ok(), left(&people, person) >= size * 1000);
                     if charged.is_ok() {
                         people[person].used += size * 1000;
@@ -589,39 +589,39 @@ proptest! {
                 }
                 (4, Some(person)) => {
                     let bytes = objects[person].min(size * 500);
-                    server.books.credit(number(person), bytes, 0);
+                    server.ledger.credit(number(person), bytes, 0);
                     objects[person] -= bytes;
                     people[person].used -= bytes;
                 }
                 (5, Some(person)) => {
-                    while let Some((slot, _)) = server.books.first_of(number(person)) {
-                        server.books.release(slot).unwrap();
+                    while let Some((slot, _)) = server.ledger.first_of(number(person)) {
+                        server.ledger.release(slot).unwrap();
                         server.slots.push(slot.0);
                     }
-                    server.books.credit(number(person), objects[person], 0);
-                    server.books.close(number(person));
+                    server.ledger.credit(number(person), objects[person], 0);
+                    server.ledger.close(number(person));
                     (people[person].used, people[person].has_ended, objects[person]) = (0, true, 0);
                     blocks[person].clear();
                 }
                 _ => {}
             }
-            server.books.check_invariants();
+            server.ledger.check_invariants();
             for person in (0..people.len()).filter(|person| !people[*person].has_ended) {
-                let Some(account) = server.books.account(number(person)) else {
+                let Some(account) = server.ledger.account(number(person)) else {
                     prop_assert_eq!((people[person].used, left(&people, person)), (0, NO_QUOTA));
                     continue;
                 };
                 let expected = left(&people, person).saturating_add(people[person].used);
-                prop_assert_eq!(server.books.limit(account), expected, "process {}", person);
+                prop_assert_eq!(server.ledger.limit(account), expected, "process {}", person);
             }
         }
         for person in 0..people.len() as u64 {
-            while let Some((slot, _)) = server.books.first_of(person + 1) {
-                server.books.release(slot).unwrap();
+            while let Some((slot, _)) = server.ledger.first_of(person + 1) {
+                server.ledger.release(slot).unwrap();
             }
-            server.books.credit(person + 1, objects[person as usize], 0);
-            server.books.close(person + 1);
+            server.ledger.credit(person + 1, objects[person as usize], 0);
+            server.ledger.close(person + 1);
         }
-        prop_assert_eq!(server.books.totals().accounts, 0, "nothing is left of whoever has ended");
+        prop_assert_eq!(server.ledger.totals().accounts, 0, "nothing is left of whoever has ended");
     }
 }

@@ -10,7 +10,7 @@ use crate::system::Settings;
 
 /// Settings with which a process is to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish<'a> {
+pub struct EffectiveSettings<'a> {
     /// Priority of its main thread.
     pub priority: u8,
     /// Highest priority that it may assign.
@@ -25,7 +25,7 @@ pub struct Wish<'a> {
     pub environment: &'a [u8],
 }
 
-impl Wish<'_> {
+impl EffectiveSettings<'_> {
     /// Returns whether priority, ceiling and stack are the defaults.
     pub const fn is_usual(&self) -> bool {
         self.priority == DEFAULT_PRIORITY && self.ceiling == DEFAULT_PRIORITY && self.stack == 0
@@ -40,13 +40,13 @@ pub fn find<'a>(system: &System<'a>, name: &str) -> Option<Program<'a>> {
 
 /// Combines the description's settings with a person's, for a shell that may assign priorities up to `limit`. A
 /// person's settings are not changed: if they are too high, the process server refuses them.
-pub fn settle<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> Wish<'a> {
+pub fn settle<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> EffectiveSettings<'a> {
     let usual = |of: fn(&Program<'a>) -> u8| said.as_ref().map_or(DEFAULT_PRIORITY, of).min(limit);
     let least = asked.priority.unwrap_or(0);
     let ceiling = asked.ceiling.unwrap_or(usual(|program| program.ceiling).max(least));
     let priority = asked.priority.unwrap_or(usual(|program| program.priority).min(ceiling));
     let limited = said.map(|program| program.quota).filter(|quota| *quota != NO_QUOTA);
-    Wish {
+    EffectiveSettings {
         priority,
         ceiling,
         stack: said.map_or(0, |program| program.stack_size),

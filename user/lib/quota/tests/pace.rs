@@ -1,6 +1,6 @@
 //! The number of replies before a pause.
 
-use tench_places::pace::{ANSWERS, Pace, URGENT};
+use tench_quota::pace::{ANSWERS, Pace, URGENT};
 
 /// Nanoseconds.
 const PAUSE: u64 = 50_000;

@@ -58,11 +58,11 @@ pub struct Shown {
 impl Shown {
     /// Maps the first page of a frame at an entry.
     fn at(table: Cap<PageTable>, entry: u64, frame: Cap<Frame>, flags: MapFlags) -> Result<Shown, Error> {
-        let place = take_slot()?;
-        match frame.map(table, entry, 1, 0, flags, place) {
+        let slot = take_slot()?;
+        match frame.map(table, entry, 1, 0, flags, slot) {
             Ok(mapping) => Ok(Shown { mapping, entry }),
             Err(error) => {
-                free_slot(place);
+                free_slot(slot);
                 Err(error.into())
             }
         }
@@ -123,7 +123,7 @@ impl Other {
     }
 
     /// Returns an unmapped entry of [`table`](Self::table), and its address.
-    pub const fn fault_place(&self) -> (u64, u64) {
+    pub const fn fault_entry(&self) -> (u64, u64) {
         (FAULT_ENTRY, BASE + FAULT_ENTRY * PAGE_SIZE as u64)
     }
 

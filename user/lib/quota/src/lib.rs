@@ -53,7 +53,7 @@ struct Held {
 
 /// Number of entries of each process and of each family.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Quota {
     limit: usize,
     taken: usize,
     /// Processes with entries.
@@ -62,10 +62,10 @@ pub struct Places {
     families: BTreeMap<u64, usize>,
 }
 
-impl Places {
+impl Quota {
     /// Returns a quota of `limit` entries, all free.
-    pub const fn new(limit: usize) -> Places {
-        Places { limit, taken: 0, held: BTreeMap::new(), families: BTreeMap::new() }
+    pub const fn new(limit: usize) -> Quota {
+        Quota { limit, taken: 0, held: BTreeMap::new(), families: BTreeMap::new() }
     }
 
     /// Returns the number of entries.

@@ -1,8 +1,8 @@
-//! The book of all reservations: requests, grants and refusals.
+//! The table of all reservations: requests, grants and refusals.
 
 use tench::server::Lasting;
-use tench_places::{Client, allows};
 use tench_protocol::ArrayVec;
+use tench_quota::{Client, allows};
 use tench_reserve_client::protocol::{
     Error, LONGEST_PERIOD, MAX_RESERVATIONS, RESERVABLE, SHORTEST_BUDGET, SHORTEST_PERIOD, WHOLE,
 };
@@ -63,17 +63,17 @@ impl Clock {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The free position for it.
-    pub place: usize,
+    pub position: usize,
     /// Number of the reservation.
     pub id: u64,
     /// Priority of the reservation.
     pub level: u8,
-    /// Reservations that move before, in this order; by position in the book.
+    /// Reservations that move before, in this order; by position in the table.
     pub moves: Moves,
 }
 
 /// All reservations.
-pub struct Book<M> {
+pub struct Table<M> {
     entries: [Option<Entry>; MAX_RESERVATIONS],
     journal: Journal<M>,
     clock: Clock,
@@ -86,41 +86,43 @@ type Order = ArrayVec<usize, MAX_RESERVATIONS>;
 /// Tasks at these positions, and perhaps one more.
 type Tasks = ArrayVec<Task, { MAX_RESERVATIONS + 1 }>;
 
-impl<M: Lasting> Book<M> {
-    /// Returns the book of what the memory says is granted.
-    pub fn new(memory: M, clock: Clock) -> Book<M> {
+impl<M: Lasting> Table<M> {
+    /// Returns the table of what the memory says is granted.
+    pub fn new(memory: M, clock: Clock) -> Table<M> {
         let journal = Journal::new(memory);
-        let entries = core::array::from_fn(|place| journal.entry(place));
+        let entries = core::array::from_fn(|position| journal.entry(position));
         let last_id = journal.last_id();
-        Book { entries, journal, clock, last_id }
+        Table { entries, journal, clock, last_id }
     }
 
     /// Returns the reservation at a position.
-    pub fn entry(&self, place: usize) -> Option<&Entry> {
-        self.entries.get(place)?.as_ref().filter(|entry| entry.ends == 0)
+    pub fn entry(&self, position: usize) -> Option<&Entry> {
+        self.entries.get(position)?.as_ref().filter(|entry| entry.ends == 0)
     }
 
     /// Returns the position of a reservation.
     pub fn find(&self, id: u64) -> Option<usize> {
-        (0..MAX_RESERVATIONS).find(|place| self.entry(*place).is_some_and(|entry| entry.id == id))
+        (0..MAX_RESERVATIONS).find(|position| self.entry(*position).is_some_and(|entry| entry.id == id))
     }
 
     /// Returns the position of the reservation with the next higher number.
     pub fn next(&self, after: u64) -> Option<usize> {
-        let id = |place: usize| self.entry(place).map(|entry| entry.id).filter(|id| *id > after);
-        (0..MAX_RESERVATIONS).filter_map(|place| Some((id(place)?, place))).min().map(|(_, place)| place)
+        let id = |position: usize| self.entry(position).map(|entry| entry.id).filter(|id| *id > after);
+        (0..MAX_RESERVATIONS).filter_map(|position| Some((id(position)?, position))).min().map(|(_, position)| position)
     }
 
     /// Returns the positions in the order of priorities.
     fn order(&self) -> Order {
-        let mut order: Order = (0..MAX_RESERVATIONS).filter(|place| self.entries[*place].is_some()).collect();
-        order.sort_unstable_by_key(|place| core::cmp::Reverse(self.entries[*place].map_or(0, |entry| entry.level)));
+        let mut order: Order = (0..MAX_RESERVATIONS).filter(|position| self.entries[*position].is_some()).collect();
+        order.sort_unstable_by_key(|position| {
+            core::cmp::Reverse(self.entries[*position].map_or(0, |entry| entry.level))
+        });
         order
     }
 
     /// Returns the granted tasks, in the order of priorities.
     fn tasks(&self, order: &Order) -> Tasks {
-        order.iter().filter_map(|place| self.entries[*place]).map(|entry| entry.task).collect()
+        order.iter().filter_map(|position| self.entries[*position]).map(|entry| entry.task).collect()
     }
 
     /// Returns the sum of all shares, and that of one family.
@@ -138,9 +140,9 @@ impl<M: Lasting> Book<M> {
     }
 
     /// Returns the maximum time until the reservation at a position has had its budget, in ticks.
-    pub fn response(&self, place: usize) -> Option<u64> {
+    pub fn response(&self, position: usize) -> Option<u64> {
         let order = self.order();
-        let at = order.iter().position(|other| *other == place)?;
+        let at = order.iter().position(|other| *other == position)?;
         let tasks = self.tasks(&order);
         analysis::response_time(&tasks[at], &tasks[..at], &self.clock.overhead())
     }
@@ -168,9 +170,9 @@ impl<M: Lasting> Book<M> {
     /// Returns all tasks with one more, and its position by deadline: after those with the same one.
     fn with(&self, order: &Order, task: Task) -> (Tasks, usize) {
         let mut tasks = self.tasks(order);
-        let place = tasks.iter().position(|other| other.deadline > task.deadline).unwrap_or(tasks.len());
-        tasks.insert(place, task);
-        (tasks, place)
+        let position = tasks.iter().position(|other| other.deadline > task.deadline).unwrap_or(tasks.len());
+        tasks.insert(position, task);
+        (tasks, position)
     }
 
     /// Returns the steps for a reservation with these times in nanoseconds. Nothing is changed.
@@ -195,17 +197,17 @@ impl<M: Lasting> Book<M> {
         let held = self.entries.iter().flatten().filter(|entry| entry.owner.family == owner.family).count();
         let may_take =
             if owner == AUTHORITY { taken < MAX_RESERVATIONS } else { allows(held, taken, MAX_RESERVATIONS) };
-        let place = self.entries.iter().position(Option::is_none).filter(|_| may_take).ok_or(Error::Full)?;
+        let position = self.entries.iter().position(Option::is_none).filter(|_| may_take).ok_or(Error::Full)?;
         let order = self.order();
         let (tasks, rank) = self.with(&order, task);
         if !are_met(&tasks, rank, &self.clock.overhead()) {
             return Err(Error::Unschedulable);
         }
         let levels: ArrayVec<u8, MAX_RESERVATIONS> =
-            order.iter().map(|place| self.entries[*place].map_or(0, |entry| entry.level)).collect();
+            order.iter().map(|position| self.entries[*position].map_or(0, |entry| entry.level)).collect();
         let (mut moves, level) = levels::insert(&levels, rank).ok_or(Error::Full)?;
-        moves.iter_mut().for_each(|step| step.place = order[step.place]);
-        Ok((Grant { place, id: self.last_id + 1, level, moves }, task))
+        moves.iter_mut().for_each(|step| step.position = order[step.position]);
+        Ok((Grant { position, id: self.last_id + 1, level, moves }, task))
     }
 
     /// Returns what an owner could have with this period and deadline: a free share, and the longest budget in
@@ -234,10 +236,10 @@ impl<M: Lasting> Book<M> {
     }
 
     /// Records a reservation's new priority.
-    pub fn set_level(&mut self, place: usize, level: u8) {
-        if let Some(Some(entry)) = self.entries.get_mut(place) {
+    pub fn set_level(&mut self, position: usize, level: u8) {
+        if let Some(Some(entry)) = self.entries.get_mut(position) {
             entry.level = level;
-            self.journal.set_level(place, level);
+            self.journal.set_level(position, level);
         }
     }
 
@@ -245,47 +247,47 @@ impl<M: Lasting> Book<M> {
     pub fn write(&mut self, owner: Client, task: Task, grant: &Grant, before: Before) {
         let entry = Entry { id: grant.id, owner, task, level: grant.level, before, ends: 0 };
         self.last_id = self.last_id.max(grant.id);
-        if let Some(place) = self.entries.get_mut(grant.place) {
-            *place = Some(entry);
-            self.journal.write(grant.place, &entry);
+        if let Some(position) = self.entries.get_mut(grant.position) {
+            *position = Some(entry);
+            self.journal.write(grant.position, &entry);
         }
     }
 
     /// Records the end of a reservation, whose budget may have been used up to now. Its share is free when that has
     /// been replenished: otherwise ending a reservation and requesting another would give a fresh budget each time.
-    pub fn retire(&mut self, place: usize, now: u64) {
-        if let Some(Some(entry)) = self.entries.get_mut(place) {
+    pub fn retire(&mut self, position: usize, now: u64) {
+        if let Some(Some(entry)) = self.entries.get_mut(position) {
             entry.ends = now.saturating_add(entry.task.window()).max(1);
-            self.journal.set_end(place, entry.ends);
+            self.journal.set_end(position, entry.ends);
         }
     }
 
     /// Frees the shares of reservations that ended long enough ago.
     pub fn expire(&mut self, now: u64) {
-        for place in 0..MAX_RESERVATIONS {
-            if self.entries[place].is_some_and(|entry| entry.ends != 0 && entry.ends <= now) {
-                self.clear(place);
+        for position in 0..MAX_RESERVATIONS {
+            if self.entries[position].is_some_and(|entry| entry.ends != 0 && entry.ends <= now) {
+                self.clear(position);
             }
         }
     }
 
     /// Records that a reservation is gone, and its share free.
-    pub fn clear(&mut self, place: usize) {
-        if let Some(entry) = self.entries.get_mut(place) {
+    pub fn clear(&mut self, position: usize) {
+        if let Some(entry) = self.entries.get_mut(position) {
             *entry = None;
-            self.journal.clear(place);
+            self.journal.clear(position);
         }
     }
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        for (place, entry) in self.entries.iter().enumerate() {
-            assert_eq!(self.journal.entry(place), *entry, "memory and what stays say the same");
+        for (position, entry) in self.entries.iter().enumerate() {
+            assert_eq!(self.journal.entry(position), *entry, "memory and what stays say the same");
         }
         let order = self.order();
         let tasks = self.tasks(&order);
         assert!(tasks.is_sorted_by_key(|task| task.deadline), "shorter deadlines go first");
-        let level = |place: &usize| self.entries[*place].map(|entry| entry.level);
+        let level = |position: &usize| self.entries[*position].map(|entry| entry.level);
         assert!(order.windows(2).all(|pair| level(&pair[0]) > level(&pair[1])), "nobody has another's priority");
         assert!(tasks.iter().map(Task::share).sum::<u64>() <= RESERVABLE, "more is granted than there is");
         assert!(are_met(&tasks, 0, &self.clock.overhead()), "a deadline can be missed");

@@ -6,7 +6,7 @@ use core::ops::{Bound, RangeInclusive};
 
 use crate::cursors::Cursors;
 use crate::turns::{Head, Turns};
-use crate::{Client, Places};
+use crate::{Client, Quota};
 
 /// Deadline of a wait without one.
 pub const NEVER: u64 = u64::MAX;
@@ -45,7 +45,7 @@ pub struct Queue<R> {
     /// The earliest deadline, which servers query with each request: 0 while a deadline has passed, [`NEVER`] if there
     /// is none.
     next: u64,
-    places: Places,
+    quota: Quota,
     /// For each family, the key after which [`take_out_some`](Self::take_out_some) continues.
     cursors: Cursors<Key>,
     /// The key after which [`take_out_any`](Self::take_out_any) continues.
@@ -61,7 +61,7 @@ impl<R> Queue<R> {
             processes: Turns::new(),
             arrivals: 0,
             next: NEVER,
-            places: Places::new(limit),
+            quota: Quota::new(limit),
             cursors: Cursors::new(),
             cursor: FIRST,
         }
@@ -69,7 +69,7 @@ impl<R> Queue<R> {
 
     /// Returns whether one more thread of a client may wait.
     pub fn may_wait(&self, client: Client) -> bool {
-        self.places.may_take(client)
+        self.quota.may_take(client)
     }
 
     /// Returns how many threads wait.
@@ -84,7 +84,7 @@ impl<R> Queue<R> {
 
     /// Returns how many threads of a process wait.
     pub fn held(&self, process: u64) -> usize {
-        self.places.held(process)
+        self.quota.held(process)
     }
 
     /// Returns the data of the wait with this key.
@@ -95,11 +95,11 @@ impl<R> Queue<R> {
     /// Adds a wait until `deadline`.
     pub fn push(&mut self, deadline: u64, client: Client, reply: R) -> Key {
         let process = client.process;
-        let before = self.places.family_of(process).zip(self.head(process));
+        let before = self.quota.family_of(process).zip(self.head(process));
         self.arrivals += 1;
-        self.places.take(client);
+        self.quota.take(client);
         let key = Key { process, deadline, arrival: self.arrivals };
-        let family = self.places.family_of(process).unwrap_or(client.family);
+        let family = self.quota.family_of(process).unwrap_or(client.family);
         self.waiters.insert(key, reply);
         match before {
             Some((known, head)) if known != family => {
@@ -175,7 +175,7 @@ impl<R> Queue<R> {
         // If none of its processes was called yet, the deadline of its first has passed.
         let process = self.processes.take_next(family).or_else(|| self.processes.take_first(family))?;
         let key = self.head(process)?;
-        self.places.give_back(process);
+        self.quota.give_back(process);
         let reply = self.waiters.remove(&key);
         // Another process is called before the same again.
         self.processes.call_first(family, now);
@@ -211,7 +211,7 @@ impl<R> Queue<R> {
         let (mut gone, mut left) = (Vec::new(), looks.min(self.waiters.len()));
         let mut has_begun_anew = false;
         while left > 0 {
-            let Some(process) = self.places.process_of(family, cursor.process) else {
+            let Some(process) = self.quota.process_of(family, cursor.process) else {
                 if core::mem::replace(&mut has_begun_anew, true) {
                     break;
                 }
@@ -248,9 +248,9 @@ impl<R> Queue<R> {
     /// Removes some waits of a process.
     fn take_out(&mut self, process: u64, keys: &[Key]) -> Vec<(Key, R)> {
         let head = self.head(process).filter(|_| !keys.is_empty());
-        let Some((head, family)) = head.zip(self.places.family_of(process)) else { return Vec::new() };
+        let Some((head, family)) = head.zip(self.quota.family_of(process)) else { return Vec::new() };
         self.leave(family, head);
-        keys.iter().for_each(|_| self.places.give_back(process));
+        keys.iter().for_each(|_| self.quota.give_back(process));
         let gone = keys.iter().filter_map(|key| Some((*key, self.waiters.remove(key)?))).collect();
         // The deadlines of the remaining waits may not have passed.
         if let Some(head) = self.head(process) {
@@ -268,12 +268,12 @@ impl<R> Queue<R> {
 
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
-        self.places.check_invariants();
-        assert_eq!(self.places.taken(), self.waiters.len());
+        self.quota.check_invariants();
+        assert_eq!(self.quota.taken(), self.waiters.len());
         let (mut processes, mut families) = (Vec::new(), Vec::new());
         for Key { process, .. } in self.waiters.keys() {
-            assert_eq!(self.places.held(*process), self.waiters.range(of(*process)).count());
-            let family = self.places.family_of(*process).expect("it has somebody who waits");
+            assert_eq!(self.quota.held(*process), self.waiters.range(of(*process)).count());
+            let family = self.quota.family_of(*process).expect("it has somebody who waits");
             processes.push((family, *process));
             families.push((ALL, family));
         }

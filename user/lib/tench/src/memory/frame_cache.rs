@@ -7,21 +7,21 @@
 use tench_abi::CapAddress;
 use tench_abi::memory::PAGE_BITS;
 
-use super::pieces::Piece;
+use super::chunks::Chunk;
 
 /// Log2 of the number of frames made at once.
-pub const AHEAD_BITS: u8 = 3;
+pub const BATCH_BITS: u8 = 3;
 /// Number of frames made at once.
-pub const AHEAD: u32 = 1 << AHEAD_BITS;
+pub const BATCH: u32 = 1 << BATCH_BITS;
 /// Log2 of the size of their memory in bytes.
-pub const MEMORY_BITS: u8 = PAGE_BITS as u8 + AHEAD_BITS;
+pub const MEMORY_BITS: u8 = PAGE_BITS as u8 + BATCH_BITS;
 /// Number of single frames made one by one first: a process that stops soon needs no others.
 const FEW: u32 = 8;
 
 /// The unused frames of the last batch.
-pub struct Ahead {
+pub struct FrameCache {
     /// The memory of the whole batch.
-    memory: Piece,
+    memory: Chunk,
     /// Slot of the batch's first frame.
     slot: CapAddress,
     /// Number of unused frames, the last ones of the batch.
@@ -30,10 +30,10 @@ pub struct Ahead {
     needed: u32,
 }
 
-impl Ahead {
+impl FrameCache {
     /// Returns an empty cache.
-    pub const fn new() -> Ahead {
-        Ahead { memory: Piece::block(CapAddress::NULL, 0, 0), slot: CapAddress::NULL, left: 0, needed: 0 }
+    pub const fn new() -> FrameCache {
+        FrameCache { memory: Chunk::block(CapAddress::NULL, 0, 0), slot: CapAddress::NULL, left: 0, needed: 0 }
     }
 
     /// Notes that a frame is needed. Returns whether a batch should be made first.
@@ -47,20 +47,20 @@ impl Ahead {
     }
 
     /// Fills the cache with frames made from `memory`, the first of them in `slot`. The cache must be empty.
-    pub const fn add(&mut self, memory: Piece, slot: CapAddress) {
-        (self.memory, self.slot, self.left) = (memory, slot, AHEAD);
+    pub const fn add(&mut self, memory: Chunk, slot: CapAddress) {
+        (self.memory, self.slot, self.left) = (memory, slot, BATCH);
     }
 
     /// Takes a frame from the cache: its capability and memory.
     #[inline]
-    pub fn take(&mut self) -> Option<(CapAddress, Piece)> {
+    pub fn take(&mut self) -> Option<(CapAddress, Chunk)> {
         if self.left == 0 {
             return None;
         }
-        let number = AHEAD - self.left;
+        let number = BATCH - self.left;
         self.left -= 1;
         let offset = self.memory.offset + (u64::from(number) << PAGE_BITS);
-        Some((CapAddress(self.slot.0 + number), Piece { offset, bits: PAGE_BITS as u8, ..self.memory }))
+        Some((CapAddress(self.slot.0 + number), Chunk { offset, bits: PAGE_BITS as u8, ..self.memory }))
     }
 }
 
@@ -69,20 +69,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_made_ahead_for_who_needs_many_and_given_out_once() {
-        let mut ahead = Ahead::new();
-        assert_eq!(ahead.take(), None);
-        assert!((0..FEW).all(|_| !ahead.need()));
-        assert!(ahead.need());
+    fn frames_are_cached_for_a_process_that_needs_many_and_each_is_taken_once() {
+        let mut cache = FrameCache::new();
+        assert_eq!(cache.take(), None);
+        assert!((0..FEW).all(|_| !cache.need()));
+        assert!(cache.need());
         let memory =
-            Piece { untyped: CapAddress(9), offset: 3 << MEMORY_BITS, bits: MEMORY_BITS, block_bits: 18, number: 5 };
-        ahead.add(memory, CapAddress(100));
-        for number in 0..AHEAD {
-            assert!(!ahead.need(), "there are some");
+            Chunk { untyped: CapAddress(9), offset: 3 << MEMORY_BITS, bits: MEMORY_BITS, block_bits: 18, number: 5 };
+        cache.add(memory, CapAddress(100));
+        for number in 0..BATCH {
+            assert!(!cache.need(), "there are some");
             let offset = memory.offset + (u64::from(number) << 12);
-            assert_eq!(ahead.take(), Some((CapAddress(100 + number), Piece { offset, bits: 12, ..memory })));
+            assert_eq!(cache.take(), Some((CapAddress(100 + number), Chunk { offset, bits: 12, ..memory })));
         }
-        assert_eq!(ahead.take(), None);
-        assert!(ahead.need());
+        assert_eq!(cache.take(), None);
+        assert!(cache.need());
     }
 }

@@ -1,8 +1,8 @@
 //! Quota of entries that outlast their processes, compared with a list of their owners.
 
 use proptest::prelude::*;
-use tench_places::Client;
-use tench_places::lasting::{COMMON, Lasting, Owner};
+use tench_quota::Client;
+use tench_quota::lasting::{COMMON, Lasting, Owner};
 
 /// Returns a family of a number, as started by a process with the power `processes`.
 const fn family(number: u64) -> u64 {
@@ -19,58 +19,58 @@ const fn of(family: u64, process: u64) -> Client {
     Client { process, family }
 }
 
-fn take_all(places: &mut Lasting, client: Client, owners: &mut Vec<Owner>) -> usize {
+fn take_all(quota: &mut Lasting, client: Client, owners: &mut Vec<Owner>) -> usize {
     let before = owners.len();
-    while places.may_take(client) {
-        owners.push(places.take(client));
+    while quota.may_take(client) {
+        owners.push(quota.take(client));
     }
-    places.check_invariants(owners);
+    quota.check_invariants(owners);
     owners.len() - before
 }
 
 #[test]
 fn one_child_after_another_gets_no_more_than_one_process() {
-    let (mut places, mut owners) = (Lasting::new(1024), Vec::new());
-    assert_eq!(take_all(&mut places, of(family(1), 1), &mut owners), 512);
+    let (mut quota, mut owners) = (Lasting::new(1024), Vec::new());
+    assert_eq!(take_all(&mut quota, of(family(1), 1), &mut owners), 512);
     for child in 2..40 {
-        assert_eq!(take_all(&mut places, of(family(1), child), &mut owners), 0);
+        assert_eq!(take_all(&mut quota, of(family(1), child), &mut owners), 0);
     }
-    assert_eq!(take_all(&mut places, of(family(2), 50), &mut owners), 256);
+    assert_eq!(take_all(&mut quota, of(family(2), 50), &mut owners), 256);
     // A user's commands, one after another, get half of the rest each: what they leave has no owner.
-    places.family_ended(family(1));
-    assert_eq!((places.held(family(1)), places.taken()), (0, 768));
-    assert_eq!(take_all(&mut places, of(family(1), 60), &mut owners), 128);
+    quota.family_ended(family(1));
+    assert_eq!((quota.held(family(1)), quota.taken()), (0, 768));
+    assert_eq!(take_all(&mut quota, of(family(1), 60), &mut owners), 128);
 }
 
 #[test]
 fn guests_together_get_what_a_family_gets_and_share_it() {
-    let (mut places, mut owners) = (Lasting::new(1024), Vec::new());
-    let got: Vec<usize> = (1..4).map(|number| take_all(&mut places, of(guests(number), number), &mut owners)).collect();
+    let (mut quota, mut owners) = (Lasting::new(1024), Vec::new());
+    let got: Vec<usize> = (1..4).map(|number| take_all(&mut quota, of(guests(number), number), &mut owners)).collect();
     assert_eq!(got, [256, 128, 64]);
     // Entries left by guests that have ended reduce the other guests' share.
-    places.family_ended(guests(1));
-    assert_eq!((places.held(guests(1)), places.taken()), (0, 448));
+    quota.family_ended(guests(1));
+    assert_eq!((quota.held(guests(1)), quota.taken()), (0, 448));
     let mut number = 10;
-    while take_all(&mut places, of(guests(number), number), &mut owners) > 0 {
-        places.family_ended(guests(number));
+    while take_all(&mut quota, of(guests(number), number), &mut owners) > 0 {
+        quota.family_ended(guests(number));
         number += 1;
     }
-    assert_eq!(places.taken(), 512, "however many there have been");
-    places.give_back(owners.remove(0));
-    places.check_invariants(&owners);
-    assert!(places.may_take(of(guests(1), 1)));
-    assert_eq!(take_all(&mut places, of(family(1), 99), &mut owners), 257);
+    assert_eq!(quota.taken(), 512, "however many there have been");
+    quota.give_back(owners.remove(0));
+    quota.check_invariants(&owners);
+    assert!(quota.may_take(of(guests(1), 1)));
+    assert_eq!(take_all(&mut quota, of(family(1), 99), &mut owners), 257);
 }
 
 #[test]
 fn of_whom_nothing_is_known_is_one_family_of_guests_that_never_ends() {
-    let (mut places, mut owners) = (Lasting::new(1024), Vec::new());
-    assert_eq!(take_all(&mut places, of(COMMON, 1), &mut owners), 256);
-    places.family_ended(COMMON);
-    assert_eq!((take_all(&mut places, of(COMMON, 2), &mut owners), places.held(COMMON)), (0, 256));
-    assert_eq!(take_all(&mut places, of(guests(1), 3), &mut owners), 128);
-    places.give_back_all(owners[0], 256);
-    places.check_invariants(&owners[256..]);
+    let (mut quota, mut owners) = (Lasting::new(1024), Vec::new());
+    assert_eq!(take_all(&mut quota, of(COMMON, 1), &mut owners), 256);
+    quota.family_ended(COMMON);
+    assert_eq!((take_all(&mut quota, of(COMMON, 2), &mut owners), quota.held(COMMON)), (0, 256));
+    assert_eq!(take_all(&mut quota, of(guests(1), 3), &mut owners), 128);
+    quota.give_back_all(owners[0], 256);
+    quota.check_invariants(&owners[256..]);
 }
 
 /// Families of the model; the last two are guests.
@@ -103,41 +103,41 @@ fn more(list: &List, index: usize, limit: usize) -> usize {
 proptest! {
     #[test]
     fn counts_are_those_of_a_list(steps in prop::collection::vec((0..FAMILIES.len(), 0..40usize, 0..10u8), 0..300), limit in 1..40usize) {
-        let mut places = Lasting::new(limit);
+        let mut quota = Lasting::new(limit);
         let mut list = List::new();
         for (index, which, step) in steps {
             let client = of(FAMILIES[index], which as u64);
             let more = more(&list, index, limit);
             match step {
                 0 => {
-                    places.family_ended(client.family);
+                    quota.family_ended(client.family);
                     list.iter_mut().filter(|(holder, ..)| *holder == index).for_each(|(_, lives, _)| *lives = false);
                 }
                 1..4 => {
                     if !list.is_empty() {
                         let (.., owner) = list.swap_remove(which % list.len());
-                        places.give_back(owner);
+                        quota.give_back(owner);
                     }
                 }
                 4 => {
                     for count in 0..=4 {
-                        prop_assert_eq!(places.may_take_all(client, count), count <= more, "{} of {}", count, more);
+                        prop_assert_eq!(quota.may_take_all(client, count), count <= more, "{} of {}", count, more);
                     }
                 }
                 _ => {
-                    prop_assert_eq!(places.may_take(client), more > 0);
+                    prop_assert_eq!(quota.may_take(client), more > 0);
                     if more > 0 {
-                        list.push((index, true, places.take(client)));
+                        list.push((index, true, quota.take(client)));
                     }
                 }
             }
             let owners: Vec<Owner> = list.iter().map(|(.., owner)| *owner).collect();
-            places.check_invariants(&owners);
+            quota.check_invariants(&owners);
             for (index, family) in FAMILIES.iter().enumerate() {
                 let own = list.iter().filter(|(holder, lives, _)| (*holder, *lives) == (index, true)).count();
-                prop_assert_eq!(places.held(*family), own);
+                prop_assert_eq!(quota.held(*family), own);
             }
-            prop_assert_eq!(places.may_take(of(family(9), 99)), list.len() < limit);
+            prop_assert_eq!(quota.may_take(of(family(9), 99)), list.len() < limit);
         }
     }
 }

@@ -3,13 +3,13 @@
 //! A block is one untyped capability; a chunk is an aligned power of two of bytes in it.
 //!
 //! ```text
-//! by size:  12 ─▶ piece ⇄ piece        16 ─▶ piece        what is taken, the smallest that is large enough
+//! by size:  12 ─▶ chunk ⇄ chunk        16 ─▶ chunk        what is taken, the smallest that is large enough
 //!                   │       │                  │
-//! by place:      bucket  bucket             bucket         whether the other half is free, too
+//! by position:   bucket  bucket             bucket         whether the other half is free, too
 //! ```
 //! Both lists are used without a search, however many chunks there are. Each free chunk has a node. There are always as
-//! many unused nodes as chunks in use, so that each of those can be freed: otherwise [`take`](Pieces::take) fails, so
-//! no chunk is ever lost. Nodes come from the metadata ([`array`](Pieces::array)) before a chunk is taken.
+//! many unused nodes as chunks in use, so that each of those can be freed: otherwise [`take`](FreeChunks::take) fails, so
+//! no chunk is ever lost. Nodes come from the metadata ([`array`](FreeChunks::array)) before a chunk is taken.
 //!
 //! A chunk with an object that other cores still have, and that this process has released, waits in a queue until they
 //! no longer have it.
@@ -28,7 +28,7 @@ const SPLITS: usize = SIZES + PARTS;
 
 /// A chunk of untyped memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct Chunk {
     /// The block.
     pub untyped: CapAddress,
     /// Offset in the block in bytes.
@@ -41,17 +41,17 @@ pub struct Piece {
     pub number: u16,
 }
 
-impl Piece {
+impl Chunk {
     /// Returns the chunk that is a whole block.
-    pub const fn block(untyped: CapAddress, number: u16, bits: u8) -> Piece {
-        Piece { untyped, offset: 0, bits, block_bits: bits, number }
+    pub const fn block(untyped: CapAddress, number: u16, bits: u8) -> Chunk {
+        Chunk { untyped, offset: 0, bits, block_bits: bits, number }
     }
 
     /// Returns the chunk's buddy, with which it would form a larger one, unless the chunk is a whole block.
     #[inline]
-    const fn buddy(&self) -> Option<Piece> {
+    const fn buddy(&self) -> Option<Chunk> {
         if self.bits < self.block_bits {
-            Some(Piece { untyped: self.untyped, offset: self.offset ^ 1 << self.bits, ..*self })
+            Some(Chunk { untyped: self.untyped, offset: self.offset ^ 1 << self.bits, ..*self })
         } else {
             None
         }
@@ -64,9 +64,9 @@ impl Piece {
     }
 
     /// Returns the chunk from two words that `to_words` made.
-    pub const fn from_words([word, offset]: [u64; 2]) -> Piece {
+    pub const fn from_words([word, offset]: [u64; 2]) -> Chunk {
         let (bits, block_bits, number) = ((word >> 32) as u8, (word >> 40) as u8, (word >> 48) as u16);
-        Piece { untyped: CapAddress(word as u32), offset, bits, block_bits, number }
+        Chunk { untyped: CapAddress(word as u32), offset, bits, block_bits, number }
     }
 
     /// Returns whether the chunk is a whole block.
@@ -85,7 +85,7 @@ impl Piece {
 /// A node of a free chunk. Links are one more than the index of a node, 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Free {
-    piece: Piece,
+    chunk: Chunk,
     /// The next and the previous node of the same size.
     next: u32,
     previous: u32,
@@ -95,7 +95,7 @@ pub struct Free {
 }
 
 impl Free {
-    const NONE: Free = Free { piece: Piece::block(CapAddress::NULL, 0, 0), next: 0, previous: 0, chain: 0 };
+    const NONE: Free = Free { chunk: Chunk::block(CapAddress::NULL, 0, 0), next: 0, previous: 0, chain: 0 };
 }
 
 impl Node for Free {
@@ -105,7 +105,7 @@ impl Node for Free {
 }
 
 /// The free chunks, `N` of which need no further memory.
-pub struct Pieces<const N: usize> {
+pub struct FreeChunks<const N: usize> {
     nodes: Pool<Free, N>,
     sizes: [u32; SIZES],
     buckets: [u32; BUCKETS],
@@ -119,10 +119,10 @@ pub struct Pieces<const N: usize> {
     kept: (usize, u32, u32),
 }
 
-impl<const N: usize> Pieces<N> {
+impl<const N: usize> FreeChunks<N> {
     /// Returns an empty set.
     pub const fn new() -> Self {
-        Pieces {
+        FreeChunks {
             nodes: Pool::new([Free::NONE; N]),
             sizes: [0; SIZES],
             buckets: [0; BUCKETS],
@@ -153,14 +153,14 @@ impl<const N: usize> Pieces<N> {
 
     /// Takes a chunk of `1 << bits` bytes out of the smallest that is large enough. Returns `None` if there is no such
     /// chunk, or no room.
-    pub fn take(&mut self, bits: u8) -> Option<Piece> {
-        let piece = self.take_for_ever(bits)?;
+    pub fn take(&mut self, bits: u8) -> Option<Chunk> {
+        let chunk = self.take_for_ever(bits)?;
         self.owed += 1;
-        Some(piece)
+        Some(chunk)
     }
 
     /// Takes a chunk that will not be freed, except perhaps at once through [`put_back`](Self::put_back).
-    pub fn take_for_ever(&mut self, bits: u8) -> Option<Piece> {
+    pub fn take_for_ever(&mut self, bits: u8) -> Option<Chunk> {
         if usize::from(bits) >= SIZES || !self.has_room() {
             return None;
         }
@@ -169,12 +169,12 @@ impl<const N: usize> Pieces<N> {
             return None;
         }
         let size = usize::from(bits) + larger.trailing_zeros() as usize;
-        let mut piece = self.remove(self.sizes[size] as usize - 1);
-        while piece.bits > bits {
-            piece.bits -= 1;
-            self.insert(Piece { offset: piece.offset + (1 << piece.bits), ..piece });
+        let mut chunk = self.remove(self.sizes[size] as usize - 1);
+        while chunk.bits > bits {
+            chunk.bits -= 1;
+            self.insert(Chunk { offset: chunk.offset + (1 << chunk.bits), ..chunk });
         }
-        Some(piece)
+        Some(chunk)
     }
 
     /// Notes that the chunk taken last will be freed in this number of parts, at most 8.
@@ -183,28 +183,28 @@ impl<const N: usize> Pieces<N> {
     }
 
     /// Frees a chunk. If its whole block is free now, removes the block and returns it.
-    pub fn free(&mut self, piece: Piece) -> Option<Piece> {
+    pub fn free(&mut self, chunk: Chunk) -> Option<Chunk> {
         self.owed = self.owed.saturating_sub(1);
-        self.put_back(piece)
+        self.put_back(chunk)
     }
 
     /// Frees a chunk that was just taken for ever.
-    pub fn put_back(&mut self, mut piece: Piece) -> Option<Piece> {
-        while let Some(buddy) = piece.buddy() {
-            let Some(place) = self.find(&buddy) else {
-                self.insert(piece);
+    pub fn put_back(&mut self, mut chunk: Chunk) -> Option<Chunk> {
+        while let Some(buddy) = chunk.buddy() {
+            let Some(index) = self.find(&buddy) else {
+                self.insert(chunk);
                 return None;
             };
-            self.remove(place);
-            piece = Piece { offset: piece.offset & !(1 << piece.bits), bits: piece.bits + 1, ..piece };
+            self.remove(index);
+            chunk = Chunk { offset: chunk.offset & !(1 << chunk.bits), bits: chunk.bits + 1, ..chunk };
         }
-        Some(piece)
+        Some(chunk)
     }
 
     /// Queues a chunk in use whose object, in `slot`, cannot be deleted yet.
-    pub fn keep(&mut self, slot: CapAddress, piece: Piece) {
+    pub fn keep(&mut self, slot: CapAddress, chunk: Chunk) {
         self.owed = self.owed.saturating_sub(1);
-        let link = self.nodes.take(Free { piece, chain: slot.0, ..Free::NONE }) as u32 + 1;
+        let link = self.nodes.take(Free { chunk, chain: slot.0, ..Free::NONE }) as u32 + 1;
         let (count, first, last) = self.kept;
         if let Some(last) = last.checked_sub(1) {
             self.nodes.get_mut(last as usize).next = link;
@@ -213,14 +213,14 @@ impl<const N: usize> Pieces<N> {
     }
 
     /// Takes the oldest chunk out of the queue, with its slot. It counts as in use.
-    pub fn take_kept(&mut self) -> Option<(CapAddress, Piece)> {
+    pub fn take_kept(&mut self) -> Option<(CapAddress, Chunk)> {
         let (count, first, last) = self.kept;
-        let place = first.checked_sub(1)? as usize;
-        let Free { piece, next, chain, .. } = *self.nodes.get(place);
-        self.nodes.give(place);
+        let index = first.checked_sub(1)? as usize;
+        let Free { chunk, next, chain, .. } = *self.nodes.get(index);
+        self.nodes.give(index);
         self.owed += 1;
         self.kept = (count - 1, next, if next == 0 { 0 } else { last });
-        Some((CapAddress(chain), piece))
+        Some((CapAddress(chain), chunk))
     }
 
     /// Returns the length of the queue.
@@ -229,7 +229,7 @@ impl<const N: usize> Pieces<N> {
     }
 
     /// Adds a block. There must be room for it, or it must have been returned by [`free`](Self::free).
-    pub fn push(&mut self, block: Piece) {
+    pub fn push(&mut self, block: Chunk) {
         self.insert(block);
     }
 
@@ -240,11 +240,11 @@ impl<const N: usize> Pieces<N> {
 
     /// Returns the node of a chunk, if it is free.
     #[inline]
-    fn find(&self, piece: &Piece) -> Option<usize> {
-        let mut next = self.buckets[piece.bucket()];
+    fn find(&self, chunk: &Chunk) -> Option<usize> {
+        let mut next = self.buckets[chunk.bucket()];
         while next != 0 {
             let node = self.nodes.get(next as usize - 1);
-            if node.piece == *piece {
+            if node.chunk == *chunk {
                 return Some(next as usize - 1);
             }
             next = node.chain;
@@ -254,23 +254,23 @@ impl<const N: usize> Pieces<N> {
 
     /// Inserts a free chunk. A node is available, because as many are unused as chunks are in use, which taking
     /// ensures.
-    fn insert(&mut self, piece: Piece) {
-        let (size, bucket) = (usize::from(piece.bits), piece.bucket());
+    fn insert(&mut self, chunk: Chunk) {
+        let (size, bucket) = (usize::from(chunk.bits), chunk.bucket());
         let next = self.sizes[size];
-        let node = Free { piece, next, previous: 0, chain: self.buckets[bucket] };
+        let node = Free { chunk, next, previous: 0, chain: self.buckets[bucket] };
         let link = self.nodes.take(node) as u32 + 1;
         if next != 0 {
             self.nodes.get_mut(next as usize - 1).previous = link;
         }
         (self.sizes[size], self.buckets[bucket]) = (link, link);
         self.present |= 1 << size;
-        self.blocks += usize::from(piece.is_block());
+        self.blocks += usize::from(chunk.is_block());
     }
 
     /// Removes the chunk of a node.
-    fn remove(&mut self, place: usize) -> Piece {
-        let Free { piece, next, previous, chain } = *self.nodes.get(place);
-        let size = usize::from(piece.bits);
+    fn remove(&mut self, index: usize) -> Chunk {
+        let Free { chunk, next, previous, chain } = *self.nodes.get(index);
+        let size = usize::from(chunk.bits);
         if next != 0 {
             self.nodes.get_mut(next as usize - 1).previous = previous;
         }
@@ -283,10 +283,10 @@ impl<const N: usize> Pieces<N> {
             }
             _ => self.nodes.get_mut(previous as usize - 1).next = next,
         }
-        self.unchain(piece.bucket(), place as u32 + 1, chain);
-        self.nodes.give(place);
-        self.blocks -= usize::from(piece.is_block());
-        piece
+        self.unchain(chunk.bucket(), index as u32 + 1, chain);
+        self.nodes.give(index);
+        self.blocks -= usize::from(chunk.is_block());
+        chunk
     }
 
     /// Removes a node from its bucket.
@@ -312,15 +312,15 @@ impl<const N: usize> Pieces<N> {
         let mut count = 0;
         let mut blocks = 0;
         for (size, first) in self.sizes.iter().enumerate() {
-            assert_eq!(*first != 0, self.present >> size & 1 == 1, "a size with pieces has its bit");
+            assert_eq!(*first != 0, self.present >> size & 1 == 1, "a size with chunks has its bit");
             let (mut next, mut previous) = (*first, 0);
             while next != 0 {
                 let node = self.nodes.get(next as usize - 1);
-                assert_eq!((usize::from(node.piece.bits), node.previous), (size, previous), "a list has one size");
-                assert_eq!(self.find(&node.piece), Some(next as usize - 1), "a piece is found by its place");
-                assert!(node.piece.buddy().is_none_or(|buddy| self.find(&buddy).is_none()), "halves have joined");
+                assert_eq!((usize::from(node.chunk.bits), node.previous), (size, previous), "a list has one size");
+                assert_eq!(self.find(&node.chunk), Some(next as usize - 1), "a chunk is found by its position");
+                assert!(node.chunk.buddy().is_none_or(|buddy| self.find(&buddy).is_none()), "halves have joined");
                 count += 1;
-                blocks += usize::from(node.piece.is_block());
+                blocks += usize::from(node.chunk.is_block());
                 (previous, next) = (next, node.next);
             }
         }
@@ -335,7 +335,7 @@ impl<const N: usize> Pieces<N> {
         assert_eq!(
             (count, blocks),
             (self.nodes.used(), self.blocks),
-            "each node is of a free piece, or of one that is kept"
+            "each node is of a free chunk, or of one that is kept"
         );
         assert!(self.nodes.left() >= self.owed, "what was given out can come back");
     }
@@ -350,151 +350,151 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    const BLOCK: Piece = Piece::block(CapAddress(100), 7, 16);
+    const BLOCK: Chunk = Chunk::block(CapAddress(100), 7, 16);
 
     /// Returns whether two chunks share a byte.
-    fn overlap(a: &Piece, b: &Piece) -> bool {
+    fn overlap(a: &Chunk, b: &Chunk) -> bool {
         a.untyped == b.untyped && a.offset < b.offset + (1 << b.bits) && b.offset < a.offset + (1 << a.bits)
     }
 
     /// Adds nodes until no more are needed.
-    fn grow<const N: usize>(pieces: &mut Pieces<N>) {
-        let count = pieces.array().next_chunk().unwrap();
-        pieces.array().add(vec![Free::default(); count].leak());
+    fn grow<const N: usize>(chunks: &mut FreeChunks<N>) {
+        let count = chunks.array().next_chunk().unwrap();
+        chunks.array().add(vec![Free::default(); count].leak());
     }
 
     #[test]
     fn a_block_is_split_and_joined_again() {
-        let mut pieces = Pieces::<128>::new();
-        assert_eq!(pieces.take(5), None);
-        pieces.push(BLOCK);
-        let taken: Vec<Piece> = [5, 12, 13, 5, 7, 15].iter().map(|bits| pieces.take(*bits).unwrap()).collect();
-        pieces.check_invariants();
+        let mut chunks = FreeChunks::<128>::new();
+        assert_eq!(chunks.take(5), None);
+        chunks.push(BLOCK);
+        let taken: Vec<Chunk> = [5, 12, 13, 5, 7, 15].iter().map(|bits| chunks.take(*bits).unwrap()).collect();
+        chunks.check_invariants();
         for (index, a) in taken.iter().enumerate() {
             assert_eq!(a.offset % (1 << a.bits), 0);
             assert!(taken[..index].iter().all(|b| !overlap(a, b)));
         }
-        assert_eq!(pieces.take(15), None);
-        assert!(!pieces.has_block());
-        let back: Vec<Option<Piece>> = taken.iter().map(|piece| pieces.free(*piece)).collect();
+        assert_eq!(chunks.take(15), None);
+        assert!(!chunks.has_block());
+        let back: Vec<Option<Chunk>> = taken.iter().map(|chunk| chunks.free(*chunk)).collect();
         assert_eq!(back, [None, None, None, None, None, Some(BLOCK)]);
-        pieces.check_invariants();
-        assert_eq!((pieces.nodes.used(), pieces.owed), (0, 0));
+        chunks.check_invariants();
+        assert_eq!((chunks.nodes.used(), chunks.owed), (0, 0));
     }
 
     #[test]
-    fn a_piece_is_two_words() {
-        let piece = Piece { untyped: CapAddress(u32::MAX), offset: 7 << 40, bits: 21, block_bits: 47, number: 0xfedc };
-        assert_eq!(Piece::from_words(piece.to_words()), piece);
+    fn a_chunk_is_two_words() {
+        let chunk = Chunk { untyped: CapAddress(u32::MAX), offset: 7 << 40, bits: 21, block_bits: 47, number: 0xfedc };
+        assert_eq!(Chunk::from_words(chunk.to_words()), chunk);
     }
 
     #[test]
     fn blocks_do_not_join_each_other() {
-        let mut pieces = Pieces::<128>::new();
-        pieces.push(BLOCK);
-        pieces.push(Piece::block(CapAddress(101), 8, 16));
-        let (a, b) = (pieces.take(16).unwrap(), pieces.take(16).unwrap());
-        assert_eq!(pieces.free(a), Some(a));
-        pieces.push(a);
-        assert!(pieces.has_block());
-        assert_eq!(pieces.free(b), Some(b));
-        pieces.check_invariants();
+        let mut chunks = FreeChunks::<128>::new();
+        chunks.push(BLOCK);
+        chunks.push(Chunk::block(CapAddress(101), 8, 16));
+        let (a, b) = (chunks.take(16).unwrap(), chunks.take(16).unwrap());
+        assert_eq!(chunks.free(a), Some(a));
+        chunks.push(a);
+        assert!(chunks.has_block());
+        assert_eq!(chunks.free(b), Some(b));
+        chunks.check_invariants();
     }
 
     #[test]
     fn nothing_is_taken_that_could_not_come_back() {
-        let mut pieces = Pieces::<128>::new();
-        pieces.push(Piece::block(CapAddress(1), 9, 20));
+        let mut chunks = FreeChunks::<128>::new();
+        chunks.push(Chunk::block(CapAddress(1), 9, 20));
         let mut taken = Vec::new();
-        while let Some(piece) = pieces.take(12) {
-            taken.push(piece);
-            pieces.check_invariants();
+        while let Some(chunk) = chunks.take(12) {
+            taken.push(chunk);
+            chunks.check_invariants();
         }
-        assert!(taken.len() < 128 && pieces.is_short() && !pieces.has_room(), "there was more, but no room");
-        grow(&mut pieces);
-        grow(&mut pieces);
-        assert!(pieces.has_room() && !pieces.is_short());
-        while let Some(piece) = pieces.take(12) {
-            taken.push(piece);
+        assert!(taken.len() < 128 && chunks.is_short() && !chunks.has_room(), "there was more, but no room");
+        grow(&mut chunks);
+        grow(&mut chunks);
+        assert!(chunks.has_room() && !chunks.is_short());
+        while let Some(chunk) = chunks.take(12) {
+            taken.push(chunk);
         }
-        pieces.check_invariants();
+        chunks.check_invariants();
         assert_eq!(taken.len(), 256);
         // Every second chunk is freed first: none of them joins another, and each needs a node.
-        let (even, odd): (Vec<_>, Vec<_>) = taken.into_iter().partition(|piece| piece.offset >> 12 & 1 == 0);
-        assert!(even.iter().all(|piece| pieces.free(*piece).is_none()));
-        pieces.check_invariants();
-        assert_eq!(pieces.nodes.used(), 128);
-        let blocks: Vec<Piece> = odd.iter().filter_map(|piece| pieces.free(*piece)).collect();
-        assert_eq!(blocks, [Piece::block(CapAddress(1), 9, 20)]);
-        pieces.check_invariants();
+        let (even, odd): (Vec<_>, Vec<_>) = taken.into_iter().partition(|chunk| chunk.offset >> 12 & 1 == 0);
+        assert!(even.iter().all(|chunk| chunks.free(*chunk).is_none()));
+        chunks.check_invariants();
+        assert_eq!(chunks.nodes.used(), 128);
+        let blocks: Vec<Chunk> = odd.iter().filter_map(|chunk| chunks.free(*chunk)).collect();
+        assert_eq!(blocks, [Chunk::block(CapAddress(1), 9, 20)]);
+        chunks.check_invariants();
     }
 
     #[test]
-    fn a_piece_can_come_back_in_parts() {
-        let mut pieces = Pieces::<128>::new();
-        pieces.push(BLOCK);
-        let memory = pieces.take(15).unwrap();
-        pieces.divide(8);
-        pieces.check_invariants();
-        let part = |number: u64| Piece { offset: memory.offset + (number << 12), bits: 12, ..memory };
-        assert!([6, 1, 4, 3, 0, 7, 2].iter().all(|number| pieces.free(part(*number)).is_none()));
-        pieces.check_invariants();
-        assert_eq!((pieces.free(part(5)), pieces.owed), (Some(BLOCK), 0));
+    fn a_chunk_can_be_freed_in_parts() {
+        let mut chunks = FreeChunks::<128>::new();
+        chunks.push(BLOCK);
+        let memory = chunks.take(15).unwrap();
+        chunks.divide(8);
+        chunks.check_invariants();
+        let part = |number: u64| Chunk { offset: memory.offset + (number << 12), bits: 12, ..memory };
+        assert!([6, 1, 4, 3, 0, 7, 2].iter().all(|number| chunks.free(part(*number)).is_none()));
+        chunks.check_invariants();
+        assert_eq!((chunks.free(part(5)), chunks.owed), (Some(BLOCK), 0));
     }
 
     #[test]
     fn what_cannot_be_used_yet_waits_its_turn() {
-        let mut pieces = Pieces::<128>::new();
-        pieces.push(BLOCK);
-        let taken: Vec<Piece> = (0..16).map(|_| pieces.take(12).unwrap()).collect();
-        assert_eq!(pieces.take_kept(), None);
-        for (slot, piece) in (1..).zip(&taken) {
-            pieces.keep(CapAddress(slot), *piece);
-            pieces.check_invariants();
+        let mut chunks = FreeChunks::<128>::new();
+        chunks.push(BLOCK);
+        let taken: Vec<Chunk> = (0..16).map(|_| chunks.take(12).unwrap()).collect();
+        assert_eq!(chunks.take_kept(), None);
+        for (slot, chunk) in (1..).zip(&taken) {
+            chunks.keep(CapAddress(slot), *chunk);
+            chunks.check_invariants();
         }
-        assert_eq!((pieces.kept(), pieces.owed, pieces.take(12)), (16, 0, None), "none of them is free");
+        assert_eq!((chunks.kept(), chunks.owed, chunks.take(12)), (16, 0, None), "none of them is free");
         // The first goes to the end, the second is freed, and so on.
         for slot in 1..=8 {
-            let (first, piece) = pieces.take_kept().unwrap();
-            assert_eq!((first, piece), (CapAddress(2 * slot - 1), taken[2 * slot as usize - 2]));
-            pieces.keep(first, piece);
-            let (second, piece) = pieces.take_kept().unwrap();
+            let (first, chunk) = chunks.take_kept().unwrap();
+            assert_eq!((first, chunk), (CapAddress(2 * slot - 1), taken[2 * slot as usize - 2]));
+            chunks.keep(first, chunk);
+            let (second, chunk) = chunks.take_kept().unwrap();
             assert_eq!(second, CapAddress(2 * slot));
-            assert_eq!(pieces.free(piece), None);
-            pieces.check_invariants();
+            assert_eq!(chunks.free(chunk), None);
+            chunks.check_invariants();
         }
         let rest: Vec<u32> = core::iter::from_fn(|| {
-            let (slot, piece) = pieces.take_kept()?;
-            assert_eq!(pieces.free(piece), (slot.0 == 15).then_some(BLOCK));
-            pieces.check_invariants();
+            let (slot, chunk) = chunks.take_kept()?;
+            assert_eq!(chunks.free(chunk), (slot.0 == 15).then_some(BLOCK));
+            chunks.check_invariants();
             Some(slot.0)
         })
         .collect();
-        assert_eq!((rest, pieces.kept(), pieces.nodes.used()), (vec![1, 3, 5, 7, 9, 11, 13, 15], 0, 0));
+        assert_eq!((rest, chunks.kept(), chunks.nodes.used()), (vec![1, 3, 5, 7, 9, 11, 13, 15], 0, 0));
     }
 
     #[test]
     fn what_is_taken_for_ever_needs_no_room() {
-        let mut pieces = Pieces::<64>::new();
+        let mut chunks = FreeChunks::<64>::new();
         for block in 0..100 {
-            pieces.push(Piece::block(CapAddress(1 + block), 1 + block as u16, 16));
+            chunks.push(Chunk::block(CapAddress(1 + block), 1 + block as u16, 16));
             for _ in 0..16 {
-                let piece = pieces.take_for_ever(12).unwrap();
+                let chunk = chunks.take_for_ever(12).unwrap();
                 // The chunk may turn out not to be needed.
-                if let Some(block) = pieces.put_back(piece) {
-                    pieces.push(block);
+                if let Some(block) = chunks.put_back(chunk) {
+                    chunks.push(block);
                 }
-                assert_eq!(pieces.take_for_ever(12), Some(piece));
-                pieces.check_invariants();
+                assert_eq!(chunks.take_for_ever(12), Some(chunk));
+                chunks.check_invariants();
             }
         }
-        assert_eq!((pieces.take_for_ever(12), pieces.nodes.used()), (None, 0));
+        assert_eq!((chunks.take_for_ever(12), chunks.nodes.used()), (None, 0));
     }
 
     #[test]
-    fn random_pieces_never_overlap_and_all_come_back() {
-        let mut pieces = Pieces::<128>::new();
-        let mut taken: Vec<Piece> = Vec::new();
+    fn random_chunks_never_overlap_and_all_can_be_freed() {
+        let mut chunks = FreeChunks::<128>::new();
+        let mut taken: Vec<Chunk> = Vec::new();
         let mut bytes = BTreeMap::new();
         let mut seed = 7_u64;
         let mut most = 0;
@@ -505,39 +505,39 @@ mod tests {
             let takes = number % 16 < if step / 4000 % 2 == 0 { 11 } else { 5 };
             if takes {
                 let bits = [5, 6, 9, 12, 12, 12, 13, 16][(number >> 8) as usize % 8];
-                while pieces.is_short() {
-                    grow(&mut pieces);
+                while chunks.is_short() {
+                    grow(&mut chunks);
                 }
-                let piece = pieces.take(bits).unwrap_or_else(|| {
-                    pieces.push(Piece::block(CapAddress(1 + step as u32), 1 + step as u16, 18));
-                    pieces.take(bits).unwrap()
+                let chunk = chunks.take(bits).unwrap_or_else(|| {
+                    chunks.push(Chunk::block(CapAddress(1 + step as u32), 1 + step as u16, 18));
+                    chunks.take(bits).unwrap()
                 });
-                assert_eq!(piece.bits, bits);
-                let key = (piece.untyped.0, piece.offset);
+                assert_eq!(chunk.bits, bits);
+                let key = (chunk.untyped.0, chunk.offset);
                 let before =
                     bytes.range(..key).next_back().map(|((block, offset), bits)| (*block, offset + (1_u64 << bits)));
                 let behind = bytes.range(key..).next().map(|((block, offset), _)| (*block, *offset));
                 assert!(before.is_none_or(|(block, end)| block != key.0 || end <= key.1));
                 assert!(behind.is_none_or(|(block, start)| block != key.0 || start >= key.1 + (1 << bits)));
                 bytes.insert(key, bits);
-                taken.push(piece);
+                taken.push(chunk);
             } else if !taken.is_empty() {
-                let piece = taken.swap_remove((number >> 8) as usize % taken.len());
-                bytes.remove(&(piece.untyped.0, piece.offset));
-                if let Some(block) = pieces.free(piece) {
+                let chunk = taken.swap_remove((number >> 8) as usize % taken.len());
+                bytes.remove(&(chunk.untyped.0, chunk.offset));
+                if let Some(block) = chunks.free(chunk) {
                     assert!(block.is_block() && taken.iter().all(|other| other.untyped != block.untyped));
                 }
             }
             most = most.max(taken.len());
             if step % 16 == 0 {
-                pieces.check_invariants();
+                chunks.check_invariants();
             }
         }
         assert!(most > 1000, "the run was not trivial");
-        while let Some(piece) = taken.pop() {
-            pieces.free(piece);
+        while let Some(chunk) = taken.pop() {
+            chunks.free(chunk);
         }
-        pieces.check_invariants();
-        assert_eq!((pieces.nodes.used(), pieces.owed), (0, 0), "all blocks have gone back");
+        chunks.check_invariants();
+        assert_eq!((chunks.nodes.used(), chunks.owed), (0, 0), "all blocks have gone back");
     }
 }

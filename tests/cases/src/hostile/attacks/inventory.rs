@@ -8,7 +8,7 @@ use tench::procs::{Procs, pid};
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::Exchanged;
 
-use super::super::Books as Here;
+use super::super::Inventory as Here;
 use super::said;
 use crate::case::Outcome;
 
@@ -21,7 +21,7 @@ const REMEMBERED: u64 = 256 << 10;
 
 /// Accounts and states that must be as before.
 #[derive(Debug)]
-pub struct Books {
+pub struct Inventory {
     here: Here,
     /// Process numbers of the servers.
     servers: [u64; SERVERS.len()],
@@ -33,25 +33,25 @@ pub struct Books {
     elsewhere: Option<(Exchanged, u64)>,
 }
 
-impl PartialEq for Books {
-    fn eq(&self, other: &Books) -> bool {
+impl PartialEq for Inventory {
+    fn eq(&self, other: &Inventory) -> bool {
         let there = match (self.elsewhere, other.elsewhere) {
             (Some((one, free)), Some((two, rest))) => one == two && free.abs_diff(rest) <= REMEMBERED,
             (one, two) => one == two,
         };
-        let own = |books: &Books| (books.servers, books.living, books.terminal);
+        let own = |inventory: &Inventory| (inventory.servers, inventory.living, inventory.terminal);
         there && own(self) == own(other) && self.here == other.here
     }
 }
 
-impl Books {
+impl Inventory {
     /// Returns what servers hold for clients, without what they keep for reuse: it must not grow, not even once.
     pub fn held(&self) -> impl PartialEq + Debug + use<> {
         (self.here.names, self.here.files, self.servers, self.living, self.terminal)
     }
 
     /// Reads the present accounts and states.
-    pub fn read(monitor: Option<Monitor>) -> Outcome<Books> {
+    pub fn read(monitor: Option<Monitor>) -> Outcome<Inventory> {
         let mut here = Here::read()?;
         // This program's and the process server's own memory may grow; it counts as free here, so that it hides nothing
         // else.
@@ -67,7 +67,7 @@ impl Books {
             Some(monitor) => Some((said(monitor.exchanged())?, said(monitor.memory(OTHER))?.free)),
             None => None,
         };
-        Ok(Books { here, servers, living: living(), terminal: (mode, reader), elsewhere })
+        Ok(Inventory { here, servers, living: living(), terminal: (mode, reader), elsewhere })
     }
 }
 

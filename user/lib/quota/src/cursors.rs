@@ -24,16 +24,16 @@ impl<T> Cursors<T> {
 
     /// Removes a family's cursor, and returns it.
     pub fn take(&mut self, family: u64) -> Option<T> {
-        let place = self.known.iter().position(|(other, _)| *other == family)?;
-        Some(self.known.remove(place).1)
+        let index = self.known.iter().position(|(other, _)| *other == family)?;
+        Some(self.known.remove(index).1)
     }
 
     /// Adds a family's cursor. The family must have none.
-    pub fn put(&mut self, family: u64, place: T) {
+    pub fn put(&mut self, family: u64, position: T) {
         if self.known.len() == KNOWN {
             self.known.remove(0);
         }
-        self.known.push((family, place));
+        self.known.push((family, position));
     }
 }
 

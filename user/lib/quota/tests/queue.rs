@@ -1,8 +1,8 @@
 //! The queue of waiting threads, compared with simpler ones.
 
 use proptest::prelude::*;
-use tench_places::Client;
-use tench_places::queue::{NEVER, Queue};
+use tench_quota::Client;
+use tench_quota::queue::{NEVER, Queue};
 
 /// Removes the wait that is due next.
 fn next<R>(queue: &mut Queue<R>, now: u64) -> Option<R> {

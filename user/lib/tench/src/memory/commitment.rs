@@ -26,32 +26,32 @@ const fn need(bytes: u64) -> u64 {
 }
 
 /// Returns whether there is memory for `more` bytes besides the heap's regions (first address and size of each).
-pub fn can_be_kept(more: u64, regions: impl Iterator<Item = (usize, usize)> + Clone) -> bool {
+pub fn is_possible(more: u64, regions: impl Iterator<Item = (usize, usize)> + Clone) -> bool {
     let on_demand = || regions.clone().filter(|(_, size)| *size as u64 >= LAZY_SIZE);
-    let promised: u64 = on_demand().map(|(_, size)| size as u64).sum();
-    if promised == 0 && more < LAZY_SIZE {
+    let committed: u64 = on_demand().map(|(_, size)| size as u64).sum();
+    if committed == 0 && more < LAZY_SIZE {
         // Nothing is committed; the memory is populated now or not at all.
         return true;
     }
     let kept = || on_demand().map(|(start, size)| found(start, size)).sum();
-    !super::comes_on_demand() || is_there(promised, more, kept)
+    !super::comes_on_demand() || is_there(committed, more, kept)
 }
 
 /// Returns whether there is memory for `more` bytes and for what is committed, less what is populated already. Separate
 /// from the function above, so that growing a small heap does not need this one's stack.
 #[inline(never)]
-fn is_there(promised: u64, more: u64, kept: impl FnOnce() -> u64) -> bool {
+fn is_there(committed: u64, more: u64, kept: impl FnOnce() -> u64) -> bool {
     let server = Mem::STANDARD;
     let (Ok(account), Ok(totals)) = (server.next_account(process::id() - 1), server.totals()) else {
         // Then the memory server will not give memory either.
         return true;
     };
     let available = account.quota.saturating_sub(account.used).min(totals.free);
-    if need(promised.saturating_add(more)) <= available {
+    if need(committed.saturating_add(more)) <= available {
         return true;
     }
     // Only now is it worth counting how much of it is populated already.
-    need((promised - kept()).saturating_add(more)) <= available
+    need((committed - kept()).saturating_add(more)) <= available
 }
 
 /// Returns the number of populated bytes of a region. The manager is locked for this region alone.
@@ -67,9 +67,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_regions_are_no_promise() {
+    fn small_regions_are_not_committed() {
         let small = [(0x1000, 32 << 10), (0x10_0000, 64 << 10)];
-        assert!(can_be_kept(LAZY_SIZE - 4096, small.into_iter()));
+        assert!(is_possible(LAZY_SIZE - 4096, small.into_iter()));
     }
 
     #[test]

@@ -9,14 +9,14 @@
 //! memory is. A block is taken from the smallest free extent in which it fits, and of equal ones from that with the
 //! lowest address.
 //!
-//! Nothing in here allocates: the arrays behind the three parts grow between requests, when [`Books::need`] says so,
-//! and never during one. Invariants, checked by [`Books::check_invariants`] after every step of the tests:
+//! Nothing in here allocates: the arrays behind the three parts grow between requests, when [`Ledger::need`] says so,
+//! and never during one. Invariants, checked by [`Ledger::check_invariants`] after every step of the tests:
 //! - those of the extents: free and used ones cover each region exactly, and no two free ones touch;
 //! - each used extent is one block, under the slot that the extent names;
 //! - an account's `used` and `blocks` are the sums over its list, and every block is in the list of its account;
 //! - an account's `below` is the sum over the accounts that name it, with what is below them.
 //!
-//! Objects in slabs are counted per account; the slabs' own ledger reports them here ([`Books::charge`]).
+//! Objects in slabs are counted per account; the slabs' own ledger reports them here ([`Ledger::charge`]).
 
 use arrayvec::ArrayVec;
 use tench_abi::CapAddress;
@@ -111,7 +111,7 @@ const fn no_extent(error: tench_extents::Error) -> Error {
 const NEVER_ENDS: [u64; 2] = [pid::MEM, ABROAD];
 
 /// The ledger, over the storage of its three parts.
-pub struct Books<E, B, A> {
+pub struct Ledger<E, B, A> {
     regions: ArrayVec<Region, MAX_REGIONS>,
     extents: Manager<E>,
     blocks: Blocks<B>,
@@ -119,16 +119,16 @@ pub struct Books<E, B, A> {
     families: Families,
 }
 
-impl<E, B, A> Books<E, B, A>
+impl<E, B, A> Ledger<E, B, A>
 where
     E: AsRef<[Node]> + AsMut<[Node]>,
     B: AsRef<[Entry]> + AsMut<[Entry]>,
     A: AsRef<[Account]> + AsMut<[Account]>,
 {
     /// Returns a ledger without memory.
-    pub fn new(extents: E, blocks: B, accounts: A) -> Books<E, B, A> {
+    pub fn new(extents: E, blocks: B, accounts: A) -> Ledger<E, B, A> {
         let (extents, blocks) = (Manager::new(extents), Blocks::new(blocks));
-        Books {
+        Ledger {
             regions: ArrayVec::new(),
             extents,
             blocks,
@@ -168,8 +168,8 @@ where
             return Err(Error::BadSize);
         }
         self.extents.add(region.address, 1 << region.size_bits).map_err(|_| Error::BadSize)?;
-        let place = self.regions.partition_point(|other| other.address < region.address);
-        self.regions.insert(place, region);
+        let index = self.regions.partition_point(|other| other.address < region.address);
+        self.regions.insert(index, region);
         Ok(())
     }
 
@@ -180,8 +180,8 @@ where
 
     /// Returns the region that contains an address.
     pub fn region_of(&self, address: u64) -> Option<Region> {
-        let place = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
-        let region = *self.regions.get(place)?;
+        let index = self.regions.partition_point(|region| region.address <= address).checked_sub(1)?;
+        let region = *self.regions.get(index)?;
         (address - region.address < 1 << region.size_bits).then_some(region)
     }
 
@@ -268,8 +268,8 @@ where
         if block.size_bits <= MIN_BLOCK_BITS {
             return Err(Error::BadSize);
         }
-        let has_place = self.blocks.len() > upper.0 as usize && self.blocks.get(upper).is_none();
-        if has_place && self.extents.can_split() { Ok(()) } else { Err(Error::TooManyBlocks) }
+        let has_entry = self.blocks.len() > upper.0 as usize && self.blocks.get(upper).is_none();
+        if has_entry && self.extents.can_split() { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
     /// Divides a block. Returns the lower half, which keeps the slot.
@@ -376,7 +376,7 @@ where
     /// server has started has an account, to which its own objects are charged. The processes of the system's start may
     /// have none, and the unbadged capability belongs to no process.
     pub fn is_served(&self, number: u64) -> bool {
-        pid::place(number).1 <= pid::PROCS || self.accounts.get(number).is_some_and(|account| !account.has_ended)
+        pid::split_pid(number).1 <= pid::PROCS || self.accounts.get(number).is_some_and(|account| !account.has_ended)
     }
 
     /// Returns whether an account may have `bytes` more, as far as it and those above it have limits.

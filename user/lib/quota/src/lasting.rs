@@ -1,6 +1,6 @@
 //! Fair-share quota for entries that outlast the process that made them, such as files.
 //!
-//! Entries of [`Places`](crate::Places) are freed when their process ends. These stay. If they counted for nobody from
+//! Entries of [`Quota`](crate::Quota) are freed when their process ends. These stay. If they counted for nobody from
 //! then on, a program could start one child after another, each of which takes half of the free entries and ends, until
 //! none is free. So they count for the family, whichever of its processes live, by the same rule ([`allows`]). When the
 //! last process of the family has ended, they belong to nobody.
