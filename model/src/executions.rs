@@ -261,16 +261,16 @@ mod tests {
 
     #[test]
     fn an_execution_depends_on_nothing_before_it() {
-        let told = |prepared: &mut Prepared, execution| {
+        let figures = |prepared: &mut Prepared, execution| {
             let calls = prepared.execute(&bytes(execution));
             let current = prepared.player.machine.current();
             (calls, prepared.player.machine.answer(current), memory(&mut prepared.player.machine))
         };
         let mut one = Prepared::batch(1).expect("the kernel is sound");
-        let first = told(&mut one, 1000);
+        let first = figures(&mut one, 1000);
         for execution in 1001..1020 {
             one.execute(&bytes(execution)).expect("the kernel is sound");
         }
-        assert_eq!(told(&mut one, 1000), first);
+        assert_eq!(figures(&mut one, 1000), first);
     }
 }

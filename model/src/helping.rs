@@ -28,7 +28,7 @@ impl World {
     fn server(&self, thread: usize) -> Option<usize> {
         match self.threads[thread].doing {
             Doing::AwaitingReply { reply } if !self.threads[thread].is_helpless => (0..self.threads.len())
-                .find(|other| self.current_reply(*other) == Some(reply) && !self.threads[*other].is_aside),
+                .find(|other| self.current_reply(*other) == Some(reply) && !self.threads[*other].is_deferred),
             Doing::Sending { endpoint, .. } if !self.threads[thread].is_helpless => self.serving(endpoint),
             _ => None,
         }

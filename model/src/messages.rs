@@ -104,7 +104,7 @@ pub struct Thread {
     /// The reply object with which it has received last, if that is not the bound one.
     pub other_reply: Option<usize>,
     /// Set if it sets callers in that reply object aside.
-    pub is_aside: bool,
+    pub is_deferred: bool,
     /// The notification that is bound to it.
     pub bound_notification: Option<usize>,
     /// The endpoint that it serves.
@@ -153,7 +153,7 @@ pub struct Line {
     /// Set if taking the signal acknowledges the line.
     pub automatic: bool,
     /// Set if the line was notified and has not interrupted since.
-    pub is_rung: bool,
+    pub is_pending: bool,
     /// Set if the line is unmasked.
     pub is_let_in: bool,
 }
@@ -331,7 +331,7 @@ impl World {
     fn lose_reply(&mut self, thread: usize, reply: usize) {
         let t = &mut self.threads[thread];
         if t.other_reply == Some(reply) {
-            (t.other_reply, t.is_aside) = (None, false);
+            (t.other_reply, t.is_deferred) = (None, false);
             self.rejoin(thread);
         }
     }
@@ -343,7 +343,7 @@ impl World {
         }
         let t = &mut self.threads[me];
         t.other_reply = Some(reply).filter(|reply| t.bound_reply != Some(*reply));
-        t.is_aside = t.other_reply.is_some() && !may_help;
+        t.is_deferred = t.other_reply.is_some() && !may_help;
     }
 
     /// Returns the reply object for a receive, and whether a caller in it may help.
@@ -518,15 +518,15 @@ impl World {
     }
 
     /// Notifies a doorbell line of the core. Several notifications between two interrupts count as one.
-    pub fn ring(&mut self, line: usize) {
-        self.lines[line].is_rung = true;
+    pub fn notify(&mut self, line: usize) {
+        self.lines[line].is_pending = true;
         self.interrupt();
     }
 
     /// Lets notified, unmasked lines interrupt; each does so once until it is acknowledged.
     pub fn interrupt(&mut self) {
-        while let Some(line) = self.lines.iter_mut().find(|line| line.is_rung && line.is_let_in) {
-            (line.is_rung, line.is_let_in) = (false, false);
+        while let Some(line) = self.lines.iter_mut().find(|line| line.is_pending && line.is_let_in) {
+            (line.is_pending, line.is_let_in) = (false, false);
             if let Some((notification, bits)) = line.signals {
                 self.signal(notification, bits);
             }

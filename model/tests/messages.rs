@@ -20,7 +20,7 @@ use tench_model::source::{Bytes, Source};
 const LINE: u32 = 40;
 /// Doorbell lines of the core: number, the notification that each signals, and whether taking the signal acknowledges
 /// it.
-const RUNG: [(u32, usize, bool); 5] = [(2, 0, true), (3, 1, true), (4, 2, true), (5, 0, false), (6, 0, true)];
+const DOORBELL_LINES: [(u32, usize, bool); 5] = [(2, 0, true), (3, 1, true), (4, 2, true), (5, 0, false), (6, 0, true)];
 /// Priorities of the threads. The last has no scheduling context of its own, the one before it no IPC buffer.
 const PRIORITIES: [u64; 5] = [10, 20, 20, 30, 30];
 const WITHOUT_IPC_BUFFER: usize = 3;
@@ -102,7 +102,7 @@ impl Pair {
     /// Makes doorbell lines, each with a bit of its own.
     fn listen(&mut self) {
         let m = &mut self.machine;
-        for (i, (number, notification, automatic)) in RUNG.into_iter().enumerate() {
+        for (i, (number, notification, automatic)) in DOORBELL_LINES.into_iter().enumerate() {
             let (line, badged, bits) = (m.take_free(), m.take_free(), 0x1_0000 << i);
             let flags = line_flags::EDGE | if automatic { line_flags::AUTOMATIC } else { 0 };
             m.call(Operation::InterruptGet, &[at(slot::INTERRUPT_CONTROL), number.into(), flags, line]).ok();
@@ -112,7 +112,7 @@ impl Pair {
             m.call(Operation::Delete, &[0, badged]).ok();
             self.lines.push(line);
             let signals = Some((notification, bits));
-            self.world.lines.push(Line { signals, automatic, is_rung: false, is_let_in: true });
+            self.world.lines.push(Line { signals, automatic, is_pending: false, is_let_in: true });
         }
     }
 
@@ -157,7 +157,7 @@ impl Pair {
             is_early: false,
             bound_reply: Some(number),
             other_reply: None,
-            is_aside: false,
+            is_deferred: false,
             bound_notification,
             serves: depth.map(|_| i),
             depth: depth.unwrap_or(0),
@@ -218,7 +218,7 @@ impl Pair {
         match source.below(16) {
             0 => self.pass_time(source.below(60) * SPACING),
             1 => self.manage(source),
-            2 | 3 => self.ring(source),
+            2 | 3 => self.notify(source),
             _ => match self.current() {
                 Some(me) => self.call(me, source),
                 None if source.one_in(2) => self.pass_time(source.below(200) * SPACING),
@@ -238,11 +238,11 @@ impl Pair {
     }
 
     /// Notifies a doorbell line of the core.
-    fn ring(&mut self, source: &mut Bytes<'_>) {
-        let line = source.below(RUNG.len() as u64) as usize;
-        self.log.push(format!("line {} is rung", RUNG[line].0));
-        self.machine.raise(RUNG[line].0);
-        self.world.ring(line);
+    fn notify(&mut self, source: &mut Bytes<'_>) {
+        let line = source.below(DOORBELL_LINES.len() as u64) as usize;
+        self.log.push(format!("line {} is notified", DOORBELL_LINES[line].0));
+        self.machine.raise(DOORBELL_LINES[line].0);
+        self.world.notify(line);
     }
 
     /// Wakes the manager, which does something to the others, and waits again.
@@ -265,8 +265,8 @@ impl Pair {
             }
             11 => self.destroy(source),
             _ => {
-                let line = source.below(RUNG.len() as u64) as usize;
-                self.log.push(format!("line {} is acknowledged", RUNG[line].0));
+                let line = source.below(DOORBELL_LINES.len() as u64) as usize;
+                self.log.push(format!("line {} is acknowledged", DOORBELL_LINES[line].0));
                 self.machine.call(Operation::InterruptAcknowledge, &[self.lines[line]]).ok();
                 self.world.acknowledge(line);
             }
@@ -385,11 +385,11 @@ impl Pair {
                 assert_eq!(word, self.world.notifications[i].0, "signals of notification {i}");
             }
         }
-        for (expected, (number, ..)) in self.world.lines.iter().zip(RUNG) {
+        for (expected, (number, ..)) in self.world.lines.iter().zip(DOORBELL_LINES) {
             let host = self.machine.host();
-            let (is_let_in, is_rung) = (host.enabled.contains(&number), host.pending.contains(&number));
+            let (is_let_in, is_pending) = (host.enabled.contains(&number), host.pending.contains(&number));
             assert_eq!(is_let_in, expected.is_let_in, "whether line {number} is let in");
-            assert_eq!(is_rung, expected.is_rung, "whether line {number} was rung and is waiting");
+            assert_eq!(is_pending, expected.is_pending, "whether line {number} was notified and is waiting");
         }
         self.compare_cspace();
         self.machine.check();

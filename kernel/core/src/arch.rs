@@ -79,7 +79,7 @@ pub unsafe trait Arch: Sized {
     fn core_power(&self, core: u64) -> Result<CorePower, Error>;
     /// Notifies a core by an interrupt on one of its doorbell lines. The interrupted core sees what this core has
     /// written before.
-    fn ring(&mut self, core: u64, line: u32);
+    fn notify(&mut self, core: u64, line: u32);
     /// Checks that memory can be imported from another core: RAM that this kernel can address and in which it does not
     /// lie. (The kernel itself knows which memory it has as untypeds.)
     ///

@@ -309,13 +309,13 @@ pub fn mint_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outc
 /// Performs `Identify`.
 pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
-    let is_told = kernel_object::tells_addresses(k, thread, 2)?;
+    let is_reported = kernel_object::may_see_addresses(k, thread, 2)?;
     let slot = slot_in(k, cspace, address, Rights::READ)?;
     let cap = k.slot(slot).cap;
     let rights = if cap.flags & flag::ZOMBIE == 0 { cap.rights } else { 0 };
     let physical = match cap.kind {
-        Kind::Untyped | Kind::Frame if is_told => k.physical(cap.object),
-        Kind::Mapping if is_told && rights != 0 => mapping::physical(k, &cap),
+        Kind::Untyped | Kind::Frame if is_reported => k.physical(cap.object),
+        Kind::Mapping if is_reported && rights != 0 => mapping::physical(k, &cap),
         Kind::Interrupt | Kind::Doorbell => cap.object as u64,
         _ => 0,
     };

@@ -102,8 +102,8 @@ impl PreemptionPoints {
 
 /// Performs `Delete`.
 pub fn delete_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
-    let is_told = kernel_object::tells_addresses(k, thread, 2)?;
-    delete_within(k, thread, PreemptionPoints::ALL, is_told)
+    let sees_addresses = kernel_object::may_see_addresses(k, thread, 2)?;
+    delete_within(k, thread, PreemptionPoints::ALL, sees_addresses)
 }
 
 /// Performs `DeletePart`.
@@ -119,7 +119,7 @@ fn delete_within<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     points: PreemptionPoints,
-    is_told: bool,
+    sees_addresses: bool,
 ) -> Result<Outcome, Error> {
     let (cspace, address) = (argument(k, thread, 0), argument(k, thread, 1));
     let slot = cspace::slot_in(k, cspace, address, Rights::WRITE)?;
@@ -133,7 +133,7 @@ fn delete_within<A: Arch>(
     Ok(match deleted {
         Deleted::NotLast => Outcome::Done,
         Deleted::Freed { address, size_bits } => {
-            let address = if is_told { address } else { 0 };
+            let address = if sees_addresses { address } else { 0 };
             Outcome::results(k, thread, &[1, address, size_bits.into()])
         }
     })

@@ -186,7 +186,7 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     let tag = Tag(argument(k, thread, 1));
     let deadline = deadline(k, thread, tag);
     let source = source(k, thread)?;
-    let (object, aside) = reply::named(k, thread, tag)?;
+    let (object, deferred) = reply::named(k, thread, tag)?;
     check_message(k, thread, tag, true)?;
     reply::answer(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {
@@ -194,7 +194,7 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     }
     let received = match source {
         Source::Notification(notification) => notification::wait(k, notification, thread, deadline, true),
-        Source::Endpoint(endpoint) => receive(k, thread, endpoint, (object, aside), deadline, true),
+        Source::Endpoint(endpoint) => receive(k, thread, endpoint, (object, deferred), deadline, true),
     };
     helping::update_receiver(k, thread, before);
     received
@@ -235,7 +235,7 @@ fn receive<A: Arch>(
     k: &mut Kernel<A>,
     thread: Ref<Thread>,
     endpoint: Ref<Endpoint>,
-    (object, aside): (Ref<Reply>, bool),
+    (object, deferred): (Ref<Reply>, bool),
     deadline: Option<u64>,
     blocking: bool,
 ) -> Result<Outcome, Error> {
@@ -243,7 +243,7 @@ fn receive<A: Arch>(
     if !blocking && sender.is_none() && !notification::has_bound(k, thread) {
         return Err(Error::WouldBlock);
     }
-    helping::receive_with(k, thread, (object, aside));
+    helping::receive_with(k, thread, (object, deferred));
     helping::start_afresh(k, thread);
     timers::disarm(k, thread);
     if notification::take_bound(k, thread) {
@@ -255,7 +255,7 @@ fn receive<A: Arch>(
         return Ok(Outcome::Written);
     }
     // The fast path makes the receiver run on the caller's context without comparing.
-    let fast = deadline.is_none() && !aside && k.get(thread).blockers & blocker::OF_HELPING == 0;
+    let fast = deadline.is_none() && !deferred && k.get(thread).blockers & blocker::OF_HELPING == 0;
     let t = k.get(thread);
     t.state = ThreadState::Receiving(endpoint);
     t.receive_reply = Some(object);

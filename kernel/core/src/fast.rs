@@ -47,7 +47,7 @@ pub enum Fast {
     /// ([`depletion::start_timing`](crate::depletion::start_timing)).
     Begin(Ref<Thread>),
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
-    /// another function decides: [`ring`], [`receive_message`] or [`answer_aside`].
+    /// another function decides: [`notify`], [`receive_message`] or [`answer_deferred`].
     Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
@@ -287,7 +287,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
 /// context, since it has worked for others meanwhile or for none. The caller becomes ready like any thread, and runs at
 /// once if no ready thread has its priority or a higher one.
 #[inline(always)]
-pub fn answer_aside<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+pub fn answer_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let object = k.get(slot).cap.object;
     // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has checked it.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
@@ -378,14 +378,14 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
 
 /// Fast path of `Signal` to a doorbell, if the slot holds one.
 #[inline(always)]
-pub fn ring<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
+pub fn notify<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
     let cap = &k.get(slot).cap;
     if cap.kind != Kind::Doorbell || !cap.allows(Rights::WRITE) || cap.flags & flag::ZOMBIE != 0 {
         return Fast::Slow;
     }
-    let bell = cap.object;
+    let doorbell = cap.object;
     // ── Point of no return ──
-    interrupt::ring(k, bell);
+    interrupt::notify(k, doorbell);
     Fast::Answer(0)
 }
 
@@ -499,15 +499,15 @@ pub fn receive_message<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Re
         Tag::REPLY => reply_at(k, thread, named),
         _ => None,
     };
-    let Some((reply, aside)) = reply else { return Fast::Slow };
-    let aside = aside && bound != Some(reply);
+    let Some((reply, deferred)) = reply else { return Fast::Slow };
+    let deferred = deferred && bound != Some(reply);
     let r = k.get(reply);
     if r.caller.is_some() || r.claimed.is_some_and(|other| other != thread) {
         return Fast::Slow;
     }
     // ── Point of no return ──
-    helping::receive_with(k, thread, (reply, aside));
-    await_message(k, thread, endpoint, reply, !aside);
+    helping::receive_with(k, thread, (reply, deferred));
+    await_message(k, thread, endpoint, reply, !deferred);
     let next = scheduler::leave_to_first(k, thread);
     if k.get(thread).height != 0 {
         // The thread works for no caller any more.
@@ -527,9 +527,9 @@ fn reply_at<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> Op
     if !is_usable {
         return None;
     }
-    let (object, aside) = (cap.object, !cap.allows(Rights::CALL));
+    let (object, deferred) = (cap.object, !cap.allows(Rights::CALL));
     // SAFETY: a live capability of this kind names a live reply object.
-    unsafe { Ref::at(object) }.map(|reply| (reply, aside))
+    unsafe { Ref::at(object) }.map(|reply| (reply, deferred))
 }
 
 /// Fast path of `Yield`: the first thread of the same priority runs, and the caller goes behind the last.

@@ -85,7 +85,7 @@ pub fn server_of<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<
 #[inline]
 pub fn can_help<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> bool {
     let flags = k.get(thread).blockers;
-    flags & blocker::TOLD != blocker::TOLD && flags & blocker::HELPLESS == 0
+    flags & blocker::FAULT_REPORTED != blocker::FAULT_REPORTED && flags & blocker::HELPLESS == 0
 }
 
 /// Returns the highest priority at which a server may complete, on its own context, work that it began on `context`.
@@ -138,17 +138,17 @@ pub fn current_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<
 /// Returns the reply object in which a thread's caller waits: the current one, unless its callers are deferred.
 #[inline]
 pub fn works_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Option<Ref<Reply>> {
-    if k.get(thread).aside { None } else { current_reply(k, thread) }
+    if k.get(thread).deferred { None } else { current_reply(k, thread) }
 }
 
 /// Makes `reply` the current reply object of a thread that receives. The thread then works for the caller in it, unless
-/// `aside` says that callers in it are deferred.
+/// `deferred` says that callers in it are deferred.
 #[inline]
-pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, aside): (Ref<Reply>, bool)) {
+pub fn receive_with<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, (reply, deferred): (Ref<Reply>, bool)) {
     if current_reply(k, thread) != Some(reply) {
         change_reply(k, thread, reply);
     }
-    k.get(thread).aside = aside;
+    k.get(thread).deferred = deferred;
 }
 
 /// Changes a thread's current reply object to another.
@@ -169,7 +169,7 @@ fn change_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, reply: Ref<Repl
 #[inline]
 pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    t.aside = false;
+    t.deferred = false;
     if let Some(other) = t.other_reply.take() {
         k.get(other).claimed = None;
     }
@@ -179,7 +179,7 @@ pub fn leave_other_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) {
 pub fn release<A: Arch>(k: &mut Kernel<A>, reply: Ref<Reply>) {
     if let Some(worker) = k.get(reply).claimed.take() {
         let t = k.get(worker);
-        (t.other_reply, t.aside) = (None, false);
+        (t.other_reply, t.deferred) = (None, false);
         rejoin(k, worker);
     }
 }
@@ -285,7 +285,7 @@ pub fn limit_unhelped<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, sender: R
     if k.get(thread).served.is_none() {
         return;
     }
-    let reports = k.get(sender).blockers & blocker::TOLD == blocker::TOLD;
+    let reports = k.get(sender).blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED;
     let cap_of = if reports { cap_of_report } else { cap_of };
     let cap = k.get(sender).scheduling.map_or(0, |context| cap_of(k, context));
     set_cap(k, thread, cap);
@@ -455,7 +455,7 @@ fn run_on<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, best: Offer, is_limit
     let t = k.get(thread);
     t.scheduling = best.context;
     // A thread that waits for the reply to its timeout fault keeps that status.
-    let kept = if t.blockers & blocker::TOLD == blocker::TOLD { blocker::REPORTED } else { 0 };
+    let kept = if t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED { blocker::REPORTED } else { 0 };
     t.blockers = t.blockers & !blocker::OF_BUDGET | kept;
     if is_limited {
         t.blockers |= blocker::BUDGETED;

@@ -173,7 +173,7 @@ pub fn acknowledge<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
 }
 
 /// Returns the number that a doorbell capability holds for a core and one of its lines.
-fn bell(core: u64, line: u64) -> usize {
+fn doorbell_number(core: u64, line: u64) -> usize {
     (core * DOORBELLS + line) as usize
 }
 
@@ -189,15 +189,15 @@ pub fn doorbell<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
     }
     let address = argument(k, thread, 3);
     let destination = cspace::destination(k, 0, address)?;
-    derivation::insert_child(k, destination, Cap::new(Kind::Doorbell, bell(core, line), 0));
+    derivation::insert_child(k, destination, Cap::new(Kind::Doorbell, doorbell_number(core, line), 0));
     Ok(Outcome::Done)
 }
 
 /// Notifies a doorbell, for `Signal`.
 #[inline]
-pub fn ring<A: Arch>(k: &mut Kernel<A>, bell: usize) {
-    let bell = bell as u64;
-    k.arch().ring(bell / DOORBELLS, (bell % DOORBELLS) as u32);
+pub fn notify<A: Arch>(k: &mut Kernel<A>, doorbell: usize) {
+    let doorbell = doorbell as u64;
+    k.arch().notify(doorbell / DOORBELLS, (doorbell % DOORBELLS) as u32);
 }
 
 /// Masks a line and unlinks it from its notification's list, which can be as long as there are lines.

@@ -13,8 +13,8 @@ pub fn signal_call<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Ou
     let slot = cspace::lookup(k, address)?;
     if k.slot(slot).cap.kind == Kind::Doorbell {
         let slot = capability_slot(k, thread, Kind::Doorbell, Rights::WRITE)?;
-        let bell = k.slot(slot).cap.object;
-        interrupt::ring(k, bell);
+        let doorbell = k.slot(slot).cap.object;
+        interrupt::notify(k, doorbell);
         return Ok(Outcome::Done);
     }
     let slot = capability_slot(k, thread, Kind::Notification, Rights::WRITE)?;

@@ -110,7 +110,7 @@ pub fn finalise<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>) -> bool {
         let t = k.get(thread);
         t.bound_reply = t.bound_reply.filter(|bound| *bound != object);
         if t.other_reply == Some(object) {
-            (t.other_reply, t.aside) = (None, false);
+            (t.other_reply, t.deferred) = (None, false);
         }
         if t.receive_reply == Some(object) && matches!(t.state, ThreadState::Receiving(_)) {
             endpoint::cancel(k, thread, Error::Aborted);

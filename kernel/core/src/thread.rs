@@ -118,7 +118,7 @@ pub mod blocker {
     /// Reasons why the thread's scheduling context depends on more than its caller.
     pub const OF_HELPING: u32 = HELPED | CAPPED | URGENT;
     /// Both set: the thread waits for the reply to its timeout fault.
-    pub const TOLD: u32 = FAULT | REPORTED;
+    pub const FAULT_REPORTED: u32 = FAULT | REPORTED;
 }
 
 /// The upcall for faults of one class.
@@ -246,7 +246,7 @@ pub struct Thread {
     /// Set while the thread is in a ready queue.
     pub queued: bool,
     /// Set if callers received with `other_reply` are deferred: then the thread works for no caller.
-    pub aside: bool,
+    pub deferred: bool,
     /// Set while the thread's account is suspended: the thread's priority is then -1, whatever its context.
     pub account_suspended: bool,
     /// Number of servers deep that the thread's own calls go while it serves its endpoint, as declared with

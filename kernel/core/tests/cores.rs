@@ -28,7 +28,7 @@ fn try_doorbell(m: &mut Machine, core: u64, line: u64) -> (Answer, u64) {
 
 /// Makes a doorbell. Returns its address.
 #[track_caller]
-fn doorbell(m: &mut Machine, core: u64, line: u64) -> u64 {
+fn make_doorbell(m: &mut Machine, core: u64, line: u64) -> u64 {
     let (answer, address) = try_doorbell(m, core, line);
     answer.ok();
     check(m);
@@ -62,8 +62,8 @@ fn listen_as(m: &mut Machine, number: u64, badge: u64, flags: u64) -> (u64, u64)
 
 /// Notifies a doorbell, and handles pending interrupts.
 #[track_caller]
-fn ring(m: &mut Machine, bell: u64) {
-    m.call(Operation::Signal, &[bell]).ok();
+fn notify(m: &mut Machine, doorbell: u64) {
+    m.call(Operation::Signal, &[doorbell]).ok();
     m.pass_time(0);
     check(m);
 }
@@ -85,7 +85,7 @@ fn mapped(m: &mut Machine, address: u64) -> u64 {
 }
 
 /// Returns a word of the first process's boot information.
-fn told(m: &mut Machine, offset: usize) -> u64 {
+fn boot_word(m: &mut Machine, offset: usize) -> u64 {
     let address = mapped(m, PROCESS_INFO);
     m.host().memory.read(address + offset as u64)
 }
@@ -96,9 +96,9 @@ fn the_machine_says_how_many_cores_it_has_and_where_its_device_tree_is() {
     let answer = m.call(Operation::KernelMachine, &[KERNEL]).ok();
     let (tree, size) = m.kernel().state().device_tree;
     assert_eq!(answer[1..6], [CORES, 0, tree, size, 0]);
-    assert_eq!(told(&mut m, offset_of!(BootInfo, core)), 0);
-    assert_eq!(told(&mut m, offset_of!(BootInfo, device_tree_size)), size);
-    let shown = told(&mut m, offset_of!(BootInfo, device_tree));
+    assert_eq!(boot_word(&mut m, offset_of!(BootInfo, core)), 0);
+    assert_eq!(boot_word(&mut m, offset_of!(BootInfo, device_tree_size)), size);
+    let shown = boot_word(&mut m, offset_of!(BootInfo, device_tree));
     assert_eq!(mapped(&mut m, shown), tree, "both name one device tree");
     let blind = weak(&mut m, KERNEL, WRITE);
     assert_eq!(m.call(Operation::KernelMachine, &[blind]).err(), Error::MissingRights);
@@ -174,74 +174,74 @@ fn a_doorbell_is_made_for_cores_and_lines_that_exist_and_in_an_empty_slot() {
 }
 
 #[test]
-fn a_ring_goes_to_the_core_and_line_that_the_doorbell_names() {
+fn a_doorbell_interrupts_the_core_and_line_that_it_names() {
     let mut m = Machine::new();
     let mut expected = Vec::new();
     for core in 1..CORES {
         for line in [0, 7, DOORBELLS - 1] {
-            let bell = doorbell(&mut m, core, line);
-            ring(&mut m, bell);
+            let doorbell = make_doorbell(&mut m, core, line);
+            notify(&mut m, doorbell);
             expected.push((core, line as u32));
         }
     }
-    assert_eq!(m.host().rung, expected);
-    assert!(m.host().pending.is_empty(), "the own core was not rung");
+    assert_eq!(m.host().notified, expected);
+    assert!(m.host().pending.is_empty(), "the own core was not notified");
     // With and without the fast path for signals.
-    let bell = doorbell(&mut m, 2, 3);
+    let doorbell = make_doorbell(&mut m, 2, 3);
     m.fast = true;
-    ring(&mut m, bell);
-    assert_eq!(m.host().rung.pop(), Some((2, 3)));
+    notify(&mut m, doorbell);
+    assert_eq!(m.host().notified.pop(), Some((2, 3)));
 }
 
 #[test]
-fn who_may_not_ring_rings_nobody() {
+fn a_doorbell_without_the_right_interrupts_nobody() {
     let mut m = Machine::new();
-    let bell = doorbell(&mut m, 1, 2);
-    let weak = weak(&mut m, bell, READ);
+    let doorbell = make_doorbell(&mut m, 1, 2);
+    let weak = weak(&mut m, doorbell, READ);
     for fast in [false, true] {
         m.fast = fast;
         assert_eq!(m.call(Operation::Signal, &[weak]).err(), Error::MissingRights);
-        assert_eq!(m.call(Operation::Receive, &[bell]).err(), Error::WrongType);
-        assert_eq!(m.call(Operation::Call, &[bell]).err(), Error::WrongType);
+        assert_eq!(m.call(Operation::Receive, &[doorbell]).err(), Error::WrongType);
+        assert_eq!(m.call(Operation::Call, &[doorbell]).err(), Error::WrongType);
     }
-    assert!(m.host().rung.is_empty());
+    assert!(m.host().notified.is_empty());
 }
 
 #[test]
-fn the_own_core_hears_a_ring_on_its_line() {
+fn the_own_core_receives_its_doorbell_on_its_line() {
     let mut m = Machine::new();
-    let ((line, notification), bell) = (listen(&mut m, 5, 0x50), doorbell(&mut m, 0, 5));
-    let other = doorbell(&mut m, 0, 6);
+    let ((line, notification), doorbell) = (listen(&mut m, 5, 0x50), make_doorbell(&mut m, 0, 5));
+    let other = make_doorbell(&mut m, 0, 6);
     assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
-    ring(&mut m, bell);
+    notify(&mut m, doorbell);
     assert_eq!(heard(&mut m, notification), Ok(0x50));
     // Until the line is acknowledged, notifications of the doorbell are kept as one.
-    ring(&mut m, bell);
-    ring(&mut m, bell);
+    notify(&mut m, doorbell);
+    notify(&mut m, doorbell);
     assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock));
     m.call(Operation::InterruptAcknowledge, &[line]).ok();
     m.pass_time(0);
     assert_eq!(heard(&mut m, notification), Ok(0x50));
     m.call(Operation::InterruptAcknowledge, &[line]).ok();
-    ring(&mut m, other);
+    notify(&mut m, other);
     assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock), "another line");
-    ring(&mut m, bell);
+    notify(&mut m, doorbell);
     assert_eq!(heard(&mut m, notification), Ok(0x50));
-    assert!(m.host().rung.is_empty());
+    assert!(m.host().notified.is_empty());
 }
 
 #[test]
-fn a_ring_that_nobody_hears_waits_for_whoever_takes_the_line() {
+fn a_doorbell_interrupt_that_nobody_receives_waits_for_whoever_takes_the_line() {
     let mut m = Machine::new();
-    let bell = doorbell(&mut m, 0, 9);
-    ring(&mut m, bell);
+    let doorbell = make_doorbell(&mut m, 0, 9);
+    notify(&mut m, doorbell);
     let (_, notification) = listen(&mut m, 9, 1);
     m.pass_time(0);
     assert_eq!(heard(&mut m, notification), Ok(1));
 }
 
 /// Flags of a line that is acknowledged when its signal is taken.
-const BELL: u64 = line_flags::EDGE | line_flags::AUTOMATIC;
+const DOORBELL: u64 = line_flags::EDGE | line_flags::AUTOMATIC;
 
 /// Returns the number of interrupts that the kernel has taken.
 fn interrupts(m: &mut Machine) -> u64 {
@@ -251,14 +251,14 @@ fn interrupts(m: &mut Machine) -> u64 {
 #[test]
 fn to_take_the_signal_acknowledges_a_line_that_says_so() {
     let mut m = Machine::new();
-    let ((line, notification), bell) = (listen_as(&mut m, 5, 0x50, BELL), doorbell(&mut m, 0, 5));
+    let ((line, notification), doorbell) = (listen_as(&mut m, 5, 0x50, DOORBELL), make_doorbell(&mut m, 0, 5));
     for _ in 0..3 {
-        ring(&mut m, bell);
+        notify(&mut m, doorbell);
         assert!(!m.host().enabled.contains(&5), "nobody waited, so it is held");
         // However many notifications follow, the machine keeps one, which interrupts nothing before the signal is
         // taken.
         let before = interrupts(&mut m);
-        (0..4).for_each(|_| ring(&mut m, bell));
+        (0..4).for_each(|_| notify(&mut m, doorbell));
         m.call(Operation::InterruptAcknowledge, &[line]).ok();
         m.pass_time(0);
         assert_eq!(interrupts(&mut m), before);
@@ -278,7 +278,7 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
     for (fast, busy, bound) in (0..8).map(|i| (i & 1 != 0, i & 2 != 0, i & 4 != 0)) {
         let mut m = Machine::new();
         m.fast = fast;
-        let ((_, notification), bell) = (listen_as(&mut m, 7, 0x70, BELL), doorbell(&mut m, 0, 7));
+        let ((_, notification), doorbell) = (listen_as(&mut m, 7, 0x70, DOORBELL), make_doorbell(&mut m, 0, 7));
         let (first, thread) = (m.first, m.free);
         let waiter = m.make_thread(255);
         let endpoint = m.make(Kind::Endpoint, 0);
@@ -291,7 +291,7 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
             m.check();
             assert!(m.waits(waiter));
             if busy {
-                ring(&mut m, bell);
+                notify(&mut m, doorbell);
             } else {
                 // The core is idle.
                 m.call_as(first, Operation::ThreadSuspend, &[at(slot::THREAD)]);
@@ -306,7 +306,7 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
             assert_eq!((answer.ok()[1], answer.x[10]), (Tag::NOTIFICATION, 0x70));
             assert_eq!(answer.x[2..10], [0; 8]);
             // The next notification arrives before the thread waits again, and is kept for it.
-            ring(&mut m, bell);
+            notify(&mut m, doorbell);
             assert!(!m.host().enabled.contains(&7));
             assert_eq!(m.call(Operation::Receive, &[from]).x[10], 0x70);
             assert!(m.host().enabled.contains(&7));
@@ -351,11 +351,11 @@ fn a_bound_signal_is_not_forgotten_for_another() {
 fn a_held_line_is_let_go_with_its_notification() {
     for delete in [false, true] {
         let mut m = Machine::new();
-        let ((line, notification), bell) = (listen_as(&mut m, 2, 4, BELL), doorbell(&mut m, 0, 2));
-        let (other, _) = listen_as(&mut m, 3, 8, BELL);
+        let ((line, notification), doorbell) = (listen_as(&mut m, 2, 4, DOORBELL), make_doorbell(&mut m, 0, 2));
+        let (other, _) = listen_as(&mut m, 3, 8, DOORBELL);
         m.call(Operation::InterruptBind, &[other, 0]).ok();
         m.call(Operation::InterruptBind, &[other, notification]).ok();
-        ring(&mut m, bell);
+        notify(&mut m, doorbell);
         m.raise(3);
         check(&mut m);
         if delete {
@@ -370,7 +370,7 @@ fn a_held_line_is_let_go_with_its_notification() {
         check(&mut m);
         let again = m.make(Kind::Notification, 0);
         m.call(Operation::InterruptBind, &[line, again]).ok();
-        ring(&mut m, bell);
+        notify(&mut m, doorbell);
         assert_eq!(heard(&mut m, again), Ok(1));
     }
 }
@@ -384,7 +384,7 @@ fn lines_of_devices_are_acknowledged_by_their_drivers() {
     }
     // The flags of a line are those that `InterruptGet` passes, each time.
     let get = |m: &mut Machine, flags| m.call(Operation::InterruptGet, &[CONTROL, 1, flags, address]).ok();
-    get(&mut m, BELL);
+    get(&mut m, DOORBELL);
     m.call(Operation::Delete, &[0, address]).ok();
     check(&mut m);
     get(&mut m, line_flags::EDGE);
@@ -397,7 +397,7 @@ fn lines_of_devices_are_acknowledged_by_their_drivers() {
 }
 
 #[test]
-fn lines_that_can_be_rung_are_given_like_those_of_devices() {
+fn doorbell_lines_are_given_like_those_of_devices() {
     let mut m = Machine::new();
     let get = |m: &mut Machine, number| {
         let address = m.take_free();
@@ -417,55 +417,55 @@ fn lines_that_can_be_rung_are_given_like_those_of_devices() {
 fn doorbells_are_copied_moved_deleted_and_revoked() {
     let mut m = Machine::new();
     let before = capabilities(&mut m);
-    let (bell, beside) = (doorbell(&mut m, 1, 4), doorbell(&mut m, 1, 5));
+    let (doorbell, beside) = (make_doorbell(&mut m, 1, 4), make_doorbell(&mut m, 1, 5));
     let [copy, second, moved] = [(); 3].map(|()| m.take_free());
-    m.call(Operation::Copy, &[0, bell, 0, copy]).ok();
+    m.call(Operation::Copy, &[0, doorbell, 0, copy]).ok();
     m.call(Operation::Copy, &[0, copy, 0, second]).ok();
     m.call(Operation::Move, &[0, copy, 0, moved]).ok();
     check(&mut m);
-    ring(&mut m, moved);
-    assert_eq!(m.host().rung, [(1, 4)]);
+    notify(&mut m, moved);
+    assert_eq!(m.host().notified, [(1, 4)]);
     // A doorbell has no badge.
     let address = m.take_free();
-    assert_eq!(m.call(Operation::Mint, &[0, bell, 0, address, 15, 7]).err(), Error::InvalidArgument);
+    assert_eq!(m.call(Operation::Mint, &[0, doorbell, 0, address, 15, 7]).err(), Error::InvalidArgument);
 
     assert_eq!(m.call(Operation::Delete, &[0, second]).ok()[1], 0, "others remain");
     assert_eq!(m.call(Operation::Revoke, &[0, moved]).ok()[1], 0, "nothing was derived from a copy");
-    assert_eq!(m.call(Operation::Revoke, &[0, bell]).ok()[1], 1);
+    assert_eq!(m.call(Operation::Revoke, &[0, doorbell]).ok()[1], 1);
     check(&mut m);
     assert_eq!(m.call(Operation::Signal, &[moved]).err(), Error::InvalidCapability);
-    ring(&mut m, bell);
-    ring(&mut m, beside);
-    assert_eq!(m.host().rung, [(1, 4), (1, 4), (1, 5)], "another line's doorbell stays");
+    notify(&mut m, doorbell);
+    notify(&mut m, beside);
+    assert_eq!(m.host().notified, [(1, 4), (1, 4), (1, 5)], "another line's doorbell stays");
 
-    for last in [bell, beside] {
+    for last in [doorbell, beside] {
         assert_eq!(m.call(Operation::Delete, &[0, last]).ok()[1..4], [1, 0, 0], "no memory becomes free");
     }
     assert_eq!(capabilities(&mut m), before);
     // After its last capability was deleted, a doorbell can be made again.
-    doorbell(&mut m, 1, 4);
+    make_doorbell(&mut m, 1, 4);
 }
 
 #[test]
 fn two_doorbells_that_were_made_for_one_line_are_one_object() {
     let mut m = Machine::new();
-    let (first, second) = (doorbell(&mut m, 3, 1), doorbell(&mut m, 3, 1));
+    let (first, second) = (make_doorbell(&mut m, 3, 1), make_doorbell(&mut m, 3, 1));
     assert_eq!(m.call(Operation::Revoke, &[0, second]).ok()[1], 1);
     assert_eq!(m.call(Operation::Signal, &[first]).err(), Error::InvalidCapability);
-    ring(&mut m, second);
-    assert_eq!(m.host().rung, [(3, 1)]);
+    notify(&mut m, second);
+    assert_eq!(m.host().notified, [(3, 1)]);
 }
 
 #[test]
 fn doorbells_and_lines_of_equal_numbers_are_told_apart() {
     let mut m = Machine::new();
-    let ((line, notification), bell) = (listen(&mut m, 3, 2), doorbell(&mut m, 0, 3));
-    assert_eq!(m.cap(line).object, m.cap(bell).object);
-    assert_eq!(m.call(Operation::Revoke, &[0, bell]).ok()[1], 0);
+    let ((line, notification), doorbell) = (listen(&mut m, 3, 2), make_doorbell(&mut m, 0, 3));
+    assert_eq!(m.cap(line).object, m.cap(doorbell).object);
+    assert_eq!(m.call(Operation::Revoke, &[0, doorbell]).ok()[1], 0);
     assert_eq!(m.call(Operation::Revoke, &[0, line]).ok()[1], 0);
     m.call(Operation::Delete, &[0, line]).ok();
     check(&mut m);
-    ring(&mut m, bell);
+    notify(&mut m, doorbell);
     assert_eq!(heard(&mut m, notification), Err(Error::WouldBlock), "nobody has the line");
 }
 

@@ -93,7 +93,7 @@ fn what_is_unmapped_is_seen_by_nobody() {
 }
 
 #[test]
-fn a_fault_in_a_shared_space_is_told() {
+fn a_fault_in_a_shared_space_is_reported() {
     let mut m = Machine::new();
     let last = *too_many(&mut m).last().expect("some");
     m.run(last.thread);

@@ -75,7 +75,7 @@ fn a_badge_permits_what_its_powers_say_and_nothing_else() {
 }
 
 #[test]
-fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
+fn physical_addresses_are_returned_only_with_the_power_for_it() {
     let mut m = Machine::new();
     let (memory, able) = (m.physical(RAM_SMALL), badged(&mut m, Powers::MEMORY.badge(PROCESS)));
     let [_, frame, copy] = [m.take_free(), m.make(Kind::Frame, 12), m.take_free()];
@@ -86,8 +86,8 @@ fn physical_addresses_are_told_to_who_shows_the_power_for_it() {
         let answer = m.call(Operation::Identify, &[0, address, kernel]);
         answer.error().map_or(Ok(answer.x[5]), Err)
     };
-    for (kernel, told) in [(0, [0; 3]), (KERNEL, [memory, physical, 0]), (able, [memory, physical, 0])] {
-        assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), told.map(Ok));
+    for (kernel, expected) in [(0, [0; 3]), (KERNEL, [memory, physical, 0]), (able, [memory, physical, 0])] {
+        assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), expected.map(Ok));
     }
     // A capability that does not permit the operation is an error, and nothing is deleted.
     let unable = badged(&mut m, Powers::OF_KERNEL.difference(Powers::MEMORY).badge(PROCESS));
@@ -130,7 +130,7 @@ fn programs_count_only_when_they_are_let() {
 }
 
 #[test]
-fn the_device_tree_is_told_to_the_original_alone() {
+fn the_device_tree_is_returned_to_the_original_alone() {
     let mut m = Machine::new();
     m.kernel().state().device_tree = (0x4800_0000, 0x1_0000);
     let whole = m.call(Operation::KernelMachine, &[KERNEL]).ok();

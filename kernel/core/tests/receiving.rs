@@ -123,7 +123,7 @@ fn answer_beside(mut stage: Stage, priority: u64, runs_at_once: bool) {
 }
 
 #[test]
-fn whoever_was_laid_aside_is_answered_in_his_turn() {
+fn a_deferred_caller_is_answered_in_its_turn() {
     both(|stage| answer_beside(stage, 30, true));
     both(|stage| answer_beside(stage, 40, false));
     both(|stage| answer_beside(stage, 45, false));

@@ -71,7 +71,7 @@ impl Slots {
 
 /// Kind of deleted objects.
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum ObjectClass {
     Untyped,
     Notification,
     Copies,
@@ -94,8 +94,8 @@ struct Bench {
 
 impl Bench {
     /// Makes `count` siblings.
-    fn fill(&self, what: What, count: usize) -> Result<(), Error> {
-        if what == What::Copies {
+    fn fill(&self, class: ObjectClass, count: usize) -> Result<(), Error> {
+        if class == ObjectClass::Copies {
             let (cspace, slot) = self.slots.address_of(0);
             self.pool.cap().retype_many(Kind::Endpoint, 0, 1, Placement::Watermark, cspace, slot)?;
             for i in 1..count {
@@ -104,7 +104,7 @@ impl Bench {
             }
             return Ok(());
         }
-        let (kind, size) = if what == What::Untyped { (Kind::Untyped, 4) } else { (Kind::Notification, 0) };
+        let (kind, size) = if class == ObjectClass::Untyped { (Kind::Untyped, 4) } else { (Kind::Notification, 0) };
         for first in (0..count).step_by(NODE_SLOTS) {
             let (cspace, address) = self.slots.address_of(first);
             let some = (count - first).min(NODE_SLOTS) as u64;
@@ -114,8 +114,8 @@ impl Bench {
     }
 
     /// Makes siblings, deletes some, measured, and then the rest. Returns the sum, the maximum, and the number.
-    fn measure(&self, what: What, order: Order, count: usize) -> Result<(u64, u64, usize), Error> {
-        self.fill(what, count)?;
+    fn measure(&self, class: ObjectClass, order: Order, count: usize) -> Result<(u64, u64, usize), Error> {
+        self.fill(class, count)?;
         let (mut sum, mut worst) = (0, 0);
         let measured = count.min(MEASURED);
         for i in 0..measured {
@@ -132,9 +132,9 @@ impl Bench {
     }
 
     /// Prints the figures of a kind and an order.
-    fn figures(&self, key: &str, what: What, order: Order) -> Result<(), String> {
+    fn figures(&self, key: &str, class: ObjectClass, order: Order) -> Result<(), String> {
         for count in SIZES {
-            let (sum, worst, measured) = self.measure(what, order, count).map_err(problem(key))?;
+            let (sum, worst, measured) = self.measure(class, order, count).map_err(problem(key))?;
             let mean = sum / measured as u64;
             crate::figure(&format!("{key}_{count}"), mean);
             tench::println!("sample: {key} {count} {mean}");
@@ -151,9 +151,9 @@ pub fn run() -> Result<(), String> {
     let before = instructions();
     let readings = instructions() - before;
     let bench = Bench { slots, pool, readings };
-    bench.figures("delete_first", What::Notification, Order::First)?;
-    bench.figures("delete_last", What::Notification, Order::Last)?;
-    bench.figures("delete_untyped_first", What::Untyped, Order::First)?;
-    bench.figures("delete_untyped_last", What::Untyped, Order::Last)?;
-    bench.figures("delete_copy", What::Copies, Order::Last)
+    bench.figures("delete_first", ObjectClass::Notification, Order::First)?;
+    bench.figures("delete_last", ObjectClass::Notification, Order::Last)?;
+    bench.figures("delete_untyped_first", ObjectClass::Untyped, Order::First)?;
+    bench.figures("delete_untyped_last", ObjectClass::Untyped, Order::Last)?;
+    bench.figures("delete_copy", ObjectClass::Copies, Order::Last)
 }

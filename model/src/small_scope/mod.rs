@@ -196,7 +196,7 @@ impl Explorer {
                     Ok(Err(wrong)) => wrong,
                     Err(payload) => panic_message(payload.as_ref()),
                 };
-                return Err(Finding { wrong, history: self.tell(&next) });
+                return Err(Finding { wrong, history: self.describe(&next) });
             }
         }
         Ok(count)
@@ -228,7 +228,7 @@ impl Explorer {
     }
 
     /// Returns the steps of a path, the last of which went wrong.
-    fn tell(&self, path: &Path) -> Vec<String> {
+    fn describe(&self, path: &Path) -> Vec<String> {
         // The machine of this explorer is broken.
         let mut fresh = Explorer::new(self.scope);
         let before = Path { length: path.length - 1, ..*path };
@@ -239,7 +239,7 @@ impl Explorer {
             history.push((*thread, steps[usize::from(number)]));
         }
         let base = fresh.universe.ours.start;
-        let tell = |(thread, step): (Ref<thread::Thread>, Step)| {
+        let describe = |(thread, step): (Ref<thread::Thread>, Step)| {
             let who = thread.address().wrapping_sub(base);
             match step {
                 Step::Call(operation, x) => {
@@ -248,7 +248,7 @@ impl Explorer {
                 other => format!("thread +{who:x}: {other:?}"),
             }
         };
-        history.into_iter().map(tell).collect()
+        history.into_iter().map(describe).collect()
     }
 }
 

@@ -442,13 +442,13 @@ fn sliced(stage: &mut Stage) -> Outcome {
 }
 
 /// How often the handler of `upcall` was entered, and with which class and syndrome.
-static TOLD: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+static UPCALLS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// Records that it was called.
 unsafe extern "C" fn note(class: u64, _address: u64, _instruction: u64, syndrome: u64) -> ! {
-    TOLD[0].fetch_add(1, Ordering::SeqCst);
-    TOLD[1].store(class, Ordering::SeqCst);
-    TOLD[2].store(syndrome, Ordering::SeqCst);
+    UPCALLS[0].fetch_add(1, Ordering::SeqCst);
+    UPCALLS[1].store(class, Ordering::SeqCst);
+    UPCALLS[2].store(syndrome, Ordering::SeqCst);
     // SAFETY: in an upcall, with the registers as they were.
     let _ = unsafe { upcall_resume() };
     loop {
@@ -457,20 +457,20 @@ unsafe extern "C" fn note(class: u64, _address: u64, _instruction: u64, syndrome
 }
 
 fn upcall(stage: &mut Stage) -> Outcome {
-    TOLD[0].store(0, Ordering::SeqCst);
+    UPCALLS[0].store(0, Ordering::SeqCst);
     let (worker, count) = hog(stage, 0, HIGH)?;
     // SAFETY: the handler never returns, and runs on the worker's own stack.
     unsafe { worker.thread.faults_upcall(Class::Timeout, None, note as *const () as usize, 0) }?;
     worker.scheduling.reserve(MOMENT / 4, MOMENT, None)?;
     worker.thread.resume()?;
     // The handler is called when the thread can run again.
-    equal!((worker.state()?, TOLD[0].load(Ordering::SeqCst)), (ThreadState::Ready, 0));
+    equal!((worker.state()?, UPCALLS[0].load(Ordering::SeqCst)), (ThreadState::Ready, 0));
     let before = count.get();
     for _ in 0..3 {
         pause(stage)?;
     }
-    check!((2..=4).contains(&TOLD[0].load(Ordering::SeqCst)));
-    equal!((TOLD[1].load(Ordering::SeqCst), TOLD[2].load(Ordering::SeqCst)), (Class::Timeout as u64, 0));
+    check!((2..=4).contains(&UPCALLS[0].load(Ordering::SeqCst)));
+    equal!((UPCALLS[1].load(Ordering::SeqCst), UPCALLS[2].load(Ordering::SeqCst)), (Class::Timeout as u64, 0));
     check!(count.get() > before);
     worker.thread.suspend()?;
     Ok(())

@@ -31,7 +31,7 @@ pub fn run() -> Option<i32> {
         "spin" => Some(processes::spin()),
         "burn" => Some(processes::burn_shares()),
         "named" => Some(processes::stay_named()),
-        "told" => Some(processes::wait_to_be_told()),
+        "interrupts" => Some(processes::wait_for_interrupts()),
         "deaf" => Some(processes::ask_in_vain()),
         "victim" => Some(victim::live()),
         "library" => Some(exhaustion::use_library().unwrap_or(1)),

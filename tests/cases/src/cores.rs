@@ -15,21 +15,25 @@ use crate::stage::{EMPTY_INDEX, HIGH, KERNEL, RTC_LINE, Stage, identify, is_empt
 use crate::worker::{Equipment, patience, soon};
 
 pub const CASES: &[Case] = &[
-    Case::new("COR0001", "a doorbell of the own core is heard on its line, with the badge that was bound", heard),
-    Case::new("COR0002", "a ring before the line is acknowledged is kept, but once", kept),
-    Case::new("COR0003", "a ring after the line was acknowledged is heard at once", after),
-    Case::new("COR0004", "a ring is heard on no other line", other_line),
-    Case::new("COR0005", "a ring on a line that is nobody's is heard by who takes it", kept_for_nobody),
-    Case::new("COR0006", "of the own core's lines, only those that can be rung are given", lines),
+    Case::new("COR0001", "a doorbell of the own core is received on its line, with the badge that was bound", heard),
+    Case::new("COR0002", "a doorbell interrupt that comes before the line is acknowledged is kept, but once", kept),
+    Case::new("COR0003", "a doorbell interrupt after the line was acknowledged is received at once", after),
+    Case::new("COR0004", "a doorbell interrupt is received on no other line", other_line),
+    Case::new(
+        "COR0005",
+        "a doorbell interrupt on a line that nobody has is received by whoever takes the line",
+        kept_for_nobody,
+    ),
+    Case::new("COR0006", "of the own core's lines, only the doorbell lines are given", lines),
     Case::new("COR0007", "a doorbell is made for a core and a line that exist, in an empty slot", doorbell_errors),
     Case::new("COR0008", "doorbells are copied, moved, deleted and revoked", copies),
     Case::new("COR0009", "a core that runs or is not there is not started", start),
     Case::new("COR0010", "the kernel knows its core and the device tree", machine),
     Case::new("COR0011", "cores that run are on, and of no other it is said", power),
-    Case::new("COR0012", "a bell whose signal was taken is heard again, without acknowledging", taken),
-    Case::new("COR0013", "a bell is kept, but once, until its signal is taken", kept_until_taken),
-    Case::new("COR0014", "a bell wakes who waits for messages", woken),
-    Case::new("COR0015", "no line of a device is a bell", no_bell),
+    Case::new("COR0012", "a doorbell whose signal was taken works again without being acknowledged", taken),
+    Case::new("COR0013", "a doorbell interrupt is kept, but once, until its signal is taken", kept_until_taken),
+    Case::new("COR0014", "a doorbell wakes a thread that waits for messages", woken),
+    Case::new("COR0015", "no line of a device is a doorbell", no_doorbell),
 ];
 
 /// Doorbell line that the cases notify and that has no listener.
@@ -47,85 +51,85 @@ fn cores() -> Outcome<u64> {
 }
 
 /// A notification, and the interrupt line that signals it.
-struct Ear {
+struct Listener {
     line: Cap<Interrupt>,
     notification: Cap<Notification>,
 }
 
 /// Listens on a line of this core.
-fn listen(stage: &mut Stage, number: u64, badge: u64) -> Outcome<Ear> {
+fn listen(stage: &mut Stage, number: u64, badge: u64) -> Outcome<Listener> {
     listen_to(stage, Trigger::Edge, number, badge)
 }
 
 /// Listens on a line of this core with this trigger.
-fn listen_to(stage: &mut Stage, trigger: Trigger, number: u64, badge: u64) -> Outcome<Ear> {
+fn listen_to(stage: &mut Stage, trigger: Trigger, number: u64, badge: u64) -> Outcome<Listener> {
     let (slot, notification) = (stage.slot(), stage.notification()?);
     let badged = stage.mint(notification, Rights::WRITE, badge)?;
     let line = CONTROL.get(number, trigger, slot)?;
     line.bind(Some(badged))?;
-    Ok(Ear { line, notification })
+    Ok(Listener { line, notification })
 }
 
 /// Makes a doorbell for a line of this core.
-fn doorbell(stage: &mut Stage, line: u64) -> Outcome<Cap<Doorbell>> {
+fn make_doorbell(stage: &mut Stage, line: u64) -> Outcome<Cap<Doorbell>> {
     let slot = stage.slot();
     Ok(CONTROL.doorbell(OWN, line, slot)?)
 }
 
 fn heard(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen(stage, LINE, 0x500)?, doorbell(stage, LINE)?);
-    refused!(ear.notification.poll(), WouldBlock);
-    let listener = stage.spawn_with(Equipment::at(HIGH), move || ear.notification.wait_until(patience()))?;
-    bell.ring()?;
-    equal!(listener.join()?, Ok(0x500));
-    refused!(ear.notification.poll(), WouldBlock);
-    finish(&ear, bell)
+    let (listener, doorbell) = (listen(stage, LINE, 0x500)?, make_doorbell(stage, LINE)?);
+    refused!(listener.notification.poll(), WouldBlock);
+    let waiter = stage.spawn_with(Equipment::at(HIGH), move || listener.notification.wait_until(patience()))?;
+    doorbell.notify()?;
+    equal!(waiter.join()?, Ok(0x500));
+    refused!(listener.notification.poll(), WouldBlock);
+    finish(&listener, doorbell)
 }
 
 fn kept(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen(stage, LINE, 0)?, doorbell(stage, LINE)?);
-    bell.ring()?;
-    equal!(ear.notification.wait_until(patience())?, 1);
-    bell.ring()?;
-    bell.ring()?;
-    refused!(ear.notification.wait_until(soon()), TimedOut);
-    ear.line.acknowledge()?;
-    equal!(ear.notification.wait_until(patience())?, 1);
-    ear.line.acknowledge()?;
-    refused!(ear.notification.wait_until(soon()), TimedOut);
-    finish(&ear, bell)
+    let (listener, doorbell) = (listen(stage, LINE, 0)?, make_doorbell(stage, LINE)?);
+    doorbell.notify()?;
+    equal!(listener.notification.wait_until(patience())?, 1);
+    doorbell.notify()?;
+    doorbell.notify()?;
+    refused!(listener.notification.wait_until(soon()), TimedOut);
+    listener.line.acknowledge()?;
+    equal!(listener.notification.wait_until(patience())?, 1);
+    listener.line.acknowledge()?;
+    refused!(listener.notification.wait_until(soon()), TimedOut);
+    finish(&listener, doorbell)
 }
 
 fn after(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen(stage, LINE, 0)?, doorbell(stage, LINE)?);
+    let (listener, doorbell) = (listen(stage, LINE, 0)?, make_doorbell(stage, LINE)?);
     for _ in 0..3 {
-        bell.ring()?;
-        equal!(ear.notification.wait_until(patience())?, 1);
-        ear.line.acknowledge()?;
-        refused!(ear.notification.poll(), WouldBlock);
+        doorbell.notify()?;
+        equal!(listener.notification.wait_until(patience())?, 1);
+        listener.line.acknowledge()?;
+        refused!(listener.notification.poll(), WouldBlock);
     }
-    finish(&ear, bell)
+    finish(&listener, doorbell)
 }
 
 fn other_line(stage: &mut Stage) -> Outcome {
     let (low, high) = (listen(stage, LINE, 1)?, listen(stage, LINE + 1, 2)?);
-    let (bell, other) = (doorbell(stage, LINE)?, doorbell(stage, LINE + 1)?);
-    other.ring()?;
+    let (doorbell, other) = (make_doorbell(stage, LINE)?, make_doorbell(stage, LINE + 1)?);
+    other.notify()?;
     equal!(high.notification.wait_until(patience())?, 2);
     refused!(low.notification.poll(), WouldBlock);
-    bell.ring()?;
+    doorbell.notify()?;
     equal!(low.notification.wait_until(patience())?, 1);
     refused!(high.notification.poll(), WouldBlock);
-    finish(&low, bell)?;
+    finish(&low, doorbell)?;
     finish(&high, other)
 }
 
 fn kept_for_nobody(stage: &mut Stage) -> Outcome {
-    let bell = doorbell(stage, LINE)?;
-    bell.ring()?;
-    let ear = listen(stage, LINE, 0)?;
-    equal!(ear.notification.wait_until(patience())?, 1);
-    finish(&ear, bell)
+    let doorbell = make_doorbell(stage, LINE)?;
+    doorbell.notify()?;
+    let listener = listen(stage, LINE, 0)?;
+    equal!(listener.notification.wait_until(patience())?, 1);
+    finish(&listener, doorbell)
 }
 
 fn lines(stage: &mut Stage) -> Outcome {
@@ -167,23 +171,23 @@ fn doorbell_errors(stage: &mut Stage) -> Outcome {
 }
 
 fn copies(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen(stage, LINE, 0)?, doorbell(stage, LINE)?);
-    let copy = stage.copy(bell)?;
-    let weak = stage.mint(bell, Rights::READ, 0)?;
-    refused!(weak.ring(), MissingRights);
-    refused!(bell.mint_to(stage.slot(), Rights::all(), 7), InvalidArgument);
-    copy.ring()?;
-    equal!(ear.notification.wait_until(patience())?, 1);
-    ear.line.acknowledge()?;
-    equal!(bell.revoke()?, 2);
-    refused!(copy.ring(), InvalidCapability);
+    let (listener, doorbell) = (listen(stage, LINE, 0)?, make_doorbell(stage, LINE)?);
+    let copy = stage.copy(doorbell)?;
+    let weak = stage.mint(doorbell, Rights::READ, 0)?;
+    refused!(weak.notify(), MissingRights);
+    refused!(doorbell.mint_to(stage.slot(), Rights::all(), 7), InvalidArgument);
+    copy.notify()?;
+    equal!(listener.notification.wait_until(patience())?, 1);
+    listener.line.acknowledge()?;
+    equal!(doorbell.revoke()?, 2);
+    refused!(copy.notify(), InvalidCapability);
     check!(is_empty(weak));
-    let moved = bell.move_to(stage.slot())?;
-    moved.ring()?;
-    equal!(ear.notification.wait_until(patience())?, 1);
+    let moved = doorbell.move_to(stage.slot())?;
+    moved.notify()?;
+    equal!(listener.notification.wait_until(patience())?, 1);
     equal!(identify(moved.address())?.address, OWN * DOORBELLS + LINE);
     equal!(moved.delete()?.freed.map(|freed| freed.size_bits), Some(0));
-    ear.line.delete()?;
+    listener.line.delete()?;
     Ok(())
 }
 
@@ -230,38 +234,38 @@ fn power(stage: &mut Stage) -> Outcome {
 }
 
 fn taken(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen_to(stage, Trigger::Bell, LINE, 0x50)?, doorbell(stage, LINE)?);
+    let (listener, doorbell) = (listen_to(stage, Trigger::Doorbell, LINE, 0x50)?, make_doorbell(stage, LINE)?);
     for _ in 0..3 {
-        bell.ring()?;
-        equal!(ear.notification.wait_until(patience())?, 0x50);
-        refused!(ear.notification.poll(), WouldBlock);
+        doorbell.notify()?;
+        equal!(listener.notification.wait_until(patience())?, 0x50);
+        refused!(listener.notification.poll(), WouldBlock);
     }
-    let listen = move || (0..3).try_fold(0, |sum, _| Ok(sum + ear.notification.wait_until(patience())?));
-    let listener = stage.spawn_with(Equipment::at(HIGH), move || -> Result<u64, Error> { listen() })?;
+    let listen = move || (0..3).try_fold(0, |sum, _| Ok(sum + listener.notification.wait_until(patience())?));
+    let waiter = stage.spawn_with(Equipment::at(HIGH), move || -> Result<u64, Error> { listen() })?;
     for _ in 0..3 {
-        bell.ring()?;
+        doorbell.notify()?;
     }
-    equal!(listener.join()?, Ok(3 * 0x50));
-    finish(&ear, bell)
+    equal!(waiter.join()?, Ok(3 * 0x50));
+    finish(&listener, doorbell)
 }
 
 fn kept_until_taken(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen_to(stage, Trigger::Bell, LINE, 0)?, doorbell(stage, LINE)?);
+    let (listener, doorbell) = (listen_to(stage, Trigger::Doorbell, LINE, 0)?, make_doorbell(stage, LINE)?);
     let before = KERNEL.query(Statistic::Interrupts)?;
     for _ in 0..100 {
-        bell.ring()?;
-        ear.line.acknowledge()?;
+        doorbell.notify()?;
+        listener.line.acknowledge()?;
     }
     // Timer interrupts may be among them.
     check!(KERNEL.query(Statistic::Interrupts)? - before < 20);
-    equal!(ear.notification.wait_until(patience())?, 1);
-    equal!(ear.notification.wait_until(patience())?, 1);
-    refused!(ear.notification.wait_until(soon()), TimedOut);
-    finish(&ear, bell)
+    equal!(listener.notification.wait_until(patience())?, 1);
+    equal!(listener.notification.wait_until(patience())?, 1);
+    refused!(listener.notification.wait_until(soon()), TimedOut);
+    finish(&listener, doorbell)
 }
 
 fn woken(stage: &mut Stage) -> Outcome {
-    let (ear, bell) = (listen_to(stage, Trigger::Bell, LINE, 0x40)?, doorbell(stage, LINE)?);
+    let (listener, doorbell) = (listen_to(stage, Trigger::Doorbell, LINE, 0x40)?, make_doorbell(stage, LINE)?);
     let (endpoint, heard) = (stage.endpoint()?, stage.word(0)?);
     let listen = move || -> Result<(), Error> {
         for round in 1..=4 {
@@ -270,28 +274,28 @@ fn woken(stage: &mut Stage) -> Outcome {
         }
         Ok(())
     };
-    let listener = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, listen)?;
-    listener.thread.bind(Bindings { notification: Binding::To(ear.notification), ..Bindings::KEEP })?;
-    listener.thread.resume()?;
+    let waiter = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, listen)?;
+    waiter.thread.bind(Bindings { notification: Binding::To(listener.notification), ..Bindings::KEEP })?;
+    waiter.thread.resume()?;
     for round in 1..=4 {
-        bell.ring()?;
+        doorbell.notify()?;
         equal!(heard.get(), 0x40 + round);
     }
-    equal!(listener.join()?, Ok(()));
-    finish(&ear, bell)
+    equal!(waiter.join()?, Ok(()));
+    finish(&listener, doorbell)
 }
 
-fn no_bell(stage: &mut Stage) -> Outcome {
+fn no_doorbell(stage: &mut Stage) -> Outcome {
     let slot = stage.slot();
-    refused!(CONTROL.get(RTC_LINE, Trigger::Bell, slot), InvalidArgument);
-    refused!(CONTROL.get(27, Trigger::Bell, slot), InvalidInterrupt);
+    refused!(CONTROL.get(RTC_LINE, Trigger::Doorbell, slot), InvalidArgument);
+    refused!(CONTROL.get(27, Trigger::Doorbell, slot), InvalidInterrupt);
     check!(is_empty(Cap::<Interrupt>::new(slot)));
     Ok(())
 }
 
 /// Gives back what is not deleted with the case's memory.
-fn finish(ear: &Ear, bell: Cap<Doorbell>) -> Outcome {
-    ear.line.delete()?;
-    bell.delete()?;
+fn finish(listener: &Listener, doorbell: Cap<Doorbell>) -> Outcome {
+    listener.line.delete()?;
+    doorbell.delete()?;
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::stage::Stage;
 pub const CASES: &[Case] = &[
     Case::new("CYC0001", "each thread runs at each of its times, and its histogram has them all", regular),
     Case::new("CYC0002", "times that a thread misses are counted, and not made up for", missed),
-    Case::new("CYC0003", "an interrupt ends the measurement, and the numbers are told", interrupted),
+    Case::new("CYC0003", "an interrupt ends the measurement, and the numbers are reported", interrupted),
     Case::new("CYC0004", "a thread that is too late ends the measurement with status 1", too_late),
     Case::new("CYC0005", "a picture is written to a file", picture),
     Case::new("CYC0006", "all kinds of load give back what they take, whatever ends them", load),

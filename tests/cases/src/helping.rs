@@ -329,12 +329,12 @@ struct Beside {
     client: Worker<Result<u64, Error>>,
     gate: Shared,
     rounds: Shared,
-    bell: Cap<Notification>,
+    notification: Cap<Notification>,
 }
 
 /// Makes such a server, which receives its first request with a deadline `moments` away.
 fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcome<Beside> {
-    let (endpoint, bell) = (stage.endpoint()?, stage.notification()?);
+    let (endpoint, notification) = (stage.endpoint()?, stage.notification()?);
     let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
     let server = stage.spawn_with(Equipment { start: false, ..Equipment::at(URGENT) }, move || {
         endpoint.receive(until(Instant::now().after(moments * MOMENT)))?;
@@ -343,7 +343,7 @@ fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcom
             endpoint.reply_receive(&Message::new(7), Wait::FOREVER)?;
         }
     })?;
-    server.thread.bind(Bindings { notification: Binding::To(bell), ..Bindings::KEEP })?;
+    server.thread.bind(Bindings { notification: Binding::To(notification), ..Bindings::KEEP })?;
     server.thread.serve(endpoint, 0)?;
     server.thread.resume()?;
     pause(stage)?;
@@ -356,7 +356,7 @@ fn beside(stage: &mut Stage, until: fn(Instant) -> Wait, moments: u64) -> Outcom
             rounds.fetch_add();
         }
     })?;
-    Ok(Beside { server, client, gate, rounds, bell })
+    Ok(Beside { server, client, gate, rounds, notification })
 }
 
 /// A deadline far away, in moments.
@@ -405,7 +405,7 @@ fn counts(stage: &mut Stage, beside: &Beside) -> Outcome {
 
 fn signalled(stage: &mut Stage) -> Outcome {
     let beside = beside(stage, Wait::alarm, LATER)?;
-    beside.bell.signal()?;
+    beside.notification.signal()?;
     // The server receives the signal, and then waits for the next message.
     counts(stage, &beside)
 }

@@ -23,7 +23,7 @@ pub const CASES: &[Case] = &[
     Case::new("INT0006", "an unbound line is silent", unbound),
     Case::new("INT0007", "deleting the notification unbinds the line", notification_gone),
     Case::new("INT0008", "device memory is mapped as such, and is no IPC buffer", device_memory),
-    Case::new("KRN0001", "statistics are told, others refused", statistics),
+    Case::new("KRN0001", "statistics are returned, others refused", statistics),
     Case::new("KRN0002", "at most 64 bytes are printed at once", print),
     Case::new("KRN0003", "no kernel stack came near its end", stack_depth),
     Case::new("KRN0004", "switches and interrupts are counted", counted),
@@ -74,13 +74,13 @@ fn once(stage: &mut Stage) -> Outcome {
 }
 
 fn bind_errors(stage: &mut Stage) -> Outcome {
-    let (slot, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
+    let (slot, notification, other) = (stage.slot(), stage.notification()?, stage.notification()?);
     let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
-    let weak = stage.mint(bell, Rights::READ, 0)?;
+    let weak = stage.mint(notification, Rights::READ, 0)?;
     refused!(line.bind(Some(weak)), MissingRights);
     refused!(line.bind(Some(Cap::new(stage.pool.address()))), WrongType);
     refused!(line.bind(Some(Cap::new(stage.slot()))), InvalidCapability);
-    line.bind(Some(bell))?;
+    line.bind(Some(notification))?;
     refused!(line.bind(Some(other)), AlreadyBound);
     line.bind(None)?;
     line.bind(None)?;
@@ -95,7 +95,7 @@ pub fn rtc() -> Outcome<Window> {
 }
 
 /// Makes the clock raise its line at once: the alarm is now.
-pub fn ring(clock: &Window) {
+pub fn raise_alarm(clock: &Window) {
     clock.write32(MASK, 1);
     clock.write32(ALARM, clock.read32(TIME));
 }
@@ -107,66 +107,66 @@ pub fn quiet(clock: &Window) {
 }
 
 fn fires(stage: &mut Stage) -> Outcome {
-    let (slot, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
-    let badged = stage.mint(bell, Rights::WRITE, 0x500)?;
+    let (slot, notification, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let badged = stage.mint(notification, Rights::WRITE, 0x500)?;
     let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     line.bind(Some(badged))?;
-    let driver = stage.spawn_with(Equipment::at(HIGH), move || bell.wait_until(patience()))?;
-    ring(&clock);
+    let driver = stage.spawn_with(Equipment::at(HIGH), move || notification.wait_until(patience()))?;
+    raise_alarm(&clock);
     // A driver of higher priority has run before the next instructions.
     let found = driver.join()?;
     quiet(&clock);
     line.acknowledge()?;
     equal!(found, Ok(0x500));
-    refused!(bell.poll(), WouldBlock);
+    refused!(notification.poll(), WouldBlock);
     line.delete()?;
     Ok(())
 }
 
 fn acknowledged(stage: &mut Stage) -> Outcome {
-    let (slot, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let (slot, notification, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
     let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
-    line.bind(Some(bell))?;
-    ring(&clock);
-    equal!(bell.wait_until(patience())?, 1);
+    line.bind(Some(notification))?;
+    raise_alarm(&clock);
+    equal!(notification.wait_until(patience())?, 1);
     // The line is still high, but masked.
     pause(stage)?;
-    refused!(bell.poll(), WouldBlock);
+    refused!(notification.poll(), WouldBlock);
     line.acknowledge()?;
-    equal!(bell.wait_until(patience())?, 1);
+    equal!(notification.wait_until(patience())?, 1);
     quiet(&clock);
     line.acknowledge()?;
-    refused!(bell.wait_until(soon()), TimedOut);
+    refused!(notification.wait_until(soon()), TimedOut);
     line.delete()?;
     Ok(())
 }
 
 fn unbound(stage: &mut Stage) -> Outcome {
-    let (slot, bell, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
+    let (slot, notification, clock) = (stage.slot(), stage.notification()?, Window::new(RTC, 12, RW)?);
     let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
     line.acknowledge()?;
-    line.bind(Some(bell))?;
+    line.bind(Some(notification))?;
     line.bind(None)?;
     let before = KERNEL.query(Statistic::Interrupts)?;
-    ring(&clock);
+    raise_alarm(&clock);
     line.acknowledge()?;
-    refused!(bell.poll(), WouldBlock);
+    refused!(notification.poll(), WouldBlock);
     equal!(KERNEL.query(Statistic::Interrupts)?, before);
     // A pending interrupt is delivered when the line is bound.
-    line.bind(Some(bell))?;
-    equal!(bell.wait_until(patience())?, 1);
+    line.bind(Some(notification))?;
+    equal!(notification.wait_until(patience())?, 1);
     quiet(&clock);
     line.delete()?;
     Ok(())
 }
 
 fn notification_gone(stage: &mut Stage) -> Outcome {
-    let (slot, bell, other) = (stage.slot(), stage.notification()?, stage.notification()?);
+    let (slot, notification, other) = (stage.slot(), stage.notification()?, stage.notification()?);
     let clock = Window::new(RTC, 12, RW)?;
     let line = CONTROL.get(RTC_LINE, Trigger::Level, slot)?;
-    line.bind(Some(bell))?;
-    check!(bell.delete()?.freed.is_some());
-    ring(&clock);
+    line.bind(Some(notification))?;
+    check!(notification.delete()?.freed.is_some());
+    raise_alarm(&clock);
     line.bind(Some(other))?;
     equal!(other.wait_until(patience())?, 1);
     quiet(&clock);

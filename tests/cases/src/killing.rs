@@ -97,7 +97,7 @@ fn kinds(process: u64) -> Outcome<Vec<(Kind, u64)>> {
 }
 
 /// Waits until the process's children have ended, and until no thread waits any more for what they waited for.
-fn settle(process: u64) -> Outcome {
+fn wait_until_gone(process: u64) -> Outcome {
     let mut after = 0;
     while let Ok(child) = PROCS.child(process, after) {
         PROCS.wait(child)?;
@@ -133,7 +133,7 @@ fn kill_after(ticks: u64, server: Cap<Endpoint>) -> Outcome<bool> {
         check!(caller.join());
     }
     memory::free_slot(slot);
-    settle(victim)?;
+    wait_until_gone(victim)?;
     Ok(has_ended)
 }
 

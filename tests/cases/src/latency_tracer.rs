@@ -9,7 +9,7 @@ use crate::case::{Case, Outcome};
 use crate::stage::{KERNEL, Stage, system_call};
 
 pub const CASES: &[Case] = &[
-    Case::new("LAT0001", "only kernels that measure tell for how long interrupts were off", told),
+    Case::new("LAT0001", "only kernels that measure report for how long interrupts were off", statistics),
     Case::new("LAT0002", "a system call's interrupts-off intervals are counted for it, with their lengths", counted),
 ];
 
@@ -18,7 +18,7 @@ fn measures() -> bool {
     KERNEL.reset_irq_off_intervals() != Err(Error::Unsupported)
 }
 
-fn told(_: &mut Stage) -> Outcome {
+fn statistics(_: &mut Stage) -> Outcome {
     let measures = measures();
     for path in 0..entry_path::LIMIT {
         let answer = KERNEL.irq_off_intervals(path);

@@ -29,12 +29,12 @@ pub const CASES: &[Case] = &[
     Case::new("PROC0006", "all processes of a name are killed, those in preparation too", kill_all),
     Case::new(
         "PROC0007",
-        "an interrupt is told once to who wants to know, and kills who does not, or goes on",
+        "a process that asks for it is notified of an interrupt once; any other is killed, and so is one that goes on",
         interrupts,
     ),
     Case::new("PROC0008", "what runs counts as load, and what is suspended or has ended does not", load),
     Case::new("PROC0009", "what powers a process has is known, and not of whom there is not", powers),
-    Case::new("PROC0010", "a server that was busy when a process ended is told later", told_later),
+    Case::new("PROC0010", "a server that was busy when a process ended is notified later", notified_later),
     Case::new("PROC0011", "waits that were given up are found when processes end", given_up),
 ];
 
@@ -245,7 +245,7 @@ const SAID: u64 = 3;
 
 /// Runs the child that asks three times to be notified of interruptions: it says that it waits, and asks again after
 /// each notification but the last.
-pub fn wait_to_be_told() -> i32 {
+pub fn wait_for_interrupts() -> i32 {
     let again = || -> Option<Cap<Notification>> {
         let own = make::<Notification>(0).ok()?.leak();
         PROCS.on_interrupt(own).ok()?;
@@ -286,7 +286,7 @@ pub fn ask_in_vain() -> i32 {
 
 fn interrupts(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
-    let child = start_with(&["told"], Some(endpoint))?;
+    let child = start_with(&["interrupts"], Some(endpoint))?;
     for round in 0..=SAID {
         let patience = Wait::until(in_millis(1000));
         equal!(endpoint.receive(patience)?.word(0), round);
@@ -366,7 +366,7 @@ fn until(mut is_so: impl FnMut() -> bool) -> Outcome {
     Ok(())
 }
 
-fn told_later(_: &mut Stage) -> Outcome {
+fn notified_later(_: &mut Stage) -> Outcome {
     let child = start(&["named"])?;
     until_named()?;
     let names = PROCS.find("names", 0)?;

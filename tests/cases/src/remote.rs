@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
     Case::new("REM0009", "what was lent is borrowed back, used, and revoked", borrowed_back),
     Case::new("REM0010", "a borrowed frame has the rights that it was sent with", rights),
     Case::new("REM0011", "an exported capability is moved into nodes and out again with its mark", node),
-    Case::new("REM0012", "whether others have an object is told", holders),
+    Case::new("REM0012", "the kernel reports whether others have an object", holders),
     Case::new("REM0013", "200 exported capabilities are passed, and what lies between them goes", many),
 ];
 

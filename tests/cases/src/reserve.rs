@@ -70,7 +70,7 @@ fn list(server: &Reserve<Cap<Endpoint>>) -> Outcome<alloc::vec::Vec<Reservation>
 
 /// Returns the server once all shares are free. A used share becomes free when its budget would have been replenished,
 /// after 10 seconds at most.
-fn settled() -> Outcome<Reserve<Cap<Endpoint>>> {
+fn server_at_rest() -> Outcome<Reserve<Cap<Endpoint>>> {
     let server = server()?;
     for _ in 0..1100 {
         if server.possible(1_000_000, 0).map_err(failed)?.share == RESERVABLE / 2 {
@@ -82,7 +82,7 @@ fn settled() -> Outcome<Reserve<Cap<Endpoint>>> {
 }
 
 fn granted(stage: &mut Stage) -> Outcome {
-    let (server, context) = (settled()?, stage.make::<SchedulingContext>(0)?);
+    let (server, context) = (server_at_rest()?, stage.make::<SchedulingContext>(0)?);
     context.configure(100, 110, 777, None)?;
     equal!(list(&server)?.len(), 0);
     let request = Request { deadline: ms(5), ..Request::new(ms(1), ms(10)) };
@@ -111,7 +111,7 @@ fn granted(stage: &mut Stage) -> Outcome {
 }
 
 fn refused(stage: &mut Stage) -> Outcome {
-    let server = settled()?;
+    let server = server_at_rest()?;
     let contexts = [stage.make(0)?, stage.make(0)?, stage.make(0)?];
     let [first, second, third]: [Cap<SchedulingContext>; 3] = contexts;
     let of = |budget, period| Request::new(Duration::from_micros(budget), Duration::from_micros(period));
@@ -172,7 +172,7 @@ pub fn child(others: u64) -> Option<i32> {
 }
 
 fn by_itself() -> Outcome {
-    let (server, own) = (settled()?, memory::make::<SchedulingContext>(0)?);
+    let (server, own) = (server_at_rest()?, memory::make::<SchedulingContext>(0)?);
     let reservation = server.request(own.cap(), &Request::new(ms(1), ms(10))).map_err(because)?;
     let spawn = PROCS.prepare("cases")?;
     spawn.argument("reserve")?;
@@ -187,7 +187,7 @@ fn by_itself() -> Outcome {
 }
 
 fn ordered(stage: &mut Stage) -> Outcome {
-    let server = settled()?;
+    let server = server_at_rest()?;
     let mut held = alloc::vec::Vec::new();
     // Periods that fall between the existing ones, so that existing reservations get other priorities.
     for period in [100, 10, 99, 98, 97, 96, 95, 94, 93, 50] {
@@ -211,7 +211,7 @@ fn ordered(stage: &mut Stage) -> Outcome {
 }
 
 fn gone(stage: &mut Stage) -> Outcome {
-    let server = settled()?;
+    let server = server_at_rest()?;
     let place = stage.slot();
     stage.pool.retype_many(Kind::Untyped, 12, 1, Placement::Watermark, OWN_CSPACE, place)?;
     let memory = Cap::<Untyped>::new(place);
@@ -222,7 +222,7 @@ fn gone(stage: &mut Stage) -> Outcome {
     equal!(list(&server)?.len(), 1);
     memory.revoke()?;
     equal!(list(&server)?.len(), 0);
-    equal!(settled()?.possible(1_000_000, 0).map_err(failed)?, all);
+    equal!(server_at_rest()?.possible(1_000_000, 0).map_err(failed)?, all);
     // Kill a process in the middle of its period.
     let spawn = PROCS.prepare("cases")?;
     spawn.argument("reserved")?;
@@ -234,7 +234,7 @@ fn gone(stage: &mut Stage) -> Outcome {
     PROCS.kill(child)?;
     equal!(PROCS.wait(child)?.state, State::Killed);
     equal!(list(&server)?.len(), 0);
-    equal!(settled()?.possible(1_000_000, 0).map_err(failed)?, all);
+    equal!(server_at_rest()?.possible(1_000_000, 0).map_err(failed)?, all);
     Ok(())
 }
 
@@ -247,7 +247,7 @@ pub fn stay() -> Option<i32> {
 }
 
 fn kept(stage: &mut Stage) -> Outcome {
-    let before = settled()?;
+    let before = server_at_rest()?;
     let contexts = [stage.make::<SchedulingContext>(0)?, stage.make(0)?, stage.make(0)?];
     for (index, context) in (1..).zip(contexts) {
         before.request(context, &Request::new(ms(1), ms(10 * index))).map_err(because)?;
@@ -305,7 +305,7 @@ fn reserved(stage: &mut Stage, request: &Request, work: u64, jobs: u64) -> Outco
 
 fn deadlines(stage: &mut Stage) -> Outcome {
     const JOBS: u64 = 10;
-    let server = settled()?;
+    let server = server_at_rest()?;
     let us = |microseconds: u64| microseconds * frequency() / 1_000_000;
     // This worker wants more than its reservation: it holds up only itself.
     let greedy = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
@@ -340,7 +340,7 @@ fn deadlines(stage: &mut Stage) -> Outcome {
 
 fn hostile(stage: &mut Stage) -> Outcome {
     const ENEMIES: u64 = 3;
-    let server = settled()?;
+    let server = server_at_rest()?;
     let all = server.possible(10_000_000, 0).map_err(failed)?;
     let us = |microseconds: u64| microseconds * frequency() / 1_000_000;
     let (worker, id) = reserved(stage, &Request::new(ms(1), ms(20)), us(990), 8)?;
@@ -374,14 +374,14 @@ fn hostile(stage: &mut Stage) -> Outcome {
     server.release(mine.map_err(because)?.id).map_err(failed)?;
     server.release(id).map_err(failed)?;
     equal!(list(&server)?.len(), 0);
-    equal!(settled()?.possible(10_000_000, 0).map_err(failed)?, all);
+    equal!(server_at_rest()?.possible(10_000_000, 0).map_err(failed)?, all);
     Ok(())
 }
 
 /// A program that uses up a budget, gives the reservation up and requests another, repeatedly and in every possible
 /// way, gets no more than it may reserve at once.
 fn afresh(stage: &mut Stage) -> Outcome {
-    let server = settled()?;
+    let server = server_at_rest()?;
     let request = Request { deadline: ms(2), ..Request::new(ms(1), ms(7)) };
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(LOW) }, || {
         loop {

@@ -10,7 +10,7 @@ use crate::stage::{HIGH, LOW, PRIORITY, Stage};
 use crate::worker::{Equipment, MOMENT, pause, soon};
 
 pub const CASES: &[Case] = &[
-    Case::new("SCH0001", "a scheduling context keeps what it is told", configure),
+    Case::new("SCH0001", "a scheduling context keeps its configuration", configure),
     Case::new("SCH0002", "nobody gives a priority above the authority's ceiling", ceiling),
     Case::new("SCH0003", "priorities are 0 to 255, and the authority a scheduling context", arguments),
     Case::new("SCH0004", "a thread of higher priority runs at once", higher_first),
@@ -106,13 +106,13 @@ fn slice_limit(stage: &mut Stage) -> Outcome {
 }
 
 fn higher_first(stage: &mut Stage) -> Outcome {
-    let (order, bell) = (stage.word(0)?, stage.notification()?);
+    let (order, notification) = (stage.word(0)?, stage.notification()?);
     stage.spawn_with(Equipment::at(HIGH), move || {
-        let _ = bell.wait();
+        let _ = notification.wait();
         order.append(2);
     })?;
     order.append(1);
-    bell.signal()?;
+    notification.signal()?;
     order.append(3);
     equal!(order.get(), 123);
     stage.spawn_with(Equipment::at(HIGH + 1), move || order.append(4))?;
@@ -135,13 +135,13 @@ fn lower_waits(stage: &mut Stage) -> Outcome {
 
 fn signalled_equal(stage: &mut Stage) -> Outcome {
     for priority in [PRIORITY, LOW] {
-        let (order, bell) = (stage.word(0)?, stage.notification()?);
+        let (order, notification) = (stage.word(0)?, stage.notification()?);
         let waiter = stage.spawn_with(Equipment::at(priority), move || {
-            let _ = bell.wait();
+            let _ = notification.wait();
             order.append(2);
         })?;
         pause(stage)?;
-        bell.signal()?;
+        notification.signal()?;
         order.append(1);
         waiter.join()?;
         equal!(order.get(), 12);

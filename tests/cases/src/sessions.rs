@@ -25,8 +25,8 @@ const THREADS: usize = 12;
 const CALLS: u64 = 20;
 
 /// A service that replies to numbers.
-#[interface(client = Desk, version = 1)]
-pub trait DeskService {
+#[interface(client = Tripler, version = 1)]
+pub trait TriplerService {
     /// Replies three times the number, and the thread. Errors: `Full`.
     #[method(1)]
     fn ask(&mut self, later: Later<'_, u64, Error>, thread: u64, number: u64) -> Result<Option<u64>, Error>;
@@ -54,7 +54,7 @@ struct Service {
     spread: u64,
 }
 
-impl DeskService for Service {
+impl TriplerService for Service {
     fn ask(&mut self, later: Later<'_, u64, Error>, thread: u64, number: u64) -> Result<Option<u64>, Error> {
         self.waiting.push((thread, number, later.keep().map_err(|_| Error::Full)?));
         self.asked[thread as usize] += 1;
@@ -82,7 +82,7 @@ fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
     let threads = (0..THREADS as u64).map(|number| {
         let endpoint = Arc::clone(&endpoint);
         let body = move || {
-            let ask = |call| Desk::at(endpoint.cap()).ask(number, call) == Ok(answer(number, call));
+            let ask = |call| Tripler::at(endpoint.cap()).ask(number, call) == Ok(answer(number, call));
             (0..CALLS).all(ask)
         };
         thread::Builder::new().spawn(body).map_err(|error| Failure::new(alloc::format!("a thread: {error}")))
@@ -97,7 +97,7 @@ fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
         while service.waiting.len() < room.min(active) {
             check!(Instant::now() < end);
             if port.next(Wait::until(end)) == Event::Request {
-                port.carry_out(|request, context, answer| Desk::dispatch(&mut service, request, context, answer));
+                port.carry_out(|request, context, answer| Tripler::dispatch(&mut service, request, context, answer));
             }
         }
         let (thread, number, pending) = service.waiting.remove(choose(answered, service.waiting.len()));

@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
     Case::new("THR0006", "a suspended thread stays where it is until it is resumed", suspend),
     Case::new("THR0007", "suspending ends every wait with Aborted", suspend_waits),
     Case::new("THR0008", "a thread suspends itself", suspend_itself),
-    Case::new("THR0009", "each state is told", states),
+    Case::new("THR0009", "each state is reported", states),
     Case::new("THR0010", "registers are read and written while a thread is suspended", registers),
     Case::new("THR0011", "registers of a running thread are neither read nor written", registers_state),
     Case::new("THR0012", "register transfer needs an IPC buffer, and known flags", registers_errors),
@@ -263,15 +263,15 @@ fn bound(stage: &mut Stage) -> Outcome {
     let notification = stage.notification()?;
     let scheduling = |cap| Bindings { scheduling: Binding::To(cap), ..Bindings::KEEP };
     let reply = |cap| Bindings { reply: Binding::To(cap), ..Bindings::KEEP };
-    let bell = |cap| Bindings { notification: Binding::To(cap), ..Bindings::KEEP };
-    worker.thread.bind(bell(notification))?;
+    let notified_by = |cap| Bindings { notification: Binding::To(cap), ..Bindings::KEEP };
+    worker.thread.bind(notified_by(notification))?;
     let thread = stage.make::<Thread>(0)?;
-    for bindings in [scheduling(worker.scheduling), reply(worker.reply), bell(notification)] {
+    for bindings in [scheduling(worker.scheduling), reply(worker.reply), notified_by(notification)] {
         // Each object already has a thread, and the thread has its objects.
         refused!(thread.bind(bindings), AlreadyBound);
     }
-    let (spare_scheduling, spare_reply, spare_bell) = (stage.make(0)?, stage.reply()?, stage.notification()?);
-    for bindings in [scheduling(spare_scheduling), reply(spare_reply), bell(spare_bell)] {
+    let (spare_scheduling, spare_reply, spare_notification) = (stage.make(0)?, stage.reply()?, stage.notification()?);
+    for bindings in [scheduling(spare_scheduling), reply(spare_reply), notified_by(spare_notification)] {
         refused!(worker.thread.bind(bindings), AlreadyBound);
     }
     // Nothing is bound if one binding is impossible.
@@ -298,7 +298,7 @@ fn busy(stage: &mut Stage) -> Outcome {
 }
 
 fn binding_kinds(stage: &mut Stage) -> Outcome {
-    let (thread, endpoint, bell) = (stage.make::<Thread>(0)?, stage.endpoint()?, stage.notification()?);
+    let (thread, endpoint, notification) = (stage.make::<Thread>(0)?, stage.endpoint()?, stage.notification()?);
     let (wrong, empty) = (u64::from(endpoint.address().0), u64::from(stage.slot().0));
     let operation = Operation::ThreadBind as u64;
     for place in 1..=3 {
@@ -308,7 +308,7 @@ fn binding_kinds(stage: &mut Stage) -> Outcome {
             equal!((place, system_call(operation, &arguments)), (place, Err(error)));
         }
     }
-    let weak = stage.mint(bell, Rights::WRITE, 0)?;
+    let weak = stage.mint(notification, Rights::WRITE, 0)?;
     refused!(thread.bind(Bindings { notification: Binding::To(weak), ..Bindings::KEEP }), MissingRights);
     let reply = stage.reply()?;
     let weak = stage.mint(reply, Rights::READ, 0)?;

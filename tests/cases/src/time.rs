@@ -12,7 +12,7 @@ use tench::time::{self, Duration, Periodic, frequency};
 use tench::{memory, println};
 
 use crate::case::{Case, Failure, Outcome};
-use crate::kernel::{CONTROL, quiet, ring, rtc};
+use crate::kernel::{CONTROL, quiet, raise_alarm, rtc};
 use crate::stage::{HIGH, KERNEL, LOW, RTC_LINE, Stage};
 use crate::worker::{Equipment, MOMENT, patience, soon};
 
@@ -198,17 +198,17 @@ fn events(stage: &mut Stage) -> Outcome {
 }
 
 fn interrupts(stage: &mut Stage) -> Outcome {
-    let (slot, bell, clock) = (stage.slot(), stage.notification()?, rtc()?);
+    let (slot, notification, clock) = (stage.slot(), stage.notification()?, rtc()?);
     let control: Cap<InterruptControl> = CONTROL;
     let line = control.get(RTC_LINE, Trigger::Level, slot)?;
-    line.bind(Some(bell))?;
-    equal!(time::await_interrupt(line, bell, Some(soon())), Err(Error::TimedOut));
+    line.bind(Some(notification))?;
+    equal!(time::await_interrupt(line, notification, Some(soon())), Err(Error::TimedOut));
     for _ in 0..3 {
-        ring(&clock);
-        equal!(time::await_interrupt(line, bell, Some(patience())), Ok(1));
+        raise_alarm(&clock);
+        equal!(time::await_interrupt(line, notification, Some(patience())), Ok(1));
         quiet(&clock);
     }
-    equal!(time::await_interrupt(line, bell, Some(soon())), Err(Error::TimedOut));
+    equal!(time::await_interrupt(line, notification, Some(soon())), Err(Error::TimedOut));
     line.delete()?;
     Ok(())
 }
@@ -242,12 +242,12 @@ fn millisecond() -> u64 {
 fn idle_share(stage: &mut Stage) -> Outcome {
     // Milliseconds of ten in which a thread is busy, and whether a signal wakes it, or its own deadline.
     for (busy, by_signal) in [(0, false), (3, false), (3, true), (9, false)] {
-        let (bell, length) = (stage.notification()?, millisecond());
+        let (notification, length) = (stage.notification()?, millisecond());
         let begin = Instant::now().after(length);
         let worker = stage.spawn_with(Equipment::at(LOW), move || -> Result<(), Error> {
             for round in 0..10 {
                 let deadline = begin.after(round * 10 * length);
-                match if by_signal { bell.wait() } else { bell.wait_until(deadline) } {
+                match if by_signal { notification.wait() } else { notification.wait_until(deadline) } {
                     Ok(_) | Err(Error::TimedOut) => {}
                     Err(error) => return Err(error),
                 }
@@ -260,7 +260,7 @@ fn idle_share(stage: &mut Stage) -> Outcome {
         for round in 0..10 {
             if by_signal {
                 time::sleep_until(begin.after(round * 10 * length));
-                bell.signal()?;
+                notification.signal()?;
             }
         }
         time::sleep_until(begin.after(100 * length));

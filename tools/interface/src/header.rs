@@ -175,12 +175,12 @@ fn structure(source: &Source, record: &Record) -> Result<Vec<String>> {
         take.extend(of.take(&format!("value->{}", field.name), 0));
     }
     lines.extend(["};".to_string(), String::new()]);
-    let (putter, taker) = (helper(&name, "put"), helper(&name, "take"));
-    lines.push(format!("static inline void {putter}(struct tench_message *message, const struct {name} *value)"));
+    let (put_name, take_name) = (helper(&name, "put"), helper(&name, "take"));
+    lines.push(format!("static inline void {put_name}(struct tench_message *message, const struct {name} *value)"));
     lines.push("{".into());
     lines.extend(indented(put));
     lines.extend(["}".to_string(), String::new()]);
-    lines.push(format!("static inline void {taker}(struct tench_reader *reader, struct {name} *value)"));
+    lines.push(format!("static inline void {take_name}(struct tench_reader *reader, struct {name} *value)"));
     lines.push("{".into());
     lines.extend(indented(take));
     lines.extend(["}".to_string(), String::new()]);

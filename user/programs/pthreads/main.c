@@ -143,10 +143,10 @@ static void mutexes(void)
 
 /* ── Turns: R2's benchmark of a shared counter ───────────────────────────────────────────────────────────────────────── */
 
-#define TAKERS 9
+#define THREADS 9
 #define LAST 180
 
-static pthread_mutex_t turn[TAKERS];
+static pthread_mutex_t turn[THREADS];
 static int number, order_is_right = 1;
 
 static void *take_turns(void *argument)
@@ -156,12 +156,12 @@ static void *take_turns(void *argument)
         pthread_mutex_lock(&turn[own]);
         pthread_mutex_lock(&mutex);
         int done = number >= LAST;
-        if (!done && number % TAKERS != own)
+        if (!done && number % THREADS != own)
             order_is_right = 0;
         if (!done)
             number++;
         pthread_mutex_unlock(&mutex);
-        pthread_mutex_unlock(&turn[(own + 1) % TAKERS]);
+        pthread_mutex_unlock(&turn[(own + 1) % THREADS]);
         if (done)
             return NULL;
     }
@@ -169,16 +169,16 @@ static void *take_turns(void *argument)
 
 static void turns(void)
 {
-    pthread_t thread[TAKERS];
-    for (long index = 0; index < TAKERS; index++) {
+    pthread_t thread[THREADS];
+    for (long index = 0; index < THREADS; index++) {
         pthread_mutex_init(&turn[index], NULL);
         if (index > 0)
             pthread_mutex_lock(&turn[index]);
     }
-    for (long index = 1; index < TAKERS; index++)
+    for (long index = 1; index < THREADS; index++)
         CHECK(pthread_create(&thread[index], NULL, take_turns, (void *)index) == 0);
     take_turns((void *)0);
-    for (int index = 1; index < TAKERS; index++)
+    for (int index = 1; index < THREADS; index++)
         CHECK(pthread_join(thread[index], NULL) == 0);
     CHECK(number == LAST && order_is_right);
 }

@@ -141,7 +141,7 @@ impl Interrupts {
     }
 
     /// Notifies the core with this affinity by an interrupt on one of its doorbell lines.
-    pub fn ring(affinity: u64, line: u32) {
+    pub fn notify(affinity: u64, line: u32) {
         let levels = (affinity >> 32 & 0xff) << 48 | (affinity >> 16 & 0xff) << 32 | (affinity >> 8 & 0xff) << 16;
         let (range, target) = ((affinity & 0xff) >> 4, 1 << (affinity & 0xf));
         let value = levels | range << 44 | u64::from(line & 0xf) << 24 | target;

@@ -103,9 +103,9 @@ unsafe impl Arch for Machine {
     fn core_power(&self, core: u64) -> Result<CorePower, Error> {
         self.cores.power(core)
     }
-    fn ring(&mut self, core: u64, line: u32) {
+    fn notify(&mut self, core: u64, line: u32) {
         if let Some(affinity) = self.cores.affinity(core) {
-            Interrupts::ring(affinity, line);
+            Interrupts::notify(affinity, line);
         }
     }
     fn check_import(&self, physical: u64, size: u64) -> Result<(), Error> {

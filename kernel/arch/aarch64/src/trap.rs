@@ -288,10 +288,10 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
             core::arch::asm!("b tench_begin", in("x0") next.address(), in("x2") old, options(noreturn))
         },
         fast::Fast::Other(slot) if OPERATION == Operation::Signal as u64 => {
-            go_on_in!("tench_fast_ring", address, tag, old, slot)
+            go_on_in!("tench_fast_notify", address, tag, old, slot)
         }
         fast::Fast::Other(slot) if OPERATION == Operation::ReplyReceive as u64 => {
-            go_on_in!("tench_answer_aside", address, tag, old, slot)
+            go_on_in!("tench_answer_deferred", address, tag, old, slot)
         }
         fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which are passed to the slow path here.
@@ -354,8 +354,8 @@ messages!(
 
 /// Fast path of `ReplyReceive` to a deferred caller, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_answer_aside(address: u64, tag: u64, old: usize, slot: usize) -> ! {
-    let fast = fast::answer_aside(&mut token(), thread(old), self::slot(slot), tag);
+unsafe extern "C" fn tench_answer_deferred(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::answer_deferred(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
 }
@@ -370,8 +370,8 @@ unsafe extern "C" fn tench_fast_signal(address: u64, tag: u64, old: usize) -> ! 
 
 /// Fast path of `Signal` to an object other than a notification, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_fast_ring(address: u64, tag: u64, old: usize, slot: usize) -> ! {
-    let fast = fast::ring(&mut token(), self::slot(slot));
+unsafe extern "C" fn tench_fast_notify(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::notify(&mut token(), self::slot(slot));
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::Signal as u64 }, true>(fast, address, tag, old) }
 }

@@ -306,8 +306,14 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
         _ => [0; 4],
     };
     let purpose = if sends || state == 4 { t.purpose as u64 + 1 } else { 0 };
-    let flags =
-        [t.queued, t.account_suspended, t.aside, t.kernel_stack_pointer != 0, t.ipc_buffer != 0, t.sending.is_queued()];
+    let flags = [
+        t.queued,
+        t.account_suspended,
+        t.deferred,
+        t.kernel_stack_pointer != 0,
+        t.ipc_buffer != 0,
+        t.sending.is_queued(),
+    ];
     let flags = flags.into_iter().fold(0, |sum, flag| sum << 1 | u64::from(flag));
     let deadline = if t.blockers & blocker::DEADLINE != 0 { due(now, &t.timer) } else { NEVER };
     let offset = t.ipc_buffer as u64 & 0xfff;

@@ -136,7 +136,7 @@ fn check_slots(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     // Objects do not overlap, so each slot was counted once.
     let count = listed.len();
-    ensure!(found == count, "the tree has {count} slots, but {found} in living nodes and threads hold something");
+    ensure!(found == count, "the tree has {count} slots, but {found} in live nodes and threads hold something");
     Ok(())
 }
 
@@ -201,8 +201,8 @@ fn senders(k: &mut Kernel<Host>, first: Ref<Thread>, tail: Option<Ref<Thread>>) 
             ensure!(keys.insert(key), "two senders have the key {key:x}");
             let rank = key >> 48;
             // A thread that reports its used-up budget keeps the place with which it came.
-            let is_told = t.blockers & blocker::TOLD == blocker::TOLD;
-            let is_right = is_told || rank == (256 - i64::from(priority)) as u64 || rank == 0;
+            let is_reported = t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED;
+            let is_right = is_reported || rank == (256 - i64::from(priority)) as u64 || rank == 0;
             ensure!(is_right, "{thread:?} waits with key {key:x}, and has {priority}");
             ensure!(t.previous == previous, "{thread:?}: previous is {:?}, not {previous:?}", t.previous);
             ensure!(previous.is_none() || !t.sending.is_queued(), "{thread:?} is in a run and in the heap");
@@ -278,7 +278,7 @@ fn check_replies(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
             ensure!(k.get(reply).caller == Some(*thread), "{thread:?} is not the caller in {reply:?}");
         }
         let t = k.get(*thread);
-        ensure!(!t.aside || t.other_reply.is_some(), "{thread:?} lays callers in its bound reply object aside");
+        ensure!(!t.deferred || t.other_reply.is_some(), "{thread:?} defers callers in its bound reply object");
         if let Some(other) = k.get(*thread).other_reply {
             let exists = inventory.objects.get(&other.address()).is_some_and(|cap| cap.kind == Kind::Reply);
             ensure!(exists, "{thread:?} has received last with {other:?}, which does not live");

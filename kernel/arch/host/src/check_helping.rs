@@ -68,7 +68,8 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
             is_urgent: t.blockers & blocker::URGENT != 0,
             is_suspended: t.account_suspended,
             depth: t.depth,
-            is_helpless: t.blockers & blocker::TOLD == blocker::TOLD || t.blockers & blocker::HELPLESS != 0,
+            is_helpless: t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED
+                || t.blockers & blocker::HELPLESS != 0,
             caller: None,
             senders: Vec::new(),
         };
@@ -81,7 +82,7 @@ pub fn world(k: &mut Kernel<Host>, inventory: &Inventory) -> World {
             ThreadState::AwaitingReply(reply) => {
                 let current = |other: &&Ref<Thread>| {
                     let t = k.get(**other);
-                    t.other_reply.or(t.bound_reply) == Some(reply) && !t.aside
+                    t.other_reply.or(t.bound_reply) == Some(reply) && !t.deferred
                 };
                 let server = inventory.threads.iter().find(current);
                 if let Some(server) = server.and_then(|server| world.get_mut(&server.address())) {

@@ -17,10 +17,10 @@ use crate::translation;
 /// Checks every table, every mapping, and the translation cache.
 pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     let tables: Vec<Ref<PageTable>> = inventory.of(Kind::PageTable);
-    let living: FxHashSet<usize> = tables.iter().map(|table| table.address()).collect();
+    let live: FxHashSet<usize> = tables.iter().map(|table| table.address()).collect();
     let mut covered = FxHashMap::default();
     for (slot, cap) in inventory.slots.iter().filter(|(_, cap)| cap.kind == Kind::Mapping) {
-        check_mapping(k, inventory, &living, cap).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
+        check_mapping(k, inventory, &live, cap).map_err(|wrong| format!("{slot:?}: {wrong}"))?;
         let mapping = Mapping::of(cap);
         for index in mapping.first..mapping.first + mapping.count {
             let before = covered.insert((mapping.table, index), *slot);
@@ -29,7 +29,7 @@ pub fn check(k: &mut Kernel<Host>, inventory: &Inventory) -> Checked {
     }
     let boot = boot_tables(k, &tables);
     for table in &tables {
-        check_table(k, *table, &living, &boot, &covered).map_err(|wrong| format!("{table:?}: {wrong}"))?;
+        check_table(k, *table, &live, &boot, &covered).map_err(|wrong| format!("{table:?}: {wrong}"))?;
     }
     check_identifiers(k, &tables)?;
     check_cache(k, &tables)
@@ -75,13 +75,13 @@ fn in_use(k: &mut Kernel<Host>, table: Ref<PageTable>) -> Vec<(usize, u64, u32)>
 }
 
 /// Checks that a mapping's table and frame are alive, and that its entries map what it says.
-fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &FxHashSet<usize>, cap: &Cap) -> Checked {
+fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, live: &FxHashSet<usize>, cap: &Cap) -> Checked {
     let mapping = Mapping::of(cap);
-    ensure!(living.contains(&mapping.table), "its table {:x} does not live", mapping.table);
+    ensure!(live.contains(&mapping.table), "its table {:x} does not live", mapping.table);
     let frame = inventory.objects.get(&cap.object).filter(|frame| frame.kind == Kind::Frame);
     let Some(frame) = frame else { return Err(format!("its frame {:x} does not live", cap.object)) };
     ensure!(mapping.count > 0 && mapping.first + mapping.count <= 512, "{mapping:x?}");
-    // SAFETY: `living` contains the table.
+    // SAFETY: `live` contains the table.
     let table = unsafe { Ref::<PageTable>::at(mapping.table) }.ok_or("no table")?;
     let level = u32::from(k.get(table).level);
     let size = 1usize << entry_bits(level);
@@ -103,7 +103,7 @@ fn check_mapping(k: &mut Kernel<Host>, inventory: &Inventory, living: &FxHashSet
 fn check_table(
     k: &mut Kernel<Host>,
     table: Ref<PageTable>,
-    living: &FxHashSet<usize>,
+    live: &FxHashSet<usize>,
     boot: &FxHashSet<usize>,
     covered: &FxHashMap<(usize, usize), SlotRef>,
 ) -> Checked {
@@ -128,7 +128,7 @@ fn check_table(
         ensure!(!first || cover == named, "entry {index} names {named:?}, but {cover:?} begins there");
         if let ShadowEntry::Table(number) = shadow {
             let child = base + ((number as usize) << 6);
-            // SAFETY: a table in a shadow entry is alive (`living` and `boot` check that).
+            // SAFETY: a table in a shadow entry is alive (`live` and `boot` check that).
             let child = unsafe { Ref::<PageTable>::at(child) }.ok_or("no table")?;
             let c = k.get(child);
             let linked = (c.parent, usize::from(c.index), c.level) == (table.address(), index, level + 1);
@@ -139,8 +139,8 @@ fn check_table(
     let (parent, index) = (k.get(table).parent, usize::from(k.get(table).index));
     ensure!(k.get(table).used == used, "used is {}, not {used}", k.get(table).used);
     if parent != 0 {
-        ensure!(living.contains(&parent) || boot.contains(&parent), "its parent {parent:x} does not live");
-        // SAFETY: `living` or `boot` contains the parent.
+        ensure!(live.contains(&parent) || boot.contains(&parent), "its parent {parent:x} does not live");
+        // SAFETY: `live` or `boot` contains the parent.
         let parent = unsafe { Ref::<PageTable>::at(parent) }.ok_or("no table")?;
         let number = ((table.address() - base) >> 6) as u32;
         let shadow = ShadowEntry::unpack(k.get(parent).shadows[index]);

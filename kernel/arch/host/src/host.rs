@@ -67,7 +67,7 @@ pub struct Host {
     /// Cores that have stopped.
     pub stopped: BTreeSet<u64>,
     /// Doorbells of other cores that were notified, in order: core and line.
-    pub rung: Vec<(u64, u32)>,
+    pub notified: Vec<(u64, u32)>,
     /// Hook that runs at each preemption point of an operation, after pending interrupts.
     pub hook: Option<PreemptionHook>,
     /// Hook that runs at each preemption point of an interrupt handler, before pending interrupts. No other thread can
@@ -96,7 +96,7 @@ impl Host {
             output: Vec::new(),
             started: BTreeMap::new(),
             stopped: BTreeSet::new(),
-            rung: Vec::new(),
+            notified: Vec::new(),
             hook: None,
             nested_hook: None,
             thread_pointer: 0,
@@ -187,7 +187,7 @@ impl Host {
         self.cache = translation::Cache::default();
         self.active.clear();
         self.output.clear();
-        self.rung.clear();
+        self.notified.clear();
         self.time = registers.time;
         self.looked.set(registers.looked);
         self.timer = registers.timer;
@@ -292,11 +292,11 @@ unsafe impl Arch for Host {
         Ok(if is_on { CorePower::On } else { CorePower::Off })
     }
 
-    fn ring(&mut self, core: u64, line: u32) {
+    fn notify(&mut self, core: u64, line: u32) {
         if core == 0 {
             self.pending.insert(line);
         } else {
-            self.rung.push((core, line));
+            self.notified.push((core, line));
         }
     }
 

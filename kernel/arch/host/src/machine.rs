@@ -371,8 +371,8 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
         _ => return None,
     };
     let found = match (found, Operation::from_code(number)?) {
-        (Fast::Other(slot), Operation::Signal) => fast::ring(k, slot),
-        (Fast::Other(slot), Operation::ReplyReceive) => fast::answer_aside(k, thread, slot, tag),
+        (Fast::Other(slot), Operation::Signal) => fast::notify(k, slot),
+        (Fast::Other(slot), Operation::ReplyReceive) => fast::answer_deferred(k, thread, slot, tag),
         (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),
         (found, _) => found,
     };

@@ -29,7 +29,7 @@ struct World {
     /// The thread that waits for line [`LINE`].
     driver: Ref<Thread>,
     /// The notification that the line signals.
-    bell: u64,
+    notification: u64,
 }
 
 /// Lets a thread wait, with a deadline or without; the first thread runs again.
@@ -56,7 +56,7 @@ fn bind(m: &mut Machine, number: u32, notification: u64) -> u64 {
 /// waits until time 1,000 at most if `impatient`.
 fn world(priorities: &[u64], impatient: bool) -> World {
     let mut m = Machine::new();
-    let (never, bell) = (m.make(Kind::Notification, 0), m.make(Kind::Notification, 0));
+    let (never, notification) = (m.make(Kind::Notification, 0), m.make(Kind::Notification, 0));
     let mut sleepers = Vec::new();
     for priority in priorities {
         let thread = m.make_thread(*priority);
@@ -64,10 +64,10 @@ fn world(priorities: &[u64], impatient: bool) -> World {
         sleepers.push(thread);
     }
     let driver = m.make_thread(200);
-    wait(&mut m, driver, bell, impatient.then_some(999));
-    bind(&mut m, LINE, bell);
+    wait(&mut m, driver, notification, impatient.then_some(999));
+    bind(&mut m, LINE, notification);
     m.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 100, 255, 0]).ok();
-    World { m, sleepers, driver, bell }
+    World { m, sleepers, driver, notification }
 }
 
 /// Observations at the preemption points of handlers.
@@ -178,7 +178,7 @@ fn an_interrupt_handler_at_a_preemption_point_nests_and_leaves_switching_to_the_
             raise(k, LINE);
         }
     });
-    let (driver, first, bell) = (w.driver, w.m.first, w.bell);
+    let (driver, first, notification) = (w.driver, w.m.first, w.notification);
     // The first preemption point of a long operation lets the timer in.
     w.m.host().time = 1000;
     let frame = w.m.take_free();
@@ -190,7 +190,7 @@ fn an_interrupt_handler_at_a_preemption_point_nests_and_leaves_switching_to_the_
     assert_eq!(w.m.kernel().state().statistics.deepest_nesting, 2);
     w.m.check();
     // The retype continues when the driver waits again.
-    w.m.call(Operation::Receive, &[bell, 0]);
+    w.m.call(Operation::Receive, &[notification, 0]);
     assert!(w.m.current() == first);
     assert_eq!(w.m.thread(first).kernel_stack_pointer, 0);
     assert_eq!(w.m.cap(frame).kind, Kind::Frame);
@@ -272,8 +272,8 @@ fn a_slice_that_ends_in_a_handler_ends_when_it_is_left() {
 #[test]
 fn lines_of_one_notification_are_unbound_in_any_order() {
     let mut m = Machine::new();
-    let bell = m.make(Kind::Notification, 0);
-    let lines: Vec<u64> = (32..64).map(|number| bind(&mut m, number, bell)).collect();
+    let notification = m.make(Kind::Notification, 0);
+    let lines: Vec<u64> = (32..64).map(|number| bind(&mut m, number, notification)).collect();
     for (turn, stride) in [1usize, 3, 5, 31].into_iter().enumerate() {
         for i in 0..lines.len() {
             let line = lines[(i * stride + turn) % lines.len()];
@@ -281,12 +281,12 @@ fn lines_of_one_notification_are_unbound_in_any_order() {
             m.check();
         }
         for line in &lines {
-            m.call(Operation::InterruptBind, &[*line, bell]).ok();
+            m.call(Operation::InterruptBind, &[*line, notification]).ok();
             m.check();
         }
     }
     // Deleting the notification takes them from the front.
-    assert_eq!(m.call(Operation::Delete, &[0, bell]).ok()[1], 1);
+    assert_eq!(m.call(Operation::Delete, &[0, notification]).ok()[1], 1);
     m.check();
 }
 
@@ -319,7 +319,7 @@ proptest! {
         let mut w = world(&[], false);
         w.m.fast = fast;
         for number in 41..44 {
-            bind(&mut w.m, number, w.bell);
+            bind(&mut w.m, number, w.notification);
         }
         let never = w.m.make(Kind::Notification, 0);
         let mut deadlines = Vec::new();

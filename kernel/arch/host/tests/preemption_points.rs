@@ -27,11 +27,11 @@ fn thread_with_a_cspace_of_its_own() -> (Machine, u64) {
 #[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
 fn a_frame_that_shrinks_at_a_preemption_point_is_checked_again() {
     let (mut m, thread) = thread_with_a_cspace_of_its_own();
-    let (large, small, aside) = (m.make(Kind::Frame, 21), m.make(Kind::Frame, 12), m.take_free());
+    let (large, small, spare) = (m.make(Kind::Frame, 21), m.make(Kind::Frame, 12), m.take_free());
     let mut done = false;
     m.host().hook = Some(Box::new(move |k| {
         if !std::mem::replace(&mut done, true) {
-            let (from, to) = (cspace::lookup(k, large), cspace::destination(k, 0, aside));
+            let (from, to) = (cspace::lookup(k, large), cspace::destination(k, 0, spare));
             cspace::move_to(k, from.expect("there"), to.expect("empty")).expect("moved");
             let (from, to) = (cspace::lookup(k, small), cspace::destination(k, 0, large));
             cspace::move_to(k, from.expect("there"), to.expect("empty")).expect("moved");

@@ -252,8 +252,8 @@ fn unqueue_sender<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: R
 /// so a change of the first sender would go unnoticed.
 pub fn requeue<A: Arch>(k: &mut Kernel<A>, endpoint: Ref<Endpoint>, thread: Ref<Thread>) {
     let t = k.get(thread);
-    let is_told = t.blockers & blocker::TOLD == blocker::TOLD;
-    if is_told || t.sending.key <= ARRIVAL {
+    let is_reported = t.blockers & blocker::FAULT_REPORTED == blocker::FAULT_REPORTED;
+    if is_reported || t.sending.key <= ARRIVAL {
         return;
     }
     unqueue_sender(k, endpoint, thread);

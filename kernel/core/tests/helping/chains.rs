@@ -181,19 +181,19 @@ fn who_waited_for_a_server_without_depth_is_higher_than_the_next_allows() {
 fn who_is_a_caller_again_helps() {
     let mut stage = Stage::new();
     let (first, second) = (stage.server_of_depth(250, 1), stage.server_of_depth(250, 0));
-    let aside = stage.make(Kind::Reply);
+    let deferred = stage.make(Kind::Reply);
     stage.hog(100);
     // The client's last thread, which waits for the first server and serves an endpoint itself.
     let client = stage.server_of_depth(6, 1);
     stage.cancel(client);
     stage.call(client, first);
     stage.call(first, second);
-    stage.receive_with(second, Operation::Receive, aside);
+    stage.receive_with(second, Operation::Receive, deferred);
     chain_to(&mut stage, 3, client.endpoint);
     assert_eq!(stage.machine.thread(first.thread).height, 4);
     let two = stage.actor(4);
     stage.call(two, second);
-    stage.manage(Operation::Delete, &[0, aside]);
+    stage.manage(Operation::Delete, &[0, deferred]);
     let high = stage.actor(200);
     stage.call(high, first);
     assert_eq!(stage.runs_on(second), (200, Some(high.time)));

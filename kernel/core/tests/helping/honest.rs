@@ -23,7 +23,7 @@ struct Play {
     /// Threads of an ordinary program; those that serve have an endpoint of their own.
     own: Vec<Actor>,
     high: Actor,
-    aside: [u64; 2],
+    deferred: [u64; 2],
     notification: u64,
     /// A second reply object of each server.
     extra: Vec<u64>,
@@ -46,12 +46,12 @@ impl Play {
                 stage.machine.call_as(actor.thread, Operation::Receive, &[actor.endpoint, 0]);
             }
         }
-        let aside = [stage.make(Kind::Reply), stage.make(Kind::Reply)];
+        let deferred = [stage.make(Kind::Reply), stage.make(Kind::Reply)];
         let notification = stage.make(Kind::Notification);
         stage.manage(Operation::ThreadBind, &[own[0].capability, 0, 0, notification]);
         let high = stage.actor(200);
         let extra = (0..SERVERS).map(|_| stage.make(Kind::Reply)).collect();
-        Play { stage, servers, own, high, aside, notification, extra, ends }
+        Play { stage, servers, own, high, deferred, notification, extra, ends }
     }
 
     fn runnable(&mut self, actor: Actor) -> bool {
@@ -123,7 +123,7 @@ impl Play {
                 };
                 match operation {
                     Operation::Receive | Operation::ReplyReceive if amount % 4 == 0 => {
-                        (x[1], x[11]) = (Tag::REPLY, self.aside[(amount / 4 % 2) as usize]);
+                        (x[1], x[11]) = (Tag::REPLY, self.deferred[(amount / 4 % 2) as usize]);
                     }
                     Operation::Call | Operation::Send if amount % 2 == 0 => x[1] = Tag::DEADLINE,
                     Operation::Receive | Operation::ReplyReceive if amount % 4 == 1 => {
@@ -174,8 +174,8 @@ impl Play {
                 let mut k = self.stage.machine.kernel();
                 let helped = helping::server_of(&mut k, thread);
                 // The next server may have set the caller aside.
-                let is_aside = helped.is_none() && matches!(state, ThreadState::AwaitingReply(_));
-                prop_assert!(is_aside || helped == next, "server {} helps another", n);
+                let is_deferred = helped.is_none() && matches!(state, ThreadState::AwaitingReply(_));
+                prop_assert!(is_deferred || helped == next, "server {} helps another", n);
             }
         }
         for sender in self.own.iter().chain(&self.servers).map(|actor| actor.thread).collect::<Vec<_>>() {

@@ -14,7 +14,7 @@ struct Play {
     stage: Stage,
     actors: Vec<Actor>,
     /// Reply objects that are bound to no thread.
-    aside: [u64; 2],
+    deferred: [u64; 2],
 }
 
 impl Play {
@@ -29,8 +29,8 @@ impl Play {
         for actor in &actors[..3] {
             stage.serve(*actor, actor.endpoint);
         }
-        let aside = [stage.make(Kind::Reply), stage.make(Kind::Reply)];
-        Play { stage, actors, aside }
+        let deferred = [stage.make(Kind::Reply), stage.make(Kind::Reply)];
+        Play { stage, actors, deferred }
     }
 
     /// Returns true if a thread can make a system call.
@@ -57,7 +57,7 @@ impl Play {
         match operation {
             Operation::Reply => x[0] = if what == 12 { 0 } else { other.reply },
             Operation::Receive | Operation::ReplyReceive if amount % 4 == 0 => {
-                (x[1], x[11]) = (Tag::REPLY, self.aside[(amount / 4 % 2) as usize]);
+                (x[1], x[11]) = (Tag::REPLY, self.deferred[(amount / 4 % 2) as usize]);
             }
             Operation::Call | Operation::Send if amount % 2 == 0 => x[1] = Tag::DEADLINE,
             Operation::Receive | Operation::ReplyReceive if amount % 4 == 1 => x[1] = Tag::DEADLINE | Tag::ALARM,

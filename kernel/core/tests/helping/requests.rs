@@ -183,7 +183,7 @@ fn what_a_limited_thread_leaves_at_the_end_of_a_chain_is_on_nobodys_budget_at_no
 fn whoever_was_received_last_helps() {
     let mut stage = Stage::new();
     let server = stage.server(10, true);
-    let aside = stage.make(Kind::Reply);
+    let deferred = stage.make(Kind::Reply);
     let high = stage.actor(200);
     stage.machine.run(high.thread);
     stage.machine.call(Operation::Call, &[server.endpoint, 0]);
@@ -191,7 +191,7 @@ fn whoever_was_received_last_helps() {
     stage.answer(server);
     // The next caller goes to another reply object.
     stage.cancel(server);
-    stage.receive_with(server, Operation::Receive, aside);
+    stage.receive_with(server, Operation::Receive, deferred);
     stage.call(high, server);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
     assert!(matches!(stage.state(high), ThreadState::AwaitingReply(_)));
@@ -204,28 +204,28 @@ fn whoever_was_received_last_helps() {
     assert_eq!(stage.runs_on(server), (5, Some(low.time)));
     // Replying to it does not affect the work for the other caller.
     stage.machine.run(server.thread);
-    stage.machine.call(Operation::Reply, &[aside, 0]);
+    stage.machine.call(Operation::Reply, &[deferred, 0]);
     assert_eq!(stage.runs_on(server), (5, Some(low.time)));
     assert!(matches!(stage.state(high), ThreadState::Ready));
 }
 
 #[test]
-fn who_is_received_without_call_is_laid_aside() {
+fn callers_received_without_the_call_right_are_deferred() {
     let mut stage = Stage::new();
     let (server, high) = (stage.server(10, true), stage.actor(200));
-    let aside = stage.make(Kind::Reply);
+    let deferred = stage.make(Kind::Reply);
     let named = stage.arrange(|machine| {
         let to = machine.take_free();
-        machine.call(Operation::Mint, &[0, aside, 0, to, Rights::WRITE.bits().into(), 0]).ok();
+        machine.call(Operation::Mint, &[0, deferred, 0, to, Rights::WRITE.bits().into(), 0]).ok();
         to
     });
     stage.cancel(server);
-    for (reply, expected) in [(named, (10, Some(server.time))), (aside, (200, Some(high.time)))] {
+    for (reply, expected) in [(named, (10, Some(server.time))), (deferred, (200, Some(high.time)))] {
         stage.receive_with(server, Operation::Receive, reply);
         stage.call(high, server);
         assert_eq!(stage.runs_on(server), expected);
         stage.machine.run(server.thread);
-        stage.machine.call(Operation::Reply, &[aside, 0]);
+        stage.machine.call(Operation::Reply, &[deferred, 0]);
         stage.check();
     }
 }

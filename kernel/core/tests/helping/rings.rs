@@ -25,12 +25,12 @@ fn ring(loss: Loss, urgent: bool) {
     let (server, caller, third) = (stage.server(100, true), stage.actor(50), stage.server(100, false));
     let back = stage.make(Kind::Endpoint);
     stage.serve(caller, back);
-    let (aside, notification) = (stage.make(Kind::Reply), stage.make(Kind::Notification));
+    let (deferred, notification) = (stage.make(Kind::Reply), stage.make(Kind::Notification));
     stage.cancel(server);
     stage.manage(Operation::ThreadBind, &[server.capability, 0, 0, notification]);
     stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
     stage.call(caller, server);
-    stage.receive_with(server, Operation::Receive, aside);
+    stage.receive_with(server, Operation::Receive, deferred);
     stage.cancel(server);
     stage.machine.call_as(server.thread, Operation::Call, &[back, 0]);
     stage.check();
@@ -39,15 +39,15 @@ fn ring(loss: Loss, urgent: bool) {
         stage.manage(Operation::Signal, &[notification]);
     }
     match loss {
-        Loss::Deleted => stage.manage(Operation::Delete, &[0, aside]),
+        Loss::Deleted => stage.manage(Operation::Delete, &[0, deferred]),
         Loss::Bound => {
             let idle = stage.actor(20);
             stage.manage(Operation::ThreadBind, &[idle.capability, 0, tench_abi::layout::UNBIND, 0]);
-            stage.manage(Operation::ThreadBind, &[idle.capability, 0, aside, 0]);
+            stage.manage(Operation::ThreadBind, &[idle.capability, 0, deferred, 0]);
         }
         Loss::Received => {
             stage.cancel(third);
-            stage.receive_with(third, Operation::Receive, aside);
+            stage.receive_with(third, Operation::Receive, deferred);
         }
     }
     stage.check();
@@ -76,7 +76,7 @@ fn long_ring(length: usize) {
 
 /// Lets a thread report its used-up budget to a handler, which it then no longer helps. It helps again as soon as it
 /// runs on another context, because the handler itself waits at the endpoint that the thread serves.
-fn told_ring(urgent: bool) {
+fn report_ring(urgent: bool) {
     let mut stage = Stage::new();
     let (handler, client) = (stage.server(100, true), stage.actor(50));
     let (back, notification) = (stage.make(Kind::Endpoint), stage.make(Kind::Notification));
@@ -101,12 +101,12 @@ fn told_ring(urgent: bool) {
 /// Runs works that have to end. Returns those that do not, or that panic.
 fn endless(works: impl IntoIterator<Item = (String, Box<dyn FnOnce() + Send>)>) -> Vec<String> {
     let wrong = works.into_iter().filter_map(|(what, work)| {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let work = std::thread::spawn(move || {
             work();
-            let _ = tell.send(());
+            let _ = sender.send(());
         });
-        match told.recv_timeout(Duration::from_secs(5)) {
+        match receiver.recv_timeout(Duration::from_secs(5)) {
             Ok(()) => None,
             Err(mpsc::RecvTimeoutError::Timeout) => Some(format!("the kernel does not come back: {what}")),
             Err(mpsc::RecvTimeoutError::Disconnected) => {
@@ -140,7 +140,7 @@ fn a_long_ring_is_resolved_in_the_end() {
 #[test]
 fn who_tells_of_a_budget_closes_no_ring() {
     let works = [false, true].map(|urgent| {
-        let work: Box<dyn FnOnce() + Send> = Box::new(move || told_ring(urgent));
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || report_ring(urgent));
         (format!("urgent: {urgent}"), work)
     });
     assert_eq!(endless(works), Vec::<String>::new());

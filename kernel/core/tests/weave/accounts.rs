@@ -32,7 +32,7 @@ fn passed_over() -> (Weave, Ref<Thread>) {
 #[test]
 fn who_finds_its_account_gone_stops_with_the_others() {
     let (mut run, a) = passed_over();
-    run.machine.call(Operation::Move, &[0, slots::ROOT, 0, slots::ASIDE]).ok();
+    run.machine.call(Operation::Move, &[0, slots::ROOT, 0, slots::SPARE]).ok();
     run.run(Box::new(|moment| moment.candidates.contains(&0).then_some(0)));
     assert!(matches!(run.ends()[0][..], [End::Answered(answer)] if answer.err() == Error::InvalidCapability));
     assert!(run.machine.thread(a).account_suspended, "A may not run");

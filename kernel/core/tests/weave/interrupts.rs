@@ -18,7 +18,7 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     let shown = Shown { subjects: &subjects, choices: vec![at] };
     let World { mut machine, actors } = World::new(subject.parts | other.parts, 2);
     // The notification is neither among the deleted objects nor made of the memory that they are made of.
-    let notification = slots::ASIDE + 1;
+    let notification = slots::SPARE + 1;
     machine.retype(RAM_MEDIUM, Kind::Notification, 0, 1, notification).ok();
     machine.call(Operation::SchedulingConfigure, &[slots::TIMES + 1, 120, 120, 0]).ok();
     let mut arguments = [0; 13];

@@ -69,8 +69,8 @@ pub fn delete_all(weave: &mut Weave) {
         m.call(Operation::Revoke, &[0, untyped]).ok();
         assert_eq!(m.call(Operation::UntypedChildren, &[untyped]).ok()[1], 0, "nothing is left");
         let kind = Kind::Untyped as u64;
-        m.call(Operation::UntypedRetype, &[untyped, kind, bits, 1, WATERMARK, 0, slots::ASIDE]).ok();
-        m.call(Operation::Delete, &[0, slots::ASIDE]).ok();
+        m.call(Operation::UntypedRetype, &[untyped, kind, bits, 1, WATERMARK, 0, slots::SPARE]).ok();
+        m.call(Operation::Delete, &[0, slots::SPARE]).ok();
     }
     m.check();
 }

@@ -103,7 +103,7 @@ pub mod slots {
     /// The shared objects, from [`POOL`] to [`UPPER`], if they lie apart.
     pub const APART: u64 = 4 * 256 + POOL;
     /// Empty slots that no operation under test uses: this one, and the next.
-    pub const ASIDE: u64 = 220;
+    pub const SPARE: u64 = 220;
     /// Untyped with frames.
     pub const LENDER: u64 = 188;
     /// Six frames of that untyped. The second and the fourth are exported.

@@ -21,23 +21,23 @@ const CROWD: usize = 1000;
 
 /// Attachments: four capabilities of the most expensive kinds, and four slots to receive them, from which they can be
 /// moved back.
-struct Freight {
+struct Attachments {
     send: [u32; 4],
     back: [u32; 4],
 }
 
 impl Arena {
     /// Makes capabilities to mappings of whole tables, and slots for them.
-    fn freight(&mut self) -> Result<Freight, Error> {
-        let mut freight = Freight { send: [0; 4], back: [0; 4] };
+    fn attachments(&mut self) -> Result<Attachments, Error> {
+        let mut attachments = Attachments { send: [0; 4], back: [0; 4] };
         let frame = self.make::<Frame>(21)?;
         for i in 0..4 {
             let (table, slot) = (self.make::<PageTable>(3)?, self.slot());
             frame.map(table, 0, 512, 0, MapFlags::READ, slot)?;
-            freight.send[i] = slot.0;
-            freight.back[i] = self.slot().0;
+            attachments.send[i] = slot.0;
+            attachments.back[i] = self.slot().0;
         }
-        Ok(freight)
+        Ok(attachments)
     }
 }
 
@@ -56,7 +56,7 @@ fn pair(arena: &mut Arena) -> Result<(Victim, Victim, Cap<Endpoint>), Error> {
 /// Lets a waiting server be called; it replies without receiving.
 pub fn waiting(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
-    let Freight { send, back } = arena.freight()?;
+    let Attachments { send, back } = arena.attachments()?;
     let at = u64::from(endpoint.address().0);
     for _ in 0..4 {
         server.call(Operation::Receive, &[at, 0])?;
@@ -79,7 +79,7 @@ pub fn waiting(arena: &mut Arena) -> Result<(), Error> {
 /// Lets the server receive from a waiting caller.
 pub fn queued(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
-    let Freight { send, back } = arena.freight()?;
+    let Attachments { send, back } = arena.attachments()?;
     let at = u64::from(endpoint.address().0);
     let soon = Instant::now().after(1 << 40).ticks();
     for deadline in [0, Tag::DEADLINE] {
@@ -99,7 +99,7 @@ pub fn queued(arena: &mut Arena) -> Result<(), Error> {
 /// Lets the server reply to one caller and receive the message of the next: both as long as can be, in one call.
 pub fn answered(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
-    let (first, second) = (arena.freight()?, arena.freight()?);
+    let (first, second) = (arena.attachments()?, arena.attachments()?);
     let other = arena.correspondent(HIGH, 2)?;
     let at = u64::from(endpoint.address().0);
     server.call(Operation::Receive, &[at, 0])?;

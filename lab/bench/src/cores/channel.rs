@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 
 use tench::time::instructions;
-use tench_channel::{Bell, Calls, Frame, Incoming, Line, Refused, Request, Side};
+use tench_channel::{Calls, Frame, Incoming, Line, Notifier, Refused, Request, Side};
 
 use super::{TOGETHER, by_number};
 use crate::figure;
@@ -32,8 +32,8 @@ pub const WARM_UP: u64 = 8;
 #[derive(Clone, Copy)]
 struct Silent;
 
-impl Bell for Silent {
-    fn ring(&self) {}
+impl Notifier for Silent {
+    fn notify(&self) {}
 }
 
 type Channel<'m> = Box<Calls<Frame<'m>, Silent>>;

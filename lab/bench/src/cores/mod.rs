@@ -10,8 +10,8 @@
 //! |---|---|
 //! | `poll_W` | a request of `W` words and its reply, of as many, over a channel whose sides poll: the work of one side, half of both |
 //! | `poll_W_of_N` | this for each of `N` requests in flight together |
-//! | `bell_W`, `bell_W_of_N` | these over a channel whose sides are two threads of one core that sleep: both sides and the kernel, with doorbells, interrupts and switches |
-//! | `bell` | two such threads that notify each other in turn, without a channel |
+//! | `doorbell_W`, `doorbell_W_of_N` | these over a channel whose sides are two threads of one core that sleep: both sides and the kernel, with doorbells, interrupts and switches |
+//! | `doorbell` | two such threads that notify each other in turn, without a channel |
 //! | `sleep_1` | a ping from a program by the monitors of two cores, which sleep: both kernels, both interrupts and both monitors |
 //! | `sleep_1_of_N` | this for each of `N` threads that ping at the same time |
 //! | `spawn_local`, `spawn_remote` | `hello`, started and awaited through the monitor on this core, and on another |
@@ -25,8 +25,8 @@
 //! Instructions are those of all cores together: the counter of the emulated processor counts what the whole machine
 //! executes. The cost of reading the counter is subtracted where it matters.
 
-mod bell;
 mod channel;
+mod doorbell;
 mod remote;
 mod share;
 mod work;
@@ -56,7 +56,7 @@ pub fn run() -> Result<(), String> {
         Some("share") => share::run(),
         _ => {
             channel::run()?;
-            bell::run()
+            doorbell::run()
         }
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_counts_and_inequality_is_told() {
+    fn the_least_counts_and_inequality_is_reported() {
         assert_eq!(cost(&[], 3), None);
         assert_eq!(cost(&[93, 93], 3), Some((90, true)));
         assert_eq!(cost(&[93, 190, 93], 3), Some((90, false)));

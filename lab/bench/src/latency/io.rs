@@ -229,14 +229,14 @@ impl Sender {
 
     /// Makes each of the short system calls once.
     fn small_calls(&self) -> Result<(), tench::abi::Error> {
-        let bell = self.doorbell.cap();
-        bell.signal()?;
-        bell.poll()?;
-        bell.identify()?;
-        let minted = bell.mint_to(self.other, Rights::WRITE, 0)?;
+        let doorbell = self.doorbell.cap();
+        doorbell.signal()?;
+        doorbell.poll()?;
+        doorbell.identify()?;
+        let minted = doorbell.mint_to(self.other, Rights::WRITE, 0)?;
         minted.signal()?;
         minted.delete()?;
-        bell.poll()?;
+        doorbell.poll()?;
         thread::current_thread().query()?;
         self.memory.cap().query()?;
         thread::yield_now();

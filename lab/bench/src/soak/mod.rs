@@ -156,7 +156,7 @@ fn round(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
         judge(Procs::STANDARD.wait(client).map_err(problem("waiting for a client"))?, tally)?;
     }
     // Processes started by a killed client live on, and may be suspended.
-    while let Some(process) = living()? {
+    while let Some(process) = live_process()? {
         let _ = Procs::STANDARD.resume(process);
         judge(Procs::STANDARD.wait(process).map_err(problem("waiting for a client's child"))?, tally)?;
     }
@@ -202,7 +202,7 @@ fn judge(status: Status, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Returns a process younger than this one that has not ended.
-fn living() -> Result<Option<u64>, String> {
+fn live_process() -> Result<Option<u64>, String> {
     let mut last = process::id();
     loop {
         match Procs::STANDARD.next(last) {

@@ -12,7 +12,7 @@ use tench::sys::{Cap, Error, Instant, Interrupt, Notification, Thread, Trigger};
 
 use super::{Drill, MAIN, depth, preemptible, preserved};
 use crate::case::Outcome;
-use crate::kernel::{CONTROL, RTC, STACK_BOUND, quiet, ring};
+use crate::kernel::{CONTROL, RTC, STACK_BOUND, quiet, raise_alarm};
 use crate::registers::{CALL, Given, dump, fill, pattern, run, vectors};
 use crate::space::RW;
 use crate::stage::{HIGH, KERNEL, LOW, RTC_LINE, Stage};
@@ -93,9 +93,9 @@ impl Nest {
         for word in [DEADLINE, LOOKING, SEEN, WRONG, WRONG_REGISTERS, AGAIN] {
             stage.word(word)?;
         }
-        let (bed, bell, place) = (stage.notification()?, stage.notification()?, stage.slot());
+        let (bed, notification, place) = (stage.notification()?, stage.notification()?, stage.slot());
         let line = CONTROL.get(RTC_LINE, Trigger::Level, place)?;
-        line.bind(Some(bell))?;
+        line.bind(Some(notification))?;
         let mut sleepers = [None; SLEEPERS];
         for place in &mut sleepers {
             *place = Some(sleeper(stage, bed)?);
@@ -111,7 +111,7 @@ impl Nest {
         })?;
         let (threads, drilled) = (sleepers.map(|sleeper| sleeper.thread), drill.worker.thread);
         let driver = stage.spawn_with(Equipment::at(HIGH + 10), move || {
-            while bell.wait().is_ok() {
+            while notification.wait().is_ok() {
                 if Shared::existing(LOOKING).get() == 0 {
                     continue;
                 }
@@ -127,7 +127,7 @@ impl Nest {
             }
         })?;
         let clock = Window::new(RTC, 12, RW)?;
-        ring(&clock);
+        raise_alarm(&clock);
         drill.worker.thread.resume()?;
         drill.warm_up()?;
         Ok(Nest { drill, driver, sleepers, bed, line, clock })
@@ -290,11 +290,11 @@ pub fn idle_stack(stage: &mut Stage) -> Outcome {
 }
 
 pub fn idle_saved(stage: &mut Stage) -> Outcome {
-    let (never, bell) = (stage.notification()?, stage.notification()?);
+    let (never, notification) = (stage.notification()?, stage.notification()?);
     // A waiting system call; the registers that it preserves lie in the thread meanwhile.
     let other = stage.spawn(move || {
         let mut given = pattern(43);
-        (given[0], given[1]) = (u64::from(bell.address().0), 0);
+        (given[0], given[1]) = (u64::from(notification.address().0), 0);
         given[10] = Operation::Receive as u64;
         fill(&vectors(13));
         let found = run(&given, CALL);
@@ -306,7 +306,7 @@ pub fn idle_saved(stage: &mut Stage) -> Outcome {
         check!(idle(never, 500)?.1 > 300);
         check!(dump() == vectors(14));
     }
-    bell.signal()?;
+    notification.signal()?;
     check!(other.join()?);
     Ok(())
 }

@@ -372,7 +372,8 @@ fn cores(_: &Measured) -> Vec<Plot> {
         })
     };
     let polling = vec![("poll_7", "a line", BLUE), ("poll_64", "64 words", GREEN), ("poll_512", "4 KiB", ORANGE)];
-    let sleeping = vec![("bell_7", "threads of a core, a line", BLUE), ("sleep_1", "by the monitors of two", ORANGE)];
+    let sleeping =
+        vec![("doorbell_7", "threads of a core, a line", BLUE), ("sleep_1", "by the monitors of two", ORANGE)];
     let plot = Plot::new("plot", "Round trips between cores");
     vec![
         plot.with(panel("instructions of each side, polling", polling))

@@ -379,8 +379,8 @@ mod tests {
         let before = table(&[held(&[("a", Some(1))]), held(&[("a", Some(1)), ("b", None)])]);
         assert!(before.ends_with("| a | 1 | 1 |\n| b | - | some |\n"));
         let after = table(&[held(&[("a", Some(2))]), held(&[("a", Some(1)), ("b", None)])]);
-        let told = difference(&before, &after).expect("they differ");
-        assert!(told.contains("only in the page:   | a | 1 | 1 |\nonly in the system: | a | 2 | 1 |"));
+        let text = difference(&before, &after).expect("they differ");
+        assert!(text.contains("only in the page:   | a | 1 | 1 |\nonly in the system: | a | 2 | 1 |"));
         assert_eq!(difference(&before, &before), None);
         assert_eq!(parts(&format!("x\n{BEGIN}t\n{END}y\n")), Some(("x\n", "t\n", "y\n")));
     }

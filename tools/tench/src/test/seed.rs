@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_at_the_same_addresses_on_two_cores_are_told() {
+    fn processes_at_the_same_addresses_on_two_cores_are_reported() {
         let at = |core: u64, from: u64| {
             (7..7 + TIMES as u64).map(move |number| {
                 let place = from + 10 * number;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_the_seed_says_is_told() {
+    fn differences_from_the_seed_are_reported() {
         let boot = |from: u64| (from..from + 6).map(|address| format!("{address:x}")).collect::<Vec<String>>();
         assert_eq!(judge([boot(1), boot(1), boot(10)]), None);
         assert!(judge([boot(1), boot(2), boot(10)]).is_some_and(|problem| problem.contains("other addresses")));

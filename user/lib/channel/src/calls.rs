@@ -26,7 +26,7 @@ use crate::layout::{Kind, LONGEST, Message, Side};
 use crate::memory::Memory;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
-use crate::sleep::{Bell, Idle};
+use crate::sleep::{Idle, Notifier};
 
 /// Maximum number of requests in flight in one direction.
 pub const MOST: u32 = 64;
@@ -117,21 +117,21 @@ pub struct Calls<M, B, const LINES: usize = LONGEST> {
     owed: Table,
 }
 
-impl<M: Memory, B: Bell + Clone, const LINES: usize> Calls<M, B, LINES> {
+impl<M: Memory, B: Notifier + Clone, const LINES: usize> Calls<M, B, LINES> {
     /// Opens a channel as [`open`](crate::open) does, with at most `limit` requests in flight in each direction. Both
     /// sides must use the same limit.
     ///
     /// Errors: `Lines`, `Limit`.
-    pub fn open(memory: &M, side: Side, bell: B, limit: u32) -> Result<Self, Unfit> {
+    pub fn open(memory: &M, side: Side, doorbell: B, limit: u32) -> Result<Self, Unfit> {
         if !(1..=MOST).contains(&limit) {
             return Err(Unfit::Limit(limit));
         }
-        let (sender, receiver) = crate::open(memory, side, bell)?;
+        let (sender, receiver) = crate::open(memory, side, doorbell)?;
         Ok(Calls { sender, receiver, limit, asked: Table::new(), owed: Table::new() })
     }
 }
 
-impl<M: Memory, B: Bell, const LINES: usize> Calls<M, B, LINES> {
+impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
     /// Sends a request to the peer. Its reply will be an [`Incoming::Answer`] with the returned request.
     ///
     /// Errors: `TooMany`, `Full`, `TooLong`, `Broken`; then nothing was sent.

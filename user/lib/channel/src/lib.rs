@@ -4,7 +4,7 @@
 //!   Calls                             requests and replies, in both directions, in any order
 //!   Sender ──▶ ring ──▶ Receiver      messages of any length, in one direction
 //!   Memory  Frame                     the memory that the two cores share
-//!   Bell  Idle                        waking the other side; polling and sleeping of this side
+//!   Notifier  Idle                    waking the other side; polling and sleeping of this side
 //! ```
 //! Programs on one core communicate through the kernel; programs on different cores communicate through lines of 64
 //! bytes in memory that both have mapped. A line moves from one core's cache to the other's, and no kernel is involved
@@ -59,14 +59,14 @@
 //! # Example
 //!
 //! ```
-//! use tench_channel::{Bell, Calls, Frame, Incoming, Line, Side};
+//! use tench_channel::{Notifier, Calls, Frame, Incoming, Line, Side};
 //!
 //! /// Both sides are this thread here, and nobody sleeps.
 //! #[derive(Clone)]
 //! struct Silent;
 //!
-//! impl Bell for Silent {
-//!     fn ring(&self) {}
+//! impl Notifier for Silent {
+//!     fn notify(&self) {}
 //! }
 //!
 //! let lines: [Line; 64] = std::array::from_fn(|_| Line::default());
@@ -97,23 +97,23 @@ pub use layout::{Kind, LONGEST, Message, PAYLOAD, Side};
 pub use memory::{Frame, LARGEST, LINE, Line, Memory, SMALLEST, WORDS, Word};
 pub use receiver::Receiver;
 pub use sender::Sender;
-pub use sleep::{Bell, Idle};
+pub use sleep::{Idle, Notifier};
 
 /// The two ends of a side.
 pub type Ends<M, B, const LINES: usize = LONGEST> = (Sender<M, B, LINES>, Receiver<M, B, LINES>);
 
 /// Opens a channel for one side: its end of each direction. The memory must be all zeros before either side opens it;
-/// both sides must use the same number of lines and the same `LINES`. `bell` notifies the peer.
+/// both sides must use the same number of lines and the same `LINES`. `doorbell` notifies the peer.
 ///
 /// Error: `Lines`.
-pub fn open<M: Memory, B: Bell + Clone, const LINES: usize>(
+pub fn open<M: Memory, B: Notifier + Clone, const LINES: usize>(
     memory: &M,
     side: Side,
-    bell: B,
+    doorbell: B,
 ) -> Result<Ends<M, B, LINES>, Unfit> {
     let lines = memory.lines();
     if lines < 4 || !lines.is_multiple_of(2) {
         return Err(Unfit::Lines(lines));
     }
-    Ok((Sender::new(memory, side, bell.clone()), Receiver::new(memory, side, bell)))
+    Ok((Sender::new(memory, side, doorbell.clone()), Receiver::new(memory, side, doorbell)))
 }

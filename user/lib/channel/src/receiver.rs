@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::error::Broken;
 use crate::layout::{ASLEEP, Half, Header, Kind, LONGEST, Message, PAYLOAD, Position, Side, TAKEN, WAITS};
 use crate::memory::{Memory, WORDS, Word};
-use crate::sleep::{Bell, Idle, Own, Peer};
+use crate::sleep::{Idle, Notifier, Own, Peer};
 
 /// Receiver of messages of at most `LINES` lines.
 pub struct Receiver<M, B, const LINES: usize = LONGEST> {
@@ -13,7 +13,7 @@ pub struct Receiver<M, B, const LINES: usize = LONGEST> {
     peer: Half<M>,
     position: Position,
     /// Number of lines that the peer was told were received since the beginning.
-    told: u64,
+    published: u64,
     /// Number of further lines to receive before it is told again.
     quiet: usize,
     /// Initial value of that number.
@@ -29,8 +29,8 @@ pub struct Receiver<M, B, const LINES: usize = LONGEST> {
     broken: Option<Broken>,
 }
 
-impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
-    pub(crate) fn new(memory: &M, side: Side, bell: B) -> Self {
+impl<M: Memory, B: Notifier, const LINES: usize> Receiver<M, B, LINES> {
+    pub(crate) fn new(memory: &M, side: Side, doorbell: B) -> Self {
         let lines = memory.lines() / 2 - 1;
         // When the sender has no room, the receiver has published at least this many lines, or still has lines to
         // receive.
@@ -39,10 +39,10 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
             own: Half::new(memory.clone(), side),
             peer: Half::new(memory.clone(), side.other()),
             position: Position::new(lines),
-            told: 0,
+            published: 0,
             quiet: batch,
             batch,
-            waits: Peer::new(bell),
+            waits: Peer::new(doorbell),
             asleep: Own::new(),
             head: Header(0),
             here: 0,
@@ -147,16 +147,16 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// Publishes the room to the sender.
     #[cold]
     fn give_back(&mut self) {
-        self.tell();
-        self.waits.ring_if_asleep(&self.peer);
+        self.publish();
+        self.waits.notify_if_asleep(&self.peer);
     }
 
     #[inline]
-    fn tell(&mut self) {
-        self.told = self.told.wrapping_add((self.batch - self.quiet) as u64);
+    fn publish(&mut self) {
+        self.published = self.published.wrapping_add((self.batch - self.quiet) as u64);
         self.quiet = self.batch;
         // Release: the lines were read before this. Pairs with the acquire in `Ring::refresh`.
-        self.own.control(TAKEN).store(self.told, Release);
+        self.own.control(TAKEN).store(self.published, Release);
     }
 
     /// Returns whether there is something to receive: a line, or a reason to close the channel.
@@ -175,14 +175,14 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
         if let Some(broken) = self.broken {
             return Err(broken);
         }
-        let has_told = self.quiet < self.batch;
-        if has_told {
-            self.tell();
+        let has_published = self.quiet < self.batch;
+        if has_published {
+            self.publish();
         }
-        self.asleep.begin(&self.own);
-        if has_told {
+        self.asleep.announce_sleep(&self.own);
+        if has_published {
             // The fence of the sleep comes after both stores.
-            self.waits.ring_if_seen_asleep(&self.peer);
+            self.waits.notify_if_seen_asleep(&self.peer);
         }
         let has_line = self.has_line();
         if has_line {
@@ -194,7 +194,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Receiver<M, B, LINES> {
     /// Announces that this side does not sleep any more.
     #[inline]
     pub fn awake(&mut self) {
-        self.asleep.end(&self.own);
+        self.asleep.announce_wake(&self.own);
     }
 
     /// Waits until there is something to receive: polls a few times, and then sleeps.

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::error::{Broken, Refused};
 use crate::layout::{ASLEEP, Half, Header, LONGEST, Message, PAYLOAD, Position, Side, TAKEN, WAITS};
 use crate::memory::{Memory, Word};
-use crate::sleep::{Bell, Idle, Own, Peer};
+use crate::sleep::{Idle, Notifier, Own, Peer};
 
 /// Sender of messages of at most `LINES` lines.
 pub struct Sender<M, B, const LINES: usize = LONGEST> {
@@ -79,8 +79,8 @@ impl<M: Memory> Ring<M> {
     }
 }
 
-impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
-    pub(crate) fn new(memory: &M, side: Side, bell: B) -> Self {
+impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
+    pub(crate) fn new(memory: &M, side: Side, doorbell: B) -> Self {
         const { assert!(LINES >= 1 && LINES * PAYLOAD < 1 << 12, "a message's length has 12 bits") };
         let lines = memory.lines() / 2 - 1;
         let ring = Ring {
@@ -92,7 +92,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         };
         Sender {
             ring,
-            asleep: Peer::new(bell),
+            asleep: Peer::new(doorbell),
             waits: Own::new(),
             rest: [[0; PAYLOAD]; LINES],
             unsent: 0..0,
@@ -111,7 +111,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
             return self.send_slowly(message);
         }
         self.ring.put(Header::first(message), message.words);
-        self.asleep.ring_if_asleep(&self.ring.peer);
+        self.asleep.notify_if_asleep(&self.ring.peer);
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         let left = &rest[self.ring.put_rest(rest)..];
         self.rest.as_flattened_mut()[..left.len()].copy_from_slice(left);
         self.unsent = 0..left.len();
-        self.asleep.ring_if_asleep(&self.ring.peer);
+        self.asleep.notify_if_asleep(&self.ring.peer);
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
         let done = self.ring.put_rest(&self.rest.as_flattened()[self.unsent.clone()]);
         self.unsent.start += done;
         if done > 0 {
-            self.asleep.ring_if_asleep(&self.ring.peer);
+            self.asleep.notify_if_asleep(&self.ring.peer);
         }
         if self.unsent.is_empty() { Ok(()) } else { Err(Refused::Full) }
     }
@@ -176,7 +176,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
     /// notifies it after making room. Otherwise there is room already. In either case the caller has to call
     /// [`awake`](Self::awake) afterwards.
     pub fn prepare_wait(&mut self) -> Result<bool, Broken> {
-        self.waits.begin(&self.ring.own);
+        self.waits.announce_sleep(&self.ring.own);
         let has_room = self.has_room();
         if has_room != Ok(false) {
             self.awake();
@@ -187,7 +187,7 @@ impl<M: Memory, B: Bell, const LINES: usize> Sender<M, B, LINES> {
     /// Announces that this side does not sleep any more.
     #[inline]
     pub fn awake(&mut self) {
-        self.waits.end(&self.ring.own);
+        self.waits.announce_wake(&self.ring.own);
     }
 
     /// Waits until there is room: polls a few times, and then sleeps. The unsent part of the last message is sent

@@ -7,14 +7,14 @@ use crate::memory::{Memory, Word};
 
 /// Doorbell that wakes a sleeping peer: on the target a system call that raises an interrupt on the other core, which
 /// signals a notification there.
-pub trait Bell {
+pub trait Notifier {
     /// Wakes the peer, or makes its next sleep end at once.
-    fn ring(&self);
+    fn notify(&self);
 }
 
-impl<B: Bell + ?Sized> Bell for &B {
-    fn ring(&self) {
-        (**self).ring();
+impl<B: Notifier + ?Sized> Notifier for &B {
+    fn notify(&self) {
+        (**self).notify();
     }
 }
 
@@ -42,13 +42,13 @@ impl<const WORD: usize> Own<WORD> {
     }
 
     /// Announces a sleep. The condition to wait for has to be checked once more after this.
-    pub fn begin<M: Memory>(&mut self, own: &Half<M>) {
+    pub fn announce_sleep<M: Memory>(&mut self, own: &Half<M>) {
         if self.value.is_multiple_of(2) {
             self.value = self.value.wrapping_add(1);
             // Relaxed: it says nothing about other words. The fence orders it before the check that follows.
             own.control(WORD).store(self.value, Relaxed);
         }
-        // Pairs with the fence in `Peer::ring_if_asleep`. Both sides store, fence and load: this one stores that it
+        // Pairs with the fence in `Peer::notify_if_asleep`. Both sides store, fence and load: this one stores that it
         // sleeps and loads what it waits for, the peer stores that and loads whether this side sleeps. One of the
         // fences is first in the order of all such fences. If it is this one, the peer sees the sleep and notifies; if
         // it is the peer's, this side sees what it waits for, and does not sleep. Without either fence both loads could
@@ -58,7 +58,7 @@ impl<const WORD: usize> Own<WORD> {
 
     /// Announces the end of the sleep, if there was one.
     #[inline]
-    pub fn end<M: Memory>(&mut self, own: &Half<M>) {
+    pub fn announce_wake<M: Memory>(&mut self, own: &Half<M>) {
         if !self.value.is_multiple_of(2) {
             self.value = self.value.wrapping_add(1);
             // Relaxed: a peer that still sees the old value notifies in vain, once, and the next sleep ends at once.
@@ -70,36 +70,36 @@ impl<const WORD: usize> Own<WORD> {
 /// The peer's control word of the same kind.
 pub(crate) struct Peer<B, const WORD: usize> {
     /// The last sleep for which the peer was notified.
-    rung: u64,
-    bell: B,
+    notified: u64,
+    doorbell: B,
 }
 
-impl<B: Bell, const WORD: usize> Peer<B, WORD> {
-    pub fn new(bell: B) -> Self {
-        Peer { rung: 0, bell }
+impl<B: Notifier, const WORD: usize> Peer<B, WORD> {
+    pub fn new(doorbell: B) -> Self {
+        Peer { notified: 0, doorbell }
     }
 
     /// Notifies the peer if it sleeps. Has to be called after storing what the peer may wait for.
     #[inline(always)]
-    pub fn ring_if_asleep<M: Memory>(&mut self, peer: &Half<M>) {
-        // Pairs with the fence in `Own::begin`; see there.
+    pub fn notify_if_asleep<M: Memory>(&mut self, peer: &Half<M>) {
+        // Pairs with the fence in `Own::announce_sleep`; see there.
         peer.fence();
-        self.ring_if_seen_asleep(peer);
+        self.notify_if_seen_asleep(peer);
     }
 
-    /// As [`ring_if_asleep`](Self::ring_if_asleep), after a fence.
+    /// As [`notify_if_asleep`](Self::notify_if_asleep), after a fence.
     #[inline(always)]
-    pub fn ring_if_seen_asleep<M: Memory>(&mut self, peer: &Half<M>) {
+    pub fn notify_if_seen_asleep<M: Memory>(&mut self, peer: &Half<M>) {
         // Relaxed: the value is only compared, and whatever the peer wrote, the worst is a needless notification.
         let value = peer.control(WORD).load(Relaxed);
-        if value & 1 != 0 && value != self.rung {
-            self.ring(value);
+        if value & 1 != 0 && value != self.notified {
+            self.notify(value);
         }
     }
 
     #[cold]
-    fn ring(&mut self, value: u64) {
-        self.rung = value;
-        self.bell.ring();
+    fn notify(&mut self, value: u64) {
+        self.notified = value;
+        self.doorbell.notify();
     }
 }

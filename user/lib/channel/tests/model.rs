@@ -35,7 +35,7 @@ struct End<'m> {
     sender: Sender<Frame<'m>, Count, LINES>,
     receiver: Receiver<Frame<'m>, Count, LINES>,
     /// The peer's doorbell.
-    bell: Count,
+    doorbell: Count,
     /// Set while this end sleeps: for a line, and for room.
     asleep: (bool, bool),
     /// Messages sent and not yet received by the peer.
@@ -49,10 +49,10 @@ struct World<'m> {
 
 impl<'m> World<'m> {
     fn new(memory: Frame<'m>) -> World<'m> {
-        let bells = [Count::default(), Count::default()];
+        let doorbells = [Count::default(), Count::default()];
         let end = |side, own: usize| {
-            let (sender, receiver) = open(&memory, side, bells[1 - own].clone()).unwrap();
-            End { sender, receiver, bell: bells[own].clone(), asleep: (false, false), sent: VecDeque::new() }
+            let (sender, receiver) = open(&memory, side, doorbells[1 - own].clone()).unwrap();
+            End { sender, receiver, doorbell: doorbells[own].clone(), asleep: (false, false), sent: VecDeque::new() }
         };
         World { ends: [end(Side::First, 0), end(Side::Second, 1)], number: 0 }
     }
@@ -91,9 +91,13 @@ impl<'m> World<'m> {
     fn wake(&mut self) {
         for end in &mut self.ends {
             let (line, room) = end.asleep;
-            let rung = end.bell.take();
-            assert!(rung <= u32::from(line) + u32::from(room), "rung {rung} times in a sleep for {:?}", end.asleep);
-            if rung > 0 {
+            let notified = end.doorbell.take();
+            assert!(
+                notified <= u32::from(line) + u32::from(room),
+                "notified {notified} times in a sleep for {:?}",
+                end.asleep
+            );
+            if notified > 0 {
                 end.sender.awake();
                 end.receiver.awake();
                 end.asleep = (false, false);

@@ -5,7 +5,7 @@ mod checker;
 
 use checker::{Lines, Mistake, Signal, Silent, check};
 use loom::thread;
-use tench_channel::{Bell, Calls, Incoming, Kind, Message, Receiver, Refused, Request, Sender, Side, open};
+use tench_channel::{Calls, Incoming, Kind, Message, Notifier, Receiver, Refused, Request, Sender, Side, open};
 
 const LINES: usize = 3;
 
@@ -19,7 +19,7 @@ fn expect(message: Message<'_>, number: u64, length: usize) {
 }
 
 /// Sends messages one by one, polling.
-fn send_polling<B: Bell>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize]) {
+fn send_polling<B: Notifier>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize]) {
     for (number, &length) in lengths.iter().enumerate() {
         let words = words(length, number as u64);
         let message = Message { kind: Kind::Event, operation: 0, id: number as u16, words: &words };
@@ -34,7 +34,7 @@ fn send_polling<B: Bell>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize]
     }
 }
 
-fn receive_polling<B: Bell>(receiver: &mut Receiver<Lines, B, LINES>, lengths: &[usize]) {
+fn receive_polling<B: Notifier>(receiver: &mut Receiver<Lines, B, LINES>, lengths: &[usize]) {
     for (number, &length) in lengths.iter().enumerate() {
         loop {
             if let Some(message) = receiver.try_receive().unwrap() {
@@ -59,7 +59,7 @@ fn polling(ring: usize, preemptions: usize, mistake: Mistake, lengths: &'static 
     });
 }
 
-fn send_sleeping<B: Bell>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize], own: &Signal) {
+fn send_sleeping<B: Notifier>(sender: &mut Sender<Lines, B, LINES>, lengths: &[usize], own: &Signal) {
     for (number, &length) in lengths.iter().enumerate() {
         let words = words(length, number as u64);
         let message = Message { kind: Kind::Event, operation: 0, id: number as u16, words: &words };

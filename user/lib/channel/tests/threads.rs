@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tench_channel::{Bell, Calls, Frame, Idle, Incoming, LONGEST, Line, PAYLOAD, Refused, Request, SMALLEST, Side};
+use tench_channel::{Calls, Frame, Idle, Incoming, LONGEST, Line, Notifier, PAYLOAD, Refused, Request, SMALLEST, Side};
 
 /// Number of requests of each side.
 const EACH: u64 = 150_000;
@@ -16,8 +16,8 @@ const FOREVER: Duration = Duration::from_secs(20);
 #[derive(Clone, Default)]
 struct Notification(Arc<(Mutex<bool>, Condvar, AtomicU64)>);
 
-impl Bell for Notification {
-    fn ring(&self) {
+impl Notifier for Notification {
+    fn notify(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_one();
         self.0.2.fetch_add(1, Relaxed);
@@ -42,7 +42,8 @@ impl Idle for Sleeper {
     fn sleep(&mut self) {
         self.slept += 1;
         let guard = self.notification.0.0.lock().unwrap();
-        let (mut guard, timeout) = self.notification.0.1.wait_timeout_while(guard, FOREVER, |rung| !*rung).unwrap();
+        let (mut guard, timeout) =
+            self.notification.0.1.wait_timeout_while(guard, FOREVER, |notified| !*notified).unwrap();
         assert!(!timeout.timed_out(), "asleep for ever");
         *guard = false;
     }
@@ -141,15 +142,15 @@ fn hammer(polls: [u32; 2]) -> [(u64, u64); 2] {
         thread::spawn(move || party.run())
     });
     let slept = handles.map(|handle| handle.join().unwrap());
-    let rung = notifications.map(|notification| notification.0.2.load(Relaxed));
-    [(slept[0], rung[0]), (slept[1], rung[1])]
+    let notified = notifications.map(|notification| notification.0.2.load(Relaxed));
+    [(slept[0], notified[0]), (slept[1], notified[1])]
 }
 
 #[test]
 fn threads_that_sleep_at_once() {
-    for (slept, rung) in hammer([0, 0]) {
+    for (slept, notified) in hammer([0, 0]) {
         // For a line and for room, once each.
-        assert!(rung <= 2 * slept + 2, "slept {slept} times, rung {rung} times");
+        assert!(notified <= 2 * slept + 2, "slept {slept} times, notified {notified} times");
     }
 }
 

@@ -214,7 +214,7 @@ fn what_the_process_says_counts_where_it_knows_better() {
 }
 
 #[test]
-fn addresses_of_the_program_are_told_as_its_file_has_them() {
+fn addresses_of_the_program_are_reported_as_in_its_file() {
     let layout = layout();
     assert_eq!(layout.linked(0x20_1004), 0x1_1004);
     assert_eq!(layout.linked(0x20_4fff), 0x1_4fff);

@@ -131,9 +131,9 @@ impl Replies {
     pub fn answer<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) -> Result<(), Error> {
         let mut message = Message::new(DONE);
         write(answer, &mut message);
-        let told = pending.reply.reply(&message);
+        let delivered = pending.reply.reply(&message);
         self.release(pending.reply);
-        told
+        delivered
     }
 
     /// Gives up the reply to a pending request whose caller has gone, or whose process has ended. A thread of another

@@ -60,13 +60,13 @@ pub struct Until<T>(pub T, pub Instant);
 
 /// Number of ticks after a server's deadline at which its client gives up: 67 ms at 62.5 MHz, 4.2 at 1 GHz. A server
 /// without an alarm may be late. A later reply is lost.
-const GRACE: u64 = 1 << 22;
+const MARGIN: u64 = 1 << 22;
 
 impl<T> Until<T> {
     /// Returns a transport to a server that itself ends a wait at `deadline`, and may be a little late. A deadline in
     /// the past means now.
-    pub fn with_grace(way: T, deadline: Instant) -> Until<T> {
-        Until(way, deadline.max(Instant::now()).after(GRACE))
+    pub fn with_margin(way: T, deadline: Instant) -> Until<T> {
+        Until(way, deadline.max(Instant::now()).after(MARGIN))
     }
 }
 

@@ -59,7 +59,7 @@ pub trait EverythingService {
     fn exchange(
         &mut self,
         any: Arrived<'_, Any>,
-        gift: Arrived<'_, Any, Given>,
+        given: Arrived<'_, Any, Given>,
     ) -> Result<(u64, Sent<Endpoint>, Sent<Notification, Given>), Error>;
     /// Fails with the given error.
     #[method(10)]
@@ -124,11 +124,11 @@ impl EverythingService for Server {
     fn exchange(
         &mut self,
         any: Arrived<'_, Any>,
-        gift: Arrived<'_, Any, Given>,
+        given: Arrived<'_, Any, Given>,
     ) -> Result<(u64, Sent<Endpoint>, Sent<Notification, Given>), Error> {
         self.calls += 1;
         let first = u64::from(any.cap().address().0);
-        Ok((first, Sent::new(Cap::new(CapAddress(5))), Sent::new(Cap::new(gift.keep().address()))))
+        Ok((first, Sent::new(Cap::new(CapAddress(5))), Sent::new(Cap::new(given.keep().address()))))
     }
 
     fn refuse(&mut self, error: Error) -> Result<u64, Error> {
@@ -192,8 +192,8 @@ fn values_reach_the_server_and_come_back() {
     assert_eq!(client.caller(), Ok(9));
     assert_eq!(client.wait(true), Ok(1));
     assert_eq!(client.refuse(Error::Never), Err(Failure::Refused(Error::Never)));
-    let (any, gift) = (Cap::new(CapAddress(3)), Cap::new(CapAddress(4)));
-    let (first, endpoint, notification) = client.exchange(any, gift, CapAddress(20), CapAddress(21)).unwrap();
+    let (any, given) = (Cap::new(CapAddress(3)), Cap::new(CapAddress(4)));
+    let (first, endpoint, notification) = client.exchange(any, given, CapAddress(20), CapAddress(21)).unwrap();
     assert_eq!((first, endpoint.address(), notification.address()), (3, CapAddress(5), CapAddress(4)));
     assert_eq!(here.borrow().kept, 0b10, "the second was kept");
 }

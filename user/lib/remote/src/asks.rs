@@ -24,26 +24,26 @@ impl Asks {
         Asks { cores, counts: vec![0; cores * cores], limit }
     }
 
-    fn count(&mut self, asker: Core, to: Core) -> Option<&mut u32> {
-        if to.index() < self.cores { self.counts.get_mut(asker.index() * self.cores + to.index()) } else { None }
+    fn count(&mut self, requester: Core, to: Core) -> Option<&mut u32> {
+        if to.index() < self.cores { self.counts.get_mut(requester.index() * self.cores + to.index()) } else { None }
     }
 
-    pub fn has_room(&self, asker: Core) -> Result<(), Error> {
-        let mut all = self.counts.iter().skip(asker.index() * self.cores).take(self.cores);
+    pub fn has_room(&self, requester: Core) -> Result<(), Error> {
+        let mut all = self.counts.iter().skip(requester.index() * self.cores).take(self.cores);
         let sum = all.try_fold(0_usize, |sum, &count| sum.checked_add(count as usize));
         if sum.is_some_and(|sum| sum < self.limit) { Ok(()) } else { Err(Error::TooManyRequests) }
     }
 
     /// Counts one more copy.
-    pub fn add(&mut self, asker: Core, to: Core) {
-        if let Some(count) = self.count(asker, to) {
+    pub fn add(&mut self, requester: Core, to: Core) {
+        if let Some(count) = self.count(requester, to) {
             *count = count.saturating_add(1);
         }
     }
 
     /// Counts one copy less. Returns whether there was one.
-    pub fn remove(&mut self, asker: Core, to: Core) -> bool {
-        self.count(asker, to).is_some_and(|count| match count.checked_sub(1) {
+    pub fn remove(&mut self, requester: Core, to: Core) -> bool {
+        self.count(requester, to).is_some_and(|count| match count.checked_sub(1) {
             Some(less) => {
                 *count = less;
                 true

@@ -27,7 +27,7 @@ impl Machine {
             return Err(Error::Borrowed);
         }
         let request = self.requests.add(Request { token, purpose: Purpose::Send { object, to } })?;
-        self.tell(object.owner, Message::Ask { object, to, rights, request }, effects);
+        self.send_to(object.owner, Message::Ask { object, to, rights, request }, effects);
         Ok(())
     }
 
@@ -56,28 +56,28 @@ impl Machine {
         shape: &Shape,
         rights: Rights,
         count: u64,
-        (asker, request): (Core, RequestId),
+        (requester, request): (Core, RequestId),
         effects: &mut impl Effects,
     ) -> Result<(), Why> {
         if object.owner != from {
             return Err(Why::NotOwner);
         }
-        let result = match self.check_granted(object, shape, count, asker) {
-            Ok(()) => self.take_in(object, shape, rights, count, (asker, request), effects),
+        let result = match self.check_granted(object, shape, count, requester) {
+            Ok(()) => self.take_in(object, shape, rights, count, (requester, request), effects),
             Err((refusal, why)) => {
-                self.tell(from, Message::Taken { object, count, asker, request, result: Err(refusal) }, effects);
+                self.send_to(from, Message::Taken { object, count, requester, request, result: Err(refusal) }, effects);
                 return Err(why);
             }
         };
-        self.tell(from, Message::Taken { object, count, asker, request, result }, effects);
+        self.send_to(from, Message::Taken { object, count, requester, request, result }, effects);
         if self.copies.get(object).is_none() {
-            self.tell(from, Message::Release { object, count }, effects);
+            self.send_to(from, Message::Release { object, count }, effects);
         }
         Ok(())
     }
 
-    fn check_granted(&self, object: ObjectId, shape: &Shape, count: u64, asker: Core) -> Result<(), (Error, Why)> {
-        if !self.cores.has(asker) {
+    fn check_granted(&self, object: ObjectId, shape: &Shape, count: u64, requester: Core) -> Result<(), (Error, Why)> {
+        if !self.cores.has(requester) {
             return Err((Error::UnknownCore, Why::UnknownCore));
         }
         if !shape.is_valid() {
@@ -101,15 +101,15 @@ impl Machine {
         shape: &Shape,
         rights: Rights,
         count: u64,
-        asker: (Core, RequestId),
+        requester: (Core, RequestId),
         effects: &mut impl Effects,
     ) -> Result<(), Error> {
         if let Some(copy) = self.copies.get_mut(object) {
             copy.count = count;
-            return effects.import(object, shape, rights, asker);
+            return effects.import(object, shape, rights, requester);
         }
         self.copies.has_room()?;
-        effects.import(object, shape, rights, asker)?;
+        effects.import(object, shape, rights, requester)?;
         self.copies.add(object, *shape, count);
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Machine {
 
     fn release(&mut self, object: ObjectId, effects: &mut impl Effects) {
         if let Some(copy) = self.copies.remove(object) {
-            self.tell(object.owner, Message::Release { object, count: copy.count }, effects);
+            self.send_to(object.owner, Message::Release { object, count: copy.count }, effects);
         }
     }
 
@@ -166,7 +166,7 @@ impl Machine {
         let Some(copy) = self.copies.get(object) else {
             // A release is on its way to the owner.
             let tainted = Cores::NONE;
-            self.tell(from, Message::Withdrawn { object, count, tainted }, effects);
+            self.send_to(from, Message::Withdrawn { object, count, tainted }, effects);
             return Ok(());
         };
         if copy.stage != Stage::Held {
@@ -223,7 +223,7 @@ impl Machine {
         }
         if let Some(copy) = self.copies.remove(object) {
             let tainted = copy.tainted;
-            self.tell(object.owner, Message::Withdrawn { object, count: copy.count, tainted }, effects);
+            self.send_to(object.owner, Message::Withdrawn { object, count: copy.count, tainted }, effects);
             self.losses.taint(object.owner, tainted);
             self.announce(object.owner, effects);
         }

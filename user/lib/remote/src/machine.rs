@@ -111,7 +111,7 @@ pub trait Effects {
     fn unexport(&mut self, object: ObjectId);
 
     /// Makes the kernel create a remote copy, under the root for this object, which it creates if there is none; and
-    /// delivers it to the receiver for which `request` of the core `asker` is meant.
+    /// delivers it to the receiver for which `request` of the core `requester` is meant.
     ///
     /// # Errors
     ///
@@ -122,16 +122,16 @@ pub trait Effects {
         object: ObjectId,
         shape: &Shape,
         rights: Rights,
-        asker: (Core, RequestId),
+        requester: (Core, RequestId),
     ) -> Result<(), Error>;
 
     /// Makes a copy of the exported capability on the owner's own core, and delivers it to the receiver for which
-    /// `request` of the core `asker` is meant.
+    /// `request` of the core `requester` is meant.
     ///
     /// # Errors
     ///
     /// Fails as [`import`](Self::import).
-    fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error>;
+    fn hand_over(&mut self, object: ObjectId, rights: Rights, requester: (Core, RequestId)) -> Result<(), Error>;
 
     /// Makes the kernel delete the root, all copies below it and everything made from them, including objects made
     /// meanwhile and exported capabilities that it meets (of objects that are [given up](Export::given_up)).
@@ -232,11 +232,11 @@ impl Machine {
             Message::Answer { object, to, request, result } => {
                 self.answered(from, object, to, request, result, effects)
             }
-            Message::Grant { object, shape, rights, count, asker, request } => {
-                self.granted(from, object, &shape, rights, count, (asker, request), effects)
+            Message::Grant { object, shape, rights, count, requester, request } => {
+                self.granted(from, object, &shape, rights, count, (requester, request), effects)
             }
-            Message::Taken { object, count, asker, request, result } => {
-                self.taken(from, object, count, (asker, request), result, effects)
+            Message::Taken { object, count, requester, request, result } => {
+                self.taken(from, object, count, (requester, request), result, effects)
             }
             Message::Release { object, count } => self.released(from, object, count, effects),
             Message::Withdraw { object, count } => self.withdraw(from, object, count, effects),
@@ -246,7 +246,7 @@ impl Machine {
     }
 
     /// Sends a message, unless to a core that has stopped.
-    pub(crate) fn tell(&self, to: Core, message: Message, effects: &mut impl Effects) {
+    pub(crate) fn send_to(&self, to: Core, message: Message, effects: &mut impl Effects) {
         if !self.losses.has(to) {
             effects.send(to, message);
         }

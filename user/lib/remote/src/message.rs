@@ -4,15 +4,15 @@
 //!             word 0, from bit 0                1        2         3       4         5       6
 //! Ask         1 · to · rights                   object   request
 //! Answer      2 · to · result                   object   request
-//! Grant       3 · asker · rights · kind         object   request   count   base      bytes   badge
-//! Taken       4 · asker · result                object   request   count
+//! Grant       3 · requester · rights · kind         object   request   count   base      bytes   badge
+//! Taken       4 · requester · result                object   request   count
 //! Release     5                                 object             count
 //! Withdraw    6                                 object             count
 //! Withdrawn   7                                 object             count   tainted
 //! Gone        8 · core                                                     tainted
 //! ```
 //! Each part of word 0 has eight bits; a result is 0 or the number of an error. Unused parts are 0. In `Grant` and
-//! `Taken`, `asker` is the requester.
+//! `Taken`, `requester` is the requester.
 
 use tench_abi::Rights;
 
@@ -58,7 +58,7 @@ pub enum Message {
         /// Number of copies of the object that the owner has sent there, including this one, since there was none.
         count: u64,
         /// The requester.
-        asker: Core,
+        requester: Core,
         /// The requester's name of the request.
         request: RequestId,
     },
@@ -69,7 +69,7 @@ pub enum Message {
         /// Count of the grant.
         count: u64,
         /// The requester.
-        asker: Core,
+        requester: Core,
         /// The requester's name of the request.
         request: RequestId,
         /// Success if there is a copy now.
@@ -149,12 +149,12 @@ impl Message {
             Message::Answer { object, to, request, result } => {
                 [head(2, to.number(), code(result), 0), object.to_word(), request.0, 0, 0, 0, 0]
             }
-            Message::Grant { object, shape, rights, count, asker, request } => {
-                let head = head(3, asker.number(), rights.bits(), shape.kind as u8);
+            Message::Grant { object, shape, rights, count, requester, request } => {
+                let head = head(3, requester.number(), rights.bits(), shape.kind as u8);
                 [head, object.to_word(), request.0, count, shape.base, shape.bytes, shape.badge]
             }
-            Message::Taken { object, count, asker, request, result } => {
-                [head(4, asker.number(), code(result), 0), object.to_word(), request.0, count, 0, 0, 0]
+            Message::Taken { object, count, requester, request, result } => {
+                [head(4, requester.number(), code(result), 0), object.to_word(), request.0, count, 0, 0, 0]
             }
             Message::Release { object, count } => [head(5, 0, 0, 0), object.to_word(), 0, count, 0, 0, 0],
             Message::Withdraw { object, count } => [head(6, 0, 0, 0), object.to_word(), 0, count, 0, 0, 0],
@@ -185,10 +185,10 @@ impl Message {
             2 => Message::Answer { object: named?, to: core(first)?, request, result: result(second)? },
             3 => {
                 let shape = Shape { kind: Kind::new(third).ok_or(Malformed)?, base, bytes, badge };
-                let (rights, asker) = (rights(second)?, core(first)?);
-                Message::Grant { object: named?, shape, rights, count, asker, request }
+                let (rights, requester) = (rights(second)?, core(first)?);
+                Message::Grant { object: named?, shape, rights, count, requester, request }
             }
-            4 => Message::Taken { object: named?, count, asker: core(first)?, request, result: result(second)? },
+            4 => Message::Taken { object: named?, count, requester: core(first)?, request, result: result(second)? },
             5 => Message::Release { object: named?, count },
             6 => Message::Withdraw { object: named?, count },
             7 => Message::Withdrawn { object: named?, count, tainted: Cores(base) },

@@ -65,13 +65,13 @@ impl Machine {
         object: ObjectId,
         to: Core,
         rights: Rights,
-        (asker, request): (Core, RequestId),
+        (requester, request): (Core, RequestId),
         effects: &mut impl Effects,
     ) {
         if let Ok(&export) = self.exports.get(object) {
             let count = self.exports.count(object, to, rights);
-            let grant = Message::Grant { object, shape: export.shape, rights, count, asker, request };
-            self.tell(to, grant, effects);
+            let grant = Message::Grant { object, shape: export.shape, rights, count, requester, request };
+            self.send_to(to, grant, effects);
         }
     }
 
@@ -88,7 +88,7 @@ impl Machine {
         let (refusal, why) = match self.check_ask(from, object, to, rights) {
             Ok(()) if to == self.core => {
                 let result = effects.hand_over(object, rights, (from, request));
-                self.tell(from, Message::Answer { object, to, request, result }, effects);
+                self.send_to(from, Message::Answer { object, to, request, result }, effects);
                 return Ok(());
             }
             Ok(()) => {
@@ -98,7 +98,7 @@ impl Machine {
             }
             Err(refused) => refused,
         };
-        self.tell(from, Message::Answer { object, to, request, result: Err(refusal) }, effects);
+        self.send_to(from, Message::Answer { object, to, request, result: Err(refusal) }, effects);
         why.map_or(Ok(()), Err)
     }
 
@@ -136,7 +136,7 @@ impl Machine {
         from: Core,
         object: ObjectId,
         count: u64,
-        (asker, request): (Core, RequestId),
+        (requester, request): (Core, RequestId),
         result: Result<(), Error>,
         effects: &mut impl Effects,
     ) -> Result<(), Why> {
@@ -146,12 +146,12 @@ impl Machine {
             return Err(Why::WrongCount);
         }
         holder.taken = count;
-        if asker != self.core {
+        if requester != self.core {
             // Requests of a lost core are forgotten.
-            if !self.losses.has(asker) && !self.asks.remove(asker, from) {
+            if !self.losses.has(requester) && !self.asks.remove(requester, from) {
                 return Err(Why::UnknownRequest);
             }
-            self.tell(asker, Message::Answer { object, to: from, request, result }, effects);
+            self.send_to(requester, Message::Answer { object, to: from, request, result }, effects);
             return Ok(());
         }
         self.finish_send(request, object, from, result, effects)
@@ -233,7 +233,7 @@ impl Machine {
             && !core::mem::replace(&mut export.withdrawing, true)
         {
             for holder in self.exports.holders(object) {
-                self.tell(holder.core, Message::Withdraw { object, count: holder.sent }, effects);
+                self.send_to(holder.core, Message::Withdraw { object, count: holder.sent }, effects);
             }
         }
         self.try_finish(object, effects);

@@ -61,9 +61,9 @@ fn some_message(random: &mut Random, world: &World) -> Message {
             // Mostly memory unknown to the others: kernels refuse memory that is in use.
             let base = if random.below(4) == 0 { small(random) } else { 1 << 20 | (small(random) & 0xff) << 4 };
             let shape = Shape { kind, base, bytes: small(random).saturating_mul(4), badge: 0 };
-            Message::Grant { object, shape, rights, count, asker: some_core, request }
+            Message::Grant { object, shape, rights, count, requester: some_core, request }
         }
-        3 => Message::Taken { object, count, asker: some_core, request, result },
+        3 => Message::Taken { object, count, requester: some_core, request, result },
         4 => Message::Release { object, count },
         5 => Message::Withdraw { object, count },
         6 => Message::Withdrawn { object, count, tainted },

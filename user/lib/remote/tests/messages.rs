@@ -30,8 +30,8 @@ fn message() -> impl Strategy<Value = Message> {
         match which {
             0 => Message::Ask { object, to: core, rights, request },
             1 => Message::Answer { object, to: core, request, result },
-            2 => Message::Grant { object, shape, rights, count, asker: core, request },
-            3 => Message::Taken { object, count, asker: core, request, result },
+            2 => Message::Grant { object, shape, rights, count, requester: core, request },
+            3 => Message::Taken { object, count, requester: core, request, result },
             4 => Message::Release { object, count },
             5 => Message::Withdraw { object, count },
             6 => Message::Withdrawn { object, count, tainted },

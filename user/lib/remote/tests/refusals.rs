@@ -116,7 +116,7 @@ impl Monitor {
 }
 
 fn grant(object: ObjectId, shape: Shape, count: u64) -> Message {
-    Message::Grant { object, shape, rights: READ, count, asker: object.owner, request: RequestId(0) }
+    Message::Grant { object, shape, rights: READ, count, requester: object.owner, request: RequestId(0) }
 }
 
 fn refused(error: Error) -> Option<Result<(), Error>> {
@@ -158,9 +158,9 @@ fn full_tables() {
     assert_eq!(monitor.sends(Sent::Own(FRAME), 2), refused(Error::TooManyRequests));
     assert_eq!(monitor.asks(Input::Revoke { token: Token(0), object: FIRST }), refused(Error::TooManyRequests));
     for (from, count, request) in [(1, 1, 0), (1, 2, 1), (2, 1, 2)] {
-        let (request, asker) = (RequestId(request), core(0));
+        let (request, requester) = (RequestId(request), core(0));
         assert_eq!(
-            monitor.hears(from, Message::Taken { object: FIRST, count, asker, request, result: Ok(()) }),
+            monitor.hears(from, Message::Taken { object: FIRST, count, requester, request, result: Ok(()) }),
             Ok(())
         );
         assert_eq!(monitor.seen.answers, [Ok(())]);
@@ -190,7 +190,7 @@ fn what_is_being_revoked() {
     assert_eq!(monitor.seen.sent, [], "it was told already");
     assert_eq!(monitor.sends(Sent::Own(FRAME), 2), refused(Error::BeingRevoked));
     let request = RequestId(0);
-    let taken = Message::Taken { object: FIRST, count: 1, asker: core(0), request, result: Ok(()) };
+    let taken = Message::Taken { object: FIRST, count: 1, requester: core(0), request, result: Ok(()) };
     assert_eq!(monitor.hears(1, taken), Ok(()));
     let ask = Message::Ask { object: FIRST, to: core(2), rights: READ, request };
     assert_eq!(monitor.hears(1, ask), Ok(()));
@@ -260,8 +260,8 @@ fn what_needs_a_lost_core() {
 fn messages_that_cannot_be() {
     let mut monitor = Monitor::new();
     assert_eq!(monitor.sends(Sent::Own(FRAME), 1), None);
-    let (request, asker) = (RequestId(0), core(0));
-    let taken = |object, count| Message::Taken { object, count, asker, request, result: Ok(()) };
+    let (request, requester) = (RequestId(0), core(0));
+    let taken = |object, count| Message::Taken { object, count, requester, request, result: Ok(()) };
     let ask = |object, to, rights| Message::Ask { object, to: core(to), rights, request };
     let remote = ObjectId { owner: core(1), ..FIRST };
     let over = ObjectId { generation: 1, ..FIRST };
@@ -317,7 +317,8 @@ fn a_holder_that_asks_too_much() {
     assert_eq!(monitor.hears(1, ask), Ok(()));
     let [(1, Message::Answer { result, .. })] = monitor.seen.sent[..] else { panic!("{:?}", monitor.seen.sent) };
     assert_eq!(result, Err(Error::TooManyRequests));
-    let taken = |count| Message::Taken { object: FIRST, count, asker: core(1), request: RequestId(0), result: Ok(()) };
+    let taken =
+        |count| Message::Taken { object: FIRST, count, requester: core(1), request: RequestId(0), result: Ok(()) };
     assert_eq!(monitor.hears(2, taken(1)), Ok(()));
     assert_eq!(monitor.hears(1, ask), Ok(()));
     assert!(matches!(monitor.seen.sent[..], [(2, Message::Grant { count: 4, .. })]));

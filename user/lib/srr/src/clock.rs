@@ -151,8 +151,8 @@ fn notify(server: Tid) {
     let mut question = Question::Tick;
     loop {
         let mut message = [0; SIZE];
-        let told = send(server, &pack(question as u8, 0), &mut message);
-        match told.ok().and_then(|length| unpack(&message[..length])) {
+        let sent = send(server, &pack(question as u8, 0), &mut message);
+        match sent.ok().and_then(|length| unpack(&message[..length])) {
             Some((DONE, _)) => {}
             // The server has ended.
             _ => return,

@@ -27,18 +27,18 @@ pub enum Trigger {
     Edge,
     /// The line fires when the core is notified through it; receiving the signal acknowledges it. Only for doorbell
     /// lines.
-    Bell,
+    Doorbell,
 }
 
 impl Cap<InterruptControl> {
     /// Makes the capability to an interrupt line, in an empty slot.
-    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Bell`]), `Busy` (it was made
-    /// before), `SlotOccupied`, `NoSuchSlot`.
+    /// Errors: `InvalidInterrupt`, `InvalidArgument` (not a doorbell line, for [`Trigger::Doorbell`]), `Busy` (it was
+    /// made before), `SlotOccupied`, `NoSuchSlot`.
     pub fn get(self, number: u64, trigger: Trigger, slot: CapAddress) -> Result<Cap<Interrupt>, Error> {
         let flags = match trigger {
             Trigger::Level => 0,
             Trigger::Edge => line_flags::EDGE,
-            Trigger::Bell => line_flags::EDGE | line_flags::AUTOMATIC,
+            Trigger::Doorbell => line_flags::EDGE | line_flags::AUTOMATIC,
         };
         // SAFETY: no memory of the program changes.
         unsafe { raw::call2(Operation::InterruptGet, self.raw(), number, flags, u64::from(slot.0)) }.done()?;
@@ -56,7 +56,7 @@ impl Cap<InterruptControl> {
 
 impl Cap<Doorbell> {
     /// Notifies the core by an interrupt. Rights: `WRITE`.
-    pub fn ring(self) -> Result<(), Error> {
+    pub fn notify(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::Signal, self.raw(), 0) }.done()
     }
@@ -71,7 +71,7 @@ impl Cap<Interrupt> {
         unsafe { raw::call0(Operation::InterruptBind, self.raw(), notification) }.done()
     }
 
-    /// Lets the line's next interrupt in. Does nothing for a [doorbell](Trigger::Bell). Rights: `WRITE`.
+    /// Lets the line's next interrupt in. Does nothing for a [doorbell](Trigger::Doorbell). Rights: `WRITE`.
     pub fn acknowledge(self) -> Result<(), Error> {
         // SAFETY: no memory of the program changes.
         unsafe { raw::call0(Operation::InterruptAcknowledge, self.raw(), 0) }.done()

@@ -21,7 +21,7 @@ use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Reply, Rights, Wait, offer_slots};
 use tench::{println, thread, time};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter};
+use tench_monitor_client::protocol::{Condition, Transfer};
 
 use crate::processes::{spawn, text};
 use crate::share::{many, take_slot, until};
@@ -147,7 +147,7 @@ fn ask(guests: Cap<Endpoint>, minted: CapAddress) -> Result<(), String> {
 /// Runs the guest.
 pub fn caller(monitor: Monitor) -> Result<(), String> {
     let [slot, arrival] = [take_slot()?, take_slot()?];
-    let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
+    let (Transfer { word, .. }, _) = monitor.take(slot).map_err(text)?;
     if word != CALL {
         return Err(format!("{word} was sent"));
     }

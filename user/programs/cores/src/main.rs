@@ -2,15 +2,15 @@
 //! [`USAGE`] lists what else it can do.
 //!
 //! ```text
-//! main       the cores, and messages to them
-//! call       endpoints that are called from another core
-//! luggage    memory attached to requests to another core
-//! names      endpoints that are found by name, hoarded, and never replied to
-//! processes  programs on any core
-//! refusals   objects that cannot be sent
-//! share      memory that cores share, and lend each other
-//! signals    notifications that are signalled from another core
-//! traffic    capabilities sent and revoked by all cores at random
+//! main         the cores, and messages to them
+//! call         endpoints that are called from another core
+//! attachments  memory attached to requests to another core
+//! names        endpoints that are found by name, hoarded, and never replied to
+//! processes    programs on any core
+//! refusals     objects that cannot be sent
+//! share        memory that cores share, and lend each other
+//! signals      notifications that are signalled from another core
+//! traffic      capabilities sent and revoked by all cores at random
 //! ```
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -18,8 +18,8 @@
 
 extern crate alloc;
 
+mod attachments;
 mod call;
-mod luggage;
 mod names;
 mod processes;
 mod refusals;
@@ -44,7 +44,7 @@ const USAGE: &str =
     kill|suspend|resume|status|wait [CORE:]PID | killall [CORE] NAME | find NAME |
     limit MILLISECONDS CORE PROGRAM [ARGUMENT...] | repeat TIMES CORE PROGRAM [ARGUMENT...] |
     kills TIMES CORE PROGRAM [ARGUMENT...] | share CORE [TIMES] | lend CORE [TIMES] |
-    leave CORE [TIMES] | call CORE [TIMES] | luggage CORE [TIMES] | signal CORE [TIMES] |
+    leave CORE [TIMES] | call CORE [TIMES] | attachments CORE [TIMES] | signal CORE [TIMES] |
     abandon CORE TIMES |
     named CORE CORE | own CORE CORE NAME | mute CORE TIMES | unheard CORE TIMES | hoard | look-up TIMES |
     lose CORE PROGRAM | keep CORE PROGRAM | refusals CORE |
@@ -93,9 +93,9 @@ fn main() -> Result<(), String> {
         ["leave", core, times] => share::leave(several()?, number(core)?, number(times)?),
         ["call", core] => call::call(several()?, number(core)?, 1),
         ["call", core, times] => call::call(several()?, number(core)?, number(times)?),
-        ["luggage", core] => luggage::luggage(several()?, number(core)?, 1),
-        ["luggage", core, times] => luggage::luggage(several()?, number(core)?, number(times)?),
-        ["luggage-of", whose] => luggage::guest(several()?, whose == "there"),
+        ["attachments", core] => attachments::attachments(several()?, number(core)?, 1),
+        ["attachments", core, times] => attachments::attachments(several()?, number(core)?, number(times)?),
+        ["attachments-of", whose] => attachments::guest(several()?, whose == "there"),
         ["signal", core] => signals::signal(several()?, number(core)?, 1),
         ["signal", core, times] => signals::signal(several()?, number(core)?, number(times)?),
         ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
@@ -123,7 +123,7 @@ fn main() -> Result<(), String> {
         ["agent", steps, seed] => traffic::agent(several()?, steps, seed),
         ["grow", core, mebibytes] => processes::grow(several()?, number(core)?, number(mebibytes)?),
         ["idle"] => refusals::idle(),
-        ["giver", guest] => share::giver(several()?, number(guest)?),
+        ["granter", guest] => share::granter(several()?, number(guest)?),
         ["guest"] => share::guest(several()?),
         _ => Err(USAGE.to_string()),
     }

@@ -9,7 +9,7 @@ use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter, split_pid};
+use tench_monitor_client::protocol::{Condition, Transfer, split_pid};
 use tench_names_client::{Failure as NamesFailure, Names};
 use tench_procs_client::pid::Shown;
 
@@ -195,7 +195,7 @@ pub fn unheard_of(monitor: Monitor) -> Result<(), String> {
 /// Runs the guest: calls the endpoint that it receives.
 pub fn muted(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
-    let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
+    let (Transfer { word, .. }, _) = monitor.take(slot).map_err(text)?;
     let is_endpoint = OWN_CSPACE.identify_at(slot).is_ok_and(|found| found.kind == Kind::Endpoint);
     if word != CALL || !is_endpoint {
         return Err(format!("{word} was sent"));

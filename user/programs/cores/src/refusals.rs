@@ -11,7 +11,7 @@ use tench::time::{self, Duration};
 use tench_mem_client::Mem;
 use tench_monitor_client::Failure;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Error, Letter, pid_base};
+use tench_monitor_client::protocol::{Condition, Error, Transfer, pid_base};
 
 use crate::processes::{spawn, text};
 use crate::share::{CHECK, FRAME_BITS, take_slot, until};
@@ -54,7 +54,7 @@ pub fn all(monitor: Monitor, core: u64) -> Result<(), String> {
     refused("to a process that has ended", monitor.give(guest, 0, any()))?;
     // The copy is found to be unused and returned, and the transfer that it sent here is taken.
     let slot = take_slot()?;
-    let (Letter { from, .. }, _) = monitor.take(slot).map_err(text)?;
+    let (Transfer { from, .. }, _) = monitor.take(slot).map_err(text)?;
     let _ = OWN_CSPACE.delete_at(slot);
     memory::free_slot(slot);
     until(|| from == guest && monitor.exchanged().is_ok_and(|exchanged| exchanged.exports == 0))?;

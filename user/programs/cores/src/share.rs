@@ -10,7 +10,7 @@ use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_C
 use tench::{println, time};
 use tench_mem_client::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Exchanged, Letter, Process};
+use tench_monitor_client::protocol::{Condition, Exchanged, Process, Transfer};
 
 use crate::processes::{spawn, text};
 
@@ -46,8 +46,8 @@ impl Inventory {
         let (_, own) = monitor.cores().map_err(text)?;
         let free = [monitor.memory(own).map_err(text)?.free, monitor.memory(core).map_err(text)?.free];
         let exchanged = monitor.exchanged().map_err(text)?;
-        let Exchanged { exports, copies, letters, faults, endpoints, proxies } = exchanged;
-        let exchanged = [exports, copies, letters, faults, endpoints, proxies];
+        let Exchanged { exports, copies, transfers, faults, endpoints, proxies } = exchanged;
+        let exchanged = [exports, copies, transfers, faults, endpoints, proxies];
         Ok(Inventory { free, exchanged })
     }
 }
@@ -139,7 +139,7 @@ fn lend_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let [slot, arrival] = [take_slot()?, take_slot()?];
     let block = Mem::STANDARD.allocate(LENT_BITS, slot).map_err(|failure| failure.to_string())?;
     monitor.lend(guest, LEND, block.untyped).map_err(text)?;
-    let (Letter { from, word }, _) = monitor.take(arrival).map_err(text)?;
+    let (Transfer { from, word }, _) = monitor.take(arrival).map_err(text)?;
     if (from, word) != (guest, MADE) {
         return Err(format!("{from} sent {word}"));
     }
@@ -173,8 +173,8 @@ pub fn leave(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
 fn leave_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
     let guest = spawn(monitor, core, &["cores", "guest"])?;
-    let giver = spawn(monitor, own, &["cores", "giver", &guest.to_string()])?;
-    let ended = monitor.wait(giver).map_err(text)?;
+    let granter = spawn(monitor, own, &["cores", "granter", &guest.to_string()])?;
+    let ended = monitor.wait(granter).map_err(text)?;
     if (ended.state, ended.detail) != (Condition::Exited, 0) {
         return Err("the process that was to share its memory did not".to_string());
     }
@@ -252,7 +252,7 @@ pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
 }
 
 /// Shares a frame with a guest, and ends.
-pub fn giver(monitor: Monitor, guest: u64) -> Result<(), String> {
+pub fn granter(monitor: Monitor, guest: u64) -> Result<(), String> {
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(|error| error.to_string())?.leak();
     let window = Window::new(frame, FRAME_BITS, RW).map_err(|error| error.to_string())?;
     window.write64(0, HERE);
@@ -270,7 +270,7 @@ pub fn take_slot() -> Result<CapAddress, String> {
 /// Runs the guest: takes a transfer, and uses it until it is revoked, which ends the guest.
 pub fn guest(monitor: Monitor) -> Result<(), String> {
     let slot = take_slot()?;
-    let (Letter { from, word }, _) = monitor.take(slot).map_err(text)?;
+    let (Transfer { from, word }, _) = monitor.take(slot).map_err(text)?;
     let frame = match word {
         SHARE => Cap::<Frame>::new(slot),
         CHECK => return crate::refusals::of_a_copy(monitor, from, Cap::new(slot)),

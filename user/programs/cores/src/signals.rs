@@ -24,7 +24,7 @@ use tench::sys::{
 };
 use tench::{println, time};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter};
+use tench_monitor_client::protocol::{Condition, Transfer};
 
 use crate::processes::{spawn, text};
 use crate::share::{many, take_slot, until};
@@ -188,7 +188,7 @@ fn wait_for(notification: Cap<Notification>, bits: u64) -> Result<(), String> {
 pub fn signaller(monitor: Monitor) -> Result<(), String> {
     let [first, second, arrival, spare] = [take_slot()?, take_slot()?, take_slot()?, take_slot()?];
     for slot in [first, second] {
-        let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
+        let (Transfer { word, .. }, _) = monitor.take(slot).map_err(text)?;
         if word != SIGNAL {
             return Err(format!("{word} was sent"));
         }

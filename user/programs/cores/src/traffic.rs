@@ -16,7 +16,7 @@ use tench::sys::{
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
 use tench_mem_client::{Block, Mem};
-use tench_monitor_client::protocol::{Condition, Error, Letter, State};
+use tench_monitor_client::protocol::{Condition, Error, State, Transfer};
 use tench_monitor_client::{Failure, Monitor};
 use tench_protocol::Rejection;
 
@@ -66,7 +66,7 @@ pub fn traffic(monitor: Monitor, steps: &str, seed: u64, kills: bool) -> Result<
         if settled.is_ok()
             && monitor
                 .exchanged()
-                .is_ok_and(|exchanged| (exchanged.exports, exchanged.letters, exchanged.faults) == (0, 0, 0))
+                .is_ok_and(|exchanged| (exchanged.exports, exchanged.transfers, exchanged.faults) == (0, 0, 0))
             && until(|| monitor.exchanged().is_ok_and(|exchanged| (exchanged.endpoints, exchanged.proxies) == (0, 0)))
                 .is_ok()
         {
@@ -162,7 +162,7 @@ fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress)
 fn take_all(monitor: Monitor, arrivals: &Arrivals) {
     while let Ok(slot) = memory::take_slot() {
         match monitor.take(slot) {
-            Ok((Letter { word, .. }, _)) => arrivals.lock().push((word, slot)),
+            Ok((Transfer { word, .. }, _)) => arrivals.lock().push((word, slot)),
             Err(_) => memory::free_slot(slot),
         }
     }
@@ -176,8 +176,8 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     let slot = loop {
         let slot = take_slot()?;
         match monitor.take(slot).map_err(text)? {
-            (Letter { word: ROSTER, .. }, _) => break slot,
-            (Letter { word, .. }, _) => arrivals.lock().push((word, slot)),
+            (Transfer { word: ROSTER, .. }, _) => break slot,
+            (Transfer { word, .. }, _) => arrivals.lock().push((word, slot)),
         }
     };
     let window = Window::new(Cap::new(slot), FRAME_BITS as u32, MapFlags::READ | MapFlags::WRITE)

@@ -186,7 +186,7 @@ pub fn measure(options: &Options) -> Result<(), String> {
     course.is_over.store(true, Ordering::Release);
     workers.iter().try_for_each(|worker| dismiss(worker).map_err(text))?;
     let statistics: Vec<Statistics> = workers.into_iter().map(|worker| worker.thread.join()).collect();
-    tell(options, &statistics, renewed)
+    report(options, &statistics, renewed)
 }
 
 /// Ends a thread. A thread that others do not let run ends all the same: it gets the highest priority that this program
@@ -243,7 +243,7 @@ fn back(lines: usize) -> String {
 }
 
 /// Prints the results.
-fn tell(options: &Options, statistics: &[Statistics], renewed: usize) -> Result<(), String> {
+fn report(options: &Options, statistics: &[Statistics], renewed: usize) -> Result<(), String> {
     statistics.iter().for_each(Statistics::check_invariants);
     let figures: Vec<Figures> = statistics.iter().map(|one| one.figures).collect();
     let drawn: Vec<(Figures, &Histogram)> =

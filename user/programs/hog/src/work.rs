@@ -159,7 +159,7 @@ pub fn work(options: &Options) -> Result<(), String> {
     course.is_over.store(true, Ordering::Relaxed);
     let done = finish(options, threads)?;
     let (now, used) = (Instant::now(), used_ticks()?.saturating_sub(ticks));
-    tell(&done, now.since(begin), used);
+    report(&done, now.since(begin), used);
     match on_account()? {
         after if after == bytes => {
             println!("memory as before: {bytes} bytes");
@@ -185,7 +185,7 @@ fn watch(course: &Course, threads: usize, signals: Cap<Notification>, end: Optio
 }
 
 /// Prints the report.
-fn tell(done: &[Work], ticks: u64, used: u64) {
+fn report(done: &[Work], ticks: u64, used: u64) {
     let elapsed: Duration = tench::sys::time::duration(ticks, time::frequency());
     for work in done {
         println!("{}", report::line(work, elapsed));

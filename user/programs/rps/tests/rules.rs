@@ -94,11 +94,11 @@ fn every_pair_of_moves() {
         (Scissors, Paper, Won, Lost),
         (Scissors, Scissors, Draw, Draw),
     ] {
-        let told = [Event::Reply(2, Played(to_2)), Event::Reply(1, Played(to_1)), Event::Over];
+        let expected = [Event::Reply(2, Played(to_2)), Event::Reply(1, Played(to_1)), Event::Over];
         assert_eq!(table.on(2, Play(of_2)), []);
-        assert_eq!(table.on(1, Play(of_1)), told, "the newer player is told first, whoever moved last");
+        assert_eq!(table.on(1, Play(of_1)), expected, "the newer player is told first, whoever moved last");
         assert_eq!(table.on(1, Play(of_1)), []);
-        assert_eq!(table.on(2, Play(of_2)), told);
+        assert_eq!(table.on(2, Play(of_2)), expected);
     }
 }
 
@@ -111,8 +111,8 @@ fn a_swap_preserves_the_move_of_the_player_who_stays() {
         assert_eq!(table.on(stays, Play(Rock)), []);
         let said = format!("[RPSServer] tid {quits} quit, but tid 3 is waiting. Matching tids {stays} and 3");
         assert_eq!(table.on(quits, Quit), [say(&said), Event::Reply(3, Ack), Event::Reply(quits, Ack)]);
-        let told = [(stays, Played(Won)), (3, Played(Lost))];
-        assert_eq!(table.replies(3, Play(Scissors)), told);
+        let expected = [(stays, Played(Won)), (3, Played(Lost))];
+        assert_eq!(table.replies(3, Play(Scissors)), expected);
     }
 }
 
@@ -138,8 +138,8 @@ fn when_nobody_waits_the_other_player_hears_of_it() {
     let mut table = Table::new(4);
     table.pair(1, 2);
     assert_eq!(table.on(2, Play(Rock)), []);
-    let told = [said, Event::Reply(2, OtherPlayerQuit), Event::Reply(1, Ack)];
-    assert_eq!(table.on(1, Quit), told, "at once if it has moved already");
+    let expected = [said, Event::Reply(2, OtherPlayerQuit), Event::Reply(1, Ack)];
+    assert_eq!(table.on(1, Quit), expected, "at once if it has moved already");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub fn find<'a>(system: &System<'a>, name: &str) -> Option<Program<'a>> {
 
 /// Combines the description's settings with a person's, for a shell that may assign priorities up to `limit`. A
 /// person's settings are not changed: if they are too high, the process server refuses them.
-pub fn settle<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> EffectiveSettings<'a> {
+pub fn resolve<'a>(said: Option<Program<'a>>, asked: Settings, limit: u8) -> EffectiveSettings<'a> {
     let usual = |of: fn(&Program<'a>) -> u8| said.as_ref().map_or(DEFAULT_PRIORITY, of).min(limit);
     let least = asked.priority.unwrap_or(0);
     let ceiling = asked.ceiling.unwrap_or(usual(|program| program.ceiling).max(least));

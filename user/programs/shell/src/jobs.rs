@@ -55,7 +55,7 @@ impl Member {
 
 impl Job {
     /// Returns its processes that have not ended.
-    pub fn living(&self) -> Vec<u64> {
+    pub fn live(&self) -> Vec<u64> {
         self.members.iter().filter(|member| !member.has_ended()).map(|member| member.pid).collect()
     }
 

@@ -299,7 +299,7 @@ impl Shell<'_> {
 
     /// Waits for a job in the foreground, and reports how it ended. A suspended one becomes or remains numbered.
     pub(crate) fn wait_for(&mut self, mut job: Job) {
-        let waited = self.system.wait(&job.living());
+        let waited = self.system.wait(&job.live());
         // Ctrl-C is meant for the whole line.
         self.is_line_given_up |= matches!(waited, Ok(Waited::EndedEarly(_)));
         match waited {

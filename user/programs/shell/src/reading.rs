@@ -51,7 +51,7 @@ impl Shell<'_> {
 
     fn edit_line(&mut self) -> Line {
         let mut out = Vec::new();
-        self.editor.begin(&mut out);
+        self.editor.begin_line(&mut out);
         loop {
             if !out.is_empty() {
                 self.system.write(&out);
@@ -113,8 +113,8 @@ impl Sources for Words<'_, '_> {
             Candidates::Programs => self.0.programs(),
             Candidates::Jobs => self.0.jobs.numbers().map(|number| format!("%{number}")).collect(),
             Candidates::Processes => {
-                let living = self.0.processes().into_iter().filter(|process| process.end().is_none());
-                living.map(|process| process.base_name().into()).collect()
+                let live = self.0.processes().into_iter().filter(|process| process.end().is_none());
+                live.map(|process| process.base_name().into()).collect()
             }
             Candidates::Nothing
             | Candidates::CommandLine

@@ -478,14 +478,14 @@ fn the_description_speaks_of_programs_that_people_run() {
     for other in ["shell", "clock", "hello", "bin/cyclic", "/tmp/cyclic", "./cyclic"] {
         assert_eq!(effective_settings::find(&system, other), None, "{other}");
     }
-    let effective = effective_settings::settle(Some(cyclic), Settings::default(), 255);
+    let effective = effective_settings::resolve(Some(cyclic), Settings::default(), 255);
     assert_eq!(
         (effective.stack, effective.quota, effective.arguments, effective.is_usual()),
         (8192, Some(4096), &b"-q\0"[..], false)
     );
     let asked = Settings { quota: Some(9), ..Settings::default() };
-    assert_eq!(effective_settings::settle(Some(cyclic), asked, 255).quota, Some(9), "what a person says counts");
-    assert!(effective_settings::settle(None, Settings::default(), 255).is_usual());
+    assert_eq!(effective_settings::resolve(Some(cyclic), asked, 255).quota, Some(9), "what a person says counts");
+    assert!(effective_settings::resolve(None, Settings::default(), 255).is_usual());
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn a_described_priority_is_capped_at_the_shells_ceiling_and_a_typed_one_is_passe
         (None, (Some(90), Some(80)), 150, (90, 80)),
     ];
     for (said, (priority, ceiling), limit, expected) in cases {
-        let effective = effective_settings::settle(said, Settings { priority, ceiling, ..Settings::default() }, limit);
+        let effective = effective_settings::resolve(said, Settings { priority, ceiling, ..Settings::default() }, limit);
         assert_eq!((effective.priority, effective.ceiling), expected, "{priority:?} {ceiling:?} below {limit}");
     }
 }

@@ -25,13 +25,13 @@ impl Session {
     fn new(columns: u16) -> Session {
         let terminal = vt100::Parser::new(40, columns, 0);
         let mut session = Session { editor: Editor::new(PROMPT), terminal, columns, answers: true, sent: Vec::new() };
-        session.begin();
+        session.begin_line();
         session
     }
 
-    fn begin(&mut self) {
+    fn begin_line(&mut self) {
         let mut out = Vec::new();
-        self.editor.begin(&mut out);
+        self.editor.begin_line(&mut out);
         self.show(&out);
     }
 
@@ -72,7 +72,7 @@ impl Session {
     fn enter(&mut self, bytes: &[u8]) -> String {
         self.type_keys(bytes);
         let Event::Line(line) = self.feed(b'\r') else { panic!("no line") };
-        self.begin();
+        self.begin_line();
         line
     }
 
@@ -194,12 +194,12 @@ fn lines_have_an_end() {
 fn control_c_and_control_d() {
     let mut session = Session::new(80);
     assert_eq!(session.feed(4), Event::End);
-    session.begin();
+    session.begin_line();
     session.type_keys(b"abc\x1b[D");
     session.sent();
     assert_eq!(session.feed(3), Event::Interrupted);
     assert_eq!(session.sent(), b"\x1b[C^C\n");
-    session.begin();
+    session.begin_line();
     assert_eq!(session.enter(b"d"), "d");
 }
 
@@ -224,7 +224,7 @@ fn history_goes_back_and_forth() {
     // A dropped line does not stay behind as a draft.
     session.type_keys(b"lost");
     session.feed(3);
-    session.begin();
+    session.begin_line();
     session.type_keys(UP);
     session.type_keys(DOWN);
     assert_eq!(session.shown(), PROMPT.trim_end());
@@ -307,7 +307,7 @@ proptest! {
         for key in keys {
             for byte in key {
                 if !matches!(session.feed(byte), Event::Nothing) {
-                    session.begin();
+                    session.begin_line();
                 }
             }
             let expected = PROMPT.to_string() + &session.editor.line();
@@ -332,7 +332,7 @@ proptest! {
             match session.feed(byte) {
                 Event::Nothing => {}
                 Event::Complete => session.editor.complete(&Completion::default(), &mut Vec::new()),
-                _ => session.begin(),
+                _ => session.begin_line(),
             }
         }
     }

@@ -203,8 +203,8 @@ impl Server {
             match (waiter, answer) {
                 // Delivery must be known: input that does not arrive is for the next reader.
                 (Waiter::Reader(pending), Answer::Input(bytes)) => {
-                    let told = port.replies.answer(pending, &Ok(Bytes::first_of(&bytes)));
-                    if told == Err(Refusal::NoCaller) {
+                    let delivered = port.replies.answer(pending, &Ok(Bytes::first_of(&bytes)));
+                    if delivered == Err(Refusal::NoCaller) {
                         self.terminal.undelivered(&bytes);
                     }
                 }

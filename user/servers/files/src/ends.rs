@@ -428,7 +428,7 @@ impl<R> Ends<R> {
                 *waiting.entry(end).or_insert(0) += 1;
             });
             if !self.ready.contains(number) {
-                pipe.check_settled();
+                pipe.check_all_blocked();
             }
         }
         for (number, open) in &self.opens {

@@ -2,8 +2,8 @@
 //!
 //! An end has an owner and a payer. When the owner ends, the end is closed. The end counts to the quota of the payer's
 //! family, with all that waits at it and all that is written through it; the payer is the process that opened it. A
-//! capability does not tell its user, so a shared end may be used by its giver and by its receiver, and neither must be
-//! able to use up the other's quota:
+//! capability does not tell its user, so a shared end may be used by its granter and by its receiver, and neither must
+//! be able to use up the other's quota:
 //!
 //! - A process that gives an end away pays for it, and so for the receiver's use. That is limited: how often the end
 //!   can be shared again, and what can wait there ([`MAX_GIVEN`]).
@@ -27,7 +27,7 @@ pub const MAX_WAITING: usize = 1024;
 /// Maximum number of ends, at a time, that are shared from one that a process was given; also the maximum number of
 /// requests that wait at that end and these.
 pub const MAX_GIVEN: u32 = 16;
-/// Maximum number of ends that a process has to pay for after the ends' givers have ended.
+/// Maximum number of ends that a process has to pay for after the ends' granters have ended.
 pub const MAX_INHERITED: usize = 16;
 /// Payer of an end whose payer has ended.
 pub const NOBODY: Client = Client { process: u64::MAX, family: COMMON };

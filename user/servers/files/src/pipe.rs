@@ -164,7 +164,7 @@ impl<R> Pipe<R> {
     }
 
     /// Panics if a thread waits that need not.
-    pub fn check_settled(&self) {
+    pub fn check_all_blocked(&self) {
         assert!(self.reading.is_empty() || self.buffer.is_empty() && self.writers > 0, "a reader waits in vain");
         if let Some((_, writer)) = self.writing.first_key_value() {
             assert!(self.readers > 0 && self.buffer.len() + writer.data.len() > CAPACITY, "a writer waits in vain");

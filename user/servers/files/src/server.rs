@@ -91,8 +91,8 @@ impl Server {
             match (reply, answer) {
                 // Delivery must be known: bytes that do not arrive are for the next reader.
                 (Waiter::Reader(pending), Answer::Data(data)) => {
-                    let told = port.replies.answer(pending, &Ok(Bytes::first_of(&data)));
-                    if told == Err(Refusal::NoCaller) {
+                    let delivered = port.replies.answer(pending, &Ok(Bytes::first_of(&data)));
+                    if delivered == Err(Refusal::NoCaller) {
                         self.ends.undelivered(from, &data);
                     }
                 }
@@ -133,11 +133,11 @@ impl Server {
 
 /// Refuses a thread that waited at a closed end. A killed one gets no reply.
 fn refuse(replies: &mut Replies, waiter: Waiter) {
-    let told = match waiter {
+    let delivered = match waiter {
         Waiter::Reader(pending) => replies.answer(pending, &Err(StreamError::Closed)),
         Waiter::Writer(pending) => replies.answer(pending, &Err(StreamError::Closed)),
     };
-    let _ = told;
+    let _ = delivered;
 }
 
 /// Makes sure that there is memory for one more request; as much again stays for processes that end.

@@ -223,13 +223,13 @@ fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
     }
     assert_eq!(read(&mut ends, given, 1, 99), Some(Err(Error::Full)));
     ends.check_invariants();
-    assert_eq!(read(&mut ends, reader, 1, 99), None, "the giver's own end is another matter");
+    assert_eq!(read(&mut ends, reader, 1, 99), None, "the granter's own end is another matter");
     let mut own = 0;
     while ends.pipe(Client::alone(2)).is_ok() {
         own += 2;
     }
     assert_eq!(own, (MAX_ENDS - 2 - 1 - MAX_GIVEN as usize).div_ceil(2) & !1);
-    assert!(ends.pipe(Client::alone(1)).is_ok(), "nor is the giver");
+    assert!(ends.pipe(Client::alone(1)).is_ok(), "nor is the granter");
     assert_eq!(ended(&mut ends, 2).len(), MAX_GIVEN as usize);
     ends.check_invariants();
 }
@@ -362,7 +362,7 @@ fn a_process_with_many_ends_is_closed_in_batches() {
 }
 
 #[test]
-fn ends_that_were_given_to_nobody_are_found_when_the_giver_ends() {
+fn ends_that_were_given_to_nobody_are_found_when_the_granter_ends() {
     let mut ends = ends();
     let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     ends.share(reader, 2).unwrap();
@@ -409,7 +409,7 @@ impl Models {
     }
 
     /// Lets all go on that can. `lost` returns whose bytes do not arrive.
-    fn settle(&mut self, lost: impl Fn(u64) -> bool) -> BTreeMap<u64, Answer> {
+    fn run_until_blocked(&mut self, lost: impl Fn(u64) -> bool) -> BTreeMap<u64, Answer> {
         let mut answers = BTreeMap::new();
         for number in 0..self.pipes.len() {
             let (readers, writers) = (self.count(number, true), self.count(number, false));
@@ -595,7 +595,7 @@ proptest! {
                 answers.insert(due.reply, due.answer);
                 ends.check_invariants();
             }
-            prop_assert_eq!(answers, models.settle(lost));
+            prop_assert_eq!(answers, models.run_until_blocked(lost));
             ends.check_invariants();
         }
     }

@@ -25,7 +25,7 @@ use crate::watch;
 /// Maximum number of servers in a description.
 const MAX_SERVERS: usize = 64;
 /// Maximum size of the process server's arguments, in bytes.
-const MAX_TOLD: usize = 1024;
+const MAX_ARGUMENTS: usize = 1024;
 /// Time slices in a second.
 const SLICES_PER_SECOND: u64 = 100;
 /// Slots for what is made after all memory has been given away: frames and interrupts of devices.
@@ -173,11 +173,11 @@ impl Starter<'_> {
         let addresses = Addresses::choose(&image, stack, &mut self.random.sequence());
         image.move_by(addresses.bias);
         moved(process).store(addresses.bias, Ordering::Relaxed);
-        let told = self.told(program)?;
+        let arguments = self.process_server_arguments(program)?;
         let description = Description {
             pid: self.number(process),
             name: program.path,
-            arguments: if process == pid::PROCS { told.as_bytes() } else { program.arguments.bytes() },
+            arguments: if process == pid::PROCS { arguments.as_bytes() } else { program.arguments.bytes() },
             environment: program.environment.bytes(),
             extra_count,
             counter_frequency: self.info.counter_frequency,
@@ -200,20 +200,21 @@ impl Starter<'_> {
 
     /// Returns the process server's arguments: the processes that exist before it, and the owners of the endpoints that
     /// it is given. Only init reads the system description.
-    fn told(&self, procs: &Entry<'static>) -> Result<ArrayString<MAX_TOLD>, Failure> {
-        let mut told = ArrayString::new();
-        let mut tell = |text: core::fmt::Arguments<'_>| told.write_fmt(text).map_err(|_| Failure::TooMuch(procs.name));
-        tell(format_args!("process init {0} {0}\0", u8::MAX))?;
+    fn process_server_arguments(&self, procs: &Entry<'static>) -> Result<ArrayString<MAX_ARGUMENTS>, Failure> {
+        let mut arguments = ArrayString::new();
+        let mut append =
+            |text: core::fmt::Arguments<'_>| arguments.write_fmt(text).map_err(|_| Failure::TooMuch(procs.name));
+        append(format_args!("process init {0} {0}\0", u8::MAX))?;
         for name in ["mem", "procs"] {
             let Entry { path, priority, ceiling, .. } = self.program(name)?;
-            tell(format_args!("process {path} {priority} {ceiling}\0"))?;
+            append(format_args!("process {path} {priority} {ceiling}\0"))?;
         }
         for capability in procs.capabilities.iter() {
             if let Capability::Service(server) = capability {
-                tell(format_args!("service {server}\0"))?;
+                append(format_args!("service {server}\0"))?;
             }
         }
-        Ok(told)
+        Ok(arguments)
     }
 
     /// Returns the endpoint to which a process reports its faults.

@@ -366,7 +366,7 @@ where
 
     /// Notes that the process of an account has ended: nothing more is charged to it, and its blocks are about to be
     /// freed.
-    pub fn end(&mut self, number: u64) {
+    pub fn mark_ended(&mut self, number: u64) {
         if let Some(account) = self.accounts.get_mut(number).filter(|account| !NEVER_ENDS.contains(&account.number)) {
             account.has_ended = true;
         }

@@ -378,7 +378,7 @@ impl<M: Machine> Store<M> {
     /// Frees all blocks of an account, and closes it, or does a part of that.
     pub fn close(&mut self, account: u64) -> Result<(), Error> {
         let mut left = PART;
-        self.ledger.end(account);
+        self.ledger.mark_ended(account);
         while let Some((slot, _)) = self.ledger.first_of(account).filter(|_| account != pid::MEM) {
             if left == 0 {
                 return Err(Error::Unfinished);

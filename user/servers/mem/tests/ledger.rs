@@ -387,13 +387,13 @@ fn accounts_of_others_are_for_those_with_the_power() {
 }
 
 #[test]
-fn what_is_told_of_all_memory_depends_on_the_power() {
+fn the_view_of_all_memory_depends_on_the_power() {
     let mut server = server();
     server.allocate(5, 12).unwrap();
     let all = server.ledger.totals();
     assert_eq!(view::totals(Powers::MEMORY, all), all);
-    let told = Totals { total: 2 * MIB, free: 2 * MIB - 4096, ..Totals::default() };
-    assert_eq!(view::totals(Powers::all().difference(Powers::MEMORY), all), told);
+    let expected = Totals { total: 2 * MIB, free: 2 * MIB - 4096, ..Totals::default() };
+    assert_eq!(view::totals(Powers::all().difference(Powers::MEMORY), all), expected);
 }
 
 #[test]
@@ -543,8 +543,8 @@ proptest! {
         let mut objects: Vec<u64> = Vec::new();
         for (step, index, size, flag) in steps {
             server.refill();
-            let living: Vec<usize> = (0..people.len()).filter(|person| !people[*person].has_ended).collect();
-            let chosen = (!living.is_empty()).then(|| living[index.index(living.len())]);
+            let live: Vec<usize> = (0..people.len()).filter(|person| !people[*person].has_ended).collect();
+            let chosen = (!live.is_empty()).then(|| live[index.index(live.len())]);
             // Account 0 has no children.
             let number = |person: usize| person as u64 + 1;
             match (step, chosen) {

@@ -18,11 +18,11 @@ use tench_channel::Request as Number;
 use tench_mem_client::Mem;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::{Admission, Growth, operation};
-use tench_monitor::exchange::mail::Letter;
-use tench_monitor::exchange::{Done, Exchange, Found, Kernel as ExchangeKernel, Parcel};
+use tench_monitor::exchange::mailbox::ReceivedTransfer;
+use tench_monitor::exchange::{Done, Exchange, Found, Kernel as ExchangeKernel, OutgoingTransfer};
 use tench_monitor::message::{Outcome, Words, decode_result, ended};
-use tench_monitor::share::{SMALLEST, gift};
-use tench_monitor_client::protocol::{Error, Letter as About, pid_base};
+use tench_monitor::share::{SMALLEST, grant_bits};
+use tench_monitor_client::protocol::{Error, Transfer, pid_base};
 use tench_procs_client::Procs;
 use tench_procs_client::protocol::State;
 use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
@@ -32,9 +32,9 @@ use tench_sys::{
     Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_CSPACE, Placement, Rights, Untyped,
 };
 
-use crate::desk::Asker;
+use crate::dirty_flag::Flagged;
+use crate::dispatcher::Requester;
 use crate::links::Links;
-use crate::marked::Marked;
 use crate::processes;
 use crate::server::Errand;
 use crate::slots::discard;
@@ -53,14 +53,14 @@ const NOBODY: u64 = 0;
 const MOST_ASKED: usize = 60;
 
 /// Reply to a receiver: a transfer.
-pub type Taken = (About, Sent<Any, Given>);
+pub type Taken = (Transfer, Sent<Any, Given>);
 
 /// A waiting requester.
 pub enum Waiter {
     /// The requester waits for completion.
     Done(Pending<(), Error>),
     /// The requester waits for a transfer.
-    Letter(Pending<Taken, Error>),
+    Transfer(Pending<Taken, Error>),
     /// Another core waits for memory from this monitor: the core, its request, and the memory's address and size.
     Grown { core: u64, number: Number, block: (u64, u64) },
     /// This monitor itself sends two other monitors the channel between them: the receiving core, and the core at the
@@ -75,7 +75,7 @@ impl Waiter {
     pub fn has_gone(&self, watch: Watch) -> bool {
         match self {
             Waiter::Done(pending) => watch.has_gone(pending),
-            Waiter::Letter(pending) => watch.has_gone(pending),
+            Waiter::Transfer(pending) => watch.has_gone(pending),
             Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => false,
         }
     }
@@ -84,7 +84,7 @@ impl Waiter {
     pub fn forget(self, replies: &mut Replies) {
         match self {
             Waiter::Done(pending) => replies.forget(pending),
-            Waiter::Letter(pending) => replies.forget(pending),
+            Waiter::Transfer(pending) => replies.forget(pending),
             Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_) => {}
         }
     }
@@ -99,15 +99,15 @@ pub struct Own {
     /// Memory for other cores.
     pub grown: Vec<Grown>,
     /// Attachments of messages, by number.
-    pub freight: Vec<(u64, Result<(), Error>)>,
+    pub attachments: Vec<(u64, Result<(), Error>)>,
 }
 
 /// The ledger of capabilities that left their core, with a dirty flag.
-pub type Ledger = Marked<Exchange<Machine, Waiter>>;
+pub type Ledger = Flagged<Exchange<Machine, Waiter>>;
 
 /// Returns an empty ledger for a core.
 pub fn open(core: u64, cores: u64) -> Option<Ledger> {
-    Exchange::new(core, cores, Machine).map(Marked::new)
+    Exchange::new(core, cores, Machine).map(Flagged::new)
 }
 
 /// Returns the core of this number, if the ledger can represent it.
@@ -209,32 +209,32 @@ pub fn is_off(core: u64) -> bool {
 }
 
 /// A transfer request: a local process sends a capability, and has no reservation yet.
-pub struct Gift {
+pub struct TransferRequest {
     who: Waiter,
     slot: CapAddress,
     /// The sender, in this core's numbering, and its core: badges without powers.
-    asker: u64,
+    requester: u64,
     from: u64,
     to: Core,
     process: u64,
     word: u64,
 }
 
-impl Gift {
+impl TransferRequest {
     /// Returns a request to transfer the capability in a slot, from a process of this core to a process of any core.
     pub const fn new(
         who: Waiter,
         slot: CapAddress,
-        (own, asker): (u64, u64),
+        (own, requester): (u64, u64),
         (to, process): (Core, u64),
         word: u64,
-    ) -> Gift {
-        Gift { who, slot, asker, from: pid_base(own) | asker, to, process, word }
+    ) -> TransferRequest {
+        TransferRequest { who, slot, requester, from: pid_base(own) | requester, to, process, word }
     }
 
     /// Returns the question to the receiver's monitor.
     pub const fn admission(&self) -> Admission {
-        Admission { asker: self.asker, process: self.process, word: self.word }
+        Admission { requester: self.requester, process: self.process, word: self.word }
     }
 
     /// Fails the request.
@@ -244,22 +244,22 @@ impl Gift {
 
     /// Handles the reply of the receiver's monitor: a reservation, or a refusal.
     pub fn admitted(self, ledger: &mut Ledger, words: &[u64]) {
-        match ticket(words) {
-            Ok(ticket) => self.send(ledger, ticket),
+        match reservation(words) {
+            Ok(reservation) => self.send(ledger, reservation),
             Err(why) => self.refuse(ledger, why),
         }
     }
 
-    fn send(self, ledger: &mut Ledger, ticket: u64) {
-        ledger.send(Parcel::new(Some(self.who), self.slot, self.from, self.to, ticket));
+    fn send(self, ledger: &mut Ledger, reservation: u64) {
+        ledger.send(OutgoingTransfer::new(Some(self.who), self.slot, self.from, self.to, reservation));
     }
 }
 
 /// Returns the reservation in the reply to an admission. Words from another monitor are checked, not trusted.
-fn ticket(words: &[u64]) -> Result<u64, Error> {
+fn reservation(words: &[u64]) -> Result<u64, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match (outcome, words) {
-        (Outcome::Answered, &[ticket]) => Ok(ticket),
+        (Outcome::Answered, &[reservation]) => Ok(reservation),
         (Outcome::Refused, &[code]) => Err(Error::from_code(code).unwrap_or(Error::Broken)),
         (Outcome::Busy, _) => Err(Error::Full),
         _ => Err(Error::Internal),
@@ -269,7 +269,7 @@ fn ticket(words: &[u64]) -> Result<u64, Error> {
 /// The purpose of a worker's task.
 pub enum Work {
     /// Finds out whether a process accepts what a local process sends.
-    Here(Gift),
+    Here(TransferRequest),
     /// Finds out whether a process accepts what a process of another core sends, for that core's request.
     There(u64, Number, Admission),
     /// Deletes a remote object.
@@ -277,9 +277,9 @@ pub enum Work {
     /// Finds out which processes have ended.
     Sweep,
     /// Finds out how much memory is free here, for a requester that wants memory from another core.
-    Growth(u64, Asker, u64),
+    Growth(u64, Requester, u64),
     /// Gives memory to another core, for its request.
-    Gift(u64, Number),
+    MemoryGrant(u64, Number),
     /// Revokes from other cores what a process has sent or lent of a block, for a requester that waits.
     Recall(u64, Pending<(), Error>),
     /// Hands memory that another core has given, in this slot, to the memory server.
@@ -364,7 +364,7 @@ pub fn carry_out(task: &Task) -> Words {
 /// Returns a block for another core: its slot, address and size.
 fn take(growth: &Growth) -> Result<[u64; 3], Error> {
     let free = Mem::STANDARD.totals().map_err(|_| Error::Internal)?.free;
-    let mut bits = gift(growth.bytes, free, growth.free)?;
+    let mut bits = grant_bits(growth.bytes, free, growth.free)?;
     let slot = memory::take_slot().map_err(|_| Error::OutOfMemory)?;
     loop {
         match Mem::STANDARD.allocate(bits, slot) {
@@ -421,26 +421,31 @@ pub fn look(ledger: &Ledger, from: u64, process: u64) -> Task {
 /// Handles a finished task. Returns the reply to another core, if that had sent the request.
 pub fn finish(ledger: &mut Ledger, own: Core, work: Work, words: &[u64]) -> Option<(u64, Number, Words)> {
     match work {
-        Work::Here(gift) => {
-            end(ledger, words);
-            match admit(ledger, own, gift.from, &gift.admission(), words) {
-                Ok(ticket) => gift.send(ledger, ticket),
-                Err(why) => gift.refuse(ledger, why),
+        Work::Here(request) => {
+            remove_ended(ledger, words);
+            match admit(ledger, own, request.from, &request.admission(), words) {
+                Ok(reservation) => request.send(ledger, reservation),
+                Err(why) => request.refuse(ledger, why),
             }
         }
         Work::There(from, number, admission) => {
-            end(ledger, words);
+            remove_ended(ledger, words);
             let sender = core(from)?;
-            let answer = match admit(ledger, sender, pid_base(from) | admission.asker, &admission, words) {
-                Ok(ticket) => [Outcome::Answered as u64, ticket].into_iter().collect(),
+            let answer = match admit(ledger, sender, pid_base(from) | admission.requester, &admission, words) {
+                Ok(reservation) => [Outcome::Answered as u64, reservation].into_iter().collect(),
                 Err(why) => ended(Outcome::Refused, why as u64),
             };
             return Some((from, number, answer));
         }
         Work::Deletion(object) => ledger.deleted(object),
-        Work::Sweep => end(ledger, words),
+        Work::Sweep => remove_ended(ledger, words),
         // The server handles these.
-        Work::Growth(..) | Work::Gift(..) | Work::Recall(..) | Work::Return | Work::Reclaim | Work::Errand(_) => {}
+        Work::Growth(..)
+        | Work::MemoryGrant(..)
+        | Work::Recall(..)
+        | Work::Return
+        | Work::Reclaim
+        | Work::Errand(_) => {}
         Work::Donation(slot, base) => {
             if !words.is_empty() {
                 ledger.keep_memory(base);
@@ -454,8 +459,8 @@ pub fn finish(ledger: &mut Ledger, own: Core, work: Work, words: &[u64]) -> Opti
 }
 
 /// Removes the ended processes, which the words name after the family.
-fn end(ledger: &mut Ledger, found: &[u64]) {
-    found.iter().skip(1).for_each(|process| ledger.end(*process));
+fn remove_ended(ledger: &mut Ledger, found: &[u64]) {
+    found.iter().skip(1).for_each(|process| ledger.discard_for(*process));
 }
 
 fn admit(ledger: &mut Ledger, sender: Core, from: u64, admission: &Admission, found: &[u64]) -> Result<u64, Error> {
@@ -472,40 +477,40 @@ pub fn answer(ledger: &mut Ledger, links: &mut Links, own: &mut Own, port: &mut 
     while let Some(done) = ledger.done() {
         match done {
             Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
-            Done::Answer(Waiter::Letter(pending), result) => {
+            Done::Answer(Waiter::Transfer(pending), result) => {
                 let refused: Result<Taken, Error> = Err(result.err().unwrap_or(Error::Internal));
                 port.finish(pending, &refused);
             }
-            Done::Letter(Waiter::Letter(pending), letter) => deliver(ledger, port, pending, letter),
+            Done::Transfer(Waiter::Transfer(pending), transfer) => deliver(ledger, port, pending, transfer),
             Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
             Done::Answer(Waiter::Grown { core, number, block }, result) => {
                 own.grown.push((core, number, block, result));
             }
-            Done::Answer(Waiter::Message(number), result) => own.freight.push((number, result)),
+            Done::Answer(Waiter::Message(number), result) => own.attachments.push((number, result)),
             // No requester waits for this combination.
-            Done::Letter(Waiter::Done(pending), letter) => {
+            Done::Transfer(Waiter::Done(pending), transfer) => {
                 port.finish(pending, &Err(Error::Internal));
-                ledger.put_back(letter);
+                ledger.put_back(transfer);
             }
-            Done::Letter(Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_), letter) => {
-                ledger.put_back(letter)
+            Done::Transfer(Waiter::Link(..) | Waiter::Grown { .. } | Waiter::Message(_), transfer) => {
+                ledger.put_back(transfer)
             }
         }
     }
 }
 
 /// Hands a transfer over. If the receiver has given up, or has no slot for it, the transfer returns to the mailbox.
-fn deliver(ledger: &mut Ledger, port: &mut Port, pending: Pending<Taken, Error>, letter: Letter) {
+fn deliver(ledger: &mut Ledger, port: &mut Port, pending: Pending<Taken, Error>, transfer: ReceivedTransfer) {
     let answer: Result<Taken, Error> = {
-        let about = About { from: identity(letter.from), word: letter.word };
-        Ok((about, Sent::new(Cap::new(letter.slot))))
+        let header = Transfer { from: identity(transfer.from), word: transfer.word };
+        Ok((header, Sent::new(Cap::new(transfer.slot))))
     };
-    let told = port.replies.answer(pending, &answer);
-    let has_left = OWN_CSPACE.identify_at(letter.slot).is_ok_and(|found| found.kind == Kind::Null);
-    match (told, has_left) {
+    let delivered = port.replies.answer(pending, &answer);
+    let has_left = OWN_CSPACE.identify_at(transfer.slot).is_ok_and(|found| found.kind == Kind::Null);
+    match (delivered, has_left) {
         // This is also right if it was revoked before it was handed over.
-        (Ok(()), true) => memory::free_slot(letter.slot),
-        _ => ledger.put_back(letter),
+        (Ok(()), true) => memory::free_slot(transfer.slot),
+        _ => ledger.put_back(transfer),
     }
 }
 

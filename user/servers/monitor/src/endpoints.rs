@@ -11,9 +11,9 @@ use tench::time;
 use tench_abi::message::MAX_CAPS;
 use tench_abi::power::{Client, Powers, identity};
 use tench_channel::Request as Number;
-use tench_monitor::freight::{Freight, UNCLAIMED, answerer};
+use tench_monitor::attachments::{Attachments, UNCLAIMED, answerer};
 use tench_monitor::message::{
-    self, Answer, Capabilities, Forward, Malformed, Outcome, To, Words, answered, decode_answer,
+    self, Answer, Capabilities, Forward, Malformed, Outcome, Target, Words, answered, decode_answer,
 };
 use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
 use tench_monitor_client::protocol::{Error as Refused, pid_base, split_pid};
@@ -21,7 +21,7 @@ use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
 use crate::capabilities::{self, KERNEL, Ledger};
-use crate::forward::{Arrived, Inbox, Source, Via, Waiting};
+use crate::forward::{Arrived, Inbox, Route, Source, Waiting};
 use crate::processes;
 use crate::services::{Request, Services};
 use crate::signals::Signals;
@@ -42,10 +42,10 @@ pub enum Outgoing {
 }
 
 /// Attachments of a message: memory, by number and slot.
-type Cargo = ArrayVec<(u64, CapAddress), MAX_CAPS>;
+type Attached = ArrayVec<(u64, CapAddress), MAX_CAPS>;
 
 /// An attachment to be sent.
-pub struct Shipment {
+pub struct Attachment {
     pub core: u64,
     /// Number by which the message names it.
     pub number: u64,
@@ -62,9 +62,9 @@ pub struct Endpoints {
     services: Arc<Services>,
     next: Option<Instant>,
     /// Messages to cores that wait for their attachments.
-    freight: Freight<(u64, Outgoing), Refused>,
+    attachments: Attachments<(u64, Outgoing), Refused>,
     /// Attachments to be sent.
-    shipments: VecDeque<Shipment>,
+    unsent_attachments: VecDeque<Attachment>,
 }
 
 impl Endpoints {
@@ -75,8 +75,8 @@ impl Endpoints {
         let addresses = Common { endpoint, notification: signals.physical_address()? };
         inbox.open(Source::Common, common).map_err(no_memory)?;
         let machine = Machine::new(inbox.clone(), signals, common);
-        let (proxies, freight) = (Proxies::new(machine, addresses), Freight::new());
-        Ok(Endpoints { core, inbox, proxies, services, next: None, freight, shipments: VecDeque::new() })
+        let (proxies, attachments) = (Proxies::new(machine, addresses), Attachments::new());
+        Ok(Endpoints { core, inbox, proxies, services, next: None, attachments, unsent_attachments: VecDeque::new() })
     }
 
     /// Registers a name that is local to this core.
@@ -92,14 +92,14 @@ impl Endpoints {
     // ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Returns the oldest forwarded request, with the addressed core and the words for it. Requests to a proxy without
-    /// a target are refused, and requests with memory [wait](Self::shipment).
+    /// a target are refused, and requests with memory [wait](Self::next_attachment).
     pub fn next(&mut self) -> Option<(u64, Waiting, Words)> {
         while let Some(arrived) = self.inbox.take() {
-            let Arrived { waiting, via, label, words, caps } = arrived;
-            let (core, to) = match via {
-                Via::Server(service, badge) => (0, To::Server(service, badge)),
-                Via::Proxy(proxy, badge) => match self.proxies.target(proxy) {
-                    Some(target) => (target.core, To::Held(target.number, badge)),
+            let Arrived { waiting, route, label, words, caps } = arrived;
+            let (core, to) = match route {
+                Route::Server(service, badge) => (0, Target::Server(service, badge)),
+                Route::Proxy(proxy, badge) => match self.proxies.target(proxy) {
+                    Some(target) => (target.core, Target::Held(target.number, badge)),
                     None => {
                         discard(&caps);
                         self.inbox.abort(waiting);
@@ -108,17 +108,17 @@ impl Endpoints {
                 },
             };
             match self.send(caps, core) {
-                Ok((caps, cargo)) => {
+                Ok((caps, attached)) => {
                     let is_one_way = waiting.is_one_way;
                     let forward = Forward { to, is_one_way, label, caps, words: &words }.encode();
-                    if cargo.is_empty() {
+                    if attached.is_empty() {
                         return Some((core, waiting, forward));
                     }
-                    let from = match split_pid(waiting.asker.process) {
-                        (own, 1..) if own == self.core => waiting.asker.badge(Powers::empty()),
+                    let from = match split_pid(waiting.requester.process) {
+                        (own, 1..) if own == self.core => waiting.requester.badge(Powers::empty()),
                         _ => answerer(self.core, core),
                     };
-                    self.wait(core, from, cargo, Outgoing::Request(Some(waiting), forward));
+                    self.wait(core, from, attached, Outgoing::Request(Some(waiting), forward));
                 }
                 Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
                 Err(_) => self.inbox.refuse(waiting, Rejection::OtherCore),
@@ -136,19 +136,24 @@ impl Endpoints {
 
     // ── Memory that goes along ───────────────────────────────────────────────────────────────────────────────────────
 
-    fn wait(&mut self, core: u64, from: u64, cargo: Cargo, message: Outgoing) {
-        self.freight.wait((core, message), cargo.len() as u64);
-        self.shipments.extend(cargo.into_iter().map(|(number, slot)| Shipment { core, number, slot, from }));
+    fn wait(&mut self, core: u64, from: u64, attached: Attached, message: Outgoing) {
+        self.attachments.wait((core, message), attached.len() as u64);
+        self.unsent_attachments.extend(attached.into_iter().map(|(number, slot)| Attachment {
+            core,
+            number,
+            slot,
+            from,
+        }));
     }
 
     /// Returns the next attachment to be sent as a transfer.
-    pub fn shipment(&mut self) -> Option<Shipment> {
-        self.shipments.pop_front()
+    pub fn next_attachment(&mut self) -> Option<Attachment> {
+        self.unsent_attachments.pop_front()
     }
 
     /// Refuses the waiting requests to a core that does not reply. Transfers that are under way go on.
     pub fn give_up(&mut self, core: u64) {
-        for (to, message) in self.freight.messages() {
+        for (to, message) in self.attachments.messages() {
             if *to == core
                 && let Outgoing::Request(waiting, _) = message
                 && let Some(waiting) = waiting.take()
@@ -160,8 +165,12 @@ impl Endpoints {
 
     /// Notes that an attachment has arrived, or cannot be sent. Returns the message that can be sent now, with its
     /// core. If an attachment of a request cannot be sent, the request is refused.
-    pub fn shipped(&mut self, number: u64, result: core::result::Result<(), Refused>) -> Option<(u64, Outgoing)> {
-        let ((core, message), result) = self.freight.arrived(number, result)?;
+    pub fn attachment_done(
+        &mut self,
+        number: u64,
+        result: core::result::Result<(), Refused>,
+    ) -> Option<(u64, Outgoing)> {
+        let ((core, message), result) = self.attachments.arrived(number, result)?;
         let Err(why) = result else { return Some((core, message)) };
         let is_full = matches!(why, Refused::Full | Refused::MailboxFull | Refused::TooManyObjects);
         match message {
@@ -182,9 +191,9 @@ impl Endpoints {
     }
 
     /// Handles another core's reply to a waiting program.
-    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], letters: &mut Ledger) {
+    pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], transfers: &mut Ledger) {
         match decode_answer(words) {
-            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.asker, letters) {
+            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.requester, transfers) {
                 Ok(caps) => {
                     self.inbox.answer(waiting, label, &caps, words);
                     discard(&caps);
@@ -201,10 +210,10 @@ impl Endpoints {
     }
 
     /// Makes, for a process, the capability in another core's reply to [`PROCESSES`](operation::PROCESSES).
-    pub fn made(&mut self, words: &[u64], from: u64, asker: Client) -> core::result::Result<CapAddress, Refused> {
+    pub fn made(&mut self, words: &[u64], from: u64, requester: Client) -> core::result::Result<CapAddress, Refused> {
         match decode_answer(words) {
             Ok(Answer::Answered(_, caps, _)) if let [carried] = caps[..] => {
-                self.receive_one(&carried, from, asker).map_err(|_| Refused::Full)
+                self.receive_one(&carried, from, requester).map_err(|_| Refused::Full)
             }
             Ok(Answer::Ended(Outcome::Busy, _)) => Err(Refused::Full),
             Ok(Answer::Ended(Outcome::Refused, why)) => Err(Refused::from_code(why).unwrap_or(Refused::Broken)),
@@ -213,11 +222,11 @@ impl Endpoints {
     }
 
     /// Handles another core's reply to a request that is no longer awaited.
-    pub fn finish_nothing(&mut self, from: u64, words: &[u64], letters: &mut Ledger) {
+    pub fn finish_nothing(&mut self, from: u64, words: &[u64], transfers: &mut Ledger) {
         if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
             for carried in &caps {
                 self.proxies.take_in_vain(carried, from);
-                discard(claim(carried, from, letters).as_slice());
+                discard(claim(carried, from, transfers).as_slice());
             }
         }
     }
@@ -234,22 +243,22 @@ impl Endpoints {
         &mut self,
         from: u64,
         forward: &Forward<'_>,
-        letters: &mut Ledger,
+        transfers: &mut Ledger,
     ) -> core::result::Result<Request, (Outcome, u64)> {
-        let asker = match forward.to {
-            To::Server(_, badge) => Client::of_badge(badge),
-            To::Held(..) => Client::alone(pid_base(from)),
+        let requester = match forward.to {
+            Target::Server(_, badge) => Client::of_badge(badge),
+            Target::Held(..) => Client::alone(pid_base(from)),
         };
         let malformed = |why: Malformed| (Outcome::Malformed, why as u64);
-        let caps = self.receive(&forward.caps, from, asker, letters).map_err(|why| match why {
+        let caps = self.receive(&forward.caps, from, requester, transfers).map_err(|why| match why {
             proxies::Error::Full => (Outcome::Busy, 0),
             _ => (Outcome::Capabilities, 0),
         })?;
         let (number, badge) = match forward.to {
-            To::Server(service, badge) => {
+            Target::Server(service, badge) => {
                 return Request::of_server(from, forward, (service, badge), caps).map_err(malformed);
             }
-            To::Held(number, badge) => (number, badge),
+            Target::Held(number, badge) => (number, badge),
         };
         let client = self.proxies.client(number).map(|(server, process)| (u64::from(server), process));
         let client = client.unwrap_or((proxies::NO_SERVER, Client::alone(pid_base(from))));
@@ -262,13 +271,13 @@ impl Endpoints {
         }
     }
 
-    /// Returns the reply for the requesting core. A reply with memory [waits](Self::shipment).
+    /// Returns the reply for the requesting core. A reply with memory [waits](Self::next_attachment).
     pub fn answer(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
         let Product { words, caps } = product;
         if caps.is_empty() {
             return Some(words);
         }
-        let Ok((caps, cargo)) = self.send(caps, to) else {
+        let Ok((caps, attached)) = self.send(caps, to) else {
             return Some(message::ended(Outcome::Capabilities, 0));
         };
         // Other results have no capabilities.
@@ -277,10 +286,10 @@ impl Endpoints {
             Answer::Ended(..) => None,
         });
         let words = answer.unwrap_or(words);
-        if cargo.is_empty() {
+        if attached.is_empty() {
             return Some(words);
         }
-        self.wait(to, answerer(self.core, to), cargo, Outgoing::Answer(number, words));
+        self.wait(to, answerer(self.core, to), attached, Outgoing::Answer(number, words));
         None
     }
 
@@ -339,17 +348,17 @@ impl Endpoints {
 
     /// Exports capabilities to a core. Returns their description for a message, and the memory that has to arrive
     /// before the message. The slots are consumed, whatever the result.
-    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Cargo), proxies::Error> {
-        let (mut sent, mut cargo, mut refused) = (Capabilities::new(), Cargo::new(), None);
+    fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Attached), proxies::Error> {
+        let (mut sent, mut attached, mut refused) = (Capabilities::new(), Attached::new(), None);
         if !caps.is_empty() && has_no_room() {
             discard(&caps);
             return Err(proxies::Error::Full);
         }
         for cap in caps {
             if is_memory(cap) {
-                let number = self.freight.number();
+                let number = self.attachments.number();
                 sent.push(Carried::Memory { number });
-                cargo.push((number, cap));
+                attached.push((number, cap));
                 continue;
             }
             match self.send_one(cap, to) {
@@ -357,9 +366,9 @@ impl Endpoints {
                 Err(why) => refused = Some(why),
             }
         }
-        let Some(why) = refused else { return Ok((sent, cargo)) };
+        let Some(why) = refused else { return Ok((sent, attached)) };
         self.proxies.take_back(&sent, to);
-        cargo.iter().for_each(|(_, slot)| discard(&[*slot]));
+        attached.iter().for_each(|(_, slot)| discard(&[*slot]));
         Err(why)
     }
 
@@ -400,14 +409,14 @@ impl Endpoints {
         &mut self,
         carried: &[Carried],
         from: u64,
-        asker: Client,
-        letters: &mut Ledger,
+        requester: Client,
+        transfers: &mut Ledger,
     ) -> core::result::Result<Caps, proxies::Error> {
         let (mut caps, mut refused) = (Caps::new(), None);
         for carried in carried {
             let received = match carried {
-                Carried::Memory { .. } => claim(carried, from, letters).ok_or(proxies::Error::Gone),
-                _ => self.receive_one(carried, from, asker),
+                Carried::Memory { .. } => claim(carried, from, transfers).ok_or(proxies::Error::Gone),
+                _ => self.receive_one(carried, from, requester),
             };
             match received {
                 Ok(cap) => caps.push(cap),
@@ -424,7 +433,7 @@ impl Endpoints {
         &mut self,
         carried: &Carried,
         from: u64,
-        asker: Client,
+        requester: Client,
     ) -> core::result::Result<CapAddress, proxies::Error> {
         if has_no_room() {
             self.proxies.take_in_vain(carried, from);
@@ -433,9 +442,9 @@ impl Endpoints {
         if let Carried::Held { server: Some(server), .. } = carried
             && server.number != proxies::PROCESSES
         {
-            self.inbox.knows(server.is_personal.then_some(asker.process), u64::from(server.number));
+            self.inbox.knows(server.is_personal.then_some(requester.process), u64::from(server.number));
         }
-        self.proxies.receive(carried, from, asker)
+        self.proxies.receive(carried, from, requester)
     }
 
     /// Rejects a capability that a core has sent, since nobody can receive it.
@@ -449,10 +458,10 @@ impl Endpoints {
     }
 
     /// Handles a core's message that it no longer needs what is held for it.
-    pub fn released(&mut self, core: u64, number: u64, letters: &mut Ledger) {
+    pub fn released(&mut self, core: u64, number: u64, transfers: &mut Ledger) {
         if number & UNCLAIMED != 0 {
             let carried = Carried::Memory { number: number & !UNCLAIMED };
-            return discard(claim(&carried, core, letters).as_slice());
+            return discard(claim(&carried, core, transfers).as_slice());
         }
         self.proxies.released(core, number);
     }
@@ -466,13 +475,13 @@ impl Endpoints {
     /// needed until the message has been sent.
     pub fn next_release(&mut self, core: u64) -> Option<u64> {
         let number = self.proxies.next_release(core)?;
-        let is_named = self.freight.messages().any(|(to, message)| *to == core && message.names(number));
+        let is_named = self.attachments.messages().any(|(to, message)| *to == core && message.names(number));
         (!is_named).then_some(number)
     }
 
     /// Marks the next release as sent.
-    pub fn told(&mut self, core: u64) {
-        self.proxies.told(core);
+    pub fn release_sent(&mut self, core: u64) {
+        self.proxies.release_sent(core);
     }
 
     /// Returns the number of held copies, and of proxies.
@@ -536,9 +545,9 @@ fn is_memory(slot: CapAddress) -> bool {
 
 /// Returns the memory that has arrived from a core before the message that describes it. `None` also if the description
 /// is not of memory.
-fn claim(carried: &Carried, from: u64, letters: &mut Ledger) -> Option<CapAddress> {
+fn claim(carried: &Carried, from: u64, transfers: &mut Ledger) -> Option<CapAddress> {
     let Carried::Memory { number } = carried else { return None };
-    letters.claim(capabilities::core(from)?, *number)
+    transfers.claim(capabilities::core(from)?, *number)
 }
 
 /// Returns whether there is too little memory for the ledger to grow.

@@ -21,9 +21,9 @@
 //! out](Exchange::deletion), to be done elsewhere. System calls are behind the trait [`Kernel`], and a waiting
 //! requester has a type of the caller's choice.
 
-mod hands;
+mod executor;
 pub mod line;
-pub mod mail;
+pub mod mailbox;
 mod others;
 
 use alloc::vec::Vec;
@@ -35,9 +35,9 @@ use tench_remote::{
     Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
 };
 
-pub use hands::Done;
-use hands::{Hands, Purpose, Recall};
-use mail::Letter;
+pub use executor::Done;
+use executor::{Executor, Purpose, Recall};
+use mailbox::ReceivedTransfer;
 
 /// Limits of a monitor's ledger.
 pub const LIMITS: Limits = Limits { exports: 1024, holders: 4096, copies: 1024, requests: 128 };
@@ -81,7 +81,7 @@ pub trait Kernel {
 
 /// A transfer to a process, with a reservation at the receiving core.
 #[derive(Debug)]
-pub struct Parcel<P> {
+pub struct OutgoingTransfer<P> {
     /// The requester that gets the reply.
     pub who: Option<P>,
     /// Slot of the capability, which the exchange deletes in the end.
@@ -91,15 +91,15 @@ pub struct Parcel<P> {
     /// The receiving core.
     pub to: Core,
     /// Number of the reservation there.
-    pub ticket: u64,
+    pub reservation: u64,
     /// The kernel's error, if an operation has failed.
     refusal: Option<Refusal>,
 }
 
-impl<P> Parcel<P> {
+impl<P> OutgoingTransfer<P> {
     /// Returns the transfer of a slot's capability to the holder of the reservation.
-    pub const fn new(who: Option<P>, slot: CapAddress, from: u64, to: Core, ticket: u64) -> Parcel<P> {
-        Parcel { who, slot: Some(slot), from, to, ticket, refusal: None }
+    pub const fn new(who: Option<P>, slot: CapAddress, from: u64, to: Core, reservation: u64) -> OutgoingTransfer<P> {
+        OutgoingTransfer { who, slot: Some(slot), from, to, reservation, refusal: None }
     }
 }
 
@@ -125,7 +125,7 @@ fn reason(error: Foreign, refusal: Option<Refusal>) -> Error {
 /// The ledger of one monitor. `P` is a waiting requester.
 pub struct Exchange<K, P> {
     machine: Machine,
-    hands: Hands<K, P>,
+    executor: Executor<K, P>,
     malformed: u64,
 }
 
@@ -137,125 +137,125 @@ impl<K: Kernel, P> Exchange<K, P> {
         // come.
         let most = 2 * LIMITS.messages(usize::from(count)) + LIMITS.requests;
         let machine = Machine::new(core, count, &LIMITS)?;
-        Some(Exchange { machine, hands: Hands::new(core, kernel, most), malformed: 0 })
+        Some(Exchange { machine, executor: Executor::new(core, kernel, most), malformed: 0 })
     }
 
     fn step(&mut self, input: Input) {
         // Invalid input was counted by the machine and has no other effect.
-        let _ = self.machine.step(input, &mut self.hands);
+        let _ = self.machine.step(input, &mut self.executor);
     }
 
     // ── Sending ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Checks whether a slot's capability can be sent to another process.
     pub fn check(&self, slot: CapAddress) -> Result<(), Error> {
-        self.hands.kernel.look(slot).map(drop).ok_or(Error::NotSendable)
+        self.executor.kernel.look(slot).map(drop).ok_or(Error::NotSendable)
     }
 
     /// Makes a reservation for what a process of a core will send to a process of this core.
     pub fn reserve(&mut self, sender: Core, from: u64, to: Client, word: u64) -> Result<u64, Error> {
-        self.hands.mail.reserve(sender, from, to, word)
+        self.executor.mailbox.reserve(sender, from, to, word)
     }
 
     /// Returns whether `from` may have one more transfer to this core.
     pub fn has_room(&self, from: u64) -> bool {
-        self.hands.mail.has_room(from)
+        self.executor.mailbox.has_room(from)
     }
 
     /// Starts a transfer.
-    pub fn send(&mut self, mut parcel: Parcel<P>) {
-        let slot = parcel.slot;
-        let Some((slot, found)) = slot.and_then(|slot| Some((slot, self.hands.kernel.look(slot)?))) else {
+    pub fn send(&mut self, mut transfer: OutgoingTransfer<P>) {
+        let slot = transfer.slot;
+        let Some((slot, found)) = slot.and_then(|slot| Some((slot, self.executor.kernel.look(slot)?))) else {
             // The capability was revoked meanwhile.
-            return self.hands.finish(parcel, Err(Error::BeingRevoked));
+            return self.executor.finish(transfer, Err(Error::BeingRevoked));
         };
-        if parcel.to == self.hands.core {
-            parcel.slot = None;
-            self.hands.mail.put(parcel.to, parcel.ticket, slot);
-            return self.hands.finish(parcel, Ok(()));
+        if transfer.to == self.executor.core {
+            transfer.slot = None;
+            self.executor.mailbox.put(transfer.to, transfer.reservation, slot);
+            return self.executor.finish(transfer, Ok(()));
         }
         if found.shape.kind == Kind::Endpoint {
-            return self.hands.leaving.push_back(parcel);
+            return self.executor.leaving.push_back(transfer);
         }
         let what = match found.is_borrowed {
             false => Sent::Own(found.shape),
             true => match self.root_of(&found.shape) {
                 Some(object) => Sent::Remote(object),
-                None => return self.hands.finish(parcel, Err(Error::BeingRevoked)),
+                None => return self.executor.finish(transfer, Err(Error::BeingRevoked)),
             },
         };
-        if !self.hands.askers.may_take(Client::of_badge(parcel.from)) {
-            return self.hands.finish(parcel, Err(Error::Full));
+        if !self.executor.requesters.may_take(Client::of_badge(transfer.from)) {
+            return self.executor.finish(transfer, Err(Error::Full));
         }
-        self.hands.askers.take(Client::of_badge(parcel.from));
+        self.executor.requesters.take(Client::of_badge(transfer.from));
         let rights = if found.shape.kind == Kind::Untyped { Rights::empty() } else { found.rights };
-        let (token, to) = (self.hands.name(), parcel.to);
-        self.hands.requests.insert(token, Purpose::Send(parcel));
-        self.hands.current = Some(token);
+        let (token, to) = (self.executor.name(), transfer.to);
+        self.executor.requests.insert(token, Purpose::Send(transfer));
+        self.executor.current = Some(token);
         self.step(Input::Send { token: Token(token), send: Send { what, to, rights } });
-        self.hands.current = None;
+        self.executor.current = None;
     }
 
     /// Fails a transfer that has no reservation.
     pub fn refuse(&mut self, who: Option<P>, slot: CapAddress, why: Error) {
-        self.hands.kernel.delete(slot);
+        self.executor.kernel.delete(slot);
         if let Some(who) = who {
-            self.hands.done.push_back(Done::Answer(who, Err(why)));
+            self.executor.done.push_back(Done::Answer(who, Err(why)));
         }
     }
 
     fn root_of(&self, shape: &Shape) -> Option<ObjectId> {
-        self.hands.roots.iter().find(|(_, root)| root.shape == *shape).map(|(object, _)| *object)
+        self.executor.roots.iter().find(|(_, root)| root.shape == *shape).map(|(object, _)| *object)
     }
 
     // ── Taking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Queues a receiver for its next transfer. It is refused if too many are queued.
     pub fn take(&mut self, client: Client, who: P) {
-        if let Err(who) = self.hands.mail.wait(client, who) {
-            self.hands.done.push_back(Done::Answer(who, Err(Error::Full)));
+        if let Err(who) = self.executor.mailbox.wait(client, who) {
+            self.executor.done.push_back(Done::Answer(who, Err(Error::Full)));
         }
     }
 
     /// Returns whether one more thread of a client may wait for a transfer.
     pub fn may_wait(&self, client: Client) -> bool {
-        self.hands.mail.may_wait(client)
+        self.executor.mailbox.may_wait(client)
     }
 
     /// Removes receivers that no longer wait.
     pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
-        self.hands.mail.forget(has_gone)
+        self.executor.mailbox.forget(has_gone)
     }
 
     /// Returns a transfer to the mailbox, because the receiver has gone.
-    pub fn put_back(&mut self, letter: Letter) {
-        self.hands.mail.put_back(letter);
+    pub fn put_back(&mut self, transfer: ReceivedTransfer) {
+        self.executor.mailbox.put_back(transfer);
     }
 
     /// Returns the processes that have transfers in the mailbox.
     pub fn receivers(&self) -> Vec<u64> {
-        self.hands.mail.receivers()
+        self.executor.mailbox.receivers()
     }
 
     /// Discards what the mailbox has for an ended process.
-    pub fn end(&mut self, process: u64) {
-        for slot in self.hands.mail.end(process) {
-            self.hands.kernel.delete(slot);
+    pub fn discard_for(&mut self, process: u64) {
+        for slot in self.executor.mailbox.remove_for(process) {
+            self.executor.kernel.delete(slot);
         }
     }
 
     /// Returns the next reply to be sent.
     pub fn done(&mut self) -> Option<Done<P>> {
-        while let Some(slot) = self.hands.mail.peek() {
-            if self.hands.kernel.look(slot).is_some() {
+        while let Some(slot) = self.executor.mailbox.peek() {
+            if self.executor.kernel.look(slot).is_some() {
                 break;
             }
             // The sender has revoked the capability meanwhile.
-            self.hands.mail.discard(slot);
-            self.hands.kernel.delete(slot);
+            self.executor.mailbox.discard(slot);
+            self.executor.kernel.delete(slot);
         }
-        let letter = || self.hands.mail.hand_out().map(|(who, letter)| Done::Letter(who, letter));
-        self.hands.done.pop_front().or_else(letter)
+        let transfer = || self.executor.mailbox.hand_out().map(|(who, transfer)| Done::Transfer(who, transfer));
+        self.executor.done.pop_front().or_else(transfer)
     }
 
     // ── Taking back ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,55 +264,55 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// capability is not enough: the requester may have been given a copy, as the other cores were. (The owner shows
     /// that by a revoke in the kernel, after which [`poll`](Self::poll) revokes from the other cores, too.)
     pub fn revoke(&mut self, from: u64, slot: CapAddress, who: P) {
-        let Some(found) = self.hands.kernel.look(slot) else {
-            return self.hands.done.push_back(Done::Answer(who, Err(Error::NotSendable)));
+        let Some(found) = self.executor.kernel.look(slot) else {
+            return self.executor.done.push_back(Done::Answer(who, Err(Error::NotSendable)));
         };
         if found.is_borrowed {
-            return self.hands.done.push_back(Done::Answer(who, Err(Error::Borrowed)));
+            return self.executor.done.push_back(Done::Answer(who, Err(Error::Borrowed)));
         }
-        let is_others = |giver, shape: &Shape| *shape == found.shape && identity(giver) != identity(from);
+        let is_others = |granter, shape: &Shape| *shape == found.shape && identity(granter) != identity(from);
         if !self.given(is_others).is_empty() {
-            return self.hands.done.push_back(Done::Answer(who, Err(Error::NotAllowed)));
+            return self.executor.done.push_back(Done::Answer(who, Err(Error::NotAllowed)));
         }
         let objects = self.given(|_, shape| *shape == found.shape);
         self.take_back(from, Some(who), objects);
     }
 
-    /// Revokes, from all other cores, what `giver` has sent of a range of memory.
-    pub fn recall(&mut self, giver: u64, base: u64, bytes: u64, who: P) {
+    /// Revokes, from all other cores, what `granter` has sent of a range of memory.
+    pub fn recall(&mut self, granter: u64, base: u64, bytes: u64, who: P) {
         let end = base.saturating_add(bytes);
         let lies_in = |shape: &Shape| base <= shape.base && shape.base.saturating_add(shape.bytes) <= end;
-        let objects = self.given(|sender, shape| identity(sender) == identity(giver) && lies_in(shape));
-        self.take_back(giver, Some(who), objects);
+        let objects = self.given(|sender, shape| identity(sender) == identity(granter) && lies_in(shape));
+        self.take_back(granter, Some(who), objects);
     }
 
     /// Returns the exported objects that match, by granter and shape. The granter's family may not have been known, so
     /// compare only the process.
     fn given(&self, is_it: impl Fn(u64, &Shape) -> bool) -> Vec<ObjectId> {
-        let all = self.hands.exported_caps.iter();
-        all.filter(|(_, exported_cap)| is_it(exported_cap.giver, &exported_cap.shape))
+        let all = self.executor.exported_caps.iter();
+        all.filter(|(_, exported_cap)| is_it(exported_cap.granter, &exported_cap.shape))
             .map(|(object, _)| *object)
             .collect()
     }
 
     fn take_back(&mut self, from: u64, who: Option<P>, objects: Vec<ObjectId>) {
-        let number = self.hands.name();
+        let number = self.executor.name();
         let left = objects.len();
         if left == 0 {
-            self.hands.done.extend(who.map(|who| Done::Answer(who, Ok(()))));
+            self.executor.done.extend(who.map(|who| Done::Answer(who, Ok(()))));
             return;
         }
-        self.hands.recalls.insert(number, Recall { who, from, left, result: Ok(()) });
+        self.executor.recalls.insert(number, Recall { who, from, left, result: Ok(()) });
         for object in objects {
-            let token = self.hands.name();
+            let token = self.executor.name();
             // A requester that revokes more than its quota allows is refused the rest, and asks again.
-            let may = from == 0 || self.hands.askers.may_take(Client::of_badge(from));
-            self.hands.askers.take(Client::of_badge(from));
-            self.hands.requests.insert(token, Purpose::Recall(number));
+            let may = from == 0 || self.executor.requesters.may_take(Client::of_badge(from));
+            self.executor.requesters.take(Client::of_badge(from));
+            self.executor.requests.insert(token, Purpose::Recall(number));
             if may {
                 self.step(Input::Revoke { token: Token(token), object });
             } else {
-                self.hands.answer(Token(token), Err(Foreign::TooManyRequests));
+                self.executor.answer(Token(token), Err(Foreign::TooManyRequests));
             }
         }
     }
@@ -320,7 +320,7 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// Gives a range that begins at an address back to the core that owns it, because nothing of it is used here any
     /// more.
     pub fn give_back(&mut self, base: u64) -> Result<(), Error> {
-        let roots = self.hands.roots.iter();
+        let roots = self.executor.roots.iter();
         let objects: Vec<ObjectId> =
             roots.filter(|(_, root)| root.shape.base == base).map(|(object, _)| *object).collect();
         if objects.is_empty() {
@@ -329,7 +329,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         for object in &objects {
             self.step(Input::Unused { object: *object });
         }
-        if objects.iter().any(|object| self.hands.roots.contains_key(object)) { Err(Error::InUse) } else { Ok(()) }
+        if objects.iter().any(|object| self.executor.roots.contains_key(object)) { Err(Error::InUse) } else { Ok(()) }
     }
 
     // ── The kernel ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -337,55 +337,61 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// Polls the kernel: gives back roots that are no longer used, and revokes from other cores what a local process
     /// wanted to delete.
     pub fn poll(&mut self) {
-        let kernel = &self.hands.kernel;
+        let kernel = &self.executor.kernel;
         let unused = |copy: &&tench_remote::Copy| {
-            let root = self.hands.roots.get(&copy.object);
+            let root = self.executor.roots.get(&copy.object);
             copy.stage == Stage::Held && root.is_some_and(|root| !root.is_kept && !kernel.is_used(root.slot))
         };
         let objects: Vec<ObjectId> = self.machine.copies().filter(unused).map(|copy| copy.object).collect();
         for object in objects {
             self.step(Input::Unused { object });
         }
-        let kernel = &self.hands.kernel;
-        let requested =
-            self.hands.exported_caps.iter().filter(|(_, exported_cap)| kernel.is_revoke_requested(exported_cap.slot));
+        let kernel = &self.executor.kernel;
+        let requested = self
+            .executor
+            .exported_caps
+            .iter()
+            .filter(|(_, exported_cap)| kernel.is_revoke_requested(exported_cap.slot));
         let requested = requested.map(|(object, _)| *object).collect();
         self.take_back(0, None, requested);
-        for slot in core::mem::take(&mut self.hands.stubborn) {
-            if !self.hands.release(slot) {
-                self.hands.stubborn.push(slot);
+        for slot in core::mem::take(&mut self.executor.pending_unexports) {
+            if !self.executor.release(slot) {
+                self.executor.pending_unexports.push(slot);
             }
         }
     }
 
     /// Returns whether there is nothing to [`poll`](Self::poll) for, and no transfer whose receiver may end.
     pub fn is_idle(&self) -> bool {
-        self.roots() == 0 && !self.has_exports() && self.hands.stubborn.is_empty() && !self.hands.mail.has_letters()
+        self.roots() == 0
+            && !self.has_exports()
+            && self.executor.pending_unexports.is_empty()
+            && !self.executor.mailbox.has_transfers()
     }
 
     /// Returns whether there is no work either: no replies, events, deletions or requests.
     pub fn is_quiet(&self) -> bool {
-        let hands = &self.hands;
-        hands.unsaid == 0
-            && hands.done.is_empty()
-            && hands.deletions.is_empty()
-            && hands.leaving.is_empty()
-            && hands.arriving.is_empty()
-            && hands.links.is_empty()
-            && hands.returned.is_empty()
-            && hands.wanted.and(hands.overdue) == Cores::NONE
-            && !hands.has_lost
+        let executor = &self.executor;
+        executor.unsent == 0
+            && executor.done.is_empty()
+            && executor.deletions.is_empty()
+            && executor.leaving.is_empty()
+            && executor.arriving.is_empty()
+            && executor.links.is_empty()
+            && executor.returned.is_empty()
+            && executor.wanted.and(executor.overflowed) == Cores::NONE
+            && !executor.has_lost
             && self.is_idle()
     }
 
     /// Returns whether a core has stopped since the last call.
     pub fn has_lost(&mut self) -> bool {
-        core::mem::take(&mut self.hands.has_lost)
+        core::mem::take(&mut self.executor.has_lost)
     }
 
     /// Returns the address of memory that this monitor itself gave to another core and that has come back.
     pub fn returned(&mut self) -> Option<u64> {
-        self.hands.returned.pop()
+        self.executor.returned.pop()
     }
 
     /// Returns whether objects of this core are on others.
@@ -395,17 +401,17 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Returns the number of exported capabilities, without the monitors' own channels.
     fn exported_caps(&self) -> usize {
-        if self.hands.exported_caps.is_empty() {
+        if self.executor.exported_caps.is_empty() {
             return 0;
         }
-        self.hands.exported_caps.values().filter(|exported_cap| !exported_cap.is_own()).count()
+        self.executor.exported_caps.values().filter(|exported_cap| !exported_cap.is_own()).count()
     }
 
     fn roots(&self) -> usize {
-        if self.hands.roots.is_empty() {
+        if self.executor.roots.is_empty() {
             return 0;
         }
-        self.hands.roots.values().filter(|root| !root.is_kept).count()
+        self.executor.roots.values().filter(|root| !root.is_kept).count()
     }
 
     /// Returns the next deletion: of everything derived or copied from the root in this slot.
@@ -414,37 +420,37 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// If the root was the monitor's own channel to a core, that core is returned, too; the channel must not be used
     /// from then on.
     pub fn deletion(&mut self) -> Option<(ObjectId, CapAddress, Option<Core>)> {
-        let object = self.hands.deletions.pop_front()?;
+        let object = self.executor.deletions.pop_front()?;
         // Parts that were lent on to a core that has stopped go with the root.
         let exports = self.machine.exports();
         let given_up: Vec<ObjectId> =
             exports.filter(|(_, export)| export.given_up && export.within == Some(object)).map(|(id, _)| id).collect();
         for export in given_up {
             // The kernel keeps the exported capability until what was lent back from there is gone.
-            if let Some(exported_cap) = self.hands.exported_caps.remove(&export) {
-                self.hands.givers.give_back(exported_cap.giver);
-                if !self.hands.release(exported_cap.slot) {
-                    self.hands.stubborn.push(exported_cap.slot);
+            if let Some(exported_cap) = self.executor.exported_caps.remove(&export) {
+                self.executor.granters.give_back(exported_cap.granter);
+                if !self.executor.release(exported_cap.slot) {
+                    self.executor.pending_unexports.push(exported_cap.slot);
                 }
             }
         }
-        self.hands.roots.get(&object).map(|root| (object, root.slot, root.link))
+        self.executor.roots.get(&object).map(|root| (object, root.slot, root.link))
     }
 
     /// Queues a deletion again that could not be begun.
     pub fn postpone(&mut self, object: ObjectId) {
-        self.hands.deletions.push_front(object);
+        self.executor.deletions.push_front(object);
     }
 
     /// Returns whether a deletion is queued.
     pub fn has_deletions(&self) -> bool {
-        !self.hands.deletions.is_empty()
+        !self.executor.deletions.is_empty()
     }
 
     /// Notes that only the root itself is left.
     pub fn deleted(&mut self, object: ObjectId) {
-        if let Some(root) = self.hands.roots.remove(&object) {
-            self.hands.kernel.delete(root.slot);
+        if let Some(root) = self.executor.roots.remove(&object) {
+            self.executor.kernel.delete(root.slot);
         }
         self.step(Input::Deleted { object });
     }
@@ -453,7 +459,7 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Returns the number of objects of this core on others, of objects of others here, and of transfers.
     pub fn count(&self) -> (usize, usize, usize) {
-        (self.exported_caps(), self.roots(), self.hands.mail.count().0)
+        (self.exported_caps(), self.roots(), self.executor.mailbox.count().0)
     }
 
     /// Returns the number of protocol violations, by other monitors or found by the state machine.
@@ -463,11 +469,11 @@ impl<K: Kernel, P> Exchange<K, P> {
 
     /// Returns the number of requests without a reply.
     pub fn requests(&self) -> usize {
-        self.hands.requests.len()
+        self.executor.requests.len()
     }
 
     /// Returns the kernel.
     pub fn kernel(&mut self) -> &mut K {
-        &mut self.hands.kernel
+        &mut self.executor.kernel
     }
 }

@@ -21,8 +21,8 @@ use tench_abi::power::Client;
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
-use tench_monitor::askers::Askers;
-use tench_monitor::proxies::asker_of;
+use tench_monitor::proxies::requester_of;
+use tench_monitor::requesters::Requesters;
 use tench_monitor_client::protocol::split_pid;
 use tench_names_client::Names;
 use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
@@ -55,7 +55,7 @@ pub enum Source {
 
 /// The target of a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Via {
+pub enum Route {
     /// The server of this number, called with the badge of a process.
     Server(u64, u64),
     /// The target of the proxy of this name, called with a badge or 0.
@@ -66,7 +66,7 @@ pub enum Via {
 pub struct Waiting {
     reply: Made<Reply>,
     /// The client to which the request counts.
-    pub asker: Client,
+    pub requester: Client,
     /// Powers of the capability that was used.
     pub powers: Powers,
     /// Set if the request was sent without waiting for a reply.
@@ -75,7 +75,7 @@ pub struct Waiting {
     listing: Option<Listing>,
     /// Set if the request tells a server of the end of a process: the process, its family, and the number of the
     /// server.
-    told: Option<[u64; 3]>,
+    reported_end: Option<[u64; 3]>,
 }
 
 impl Waiting {
@@ -88,7 +88,7 @@ impl Waiting {
 /// A request that has arrived.
 pub struct Arrived {
     pub waiting: Waiting,
-    pub via: Via,
+    pub route: Route,
     pub label: u64,
     pub words: ArrayVec<u64, MAX_WORDS>,
     pub caps: Caps,
@@ -102,7 +102,7 @@ struct State {
     /// Number of these requests that are the process server's.
     own: u32,
     /// Processes and the servers that they have used.
-    askers: Askers,
+    requesters: Requesters,
     /// Reply objects in which no thread waits.
     spare: Vec<Made<Reply>>,
 }
@@ -125,7 +125,7 @@ impl Inbox {
     /// place of the server of number `names`.
     pub fn new(watch: Watch, (names, own): (Option<u64>, Vec<&'static str>), wake: Cap<Notification>) -> Inbox {
         let (arrived, quota, spare) = (VecDeque::new(), Quota::new(LIMIT), Vec::new());
-        let state = State { arrived, quota, own: 0, askers: Askers::default(), spare };
+        let state = State { arrived, quota, own: 0, requesters: Requesters::default(), spare };
         let (state, local) = (Arc::new(Mutex::new(state)), Arc::new(Mutex::new(Local::new(own))));
         Inbox { watch, state, names, local, wake }
     }
@@ -137,16 +137,16 @@ impl Inbox {
 
     /// Starts a thread that receives at an endpoint.
     pub fn open(&self, source: Source, endpoint: Cap<Endpoint>) -> Result<(), memory::Error> {
-        self.begin(source, endpoint, None)
+        self.spawn_receiver(source, endpoint, None)
     }
 
     /// Starts a thread that receives at an endpoint until that is deleted. Its slot is freed only then, so that nothing
     /// else can be in it before.
     pub fn open_until_deleted(&self, source: Source, endpoint: Made<Endpoint>) -> Result<(), memory::Error> {
-        self.begin(source, endpoint.cap(), Some(endpoint))
+        self.spawn_receiver(source, endpoint.cap(), Some(endpoint))
     }
 
-    fn begin(
+    fn spawn_receiver(
         &self,
         source: Source,
         endpoint: Cap<Endpoint>,
@@ -192,8 +192,8 @@ impl Inbox {
     /// Returns a process whose end a server may have missed, if the server's reply to the report of another end asks
     /// about no process.
     fn asks_further(&self, waiting: &Waiting, label: u64, words: &[u64]) -> Option<u64> {
-        match (waiting.told, label, words) {
-            (Some([process, _, service]), DONE, [0, ..]) => self.state.lock().askers.unheard(service, process),
+        match (waiting.reported_end, label, words) {
+            (Some([process, _, service]), DONE, [0, ..]) => self.state.lock().requesters.unheard(service, process),
             _ => None,
         }
     }
@@ -208,8 +208,8 @@ impl Inbox {
     /// Aborts a waiting request: the requester gets the kernel's error, as if a server of its own core had ended.
     pub fn abort(&self, waiting: Waiting) {
         let mut state = self.state.lock();
-        state.leave(waiting.asker.process);
-        state.may_not_know(waiting.told);
+        state.leave(waiting.requester.process);
+        state.may_not_know(waiting.reported_end);
         drop(state);
         drop(waiting.reply);
     }
@@ -219,8 +219,8 @@ impl Inbox {
         let words = next_after(&after).map(|message| Received::from_message(&message, 0));
         let words = words.iter().flat_map(|received| received.words().iter().copied()).collect();
         waiting.listing = Some((service, after));
-        let via = Via::Server(service, waiting.asker.badge(waiting.powers));
-        self.state.lock().arrived.push_back(Arrived { waiting, via, label: Names::NEXT, words, caps: Caps::new() });
+        let route = Route::Server(service, waiting.requester.badge(waiting.powers));
+        self.state.lock().arrived.push_back(Arrived { waiting, route, label: Names::NEXT, words, caps: Caps::new() });
         // The notification exists as long as this process.
         let _ = self.wake.signal();
     }
@@ -228,11 +228,11 @@ impl Inbox {
     /// Sends a reply to the requester.
     pub fn finish(&self, waiting: Waiting, message: &Message) {
         // The requester may have given up.
-        let is_told = waiting.reply.cap().reply(message).is_ok();
+        let is_delivered = waiting.reply.cap().reply(message).is_ok();
         let mut state = self.state.lock();
-        state.leave(waiting.asker.process);
-        if !is_told || message.label() != DONE {
-            state.may_not_know(waiting.told);
+        state.leave(waiting.requester.process);
+        if !is_delivered || message.label() != DONE {
+            state.may_not_know(waiting.reported_end);
         }
         state.spare.push(waiting.reply);
     }
@@ -248,10 +248,10 @@ impl Inbox {
     /// Records that a process, or an unknown one, has got a capability to a server, which must therefore be told when
     /// it ends.
     pub fn knows(&self, process: Option<u64>, service: u64) {
-        let askers = &mut self.state.lock().askers;
+        let requesters = &mut self.state.lock().requesters;
         match process {
-            Some(process) => askers.asks(Client::alone(process), service),
-            None => askers.anybody_asks(service),
+            Some(process) => requesters.asks(Client::alone(process), service),
+            None => requesters.anybody_asks(service),
         }
     }
 
@@ -302,13 +302,13 @@ impl Inbox {
     /// the reply object for the next receive.
     fn answer_here(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
         let answered = local.answer(received, self, own, reply.cap());
-        let (asker, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
+        let (requester, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
         let next = match answered {
             Answered::Now => return reply,
-            Answered::Waits => self.charge_waiter(local, asker).and_then(|()| match self.take_reply() {
+            Answered::Waits => self.charge_waiter(local, requester).and_then(|()| match self.take_reply() {
                 Ok(next) => Some(next),
                 Err(_) => {
-                    self.state.lock().leave(asker.process);
+                    self.state.lock().leave(requester.process);
                     None
                 }
             }),
@@ -319,15 +319,16 @@ impl Inbox {
             let _ = reply.cap().reply(&message);
             return reply;
         };
-        local.keep(received, Waiting { reply, asker, powers, is_one_way: false, listing: None, told: None });
+        local
+            .keep(received, Waiting { reply, requester, powers, is_one_way: false, listing: None, reported_end: None });
         next
     }
 
     /// Charges the quota for a requester that waits for a name; if it is exhausted, first drops one that has given up.
-    fn charge_waiter(&self, local: &mut Local, asker: Client) -> Option<()> {
-        if !self.state.lock().admit(asker) {
-            local.take_out(asker.family, self.watch).into_iter().for_each(|gone| self.forget(gone));
-            return self.state.lock().admit(asker).then_some(());
+    fn charge_waiter(&self, local: &mut Local, requester: Client) -> Option<()> {
+        if !self.state.lock().admit(requester) {
+            local.take_out(requester.family, self.watch).into_iter().for_each(|gone| self.forget(gone));
+            return self.state.lock().admit(requester).then_some(());
         }
         Some(())
     }
@@ -348,50 +349,52 @@ impl Inbox {
         let badge = received.badge();
         let powers = Powers::of_badge(badge);
         // If the proxy is nobody's, it counts to the other core as a whole.
-        let counts_as =
-            |proxy| Some(asker_of(proxy)).filter(|asker| split_pid(asker.process).1 != 0).unwrap_or(UNKNOWN);
+        let counts_as = |proxy| {
+            Some(requester_of(proxy)).filter(|requester| split_pid(requester.process).1 != 0).unwrap_or(UNKNOWN)
+        };
         self.forget_ended(source, received);
         let listing = self.names.filter(|_| self.is_names(source)).and_then(|names| listing(names, received));
-        let (via, asker) = match source {
-            Source::Server(service) => (Via::Server(service, badge), Client::of_badge(badge)),
-            Source::Common => (Via::Proxy(badge, 0), counts_as(badge)),
-            Source::Own(proxy) => (Via::Proxy(proxy, badge), counts_as(proxy)),
+        let (route, requester) = match source {
+            Source::Server(service) => (Route::Server(service, badge), Client::of_badge(badge)),
+            Source::Common => (Route::Proxy(badge, 0), counts_as(badge)),
+            Source::Own(proxy) => (Route::Proxy(proxy, badge), counts_as(proxy)),
         };
         let caps = arrivals.take(received.caps());
-        let told = told(via, received);
-        if let (Via::Server(service, 0), Names::PROCESS_LIVES | Files::PROCESS_LIVES, [process, ..]) =
-            (&via, received.label(), received.words())
+        let reported_end = reported_end(route, received);
+        if let (Route::Server(service, 0), Names::PROCESS_LIVES | Files::PROCESS_LIVES, [process, ..]) =
+            (&route, received.label(), received.words())
         {
-            self.state.lock().askers.lives(*process, *service);
+            self.state.lock().requesters.lives(*process, *service);
         }
-        if let Via::Server(service, 0) = via
+        if let Route::Server(service, 0) = route
             && let (Some(ended), [process, more @ ..]) = (ended(received.label()), received.words())
             && let family = more.first().copied().unwrap_or(0)
-            && !self.state.lock().askers.ends(*process, family, service)
+            && !self.state.lock().requesters.remove_ended(*process, family, service)
         {
-            let question = self.state.lock().askers.question(service, *process);
+            let question = self.state.lock().requesters.question(service, *process);
             ended(&mut message, question);
         } else if let Some((next, caps)) = self.take_reply().ok().zip(caps.clone()) {
             let mut state = self.state.lock();
-            if state.admit(asker) {
-                if let Via::Server(service, 1..) = via {
-                    state.askers.asks(asker, service);
+            if state.admit(requester) {
+                if let Route::Server(service, 1..) = route {
+                    state.requesters.asks(requester, service);
                 }
                 let words = received.words().iter().copied().collect();
                 // A requester that called waits already.
                 let is_one_way = self.watch.is_empty(reply.cap());
-                let (waiting, label) = (Waiting { reply, asker, powers, is_one_way, listing, told }, received.label());
-                state.arrived.push_back(Arrived { waiting, via, label, words, caps });
+                let (waiting, label) =
+                    (Waiting { reply, requester, powers, is_one_way, listing, reported_end }, received.label());
+                state.arrived.push_back(Arrived { waiting, route, label, words, caps });
                 drop(state);
                 // The notification exists as long as this process.
                 let _ = self.wake.signal();
                 return next;
             }
             state.spare.push(next);
-            state.may_not_know(told);
+            state.may_not_know(reported_end);
             reject(&mut message, Rejection::Busy);
         } else {
-            self.state.lock().may_not_know(told);
+            self.state.lock().may_not_know(reported_end);
             reject(&mut message, Rejection::Busy);
         }
         caps.iter().for_each(|caps| discard(caps));
@@ -402,27 +405,27 @@ impl Inbox {
 
 impl State {
     /// Returns a requester's charge to its quota.
-    fn leave(&mut self, asker: u64) {
-        match asker {
+    fn leave(&mut self, requester: u64) {
+        match requester {
             0 => self.own -= 1,
-            asker => self.quota.give_back(asker),
+            requester => self.quota.give_back(requester),
         }
     }
 
     /// Records that a server may not have been told of an end.
-    fn may_not_know(&mut self, told: Option<[u64; 3]>) {
-        if let Some([process, family, service]) = told {
-            self.askers.may_not_know(process, family, service);
+    fn may_not_know(&mut self, reported_end: Option<[u64; 3]>) {
+        if let Some([process, family, service]) = reported_end {
+            self.requesters.may_not_know(process, family, service);
         }
     }
 
     /// Charges a request to its requester's quota. Returns whether that permits it.
-    fn admit(&mut self, asker: Client) -> bool {
-        let may = if asker.process == 0 { self.own < OWN_LIMIT } else { self.quota.may_take(asker) };
-        match (may, asker.process) {
+    fn admit(&mut self, requester: Client) -> bool {
+        let may = if requester.process == 0 { self.own < OWN_LIMIT } else { self.quota.may_take(requester) };
+        match (may, requester.process) {
             (false, _) => {}
             (true, 0) => self.own += 1,
-            (true, _) => self.quota.take(asker),
+            (true, _) => self.quota.take(requester),
         }
         may
     }
@@ -430,9 +433,9 @@ impl State {
 
 /// Returns the process, its family and the server, if a request reports the end of a process to a server that asks
 /// about others.
-fn told(via: Via, received: &Received) -> Option<[u64; 3]> {
-    match (via, received.label(), received.words()) {
-        (Via::Server(service, 0), Names::PROCESS_ENDED | Files::PROCESS_ENDED, [process, more @ ..]) => {
+fn reported_end(route: Route, received: &Received) -> Option<[u64; 3]> {
+    match (route, received.label(), received.words()) {
+        (Route::Server(service, 0), Names::PROCESS_ENDED | Files::PROCESS_ENDED, [process, more @ ..]) => {
             Some([*process, more.first().copied().unwrap_or(0), service])
         }
         _ => None,

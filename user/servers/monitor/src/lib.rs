@@ -8,13 +8,13 @@
 
 extern crate alloc;
 
-pub mod about;
-pub mod askers;
+pub mod attachments;
 pub mod boot;
 pub mod exchange;
-pub mod freight;
 pub mod message;
 pub mod names;
 pub mod portions;
 pub mod proxies;
+pub mod remote_request;
+pub mod requesters;
 pub mod share;

@@ -7,12 +7,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use tench::memory;
 use tench_monitor::boot::CHANNEL_BITS;
 use tench_monitor::exchange::MONITOR;
-use tench_monitor::exchange::mail::Letter;
+use tench_monitor::exchange::mailbox::ReceivedTransfer;
 use tench_monitor_client::protocol::Error;
 use tench_remote::Core;
 use tench_sys::{Cap, Frame, Rights};
 
-use crate::capabilities::{Gift, Waiter, core};
+use crate::capabilities::{TransferRequest, Waiter, core};
 use crate::{Result, no_memory};
 
 /// Bit in a transfer's word, above the other core's number: the receiver is the channel's second side.
@@ -61,7 +61,7 @@ impl Links {
     }
 
     /// Returns the transfer request for a copy of the frame.
-    pub fn gift(&mut self, (to, other): (Core, Core)) -> Result<Gift> {
+    pub fn transfer_request(&mut self, (to, other): (Core, Core)) -> Result<TransferRequest> {
         let pair = (to.min(other), to.max(other));
         let frame = match self.frames.get(&pair) {
             Some(frame) => *frame,
@@ -71,7 +71,7 @@ impl Links {
         let slot = memory::take_slot().map_err(no_memory)?;
         frame.mint_to(slot, Rights::READ | Rights::WRITE, 0).inspect_err(|_| memory::free_slot(slot))?;
         let word = other.index() as u64 | if to < other { 0 } else { SECOND };
-        Ok(Gift::new(Waiter::Link(to, other), slot, (0, MONITOR), (to, MONITOR), word))
+        Ok(TransferRequest::new(Waiter::Link(to, other), slot, (0, MONITOR), (to, MONITOR), word))
     }
 
     /// Notes that a channel was sent, or could not be: then it is sent again, unless the core has stopped.
@@ -85,7 +85,7 @@ impl Links {
 
 /// Returns, for a transfer to this monitor that is a channel, the core at the other end, and whether this is the second
 /// side. Only the first core's monitor sends such transfers.
-pub fn read(letter: &Letter) -> Option<(Core, bool)> {
-    let other = core(letter.word & !SECOND)?;
-    (letter.from == MONITOR).then_some((other, letter.word & SECOND != 0))
+pub fn read(transfer: &ReceivedTransfer) -> Option<(Core, bool)> {
+    let other = core(transfer.word & !SECOND)?;
+    (transfer.from == MONITOR).then_some((other, transfer.word & SECOND != 0))
 }

@@ -89,7 +89,7 @@ impl Local {
     /// Queues a requester that waits for a name.
     pub fn keep(&mut self, request: &Received, waiting: Waiting) {
         if let Some(Subject::Name(name)) = subject(request.label(), request.words()) {
-            self.names.table.wait(name, waiting.asker, waiting);
+            self.names.table.wait(name, waiting.requester, waiting);
         }
     }
 
@@ -185,7 +185,7 @@ impl NamesService for Question<'_> {
         let waited = self.names.table.register(&name, caller, slot).inspect_err(|_| discard(&[slot]))?;
         for (_, waiting) in waited {
             let mut message = Message::new(DONE);
-            let badge = badge_for(&name, waiting.asker, waiting.powers);
+            let badge = badge_for(&name, waiting.requester, waiting.powers);
             write::<_, Error>(&Ok(self.endpoint(slot, badge)), &mut message);
             self.inbox.finish(waiting, &message);
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! start         memory, kernel and init for another core, and starting it
 //! channel       the channel to another core's monitor, and the doorbell that wakes it
-//! attention     the liveness timer: reminds the monitor to check that other cores still reply
+//! liveness      the liveness timer: reminds the monitor to check that other cores still reply
 //! peer          another core, and (peer/asked) the requests from and to it
 //! forward       receives requests of local programs to servers of the first core and to endpoints of other cores
 //! local         names that are local to this core
@@ -15,8 +15,8 @@
 //! processes     starting, awaiting, killing and listing processes
 //! capabilities  sending capabilities to processes of any core
 //! links         channels between two further cores
-//! marked        a wrapper with a dirty flag
-//! desk          the dispatcher: assigns workers, and tells whom to reply to when a worker is done
+//! dirty_flag    a wrapper with a dirty flag
+//! dispatcher    the dispatcher: assigns workers, and tells whom to reply to when a worker is done
 //! workers       threads that make slow calls
 //! server        handles requests of local programs (server/interface) and of other monitors, also about capabilities
 //!               (server/trade), and programs that are to start on other cores (server/errands)
@@ -30,15 +30,15 @@
 
 extern crate alloc;
 
-mod attention;
 mod capabilities;
 mod channel;
-mod desk;
+mod dirty_flag;
+mod dispatcher;
 mod endpoints;
 mod forward;
 mod links;
+mod liveness;
 mod local;
-mod marked;
 mod peer;
 mod processes;
 mod server;

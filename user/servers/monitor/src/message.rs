@@ -4,14 +4,14 @@
 //! ```text
 //! request       words                                      reply
 //! FORWARD       target, badge, label, capabilities, words… outcome, label, capabilities, words…
-//! about.rs      remote requests about processes            outcome, the reply in the words of its interface
+//! others        about processes: remote_request.rs         outcome, the reply in the words of its interface
 //! PROCESSES     requesting process, its ceiling            outcome, the process server's endpoint for that process
 //! PING                                                     no words
 //!
 //! event
 //! HELLO
 //! CANCEL        position of the request
-//! RELEASE       number that is no longer needed: of a held capability, or of an attachment (crate::freight)
+//! RELEASE       number that is no longer needed: of a held capability, or of an attachment (crate::attachments)
 //! SIGNAL        number of the notification, bits
 //! ALIVE
 //! HERE
@@ -37,7 +37,7 @@ pub mod operation {
     pub const PING: u16 = 2;
     /// Request of a process to a server of the addressed core, or to what is held there.
     pub const FORWARD: u16 = 3;
-    // Requests about processes: `about::Operation`.
+    // Requests about processes: `remote_request::Operation`.
     /// Event: the reply to the request at this position is no longer awaited.
     pub const CANCEL: u16 = 9;
     /// Event: a reply of this core is awaited, and nothing has come from it for a while. It replies with [`HERE`].
@@ -131,7 +131,7 @@ pub(crate) fn split<const N: usize>(words: &[u64], most: usize) -> Result<([u64;
 
 /// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum To {
+pub enum Target {
     /// The server of this number (the servers that run on the first core only, in the order of the system description),
     /// called with this badge of a process; or with badge 0 by that core's process server, which may act for all of its
     /// processes.
@@ -144,7 +144,7 @@ pub enum To {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward<'a> {
     /// The target.
-    pub to: To,
+    pub to: Target,
     /// Set if no reply is expected.
     pub is_one_way: bool,
     /// Label of the forwarded message.
@@ -159,8 +159,8 @@ impl<'a> Forward<'a> {
     /// Returns the request's words.
     pub fn encode(&self) -> Words {
         let (target, badge) = match self.to {
-            To::Server(server, process) => (server, process),
-            To::Held(number, badge) => (number | HELD, badge),
+            Target::Server(server, process) => (server, process),
+            Target::Held(number, badge) => (number | HELD, badge),
         };
         let target = if self.is_one_way { target | ONE_WAY } else { target };
         [target, badge].into_iter().chain(body(self.label, &self.caps, self.words)).collect()
@@ -170,8 +170,8 @@ impl<'a> Forward<'a> {
     pub fn decode(words: &'a [u64], from: u64) -> Result<Forward<'a>, Malformed> {
         let ([target, badge, label], rest) = split::<HEAD>(words, 2 * MAX_CAPS + MAX_WORDS)?;
         let (is_one_way, target) = (target & ONE_WAY != 0, target & !ONE_WAY);
-        let to = if target & HELD != 0 { To::Held(target & !HELD, badge) } else { To::Server(target, badge) };
-        if let To::Server(server, process) = to {
+        let to = if target & HELD != 0 { Target::Held(target & !HELD, badge) } else { Target::Server(target, badge) };
+        if let Target::Server(server, process) = to {
             if server >= MAX_SERVICES {
                 return Err(Malformed::Service);
             }
@@ -220,8 +220,8 @@ pub fn answered(label: u64, caps: &[Carried], words: &[u64]) -> Words {
 }
 
 /// Returns a reply that is only an outcome, with one word of detail.
-pub fn ended(outcome: Outcome, about: u64) -> Words {
-    [outcome as u64, about].into_iter().collect()
+pub fn ended(outcome: Outcome, detail: u64) -> Words {
+    [outcome as u64, detail].into_iter().collect()
 }
 
 /// The reply to a forwarded request.
@@ -235,11 +235,11 @@ pub enum Answer<'a> {
 
 /// Decodes the reply to a forwarded request.
 pub fn decode_answer(words: &[u64]) -> Result<Answer<'_>, Malformed> {
-    let ([outcome, about], rest) = split::<2>(words, 2 * MAX_CAPS + MAX_WORDS)?;
+    let ([outcome, detail], rest) = split::<2>(words, 2 * MAX_CAPS + MAX_WORDS)?;
     match Outcome::from_code(outcome).ok_or(Malformed::Outcome)? {
-        Outcome::Answered => decode_body(about, rest).map(|(label, caps, words)| Answer::Answered(label, caps, words)),
+        Outcome::Answered => decode_body(detail, rest).map(|(label, caps, words)| Answer::Answered(label, caps, words)),
         _ if !rest.is_empty() => Err(Malformed::TooLong),
-        outcome => Ok(Answer::Ended(outcome, about)),
+        outcome => Ok(Answer::Ended(outcome, detail)),
     }
 }
 
@@ -262,10 +262,10 @@ pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
 }
 
 /// Decodes the badge of the requesting process, which is of core `from`, and the highest priority that it may assign.
-pub fn decode_asker(words: &[u64], from: u64) -> Result<(u64, u8), Malformed> {
+pub fn decode_requester(words: &[u64], from: u64) -> Result<(u64, u8), Malformed> {
     let ([badge, ceiling], _) = split::<2>(words, 0)?;
-    let (asker, powers) = decode_badge(badge, from)?;
-    Ok((asker.badge(powers), decode_ceiling(ceiling)?))
+    let (requester, powers) = decode_badge(badge, from)?;
+    Ok((requester.badge(powers), decode_ceiling(ceiling)?))
 }
 
 /// Decodes the highest priority that a process may assign.
@@ -343,18 +343,18 @@ mod tests {
     use tench_abi::power::{OBJECT, family_of};
 
     use super::*;
-    use crate::proxies::{Server, What};
+    use crate::proxies::{ObjectClass, Server};
 
     /// Returns capabilities of each kind.
     fn carried() -> impl Iterator<Item = Carried> {
         let rights = Rights::WRITE | Rights::CALL;
         let server = Some(Server { number: 63, is_personal: true });
         let held = [(true, None), (false, server), (false, Some(Server { number: 0, is_personal: false }))];
-        let what = What::Endpoint;
-        let held = held.map(|(is_plain, server)| Carried::Held { what, number: 5, rights, is_plain, server });
+        let class = ObjectClass::Endpoint;
+        let held = held.map(|(is_plain, server)| Carried::Held { class, number: 5, rights, is_plain, server });
         let returned = Carried::Returned { number: (1 << 48) - 1, rights: Rights::WRITE, badge: u64::MAX };
-        let (what, rights) = (What::Notification, Rights::WRITE);
-        let signalled = Carried::Held { what, number: 6, rights, is_plain: true, server: None };
+        let (class, rights) = (ObjectClass::Notification, Rights::WRITE);
+        let signalled = Carried::Held { class, number: 6, rights, is_plain: true, server: None };
         [returned, signalled].into_iter().chain(held)
     }
 
@@ -363,11 +363,11 @@ mod tests {
         let words: Vec<u64> = (0..64).collect();
         for length in [0, 1, 8, 63, 64] {
             for (count, to) in [
-                (0, To::Server(3, 2 << 32 | 77)),
-                (0, To::Server(3, Powers::all().badge(2 << 32 | 77))),
-                (2, To::Held(1, 0)),
-                (4, To::Held(77, u64::MAX)),
-                (1, To::Held(0, 0)),
+                (0, Target::Server(3, 2 << 32 | 77)),
+                (0, Target::Server(3, Powers::all().badge(2 << 32 | 77))),
+                (2, Target::Held(1, 0)),
+                (4, Target::Held(77, u64::MAX)),
+                (1, Target::Held(0, 0)),
             ] {
                 let caps: Capabilities = carried().take(count).collect();
                 let is_one_way = length % 2 == 1;
@@ -426,17 +426,21 @@ mod tests {
         assert_eq!(decode_answer(&[4, 0, 0]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
         assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
-        let asker = 2 << 32 | 5;
-        assert_eq!(decode_asker(&[asker, 50], 2), Ok((asker, 50)));
-        let client = Client { process: asker, family: family_of(2, 7) };
+        let requester = 2 << 32 | 5;
+        assert_eq!(decode_requester(&[requester, 50], 2), Ok((requester, 50)));
+        let client = Client { process: requester, family: family_of(2, 7) };
         let badge = client.badge(Powers::FILES);
-        assert_eq!(decode_asker(&[badge, 255], 2), Ok((badge, 255)));
-        assert_eq!(decode_asker(&[asker, 256], 2), Err(Malformed::Ceiling));
-        assert_eq!(decode_asker(&[OBJECT | asker, 0], 2), Err(Malformed::Process));
-        assert_eq!(decode_asker(&[asker, 0], 1), Err(Malformed::Process));
-        assert_eq!(decode_asker(&[1 << 63 | asker, 0], 2), Err(Malformed::Power));
+        assert_eq!(decode_requester(&[badge, 255], 2), Ok((badge, 255)));
+        assert_eq!(decode_requester(&[requester, 256], 2), Err(Malformed::Ceiling));
+        assert_eq!(decode_requester(&[OBJECT | requester, 0], 2), Err(Malformed::Process));
+        assert_eq!(decode_requester(&[requester, 0], 1), Err(Malformed::Process));
+        assert_eq!(decode_requester(&[1 << 63 | requester, 0], 2), Err(Malformed::Power));
         assert_eq!(
-            (decode_asker(&[2 << 32, 0], 2), decode_asker(&[asker, 0, 0], 2), decode_asker(&[asker], 2)),
+            (
+                decode_requester(&[2 << 32, 0], 2),
+                decode_requester(&[requester, 0, 0], 2),
+                decode_requester(&[requester], 2)
+            ),
             (Err(Malformed::Process), Err(Malformed::TooLong), Err(Malformed::TooShort))
         );
         assert_eq!((decode_number(&[7]), decode_number(&[])), (Ok(7), Err(Malformed::TooShort)));

@@ -8,17 +8,17 @@ use alloc::vec::Vec;
 
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
-use tench_monitor::about::About;
 use tench_monitor::exchange::line::{Growth, operation as exchange};
 use tench_monitor::message::{Words, decode_index, decode_number, decode_signal, operation};
+use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_client::protocol::{Error, State};
 use tench_protocol::{Pending, Port, Replies};
 use tench_quota::{Client, Quota};
 use tench_sys::{Error as Refusal, Instant};
 
-use crate::capabilities::{self, Gift, Ledger};
+use crate::capabilities::{self, Ledger, TransferRequest};
 use crate::channel::{Channel, IN_FLIGHT};
-use crate::desk::{Asker, Desk};
+use crate::dispatcher::{Dispatcher, Requester};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
 pub use asked::ToProcesses;
@@ -68,7 +68,7 @@ pub struct Peer {
     unasked: VecDeque<(Waiting, Words)>,
     /// Set if something else could not be sent for lack of room.
     wants_room: bool,
-    /// Set if the core knows that this side sleeps, and so rings the doorbell when it writes.
+    /// Set if the core knows that this side sleeps, and so notifies the doorbell when it writes.
     knows: bool,
     /// Requests that wait for the channel, if that was requested.
     parked: Option<Vec<Parked>>,
@@ -78,9 +78,9 @@ pub struct Peer {
 enum Parked {
     Ping(Pending<u64, Error>),
     Endpoint(u64, u8, Pending<ToProcesses, Error>),
-    Processes(About, Asker),
-    Gift(Gift),
-    Growth(Asker, Growth),
+    Processes(RemoteRequest, Requester),
+    Transfer(TransferRequest),
+    Growth(Requester, Growth),
 }
 
 impl Peer {
@@ -120,17 +120,17 @@ impl Peer {
         (self.channel, self.state, self.knows) = (Some(channel), State::Running, false);
         for parked in self.parked.take().into_iter().flatten() {
             match parked {
-                Parked::Gift(gift) => self.admit(gift, ledger),
-                Parked::Growth(asker, growth) => self.grow(asker, &growth, port),
+                Parked::Transfer(request) => self.admit(request, ledger),
+                Parked::Growth(requester, growth) => self.grow(requester, &growth, port),
                 Parked::Ping(pending) => {
                     let mut kept = Some(pending);
                     let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
                 Parked::Endpoint(badge, ceiling, pending) => self.processes(badge, ceiling, pending, port),
-                Parked::Processes(about, waiting) => {
+                Parked::Processes(request, waiting) => {
                     let mut kept = Some(waiting);
-                    let asked = self.ask(&about, || kept.take().ok_or(Refusal::Aborted));
+                    let asked = self.ask(&request, || kept.take().ok_or(Refusal::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(waiting, why)| waiting.refuse(port, why));
                 }
             }
@@ -151,7 +151,13 @@ impl Peer {
     }
 
     /// Handles the core's messages, and sends what there was no room for. Returns how many ticks its requests took.
-    pub fn take_in(&mut self, desk: &mut Desk, endpoints: &mut Endpoints, ledger: &mut Ledger, port: &mut Port) -> u64 {
+    pub fn take_in(
+        &mut self,
+        dispatcher: &mut Dispatcher,
+        endpoints: &mut Endpoints,
+        ledger: &mut Ledger,
+        port: &mut Port,
+    ) -> u64 {
         let mut took = 0;
         // This must come first: what is written from now on is handled below, or before the next sleep.
         self.knows = false;
@@ -167,7 +173,7 @@ impl Peer {
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(index) = decode_index(words) => {
-                    desk.cancel(self.core, index);
+                    dispatcher.cancel(self.core, index);
                     continue;
                 }
                 Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
@@ -192,7 +198,7 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let start = Instant::now();
-                    let answer = carry_out(self.core, number, words, desk, endpoints, ledger);
+                    let answer = carry_out(self.core, number, words, dispatcher, endpoints, ledger);
                     answer.iter().for_each(|words| self.answer(number, words));
                     took += Instant::now().since(start);
                     continue;
@@ -252,28 +258,28 @@ impl Peer {
     }
 
     /// Requests memory from the core.
-    pub fn grow(&mut self, asker: Asker, growth: &Growth, port: &mut Port) {
+    pub fn grow(&mut self, requester: Requester, growth: &Growth, port: &mut Port) {
         match self.waiting_room() {
-            Some(Ok(room)) => return room.push(Parked::Growth(asker, *growth)),
-            Some(Err(why)) => return asker.refuse(port, why),
+            Some(Ok(room)) => return room.push(Parked::Growth(requester, *growth)),
+            Some(Err(why)) => return requester.refuse(port, why),
             None => {}
         }
         match self.request(exchange::GROW, &growth.encode()) {
-            Ok(number) => self.asked.put(number, Asked::Processes(0, false, Some(asker))),
-            Err(why) => asker.refuse(port, why),
+            Ok(number) => self.asked.put(number, Asked::Processes(0, false, Some(requester))),
+            Err(why) => requester.refuse(port, why),
         }
     }
 
     /// Asks the core whether its process accepts a transfer.
-    pub fn admit(&mut self, gift: Gift, ledger: &mut Ledger) {
+    pub fn admit(&mut self, request: TransferRequest, ledger: &mut Ledger) {
         match self.waiting_room() {
-            Some(Ok(room)) => return room.push(Parked::Gift(gift)),
-            Some(Err(why)) => return gift.refuse(ledger, why),
+            Some(Ok(room)) => return room.push(Parked::Transfer(request)),
+            Some(Err(why)) => return request.refuse(ledger, why),
             None => {}
         }
-        match self.request(exchange::ADMIT, &gift.admission().encode()) {
-            Ok(number) => self.asked.put(number, Asked::Gift(Box::new(gift))),
-            Err(why) => gift.refuse(ledger, why),
+        match self.request(exchange::ADMIT, &request.admission().encode()) {
+            Ok(number) => self.asked.put(number, Asked::Transfer(Box::new(request))),
+            Err(why) => request.refuse(ledger, why),
         }
     }
 
@@ -326,7 +332,7 @@ impl Peer {
                 self.wants_room = true;
                 return;
             }
-            endpoints.told(self.core);
+            endpoints.release_sent(self.core);
         }
     }
 
@@ -370,22 +376,26 @@ impl Peer {
     }
 
     /// Sends a request about processes. The requester is kept if that was possible.
-    pub fn ask(&mut self, about: &About, keep: impl FnOnce() -> Result<Asker, Refusal>) -> Result<(), Error> {
+    pub fn ask(
+        &mut self,
+        request: &RemoteRequest,
+        keep: impl FnOnce() -> Result<Requester, Refusal>,
+    ) -> Result<(), Error> {
         if let Some(room) = self.waiting_room() {
-            room?.push(Parked::Processes(about.clone(), keep().map_err(|_| Error::Full)?));
+            room?.push(Parked::Processes(request.clone(), keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
-        let (asker, waits) = (about.asker, about.operation.waits());
-        if waits && !self.quota.may_take(asker) {
+        let (requester, waits) = (request.requester, request.operation.waits());
+        if waits && !self.quota.may_take(requester) {
             return Err(Error::Full);
         }
-        let number = self.request(about.operation as u16, &about.encode())?;
+        let number = self.request(request.operation as u16, &request.encode())?;
         let kept = keep().ok();
         let is_kept = kept.is_some();
         if waits {
-            self.quota.take(asker);
+            self.quota.take(requester);
         }
-        self.asked.put(number, Asked::Processes(asker.process, waits, kept));
+        self.asked.put(number, Asked::Processes(requester.process, waits, kept));
         if is_kept { Ok(()) } else { Err(Error::Full) }
     }
 
@@ -393,8 +403,8 @@ impl Peer {
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         let Some(channel) = &mut self.channel else { return };
         for (index, asked) in self.asked.iter_mut() {
-            let Asked::Processes(process, waits @ true, asker) = asked else { continue };
-            if !asker.as_ref().is_some_and(|asker| asker.has_gone(watch)) {
+            let Asked::Processes(process, waits @ true, requester) = asked else { continue };
+            if !requester.as_ref().is_some_and(|requester| requester.has_gone(watch)) {
                 continue;
             }
             if channel.event(operation::CANCEL, &[index]).is_err() {
@@ -402,13 +412,13 @@ impl Peer {
             }
             *waits = false;
             self.quota.give_back(*process);
-            asker.take().into_iter().for_each(|asker| asker.forget(replies));
+            requester.take().into_iter().for_each(|requester| requester.forget(replies));
         }
     }
 
     /// Returns whether one more thread of a process may wait for the end of one there.
-    pub fn may_wait(&self, asker: Client) -> bool {
-        self.quota.may_take(asker) && self.asked.len() < IN_FLIGHT as usize
+    pub fn may_wait(&self, requester: Client) -> bool {
+        self.quota.may_take(requester) && self.asked.len() < IN_FLIGHT as usize
     }
 
     /// Sends a request, and returns the number under which it is to be put into the table.
@@ -488,8 +498,8 @@ impl Peer {
                 Parked::Ping(pending) => port.finish(pending, &Err(why)),
                 Parked::Endpoint(.., pending) => port.finish(pending, &Err(why)),
                 Parked::Processes(_, waiting) => waiting.refuse(port, why),
-                Parked::Gift(gift) => gift.refuse(ledger, why),
-                Parked::Growth(asker, _) => asker.refuse(port, why),
+                Parked::Transfer(request) => request.refuse(ledger, why),
+                Parked::Growth(requester, _) => requester.refuse(port, why),
             }
         }
     }

@@ -11,8 +11,8 @@ use tench::{memory, process, time};
 use tench_abi::layout::slot;
 use tench_abi::power::Client;
 use tench_mem_client::Mem;
-use tench_monitor::about::{About, Operation};
 use tench_monitor::message::{Outcome, Strings, Words, ended};
+use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, pid_base, split_pid};
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{Error as Refused, State, Status, Strings as List};
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub enum Task {
     /// A remote request.
-    Do(About),
+    Do(RemoteRequest),
     /// Admission of a process of another core, with this badge, to start processes here, up to this priority.
     Admit(u64, u8),
     /// Removal of one way in which this process of another core can do so.
@@ -36,33 +36,33 @@ pub enum Task {
 
 impl Task {
     /// Returns the client for which the task is done.
-    pub const fn asker(&self) -> Client {
+    pub const fn requester(&self) -> Client {
         match self {
-            Task::Do(about) => about.asker,
+            Task::Do(request) => request.requester,
             Task::Admit(badge, _) => Client::of_badge(*badge),
-            Task::Forget(asker) => Client::alone(*asker),
+            Task::Forget(requester) => Client::alone(*requester),
         }
     }
 
     /// Returns whether the task can block for ever.
     pub const fn waits(&self) -> bool {
-        matches!(self, Task::Do(about) if about.operation.waits())
+        matches!(self, Task::Do(request) if request.operation.waits())
     }
 }
 
 /// Carries out a task, and returns the reply. Only workers call this, since it can take long.
 pub fn carry_out(task: &Task, is_cancelled: &AtomicBool) -> Words {
     let result = match task {
-        Task::Do(about) => ask(about, is_cancelled),
+        Task::Do(request) => ask(request, is_cancelled),
         Task::Admit(badge, ceiling) => with_authority(|procs| procs.admit(*badge, *ceiling)).map(|()| words(&())),
         Task::Forget(process) => with_authority(|procs| procs.forget(*process)).map(|()| words(&())),
     };
     result.unwrap_or_else(|error| ended(Outcome::Refused, error as u64))
 }
 
-fn ask(about: &About, is_cancelled: &AtomicBool) -> Result<Words, Error> {
-    let subject = about.subject;
-    match about.operation {
+fn ask(request: &RemoteRequest, is_cancelled: &AtomicBool) -> Result<Words, Error> {
+    let subject = request.subject;
+    match request.operation {
         Operation::Memory => {
             let totals = Mem::STANDARD.totals().map_err(|_| Error::Internal)?;
             Ok(words(&Memory { total: totals.total, free: totals.free }))
@@ -70,37 +70,37 @@ fn ask(about: &About, is_cancelled: &AtomicBool) -> Result<Words, Error> {
         Operation::Load => Ok(words(&Procs::STANDARD.load().map_err(refusal)?)),
         Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(refusal)?))),
         Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(refusal)?))),
-        Operation::Find => Ok(words(&Procs::STANDARD.find(text(about)?.parts().0, subject).map_err(refusal)?)),
+        Operation::Find => Ok(words(&Procs::STANDARD.find(text(request)?.parts().0, subject).map_err(refusal)?)),
         Operation::Spawn => {
-            as_guest(about, || with_procs(about.badge(), |procs| Ok(words(&spawn(procs, text(about)?)?))))
+            as_guest(request, || with_procs(request.badge(), |procs| Ok(words(&spawn(procs, text(request)?)?))))
         }
         Operation::Wait => {
-            with_procs(about.badge(), |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?))))
+            with_procs(request.badge(), |procs| Ok(words(&describe(&wait(procs, subject, is_cancelled)?))))
         }
-        _ => with_procs(about.badge(), |procs| manage(procs, about)),
+        _ => with_procs(request.badge(), |procs| manage(procs, request)),
     }
 }
 
 /// Runs an operation that starts something in the name of a process; one of another core is admitted meanwhile.
-fn as_guest<T>(about: &About, start: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    let Some(ceiling) = about.ceiling else { return start() };
-    with_authority(|procs| procs.admit(about.badge(), ceiling))?;
+fn as_guest<T>(request: &RemoteRequest, start: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let Some(ceiling) = request.ceiling else { return start() };
+    with_authority(|procs| procs.admit(request.badge(), ceiling))?;
     let started = start();
-    with_authority(|procs| procs.forget(about.asker.process))?;
+    with_authority(|procs| procs.forget(request.requester.process))?;
     started
 }
 
 /// Does an operation that is not permitted to everybody, in the requester's name.
-fn manage(procs: Procs, about: &About) -> Result<Words, Error> {
-    let subject = about.subject;
+fn manage(procs: Procs, request: &RemoteRequest) -> Result<Words, Error> {
+    let subject = request.subject;
     if subject == process::id() {
         return Err(Error::Essential);
     }
-    let done = match about.operation {
+    let done = match request.operation {
         Operation::Suspend => procs.suspend(subject),
         Operation::Resume => procs.resume(subject),
         Operation::Interrupt => return procs.interrupt(subject).map(|killed| words(&killed)).map_err(refusal),
-        Operation::KillAll => return kill_all(procs, text(about)?.parts().0, pid_base(split_pid(subject).0)),
+        Operation::KillAll => return kill_all(procs, text(request)?.parts().0, pid_base(split_pid(subject).0)),
         _ => procs.kill(subject),
     };
     done.map(|()| words(&())).map_err(refusal)
@@ -127,8 +127,8 @@ fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
 }
 
 /// Returns the text of a request that has some.
-fn text(about: &About) -> Result<&Strings, Error> {
-    about.text.as_deref().ok_or(Error::BadStrings)
+fn text(request: &RemoteRequest) -> Result<&Strings, Error> {
+    request.text.as_deref().ok_or(Error::BadStrings)
 }
 
 /// Waits for the end of a process, and checks periodically whether the wait was cancelled.

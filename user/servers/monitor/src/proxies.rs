@@ -39,8 +39,8 @@ use tench_abi::power::{self, Powers};
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_quota::{Client, Quota};
 
-use crate::exchange::mail::LETTERS;
-use crate::freight::UNCLAIMED;
+use crate::attachments::UNCLAIMED;
+use crate::exchange::mailbox::MAX_TRANSFERS;
 use crate::message::Malformed;
 use held::{Held, Holdings};
 use signals::Signals;
@@ -57,11 +57,11 @@ pub const BITS: usize = (u64::BITS - FIRST_BIT) as usize;
 const HELD: usize = 2 * PROXIES;
 /// Maximum number of releases queued for a core: as many as it holds copies for this core, and attachments of messages
 /// that were not sent.
-const RELEASED: usize = HELD + LETTERS;
+const RELEASED: usize = HELD + MAX_TRANSFERS;
 /// Number of low bits in a proxy's name that are a badge without powers; the name's counter is above them.
 const NAME_SHIFT: u32 = power::SHIFT - 1;
 /// Mask of those low bits.
-const ASKER: u64 = (1 << NAME_SHIFT) - 1;
+const REQUESTER: u64 = (1 << NAME_SHIFT) - 1;
 // There is always an unused name, also while all proxies are being closed.
 const _: () = assert!(1_u64 << (u64::BITS - NAME_SHIFT) > 8 * PROXIES as u64);
 /// Rights to an endpoint of another core: everything but receiving.
@@ -69,19 +69,19 @@ const RIGHTS: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
 /// Class of an object that is reached from other cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ObjectClass {
     /// An endpoint, to be called.
     Endpoint,
     /// A notification, to be signalled.
     Notification,
 }
 
-impl What {
+impl ObjectClass {
     /// Returns the rights that other cores can have.
     const fn rights(self) -> Rights {
         match self {
-            What::Endpoint => RIGHTS,
-            What::Notification => Rights::WRITE,
+            ObjectClass::Endpoint => RIGHTS,
+            ObjectClass::Notification => Rights::WRITE,
         }
     }
 }
@@ -90,7 +90,7 @@ impl What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Class of the object.
-    pub what: What,
+    pub class: ObjectClass,
     /// Identity of the object: its physical address.
     pub physical: u64,
     /// Badge, or 0 if there is none.
@@ -115,7 +115,7 @@ pub trait Kernel {
     fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal>;
     /// Makes a proxy of its own, at which the monitor receives from now on. Returns the only capability to it, and its
     /// physical address.
-    fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal>;
+    fn open(&mut self, proxy: u64, class: ObjectClass) -> Result<(CapAddress, u64), Refusal>;
     /// Deletes a proxy of its own that nobody else holds. Returns false if signals from it may still come; when they
     /// have, [`closed`](Proxies::closed) is called.
     fn close(&mut self, proxy: u64) -> bool;
@@ -132,7 +132,7 @@ pub enum Carried {
     /// A capability to an object of the sending core, where it is held under a number.
     Held {
         /// Class of the object.
-        what: What,
+        class: ObjectClass,
         /// Number under which the sender holds it.
         number: u64,
         /// Rights of the capability.
@@ -151,7 +151,7 @@ pub enum Carried {
         /// Badge given to it since, or 0.
         badge: u64,
     },
-    /// Memory that has arrived before the message, as an attachment of this number ([`freight`](crate::freight)).
+    /// Memory that has arrived before the message, as an attachment of this number ([attachments](crate::attachments)).
     Memory {
         /// Number of the attachment.
         number: u64,
@@ -178,10 +178,10 @@ impl Carried {
     /// Returns the description's words.
     pub const fn encode(&self) -> [u64; 2] {
         match *self {
-            Carried::Held { what, number, rights, is_plain, server } => {
-                let kind = match what {
-                    What::Endpoint => 1 + is_plain as u64,
-                    What::Notification => 5 + is_plain as u64,
+            Carried::Held { class, number, rights, is_plain, server } => {
+                let kind = match class {
+                    ObjectClass::Endpoint => 1 + is_plain as u64,
+                    ObjectClass::Notification => 5 + is_plain as u64,
                 };
                 let server = match server {
                     Some(Server { number, is_personal }) => (1 + number as u64) | (is_personal as u64) << 16,
@@ -208,9 +208,9 @@ impl Carried {
             _ => return Err(Malformed::Capability),
         };
         match kind {
-            1 | 2 => Ok(Carried::Held { what: What::Endpoint, number, rights, is_plain: kind == 2, server }),
-            5 | 6 if What::Notification.rights().contains(rights) => {
-                Ok(Carried::Held { what: What::Notification, number, rights, is_plain: kind == 6, server })
+            1 | 2 => Ok(Carried::Held { class: ObjectClass::Endpoint, number, rights, is_plain: kind == 2, server }),
+            5 | 6 if ObjectClass::Notification.rights().contains(rights) => {
+                Ok(Carried::Held { class: ObjectClass::Notification, number, rights, is_plain: kind == 6, server })
             }
             3 => Ok(Carried::Returned { number, rights, badge: second }),
             4 if rights.is_empty() && second == 0 => Ok(Carried::Memory { number }),
@@ -233,8 +233,8 @@ tench_protocol::codes! {
 }
 
 /// Returns the client that requested the proxy of this name.
-pub const fn asker_of(name: u64) -> Client {
-    Client::of_badge(name & ASKER)
+pub const fn requester_of(name: u64) -> Client {
+    Client::of_badge(name & REQUESTER)
 }
 
 /// Form of a proxy.
@@ -256,7 +256,7 @@ struct Proxy {
     /// Slot of the original capability, of which all others are copies.
     slot: CapAddress,
     form: Form,
-    asker: u64,
+    requester: u64,
 }
 
 /// Target of requests to a proxy.
@@ -290,7 +290,7 @@ pub struct Proxies<K> {
     /// Proxies that nobody holds any more, and whose signals may still come.
     closing: BTreeMap<u64, Proxy>,
     signals: Signals,
-    askers: Quota,
+    requesters: Quota,
     /// Quota of proxies that are endpoints or notifications of their own.
     openers: Quota,
     /// Quota of proxies that are bits.
@@ -317,7 +317,7 @@ impl<K: Kernel> Proxies<K> {
             bits: BTreeMap::new(),
             closing: BTreeMap::new(),
             signals: Signals::new(),
-            askers: Quota::new(PROXIES),
+            requesters: Quota::new(PROXIES),
             openers: Quota::new(OWN_PROXIES),
             signallers: Quota::new(BITS),
             is_stale: false,
@@ -352,7 +352,7 @@ impl<K: Kernel> Proxies<K> {
             self.kernel.delete(slot);
             return Err(Error::Gone);
         }
-        let (what, rights) = (found.what, found.rights & found.what.rights());
+        let (class, rights) = (found.class, found.rights & found.class.rights());
         let proxy = self.proxy_of(&found);
         if let Some(proxy) = proxy.filter(|proxy| proxy.owner == to) {
             self.kernel.delete(slot);
@@ -363,9 +363,9 @@ impl<K: Kernel> Proxies<K> {
             self.kernel.delete(slot);
             return Err(Error::Full);
         }
-        let server = if what == What::Endpoint { server(&found) } else { None };
-        let held = Held { slot, what, to, badge: found.badge, server, is_proxy: proxy.is_some() };
-        Ok(Carried::Held { what, number: self.held.hold(held), rights, is_plain: found.badge == 0, server })
+        let server = if class == ObjectClass::Endpoint { server(&found) } else { None };
+        let held = Held { slot, class, to, badge: found.badge, server, is_proxy: proxy.is_some() };
+        Ok(Carried::Held { class, number: self.held.hold(held), rights, is_plain: found.badge == 0, server })
     }
 
     /// Returns the proxy that a capability is to, if it is to one.
@@ -401,8 +401,8 @@ impl<K: Kernel> Proxies<K> {
 
     // ── Receiving ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    /// Makes a capability from a core's description, for `asker`, in a slot that the caller then owns.
-    pub fn receive(&mut self, carried: &Carried, from: u64, asker: Client) -> Result<CapAddress, Error> {
+    /// Makes a capability from a core's description, for `requester`, in a slot that the caller then owns.
+    pub fn receive(&mut self, carried: &Carried, from: u64, requester: Client) -> Result<CapAddress, Error> {
         match *carried {
             Carried::Returned { number, rights, badge } => {
                 let made = self.copy(number, from, rights, badge)?;
@@ -415,8 +415,8 @@ impl<K: Kernel> Proxies<K> {
                 self.kernel.delete(made);
                 copy.map_err(|_| Error::Full)
             }
-            Carried::Held { what, number, rights, is_plain, .. } => {
-                let made = self.make((from, number), what, rights, is_plain, asker);
+            Carried::Held { class, number, rights, is_plain, .. } => {
+                let made = self.make((from, number), class, rights, is_plain, requester);
                 if made.is_err() {
                     self.release(from, number);
                 }
@@ -453,20 +453,20 @@ impl<K: Kernel> Proxies<K> {
     fn make(
         &mut self,
         (owner, number): (u64, u64),
-        what: What,
+        class: ObjectClass,
         rights: Rights,
         is_plain: bool,
-        asker: Client,
+        requester: Client,
     ) -> Result<CapAddress, Error> {
-        if !self.may_make(what, is_plain, asker) {
+        if !self.may_make(class, is_plain, requester) {
             self.sweep();
         }
-        if !self.may_make(what, is_plain, asker) {
+        if !self.may_make(class, is_plain, requester) {
             return Err(Error::Full);
         }
-        let name = self.name(asker);
-        let (slot, form) = self.form(name, what, is_plain)?;
-        let Ok(copy) = self.kernel.copy(slot, rights & what.rights(), 0) else {
+        let name = self.name(requester);
+        let (slot, form) = self.form(name, class, is_plain)?;
+        let Ok(copy) = self.kernel.copy(slot, rights & class.rights(), 0) else {
             match form {
                 // Nobody has held it, so no signal can come.
                 Form::Own(_) => drop(self.kernel.close(name)),
@@ -474,31 +474,31 @@ impl<K: Kernel> Proxies<K> {
             }
             return Err(Error::Full);
         };
-        self.askers.take(asker);
+        self.requesters.take(requester);
         match form {
             Form::Badge => {}
             Form::Bits(bits) => {
-                self.signallers.take(asker);
+                self.signallers.take(requester);
                 self.bits.insert(bits, name);
             }
             Form::Own(physical) => {
-                self.openers.take(asker);
+                self.openers.take(requester);
                 self.by_address.insert(physical, name);
             }
         }
-        if what == What::Notification {
-            self.signals.begin(name, owner, number);
+        if class == ObjectClass::Notification {
+            self.signals.add_proxy(name, owner, number);
         }
-        self.proxies.insert(name, Proxy { owner, number, slot, form, asker: asker.process });
+        self.proxies.insert(name, Proxy { owner, number, slot, form, requester: requester.process });
         Ok(copy)
     }
 
     /// Makes the proxy of this name.
-    fn form(&mut self, name: u64, what: What, is_plain: bool) -> Result<(CapAddress, Form), Error> {
-        let made = match (is_plain, what) {
-            (true, what) => self.kernel.open(name, what).map(|(slot, physical)| (slot, Form::Own(physical))),
-            (false, What::Endpoint) => self.kernel.common(name, RIGHTS).map(|slot| (slot, Form::Badge)),
-            (false, What::Notification) => {
+    fn form(&mut self, name: u64, class: ObjectClass, is_plain: bool) -> Result<(CapAddress, Form), Error> {
+        let made = match (is_plain, class) {
+            (true, class) => self.kernel.open(name, class).map(|(slot, physical)| (slot, Form::Own(physical))),
+            (false, ObjectClass::Endpoint) => self.kernel.common(name, RIGHTS).map(|slot| (slot, Form::Badge)),
+            (false, ObjectClass::Notification) => {
                 let mut all = (FIRST_BIT..u64::BITS).map(|bit| 1 << bit);
                 let bits = all.find(|bits| !self.bits.contains_key(bits)).ok_or(Error::Full)?;
                 self.kernel.bits(bits).map(|slot| (slot, Form::Bits(bits)))
@@ -507,21 +507,21 @@ impl<K: Kernel> Proxies<K> {
         made.map_err(|_| Error::Full)
     }
 
-    fn may_make(&self, what: What, is_plain: bool, asker: Client) -> bool {
-        let may_take = match (is_plain, what) {
-            (true, _) => self.openers.may_take(asker),
-            (false, What::Notification) => self.signallers.may_take(asker),
-            (false, What::Endpoint) => true,
+    fn may_make(&self, class: ObjectClass, is_plain: bool, requester: Client) -> bool {
+        let may_take = match (is_plain, class) {
+            (true, _) => self.openers.may_take(requester),
+            (false, ObjectClass::Notification) => self.signallers.may_take(requester),
+            (false, ObjectClass::Endpoint) => true,
         };
-        may_take && self.askers.may_take(asker)
+        may_take && self.requesters.may_take(requester)
     }
 
-    /// Returns a new name for a proxy, which is a badge. It contains the [requester](asker_of), to which requests are
-    /// charged.
-    fn name(&mut self, asker: Client) -> u64 {
+    /// Returns a new name for a proxy, which is a badge. It contains the [requester](requester_of), to which requests
+    /// are charged.
+    fn name(&mut self, requester: Client) -> u64 {
         loop {
             self.named = self.named.wrapping_add(1);
-            let name = self.named << NAME_SHIFT | asker.badge(Powers::empty()) & ASKER;
+            let name = self.named << NAME_SHIFT | requester.badge(Powers::empty()) & REQUESTER;
             let is_used = self.proxies.contains_key(&name) || self.closing.contains_key(&name);
             if name != 0 && !is_used {
                 return name;
@@ -541,8 +541,8 @@ impl<K: Kernel> Proxies<K> {
 
     /// Returns whether there are no proxies, and nothing is to be sent.
     pub fn is_quiet(&self) -> bool {
-        let is_settled = self.closing.is_empty() && !self.has_signals() && !self.held.has_parted();
-        self.proxies.is_empty() && is_settled && self.released.is_empty()
+        let is_all_sent = self.closing.is_empty() && !self.has_signals() && !self.held.has_parted();
+        self.proxies.is_empty() && is_all_sent && self.released.is_empty()
     }
 
     /// Returns whether a sweep may find something new, because a held copy was dropped.

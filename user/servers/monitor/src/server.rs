@@ -1,8 +1,8 @@
 //! Requests of local programs and of other monitors.
 //!
 //! The main thread waits for everything at once: requests at the monitor's endpoint; the doorbell, which the other
-//! monitors ring when they have written something and this one has announced that it sleeps; and the signal of its own
-//! other threads. It waits for no server: workers call servers. (On the first core it writes to the console, which
+//! monitors notify when they have written something and this one has announced that it sleeps; and the signal of its
+//! own other threads. It waits for no server: workers call servers. (On the first core it writes to the console, which
 //! calls nobody.)
 
 mod errands;
@@ -22,11 +22,11 @@ use tench_channel::Side;
 use tench_loader::Archive;
 use tench_loader::addresses::Randomness;
 use tench_mem_client::Mem;
-use tench_monitor::about::About;
 use tench_monitor::boot::BLOCK_BITS;
 use tench_monitor::message::operation;
 use tench_monitor::portions::Portions;
 use tench_monitor::proxies;
+use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor::share::divide;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::{Error, State};
@@ -39,13 +39,13 @@ use tench_sys::{
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
-use crate::attention::Attention;
 use crate::capabilities::{self, KERNEL, Ledger, Rounds};
 use crate::channel::{self, LINE};
-use crate::desk::{Asker, Desk, Origin};
+use crate::dispatcher::{Dispatcher, Origin, Requester};
 use crate::endpoints::Endpoints;
 use crate::forward::Inbox;
 use crate::links::Links;
+use crate::liveness::LivenessTimer;
 use crate::peer::{Peer, Seen};
 use crate::processes;
 use crate::services::Services;
@@ -58,7 +58,7 @@ pub use errands::Errand;
 /// The name server, as the system description calls it.
 const NAMES: &str = "names";
 /// Signal of the doorbell.
-const RING: u64 = 1;
+const DOORBELL: u64 = 1;
 /// Signal of the other threads.
 const WAKE: u64 = 1 << 1;
 /// Signal of the liveness timer.
@@ -77,7 +77,7 @@ pub struct Server {
     machine: Machine,
     peers: Vec<Peer>,
     /// The dispatcher of slow work.
-    desk: Desk,
+    dispatcher: Dispatcher,
     /// Limits on the time that other cores use here.
     portions: Portions,
     /// Time at which a core whose messages are not read for lack of time has some again.
@@ -88,22 +88,22 @@ pub struct Server {
     ledger: Ledger,
     rounds: Rounds,
     /// Set if there was nothing to do for the ledger at the last check. That is still so unless its dirty flag is set.
-    is_settled: bool,
+    is_ledger_quiet: bool,
     /// Channels between further cores; unused on a further core.
     links: Links,
     /// Requesters of memory for whom no worker was free.
-    refused: Vec<Asker>,
+    refused: Vec<Requester>,
     /// Memory that was given to another core and has come back.
     returned: Vec<u64>,
     /// Tells which reply objects still hold a waiting thread.
     watch: Watch,
-    attention: Attention,
+    liveness_timer: LivenessTimer,
     /// Slot of a capability that is sent with a reply.
     outgoing: CapAddress,
     /// Set if a signal may have been lost since the last receive.
     may_have_missed: bool,
     /// Set if the channels may have messages to read.
-    is_rung: bool,
+    is_notified: bool,
     /// Set if a core may not have replied since it was started.
     is_starting: bool,
     /// Set if other threads have signalled since their results were checked.
@@ -124,29 +124,29 @@ impl Server {
         let services = Arc::new(Services::new(absent));
         services.find_all();
         let watch = Watch::new().map_err(no_memory)?;
-        let attention = Attention::new(remind).map_err(no_memory)?;
+        let liveness_timer = LivenessTimer::new(remind).map_err(no_memory)?;
         let (inbox, signals) = (Inbox::new(watch, own, wake), Signals::new(main, wake)?);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
-        let desk = Desk::new(machine.core, services, wake);
+        let dispatcher = Dispatcher::new(machine.core, services, wake);
         let ledger = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
         let mut server = Server {
             machine,
             peers: Vec::new(),
-            desk,
+            dispatcher,
             portions: Portions::new(tench::time::frequency(), Instant::now().ticks(), idle()),
             put_off: None,
             endpoints,
             ledger,
             rounds: Rounds::new(),
-            is_settled: false,
+            is_ledger_quiet: false,
             links: Links::new(),
             refused: Vec::new(),
             returned: Vec::new(),
             watch,
-            attention,
+            liveness_timer,
             outgoing: memory::take_slot().map_err(no_memory)?,
             may_have_missed: false,
-            is_rung: true,
+            is_notified: true,
             is_starting: true,
             is_woken: false,
         };
@@ -204,21 +204,21 @@ impl Server {
 
     /// Serves requests for ever.
     ///
-    /// While this monitor sleeps the others know it, and ring the doorbell after a write. The channels are read when
+    /// While this monitor sleeps the others know it, and notify the doorbell after a write. The channels are read when
     /// the signal has come, and only then do the others learn that this monitor is awake; other events are handled
-    /// without reading the channels. No message is missed: a monitor that has not rung since this one fell asleep rings
-    /// with its next write. If it has rung, the signal stays until it is received, and then everything is read that was
+    /// without reading the channels. No message is missed: a monitor that has not notified it in this sleep does so
+    /// with its next write. If it has, the signal stays until it is received, and then everything is read that was
     /// written before the next sleep begins ([`may_sleep`](Self::may_sleep) checks once more). A signal that may have
     /// been lost counts as received.
     pub fn serve(&mut self) -> ! {
         let mut port: Port = tench::server::port(1, 2);
         loop {
-            if core::mem::take(&mut self.is_rung) {
+            if core::mem::take(&mut self.is_notified) {
                 self.take_in(&mut port);
             }
             let is_quiet = self.pass_on(&mut port);
-            self.is_rung |= !self.may_sleep();
-            let wait = match (self.is_rung, is_quiet && self.put_off.is_none()) {
+            self.is_notified |= !self.may_sleep();
+            let wait = match (self.is_notified, is_quiet && self.put_off.is_none()) {
                 (true, _) => Wait::alarm(Instant::now()),
                 (false, true) => Wait::FOREVER,
                 (false, false) => self.deadline(),
@@ -231,7 +231,7 @@ impl Server {
                     }
                 }
                 Event::Signal(bits) => {
-                    self.is_rung |= bits & RING != 0;
+                    self.is_notified |= bits & DOORBELL != 0;
                     self.is_woken |= bits & WAKE != 0;
                     if bits & REMIND != 0 {
                         self.look(&mut port);
@@ -242,8 +242,8 @@ impl Server {
                 }
                 Event::Nothing => self.expire(),
             }
-            // Nobody rings for messages that are there already.
-            self.is_rung |= self.put_off.is_some_and(|time| time <= Instant::now());
+            // Nobody notifies for messages that are there already.
+            self.is_notified |= self.put_off.is_some_and(|time| time <= Instant::now());
         }
     }
 
@@ -258,7 +258,7 @@ impl Server {
                 continue;
             }
             // Its replies, and its events about capabilities, are for this core as much as for that one.
-            let took = peer.take_in(&mut self.desk, &mut self.endpoints, &mut self.ledger, port);
+            let took = peer.take_in(&mut self.dispatcher, &mut self.endpoints, &mut self.ledger, port);
             if took > 0 {
                 self.portions.charge(peer.core, took);
             }
@@ -269,7 +269,7 @@ impl Server {
     /// has a time at which it has to be checked again.
     fn pass_on(&mut self, port: &mut Port) -> bool {
         let is_woken = core::mem::take(&mut self.is_woken);
-        while is_woken && let Some((origin, product)) = self.desk.finished(&mut self.portions) {
+        while is_woken && let Some((origin, product)) = self.dispatcher.finished(&mut self.portions) {
             if let Origin::Peer(core, number) = origin {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
@@ -286,11 +286,11 @@ impl Server {
                 Origin::Nobody | Origin::Peer(..) => {}
                 Origin::Guest(core, number, badge) => self.admitted(core, number, badge, &words),
                 Origin::Capabilities(work) => self.worked(work, &words, port),
-                Origin::Here(asker) => asker.finish(port, &words),
+                Origin::Here(requester) => requester.finish(port, &words),
             }
         }
-        if self.desk.is_waiting() {
-            self.desk.resume();
+        if self.dispatcher.is_waiting() {
+            self.dispatcher.resume();
         }
         if is_woken {
             self.endpoints.hear_others();
@@ -300,9 +300,9 @@ impl Server {
         }
         if is_woken {
             self.forward();
-            self.ship();
+            self.send_attachments();
         }
-        let is_quiet = self.exchange(port) && !self.is_starting && !self.desk.is_waiting();
+        let is_quiet = self.exchange(port) && !self.is_starting && !self.dispatcher.is_waiting();
         if self.endpoints.is_quiet() {
             return is_quiet;
         }
@@ -336,7 +336,7 @@ impl Server {
         // These are signals that were found when proxies were removed.
         self.say_signals();
         while let Some(process) = self.endpoints.parted() {
-            if !self.desk.forget(process) {
+            if !self.dispatcher.forget(process) {
                 self.endpoints.put_back(process);
                 break;
             }
@@ -351,19 +351,19 @@ impl Server {
     fn may_sleep(&mut self) -> bool {
         let (mut may, mut waits) = (true, self.rounds.await_any());
         for peer in &mut self.peers {
-            // A core whose messages are not read need not ring: they are read when it has time again.
+            // A core whose messages are not read need not notify: they are read when it has time again.
             may &= put_off(&self.portions, peer.core, &mut self.put_off) || peer.may_sleep();
             waits |= peer.is_waited_for();
         }
         if waits {
-            self.attention.pay();
+            self.liveness_timer.arm();
         }
         may
     }
 
     /// Checks that the awaited cores still run.
     fn look(&mut self, port: &mut Port) {
-        self.attention.was_reminded();
+        self.liveness_timer.was_reminded();
         for peer in &mut self.peers {
             let is_awaited = self.rounds.await_it(peer.core);
             // The channel of a stopped core is closed when the ledger is next handled.
@@ -378,9 +378,9 @@ impl Server {
 
     /// Handles what signals would have reported that may have been lost in a check for waiting threads.
     fn make_up_for_missed(&mut self) {
-        self.attention.was_reminded();
+        self.liveness_timer.was_reminded();
         self.endpoints.hear();
-        (self.is_rung, self.is_woken) = (true, true);
+        (self.is_notified, self.is_woken) = (true, true);
     }
 
     /// Returns how long to wait: until a started core has to have replied, or cancelled work is checked again.
@@ -388,7 +388,7 @@ impl Server {
         self.is_starting = self.peers.iter().any(|peer| matches!(peer.state, State::Starting));
         let waiting = self.peers.iter().filter(|peer| matches!(peer.state, State::Starting));
         let soon = || Instant::now().after(tench::time::frequency() / LOOKS);
-        let look = (self.desk.is_waiting() || self.ledger.has_deletions()).then(soon);
+        let look = (self.dispatcher.is_waiting() || self.ledger.has_deletions()).then(soon);
         let is_linking = self.links.waiting() > 0;
         let link = is_linking.then(|| Instant::now().after(tench::time::frequency() / LINKS));
         let own = self.rounds.deadline().into_iter().chain(self.endpoints.deadline()).chain(self.put_off);
@@ -421,34 +421,34 @@ impl Server {
     /// wait, those that have given up are removed.
     fn ask<T>(
         &mut self,
-        about: About,
+        request: RemoteRequest,
         mut later: Later<'_, T, Error>,
-        kept: fn(Pending<T, Error>) -> Asker,
+        kept: fn(Pending<T, Error>) -> Requester,
     ) -> core::result::Result<Option<T>, Error> {
-        let core = about.core();
-        if about.asker == Client::AUTHORITY {
+        let core = request.core();
+        if request.requester == Client::AUTHORITY {
             return Err(Error::NotAllowed);
         }
         self.reach(core)?;
-        if about.operation.waits() && !self.may_wait(core, about.asker) {
+        if request.operation.waits() && !self.may_wait(core, request.requester) {
             let (watch, replies) = (self.watch, later.others());
             self.may_have_missed = true;
-            self.desk.sweep(watch, replies);
+            self.dispatcher.sweep(watch, replies);
             self.peers.iter_mut().filter(|peer| peer.core == core).for_each(|peer| peer.sweep(watch, replies));
         }
         let keep = || later.keep().map(kept);
         if core == self.machine.core {
-            self.desk.ask_here(processes::Task::Do(about), || keep().map(Origin::Here))?;
+            self.dispatcher.ask_here(processes::Task::Do(request), || keep().map(Origin::Here))?;
         } else {
-            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&about, keep)?;
+            self.peer(core)?.ok_or(Error::NotConnected)?.ask(&request, keep)?;
         }
         Ok(None)
     }
 
     /// Returns whether one more thread may wait for the end of a process.
-    fn may_wait(&self, core: u64, asker: Client) -> bool {
+    fn may_wait(&self, core: u64, requester: Client) -> bool {
         let peer = self.peers.iter().find(|peer| peer.core == core);
-        peer.map_or_else(|| self.desk.may_wait(asker), |peer| peer.may_wait(asker))
+        peer.map_or_else(|| self.dispatcher.may_wait(requester), |peer| peer.may_wait(requester))
     }
 }
 
@@ -511,7 +511,7 @@ fn own(system: &System<'static>, absent: &[&str]) -> (Option<u64>, Vec<&'static 
 /// wakes it otherwise, and the liveness timer's.
 fn listen() -> Result<[Cap<Notification>; 3]> {
     let slot = memory::take_slot().map_err(no_memory)?;
-    let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Bell, slot)?;
+    let line = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(LINE, Trigger::Doorbell, slot)?;
     let notification = memory::make::<Notification>(0).map_err(no_memory)?.leak();
     let bindings = Bindings { notification: Binding::To(notification), ..Bindings::KEEP };
     Cap::<Thread>::new(slot::THREAD).bind(bindings)?;

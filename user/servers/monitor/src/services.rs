@@ -44,7 +44,7 @@ const ABOUT_PROCESSES: [u64; 6] = [
 
 /// The target of another core's request.
 #[derive(Debug)]
-enum To {
+enum Target {
     /// A server, called by a process of another core; or with badge 0 by that core's process server, about a process.
     Server { service: u64, badge: u64 },
     /// The object of this capability, which the request owns.
@@ -53,7 +53,7 @@ enum To {
 
 /// A request of a process of another core.
 pub struct Request {
-    to: To,
+    to: Target,
     /// Set if no reply is expected.
     is_one_way: bool,
     label: u64,
@@ -68,15 +68,15 @@ impl Request {
     pub fn of_server(
         core: u64,
         forward: &Forward<'_>,
-        (service, asker): (u64, u64),
+        (service, requester): (u64, u64),
         caps: Caps,
     ) -> Result<Request, Malformed> {
-        let is_about = asker == 0 && ABOUT_PROCESSES.contains(&forward.label);
-        let badge = match asker {
+        let is_about = requester == 0 && ABOUT_PROCESSES.contains(&forward.label);
+        let badge = match requester {
             0 if is_about => 0,
             // The requester is that core's process server.
             0 => pid_base(core),
-            asker => asker,
+            requester => requester,
         };
         let is_here = |family: u64| family == 0 || family_of(core, family_number(family)) == family;
         let is_of_others = || match *forward.words {
@@ -86,7 +86,7 @@ impl Request {
         };
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
         let is_one_way = forward.is_one_way;
-        let request = Request { to: To::Server { service, badge }, is_one_way, label, words, caps };
+        let request = Request { to: Target::Server { service, badge }, is_one_way, label, words, caps };
         if is_about && is_of_others() { Err(Malformed::Process) } else { Ok(request) }
     }
 
@@ -94,13 +94,15 @@ impl Request {
     /// process of the endpoint, if known.
     pub fn of_copy(forward: &Forward<'_>, slot: CapAddress, client: (u64, Client), caps: Caps) -> Request {
         let (label, words) = (forward.label, forward.words.iter().copied().collect());
-        Request { to: To::Copy { slot, client }, is_one_way: forward.is_one_way, label, words, caps }
+        Request { to: Target::Copy { slot, client }, is_one_way: forward.is_one_way, label, words, caps }
     }
 
     /// If the request reports the end of a process, returns the client whose work is to be cancelled first.
-    pub fn ends(&self) -> Option<(u64, u64)> {
+    pub fn ended_client(&self) -> Option<(u64, u64)> {
         match self.to {
-            To::Server { service, badge: 0 } if ![Names::PROCESS_LIVES, Files::PROCESS_LIVES].contains(&self.label) => {
+            Target::Server { service, badge: 0 }
+                if ![Names::PROCESS_LIVES, Files::PROCESS_LIVES].contains(&self.label) =>
+            {
                 self.words.first().map(|process| (service, *process))
             }
             _ => None,
@@ -110,8 +112,8 @@ impl Request {
     /// Returns the client for which the request is made.
     pub const fn client(&self) -> (u64, Client) {
         match self.to {
-            To::Server { service, badge } => (service, Client::of_badge(badge)),
-            To::Copy { client, .. } => client,
+            Target::Server { service, badge } => (service, Client::of_badge(badge)),
+            Target::Copy { client, .. } => client,
         }
     }
 }
@@ -119,7 +121,7 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         discard(&self.caps);
-        if let To::Copy { slot, .. } = self.to {
+        if let Target::Copy { slot, .. } = self.to {
             discard(&[slot]);
         }
     }
@@ -179,11 +181,11 @@ impl Services {
     pub fn serve(&self, request: Request, worker: &Worker, room: &mut Room) -> Product {
         let Some((mint, arrivals)) = &mut room.slots else { return ended(Outcome::Busy, 0).into() };
         let slot = match request.to {
-            To::Server { service, badge } if !self.mint(service, badge, *mint, worker) => {
+            Target::Server { service, badge } if !self.mint(service, badge, *mint, worker) => {
                 return ended(Outcome::Gone, 0).into();
             }
-            To::Server { .. } => *mint,
-            To::Copy { slot, .. } => slot,
+            Target::Server { .. } => *mint,
+            Target::Copy { slot, .. } => slot,
         };
         room.message.restart(request.label);
         room.message.extend(&request.words);
@@ -201,7 +203,7 @@ impl Services {
                 None => ended(Outcome::Capabilities, 0).into(),
             },
             Err(_) if worker.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0).into(),
-            Err(_) if matches!(request.to, To::Copy { .. }) => ended(Outcome::Revoked, 0).into(),
+            Err(_) if matches!(request.to, Target::Copy { .. }) => ended(Outcome::Revoked, 0).into(),
             // The next request looks the server up again.
             Err(_) => ended(Outcome::Restarted, 0).into(),
         }
@@ -267,7 +269,7 @@ impl Services {
 /// Returns the reply in the requesting core's process numbers, without its capabilities.
 fn answer(request: &Request, answer: &Received) -> Words {
     let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = answer.words().iter().copied().collect();
-    if let (To::Server { badge: 0, .. }, [is_some, process, ..]) = (&request.to, words.as_mut_slice()) {
+    if let (Target::Server { badge: 0, .. }, [is_some, process, ..]) = (&request.to, words.as_mut_slice()) {
         // The file server asks about another process. Only that process's own core knows about it.
         let core = |process| split_pid(process).0;
         let asks_there = request.words.first().is_some_and(|asked| core(*asked) == core(*process));

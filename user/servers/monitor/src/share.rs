@@ -49,7 +49,7 @@ pub fn divide(free: u64, cores: u64, block: u64, shares: Shares<'_>) -> [u64; MA
 ///
 /// # Errors
 /// Fails with `NothingToSpare` or `NoRicher` if it gives nothing.
-pub fn gift(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
+pub fn grant_bits(wanted: u64, free: u64, free_there: u64) -> Result<u32, Error> {
     let bits = wanted.max(1 << SMALLEST).checked_next_power_of_two().map_or(u64::BITS - 1, u64::ilog2);
     let spare = next_block_bits(free.saturating_sub(OWN), bits).ok_or(Error::NothingToSpare)?;
     next_block_bits(free.saturating_sub(free_there) / 2, spare).ok_or(Error::NoRicher)
@@ -155,27 +155,27 @@ mod tests {
 
     #[test]
     fn a_core_gives_to_one_that_has_less() {
-        assert_eq!(gift(1, 200 << 20, 0), Ok(20));
-        assert_eq!(gift(3 << 20, 200 << 20, 10 << 20), Ok(22));
-        assert_eq!(gift(1 << 40, 200 << 20, 10 << 20), Ok(26), "no more than makes them equal");
-        assert_eq!(gift(u64::MAX, 200 << 20, 10 << 20), Ok(26), "whatever is wanted");
-        assert_eq!(gift(1 << 40, 40 << 20, 0), Ok(23), "it needs some itself");
+        assert_eq!(grant_bits(1, 200 << 20, 0), Ok(20));
+        assert_eq!(grant_bits(3 << 20, 200 << 20, 10 << 20), Ok(22));
+        assert_eq!(grant_bits(1 << 40, 200 << 20, 10 << 20), Ok(26), "no more than makes them equal");
+        assert_eq!(grant_bits(u64::MAX, 200 << 20, 10 << 20), Ok(26), "whatever is wanted");
+        assert_eq!(grant_bits(1 << 40, 40 << 20, 0), Ok(23), "it needs some itself");
     }
 
     #[test]
     fn a_core_that_gives_nothing_says_why() {
-        assert_eq!(gift(1 << 20, 100 << 20, 99 << 20), Err(Error::NoRicher));
-        assert_eq!(gift(1 << 20, 100 << 20, 200 << 20), Err(Error::NoRicher));
-        assert_eq!(gift(1 << 20, 32 << 20, 0), Err(Error::NothingToSpare));
-        assert_eq!(gift(1 << 20, (33 << 20) - 1, 0), Err(Error::NothingToSpare));
-        assert_eq!(gift(1 << 20, 0, u64::MAX), Err(Error::NothingToSpare));
-        assert_eq!(gift(1 << 20, 33 << 20, 31 << 20), Ok(20));
+        assert_eq!(grant_bits(1 << 20, 100 << 20, 99 << 20), Err(Error::NoRicher));
+        assert_eq!(grant_bits(1 << 20, 100 << 20, 200 << 20), Err(Error::NoRicher));
+        assert_eq!(grant_bits(1 << 20, 32 << 20, 0), Err(Error::NothingToSpare));
+        assert_eq!(grant_bits(1 << 20, (33 << 20) - 1, 0), Err(Error::NothingToSpare));
+        assert_eq!(grant_bits(1 << 20, 0, u64::MAX), Err(Error::NothingToSpare));
+        assert_eq!(grant_bits(1 << 20, 33 << 20, 31 << 20), Ok(20));
     }
 
     proptest! {
         #[test]
         fn whoever_gives_has_no_less_than_who_asked(wanted in any::<u64>(), free in 0..1u64 << 41, there in 0..1u64 << 41) {
-            match gift(wanted, free, there) {
+            match grant_bits(wanted, free, there) {
                 Ok(bits) => {
                     let left = free - (1 << bits);
                     prop_assert!(left >= OWN && left >= there + (1 << bits) && bits >= SMALLEST);

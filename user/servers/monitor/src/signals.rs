@@ -100,9 +100,9 @@ impl Signals {
     /// bits of proxies; for the others, [a check is needed](Self::took_others).
     pub fn drain(&mut self) -> u64 {
         let bits = self.main.poll().unwrap_or(0) | server::missed_signals();
-        let about = bits & (u64::MAX << FIRST_BIT);
-        self.took_others |= bits != about;
-        about
+        let proxies = bits & (u64::MAX << FIRST_BIT);
+        self.took_others |= bits != proxies;
+        proxies
     }
 
     /// Returns whether other signals were taken since the last call.
@@ -114,13 +114,13 @@ impl Signals {
     pub fn signal(&self, slot: CapAddress, bits: u64) {
         let held = Cap::<Notification>::new(slot);
         // A capability with a badge gets no other, and a revoked one is empty.
-        let told = match held.mint_to(self.spare, Rights::WRITE, bits) {
+        let signalled = match held.mint_to(self.spare, Rights::WRITE, bits) {
             Ok(minted) => minted.signal(),
             Err(Error::InvalidArgument) => held.signal(),
             Err(error) => Err(error),
         };
         // Its holder may have revoked it.
-        let _ = told;
+        let _ = signalled;
         let _ = OWN_CSPACE.delete_at(self.spare);
     }
 }

@@ -4,10 +4,10 @@ mod world;
 
 use tench_abi::power::{Client, family_of};
 use tench_abi::{CapAddress, Rights};
+use tench_monitor::attachments::ATTACHMENT;
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Kernel, MONITOR};
-use tench_monitor::freight::FREIGHT;
-use tench_monitor::proxies::{Carried, What};
+use tench_monitor::proxies::{Carried, ObjectClass};
 use tench_monitor_client::protocol::{Error, pid_base};
 use tench_remote::{Cores, Kind};
 use world::{Heard, PAGE, World, core};
@@ -19,10 +19,10 @@ const RECEIVER: u64 = 23;
 fn a_frame_arrives_with_its_word_and_is_taken_back() {
     let mut world = World::new(2);
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
-    let taker = world.take(1, RECEIVER);
+    let receiver = world.take(1, RECEIVER);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 99);
     assert_eq!(world.answer(given), Ok(()));
-    let (from, word, copy) = world.letter(taker);
+    let (from, word, copy) = world.transfer(receiver);
     assert_eq!((from, word), (pid_base(0) | SENDER, 99));
     assert_eq!(world.kernel(1).caps[&copy.0].shape.base, 0x10_0000);
     assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::RemoteCopies));
@@ -39,13 +39,13 @@ fn an_endpoint_that_is_sent_is_for_a_process_of_a_known_family() {
     let mut world = World::new(2);
     let to = Client { process: pid_base(1) | RECEIVER, family: family_of(1, 3) };
     let exchange = &mut world.cores[1];
-    let ticket = exchange.reserve(core(0), pid_base(0) | SENDER, to, 99).unwrap();
-    let (what, rights) = (What::Endpoint, Rights::CALL);
-    let carried = Carried::Held { what, number: 1, rights, is_plain: true, server: None };
-    let (operation, words) = Line::Endpoint(ticket, carried).encode();
+    let reservation = exchange.reserve(core(0), pid_base(0) | SENDER, to, 99).unwrap();
+    let (class, rights) = (ObjectClass::Endpoint, Rights::CALL);
+    let carried = Carried::Held { class, number: 1, rights, is_plain: true, server: None };
+    let (operation, words) = Line::Endpoint(reservation, carried).encode();
     exchange.receive(core(0), operation, &words);
-    assert_eq!(exchange.arriving(), Some((core(0), ticket, Some(to), carried)));
-    exchange.arrived(core(0), ticket, None);
+    assert_eq!(exchange.arriving(), Some((core(0), reservation, Some(to), carried)));
+    exchange.arrived(core(0), reservation, None);
     assert_eq!(exchange.arriving(), None);
     world.check_empty();
 }
@@ -58,10 +58,10 @@ const FAMILY: u64 = 1 << tench_abi::power::FAMILY_SHIFT;
 fn who_was_given_a_copy_takes_nothing_back() {
     let mut world = World::new(2);
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
-    let taker = world.take(1, RECEIVER);
+    let receiver = world.take(1, RECEIVER);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
     assert_eq!(world.answer(given), Ok(()));
-    let (.., copy) = world.letter(taker);
+    let (.., copy) = world.transfer(receiver);
     // This is the same frame, held by another process of the same core.
     let revoked = world.revoke(0, SENDER + 1, frame);
     assert_eq!(world.answer(revoked), Err(Error::NotAllowed));
@@ -77,10 +77,10 @@ fn who_sent_something_takes_it_back_whatever_family_is_known() {
     for (sent_as, asked_as) in [(SENDER, FAMILY | SENDER), (FAMILY | SENDER, SENDER)] {
         let mut world = World::new(2);
         let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
-        let taker = world.take(1, RECEIVER);
+        let receiver = world.take(1, RECEIVER);
         let given = world.give(0, sent_as, frame, 1, RECEIVER, 0);
         assert_eq!(world.answer(given), Ok(()));
-        let _ = world.letter(taker);
+        let _ = world.transfer(receiver);
         let revoked = world.revoke(0, FAMILY | (SENDER + 1), frame);
         assert_eq!(world.answer(revoked), Err(Error::NotAllowed), "another process of the family");
         let revoked = world.revoke(0, asked_as, frame);
@@ -95,11 +95,11 @@ fn what_somebody_wanted_to_delete_is_taken_back() {
     let mut world = World::new(3);
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
     let other = world.make(0, Kind::Frame, 0x20_0000, PAGE);
-    for (at, what) in [(1, frame), (2, frame), (1, other)] {
-        let taker = world.take(at, RECEIVER);
-        let given = world.give(0, SENDER, what, at, RECEIVER, 0);
+    for (at, class) in [(1, frame), (2, frame), (1, other)] {
+        let receiver = world.take(at, RECEIVER);
+        let given = world.give(0, SENDER, class, at, RECEIVER, 0);
         assert_eq!(world.answer(given), Ok(()));
-        world.letter(taker);
+        world.transfer(receiver);
     }
     world.poll();
     assert_eq!(world.kernel(0).revoke(frame), Err(tench_abi::Error::RemoteCopies));
@@ -118,12 +118,12 @@ fn memory_for_a_message_is_claimed_by_its_number() {
     let mut world = World::new(3);
     let frame = world.make(1, Kind::Frame, 0x10_0000, PAGE);
     let other = world.make(2, Kind::Frame, 0x20_0000, PAGE);
-    for (at, what, number) in [(1, frame, 7), (1, frame, 8), (2, other, 7)] {
-        let given = world.give(at, SENDER, what, 0, MONITOR, FREIGHT | number);
+    for (at, class, number) in [(1, frame, 7), (1, frame, 8), (2, other, 7)] {
+        let given = world.give(at, SENDER, class, 0, MONITOR, ATTACHMENT | number);
         assert_eq!(world.answer(given), Ok(()));
     }
     let exchange = &mut world.cores[0];
-    assert!(exchange.own_letter().is_none() && exchange.receivers().is_empty());
+    assert!(exchange.own_transfer().is_none() && exchange.receivers().is_empty());
     assert_eq!((exchange.claim(core(1), 9), exchange.claim(core(2), 8)), (None, None));
     let [first, second] = [core(1), core(2)].map(|from| exchange.claim(from, 7).expect("it is there"));
     assert_eq!(exchange.claim(core(1), 7), None, "it was taken out");
@@ -139,17 +139,17 @@ fn memory_for_a_message_is_claimed_by_its_number() {
 fn memory_for_messages_of_a_core_that_stops_is_dropped() {
     let mut world = World::new(2);
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
-    let taker = world.take(1, RECEIVER);
+    let receiver = world.take(1, RECEIVER);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 0);
     assert_eq!(world.answer(given), Ok(()));
-    let (.., copy) = world.letter(taker);
+    let (.., copy) = world.transfer(receiver);
     // The owner's own memory comes home: only the mailbox would keep it.
-    let given = world.give(1, SENDER, copy, 0, MONITOR, FREIGHT | 1);
+    let given = world.give(1, SENDER, copy, 0, MONITOR, ATTACHMENT | 1);
     assert_eq!(world.answer(given), Ok(()));
     assert_eq!(world.cores[0].count().2, 1);
     world.cores[0].lose(core(1));
     assert_eq!((world.cores[0].claim(core(1), 1), world.cores[0].count().2), (None, 0));
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.kernel(0).revoke(frame), Ok(()), "nobody else has it");
 }
 
@@ -162,8 +162,8 @@ fn memory_that_a_monitor_has_lent_comes_back_to_it() {
         let given = world.give(at, MONITOR, memory, 1 - at, MONITOR, 0);
         assert_eq!(world.answer(given), Ok(()));
         assert_eq!((world.cores[at].has_exports(), world.cores[at].returned()), (false, None));
-        let letter = world.cores[1 - at].own_letter().expect("it has come");
-        world.kernel(1 - at).delete(letter.slot);
+        let transfer = world.cores[1 - at].own_transfer().expect("it has come");
+        world.kernel(1 - at).delete(transfer.slot);
         world.poll();
         assert_eq!((at, world.cores[at].returned()), (at, Some(0x40_0000)));
         world.check_empty();
@@ -180,8 +180,8 @@ fn what_nobody_uses_any_more_goes_back() {
     }
     assert_eq!((world.cores[0].count(), world.cores[1].count()), ((1, 0, 0), (0, 1, 3)));
     for _ in 0..3 {
-        let taker = world.take(1, RECEIVER);
-        let (.., copy) = world.letter(taker);
+        let receiver = world.take(1, RECEIVER);
+        let (.., copy) = world.transfer(receiver);
         assert_eq!(world.cores[1].give_back(0x10_0000), Err(Error::InUse));
         world.kernel(1).delete(copy);
     }
@@ -194,18 +194,18 @@ fn what_nobody_uses_any_more_goes_back() {
 fn a_copy_is_sent_on_to_a_third_core_and_to_its_owner() {
     let mut world = World::new(3);
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
-    let taker = world.take(1, RECEIVER);
+    let receiver = world.take(1, RECEIVER);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 1);
     assert_eq!(world.answer(given), Ok(()));
-    let (.., copy) = world.letter(taker);
+    let (.., copy) = world.transfer(receiver);
     // The copy is sent on with fewer rights.
     world.kernel(1).caps.get_mut(&copy.0).unwrap().rights = Rights::READ;
     let (third, owner) = (world.take(2, 5), world.take(0, 6));
-    let gifts = [world.give(1, RECEIVER, copy, 2, 5, 2), world.give(1, RECEIVER, copy, 0, 6, 3)];
-    assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
-    let (from, word, there) = world.letter(third);
+    let transfers = [world.give(1, RECEIVER, copy, 2, 5, 2), world.give(1, RECEIVER, copy, 0, 6, 3)];
+    assert_eq!(transfers.map(|transfer| world.answer(transfer)), [Ok(()), Ok(())]);
+    let (from, word, there) = world.transfer(third);
     assert_eq!((from, word, world.kernel(2).caps[&there.0].rights), (pid_base(1) | RECEIVER, 2, Rights::READ));
-    let (_, word, here) = world.letter(owner);
+    let (_, word, here) = world.transfer(owner);
     assert_eq!((word, world.kernel(0).caps[&here.0].rights), (3, Rights::READ));
     // Only its owner can revoke it.
     let revoked = world.revoke(1, RECEIVER, copy);
@@ -220,17 +220,17 @@ fn a_copy_is_sent_on_to_a_third_core_and_to_its_owner() {
 fn lent_memory_comes_back_with_all_that_was_made_of_it() {
     let mut world = World::new(3);
     let memory = world.make(0, Kind::Untyped, 0x40_0000, 16 * PAGE);
-    let taker = world.take(1, RECEIVER);
+    let receiver = world.take(1, RECEIVER);
     let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
     assert_eq!(world.answer(lent), Ok(()));
-    let (.., _borrowed) = world.letter(taker);
+    let (.., _borrowed) = world.transfer(receiver);
     // A frame made of it is sent to the third core, and to the lender.
     let frame = world.make(1, Kind::Frame, 0x40_2000, PAGE);
     let (third, lender) = (world.take(2, 5), world.take(0, SENDER));
-    let gifts = [world.give(1, RECEIVER, frame, 2, 5, 2), world.give(1, RECEIVER, frame, 0, SENDER, 3)];
-    assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
-    world.letter(third);
-    world.letter(lender);
+    let transfers = [world.give(1, RECEIVER, frame, 2, 5, 2), world.give(1, RECEIVER, frame, 0, SENDER, 3)];
+    assert_eq!(transfers.map(|transfer| world.answer(transfer)), [Ok(()), Ok(())]);
+    world.transfer(third);
+    world.transfer(lender);
     let other = world.recall(0, SENDER + 1, 0, u64::MAX);
     assert_eq!(world.answer(other), Ok(()));
     assert_eq!(world.kernel(2).caps.len(), 2, "somebody else takes nothing back");
@@ -250,19 +250,19 @@ fn memory_is_lent_to_one_core_and_unused() {
     world.kernel(0).delete(child);
     world.check_empty();
     let memory = world.make(0, Kind::Untyped, 0x40_0000, 16 * PAGE);
-    let taker = world.take(1, RECEIVER);
+    let receiver = world.take(1, RECEIVER);
     let lent = world.give(0, SENDER, memory, 1, RECEIVER, 1);
     assert_eq!(world.answer(lent), Ok(()));
-    let (.., borrowed) = world.letter(taker);
+    let (.., borrowed) = world.transfer(receiver);
     // It is lent on, so it counts as derived from what was borrowed.
-    let taker = world.take(2, 5);
+    let receiver = world.take(2, 5);
     let on = world.give(1, RECEIVER, borrowed, 2, 5, 1);
     assert_eq!(world.answer(on), Ok(()));
-    let (.., third) = world.letter(taker);
+    let (.., third) = world.transfer(receiver);
     assert_eq!(world.cores[1].give_back(0x40_0000), Err(Error::InUse));
     world.kernel(2).delete(third);
     assert_eq!(world.cores[2].give_back(0x40_0000), Ok(()));
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.cores[1].give_back(0x40_0000), Ok(()));
     world.check_empty();
 }
@@ -316,10 +316,10 @@ fn a_mailbox_fills_up_for_who_fills_it() {
     assert_eq!(world.answer(given), Ok(()));
     assert_eq!(world.cores[1].receivers(), [RECEIVER]);
     for word in 0..4 {
-        let taker = world.take(1, RECEIVER);
-        assert_eq!(world.letter(taker).1, word, "in the order in which they were sent");
+        let receiver = world.take(1, RECEIVER);
+        assert_eq!(world.transfer(receiver).1, word, "in the order in which they were sent");
     }
-    world.cores[1].end(RECEIVER);
+    world.cores[1].discard_for(RECEIVER);
     assert_eq!(world.cores[1].count(), (0, 1, 0));
     let revoked = world.revoke(0, SENDER, frame);
     assert_eq!(world.answer(revoked), Ok(()));
@@ -330,15 +330,15 @@ fn a_mailbox_fills_up_for_who_fills_it() {
 fn who_takes_waits_its_turn_and_whoever_has_gone_loses_nothing() {
     let mut world = World::new(2);
     let frame = world.make(0, Kind::Frame, 0x10_0000, PAGE);
-    let takers: Vec<u64> = (0..70).map(|_| world.take(1, RECEIVER)).collect();
-    world.settle();
-    assert_eq!(world.heard.get(&takers[63]), None);
-    assert_eq!(world.heard.get(&takers[64]), Some(&Heard::Answer(Err(Error::Full))));
-    let gone = world.cores[1].forget(|who| *who < takers[60]);
-    assert_eq!(gone, takers[..60]);
+    let receivers: Vec<u64> = (0..70).map(|_| world.take(1, RECEIVER)).collect();
+    world.run_until_idle();
+    assert_eq!(world.heard.get(&receivers[63]), None);
+    assert_eq!(world.heard.get(&receivers[64]), Some(&Heard::Answer(Err(Error::Full))));
+    let gone = world.cores[1].forget(|who| *who < receivers[60]);
+    assert_eq!(gone, receivers[..60]);
     let given = world.give(0, SENDER, frame, 1, RECEIVER, 4);
     assert_eq!(world.answer(given), Ok(()));
-    assert_eq!(world.letter(takers[60]).1, 4);
+    assert_eq!(world.transfer(receivers[60]).1, 4);
     let revoked = world.revoke(0, SENDER, frame);
     assert_eq!(world.answer(revoked), Ok(()));
     world.cores[1].forget(|_| true);
@@ -349,10 +349,10 @@ fn who_takes_waits_its_turn_and_whoever_has_gone_loses_nothing() {
 fn a_core_that_is_lost_has_nothing_any_more() {
     let mut world = World::new(3);
     let (frame, theirs) = (world.make(0, Kind::Frame, 0x10_0000, PAGE), world.make(1, Kind::Frame, 0x50_0000, PAGE));
-    let taker = world.take(0, 4);
-    let gifts = [world.give(0, SENDER, frame, 1, RECEIVER, 1), world.give(1, RECEIVER, theirs, 0, 4, 2)];
-    assert_eq!(gifts.map(|gift| world.answer(gift)), [Ok(()), Ok(())]);
-    world.letter(taker);
+    let receiver = world.take(0, 4);
+    let transfers = [world.give(0, SENDER, frame, 1, RECEIVER, 1), world.give(1, RECEIVER, theirs, 0, 4, 2)];
+    assert_eq!(transfers.map(|transfer| world.answer(transfer)), [Ok(()), Ok(())]);
+    world.transfer(receiver);
     let waiting = world.give(0, SENDER, frame, 1, RECEIVER, 3);
     world.cores[0].lose(core(1));
     assert_eq!(world.answer(waiting), Err(Error::CoreLost));
@@ -396,21 +396,21 @@ fn whoever_finds_that_a_core_has_stopped_tells_the_others_who_look() {
 fn what_is_to_be_said_waits_for_its_channel() {
     let mut world = World::with(3, |lower, _| lower == 0);
     let frame = world.make(1, Kind::Frame, 0x10_0000, PAGE);
-    let taker = world.take(0, SENDER);
+    let receiver = world.take(0, SENDER);
     let given = world.give(1, RECEIVER, frame, 0, SENDER, 1);
     assert_eq!(world.answer(given), Ok(()));
-    let (.., copy) = world.letter(taker);
-    let (taker, on) = (world.take(2, 5), world.give(0, SENDER, copy, 2, 5, 2));
-    world.settle();
-    assert_eq!((world.heard.get(&on), world.heard.get(&taker)), (None, None));
+    let (.., copy) = world.transfer(receiver);
+    let (receiver, on) = (world.take(2, 5), world.give(0, SENDER, copy, 2, 5, 2));
+    world.run_until_idle();
+    assert_eq!((world.heard.get(&on), world.heard.get(&receiver)), (None, None));
     assert_eq!((world.cores[1].wanted(), world.cores[1].wanted()), (Some(core(2)), None));
     world.cores[1].want(core(2));
-    world.settle();
+    world.run_until_idle();
     assert_eq!((world.cores[0].link(), world.cores[0].link()), (Some((core(1), core(2))), None));
     world.cores[1].connect(core(2));
     world.cores[2].connect(core(1));
     assert_eq!(world.answer(on), Ok(()));
-    assert_eq!(world.letter(taker).1, 2);
+    assert_eq!(world.transfer(receiver).1, 2);
     let revoked = world.revoke(1, RECEIVER, frame);
     assert_eq!(world.answer(revoked), Ok(()));
     assert_eq!((world.kernel(0).caps.len(), world.kernel(2).caps.len()), (0, 0));
@@ -437,6 +437,6 @@ fn what_no_monitor_says_is_counted_and_changes_nothing() {
     }
     assert!(world.cores[1].faults() > 10_000);
     assert_eq!(world.cores[1].count().1, 1);
-    let taker = world.take(1, RECEIVER);
-    assert_eq!(world.letter(taker).1, 1);
+    let receiver = world.take(1, RECEIVER);
+    assert_eq!(world.transfer(receiver).1, 1);
 }

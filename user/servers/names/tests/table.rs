@@ -45,7 +45,7 @@ fn names_of_the_system_need_the_power() {
 }
 
 #[test]
-fn powers_are_told_to_servers_of_the_system_alone() {
+fn only_servers_of_the_system_learn_powers() {
     let (caller, powers) = (Caller::alone(7), Powers::MEMORY.union(Powers::RESERVE));
     assert_eq!(badge_for("reserve", caller, powers), powers.badge(7));
     assert_eq!(badge_for("my/reserve", caller, powers), 7);

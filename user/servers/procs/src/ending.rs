@@ -94,7 +94,7 @@ pub struct Reaper {
     /// Processes of other cores that have ended, and whose process builders here are to be discarded.
     foreign: Vec<u64>,
     /// Priority at which servers are told again of ended processes; 0 if none is to be told.
-    telling: u8,
+    notify_priority: u8,
     /// The thread's current priority, if it has been set.
     priority: Option<u8>,
 }
@@ -110,7 +110,7 @@ impl Reaper {
         let context = thread.scheduling()?;
         thread.detach();
         let (endings, foreign) = (Vec::new(), Vec::new());
-        Some(Reaper { context, wake, endings, foreign, telling: 0, priority: None })
+        Some(Reaper { context, wake, endings, foreign, notify_priority: 0, priority: None })
     }
 
     /// Returns the next process to work on: the first of those with the highest priority.
@@ -136,10 +136,10 @@ impl Reaper {
 
     /// Sets the thread's priority to that of the next work, if there is any. This is not done before the next part
     /// begins: until then this server replies to those who waited for the part before.
-    fn settle(&mut self) {
+    fn update_priority(&mut self) {
         let foreign = (!self.foreign.is_empty()).then_some(DEFAULT_PRIORITY);
-        let telling = (self.telling > 0).then_some(self.telling);
-        let Some(priority) = self.highest().or(foreign).or(telling) else { return };
+        let notify_priority = (self.notify_priority > 0).then_some(self.notify_priority);
+        let Some(priority) = self.highest().or(foreign).or(notify_priority) else { return };
         if self.priority != Some(priority) && set_priority(self.context, priority) {
             self.priority = Some(priority);
         }
@@ -147,7 +147,7 @@ impl Reaper {
 
     /// Wakes the reaper for new work.
     fn wake(&mut self) {
-        self.settle();
+        self.update_priority();
         // The thread waits for this signal, or sees it when it has done its part.
         let _ = self.wake.signal();
     }
@@ -186,7 +186,7 @@ impl Server {
     }
 
     fn next_part(&mut self) -> Next {
-        self.reaper.settle();
+        self.reaper.update_priority();
         if let Some(process) = self.reaper.next() {
             let has_ended = self.end_part(process);
             self.reaper.is_done_with(process, has_ended);
@@ -195,9 +195,9 @@ impl Server {
             self.forget_foreign(process);
             Next::Part
         } else {
-            match self.tell_again() {
+            match self.notify_again() {
                 None => {
-                    self.reaper.telling = 0;
+                    self.reaper.notify_priority = 0;
                     Next::Nothing
                 }
                 Some(true) => Next::Part,
@@ -207,26 +207,26 @@ impl Server {
     }
 
     /// Ends a process: stops it, and destroys it now or in parts. `by` is the process that requests this.
-    pub fn end(&mut self, process: u64, how: Condition, by: u64) -> Result<(), Error> {
+    pub fn end_process(&mut self, process: u64, how: Condition, by: u64) -> Result<(), Error> {
         let record = self.records.get_mut(process)?;
         match record.kernel.take() {
-            Some(Kept::Living(mut living)) => {
-                living.stop();
-                record.kernel = Some(Kept::Ending(living, how));
+            Some(Kept::Running(mut running)) => {
+                running.stop();
+                record.kernel = Some(Kept::Ending(running, how));
             }
             other => {
                 record.kernel = other;
                 return Err(Error::WrongState);
             }
         }
-        self.records.begin_end(process)?;
+        self.records.mark_ending(process)?;
         self.take_apart(process, by);
         Ok(())
     }
 
     /// Cleans up after a failed start: destroys what was built, now or in parts, and then removes the record.
     pub fn give_up(&mut self, process: u64) {
-        if self.records.begin_end(process).is_ok() {
+        if self.records.mark_ending(process).is_ok() {
             self.take_apart(process, process);
         }
     }
@@ -253,13 +253,13 @@ impl Server {
         let mut found = self.reaper.endings.iter_mut().filter(|(_, ending)| *ending == process);
         if let Some((now, _)) = found.find(|(now, _)| *now < priority) {
             *now = priority;
-            self.reaper.settle();
+            self.reaper.update_priority();
         }
     }
 
     /// Makes the reaper tell, at this priority, a running server that missed the end of a process.
-    pub fn tell_later(&mut self, priority: u8) {
-        self.reaper.telling = self.reaper.telling.max(priority);
+    pub fn notify_later(&mut self, priority: u8) {
+        self.reaper.notify_priority = self.reaper.notify_priority.max(priority);
         self.reaper.wake();
     }
 
@@ -287,7 +287,7 @@ impl Server {
     fn end_part(&mut self, process: u64) -> bool {
         let Ok(record) = self.records.get_mut(process) else { return true };
         let is_clear = match &mut record.kernel {
-            Some(Kept::Ending(living, _)) => living.clear_part(),
+            Some(Kept::Ending(running, _)) => running.clear_part(),
             Some(Kept::NotStarted(service)) => service.as_ref().is_none_or(Service::revoke_part),
             _ => return true,
         };
@@ -312,11 +312,11 @@ impl Server {
         if record.status().state == State::Preparing {
             return self.discard_record(process);
         }
-        let Some(Kept::Ending(living, how)) = record.kernel.take() else { return };
-        record.ticks = living.used();
+        let Some(Kept::Ending(running, how)) = record.kernel.take() else { return };
+        record.ticks = running.used();
         let client = record.client();
-        let Ok(ended) = self.records.end(process, how) else { return };
-        self.tell_servers(client);
+        let Ok(ended) = self.records.record_end(process, how) else { return };
+        self.notify_servers(client);
         self.supervise_end(process, how);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));

@@ -35,7 +35,7 @@ impl Server {
     ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
         self.records.check_manage(caller, powers, process)?;
         let root = match &self.records.get(process)?.kernel {
-            Some(Kept::Living(living)) => living.process.root,
+            Some(Kept::Running(running)) => running.process.root,
             // This server's own capabilities are no secret, and can be compared with what should be there.
             None if pid::split_pid(process).1 == pid::PROCS => Cap::new(slot::CSPACE),
             _ => return Err(Error::WrongState),
@@ -73,8 +73,8 @@ impl Server {
 /// Converts a record to a status.
 fn describe(process: u64, record: &ProcessRecord) -> Status {
     let ticks = match &record.kernel {
-        Some(Kept::Living(living)) => living.ticks(),
-        Some(Kept::Ending(living, _)) => living.used(),
+        Some(Kept::Running(running)) => running.ticks(),
+        Some(Kept::Ending(running, _)) => running.used(),
         _ if pid::split_pid(process).1 == pid::PROCS => {
             Cap::<PageTable>::new(slot::VSPACE).account().map_or(0, |account| account.ticks)
         }

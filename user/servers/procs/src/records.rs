@@ -32,7 +32,7 @@ use crate::shares::{Held, Shares};
 use crate::waits::Waits;
 
 /// Maximum number of processes that have not ended. A family can have half of them: one thousand, beside the servers.
-pub const MAX_LIVING: usize = 2048;
+pub const MAX_LIVE: usize = 2048;
 /// Maximum number of records of ended processes that are kept; the oldest is removed first.
 pub const MAX_ENDED: usize = 4096;
 /// Maximum number of threads that can wait for one process, shared fairly among their families ([`allows`]); also the
@@ -43,9 +43,9 @@ pub const MAX_GENERATIONS: usize = 32;
 
 /// Number of table entries: a power of two, greater than the number of records.
 const TABLE_SIZE: usize = 8192;
-const _: () = assert!(TABLE_SIZE.is_power_of_two() && TABLE_SIZE > MAX_LIVING + MAX_ENDED);
+const _: () = assert!(TABLE_SIZE.is_power_of_two() && TABLE_SIZE > MAX_LIVE + MAX_ENDED);
 // However many processes run, there is a number for one more family.
-const _: () = assert!(MAX_LIVING as u64 + 1 < power::GUESTS);
+const _: () = assert!(MAX_LIVE as u64 + 1 < power::GUESTS);
 
 /// Bytes of heap that [`Records::prepare`] or [`Records::wait`] may need, beside the array of ended processes, whose
 /// growth may fail with an error.
@@ -151,7 +151,7 @@ pub struct Records<K, R> {
     /// Processes that have not ended, by path and by base name.
     names: BTreeMap<String, BTreeSet<u64>>,
     /// Quota of processes that have not ended, by family.
-    living: Quota,
+    live: Quota,
     shares: Shares,
     /// The last family number assigned, to a local family and to a family of guests.
     last_families: [u64; 2],
@@ -191,7 +191,7 @@ impl<K, R> Records<K, R> {
             children: BTreeSet::new(),
             preparing: BTreeSet::new(),
             names: BTreeMap::new(),
-            living: Quota::new(MAX_LIVING),
+            live: Quota::new(MAX_LIVE),
             shares: Shares::default(),
             last_families: [0; 2],
             guests: BTreeMap::new(),
@@ -211,7 +211,7 @@ impl<K, R> Records<K, R> {
             let last = &mut self.last_families[usize::from(is_of_guests)];
             *last = *last % (power::GUESTS - 1) + 1;
             let family = power::family_of(self.core, first + *last);
-            if self.living.held_by_family(family) == 0 {
+            if self.live.held_by_family(family) == 0 {
                 return family;
             }
         }
@@ -247,14 +247,14 @@ impl<K, R> Records<K, R> {
         let (family, origin) = self.family_below(parent, powers);
         let parent = parent.process;
         // Reserves the entries in which this process, and every other that has not ended, will be when it ends.
-        self.ended.try_reserve(self.living.taken() + 1).map_err(|_| Error::OutOfMemory)?;
+        self.ended.try_reserve(self.live.taken() + 1).map_err(|_| Error::OutOfMemory)?;
         let mut pid = self.last + 1;
         // There are more entries than records, so this loop ends.
         while self.entries[index_of(pid)].is_some() {
             pid += 1;
         }
         let known = self.get(parent).ok();
-        if !self.living.may_take(Client { process: pid, family }) {
+        if !self.live.may_take(Client { process: pid, family }) {
             return Err(Error::TooManyProcesses);
         }
         let quota = known.map_or(NO_QUOTA, |parent| parent.quota);
@@ -281,7 +281,7 @@ impl<K, R> Records<K, R> {
         };
         self.last = pid;
         self.entries[index_of(pid)] = Some(Box::new(record));
-        self.living.take(Client { process: pid, family });
+        self.live.take(Client { process: pid, family });
         if let Some(origin) = origin {
             self.guests.insert(origin, family);
             self.hosts.insert(family, origin);
@@ -335,7 +335,7 @@ impl<K, R> Records<K, R> {
     /// Returns `family` if none of its processes is in preparation or runs, and otherwise 0, which is no family. (A new
     /// family may have the number meanwhile.)
     pub fn family_that_ended(&self, family: u64) -> u64 {
-        if self.living.held_by_family(family) == 0 { family } else { 0 }
+        if self.live.held_by_family(family) == 0 { family } else { 0 }
     }
 
     /// Returns the record with the next higher number.
@@ -403,7 +403,7 @@ impl<K, R> Records<K, R> {
 
     /// Fixes and returns the memory quota of a process that is about to start. Its parent may have been given a limit
     /// since the process was prepared, and a process has no more memory than its parent may have.
-    pub fn settle_quota(&mut self, pid: u64) -> Result<u64, Error> {
+    pub fn fix_quota(&mut self, pid: u64) -> Result<u64, Error> {
         let parent = self.get(pid)?.parent;
         let most = self.get(parent).map_or(NO_QUOTA, |parent| parent.quota);
         let record = self.get_mut(pid)?;
@@ -413,7 +413,7 @@ impl<K, R> Records<K, R> {
 
     /// Marks a process as being destroyed, whether it has run or not: requests in its name are refused from now on, and
     /// a process in preparation no longer belongs to its parent.
-    pub fn begin_end(&mut self, pid: u64) -> Result<(), Error> {
+    pub fn mark_ending(&mut self, pid: u64) -> Result<(), Error> {
         let record = self.get_mut(pid)?;
         record.is_ending = true;
         let parent = record.parent;
@@ -428,7 +428,7 @@ impl<K, R> Records<K, R> {
 
     /// Checks that a process exists, has not ended and is not being destroyed: only such a process can be a parent or
     /// wait for something. Processes of another core pass; that core's monitor knows their state.
-    pub fn check_living(&self, pid: u64) -> Result<(), Error> {
+    pub fn check_live(&self, pid: u64) -> Result<(), Error> {
         match self.get(pid) {
             Ok(record) if record.has_ended() || record.is_ending => Err(Error::WrongState),
             Err(error) if !self.is_foreign(pid) => Err(error),
@@ -436,10 +436,10 @@ impl<K, R> Records<K, R> {
         }
     }
 
-    /// Checks that a process can prepare and start others: it passes [`check_living`](Self::check_living), and if it is
+    /// Checks that a process can prepare and start others: it passes [`check_live`](Self::check_live), and if it is
     /// of another core, its ceiling is known.
     pub fn check_parent(&self, pid: u64) -> Result<(), Error> {
-        self.check_living(pid)?;
+        self.check_live(pid)?;
         self.may_give(pid).map(drop).ok_or(Error::NoSuchProcess)
     }
 
@@ -477,7 +477,7 @@ impl<K, R> Records<K, R> {
 
     /// Adds a thread of `waiter` to those that wait for the end of a process, which has not ended.
     pub fn wait(&mut self, pid: u64, waiter: Client, deadline: Option<u64>, reply: R) {
-        self.waits.begin(pid, waiter, deadline, reply);
+        self.waits.add(pid, waiter, deadline, reply);
     }
 
     /// Returns the earliest deadline of a wait, or 0 while some wait has expired.
@@ -491,7 +491,7 @@ impl<K, R> Records<K, R> {
     }
 
     /// Ends a process. Its record stays.
-    pub fn end(&mut self, pid: u64, status: Condition) -> Result<Ended<K, R>, Error> {
+    pub fn record_end(&mut self, pid: u64, status: Condition) -> Result<Ended<K, R>, Error> {
         let record = self.get_mut(pid)?;
         if record.has_ended() {
             return Err(Error::WrongState);
@@ -527,8 +527,8 @@ impl<K, R> Records<K, R> {
         self.load -= usize::from(core::mem::take(&mut record.counts));
         self.preparing.remove(&(record.parent, pid));
         self.forget_name(pid, &record.name);
-        self.living.give_back(pid);
-        if self.living.held_by_family(record.family) == 0
+        self.live.give_back(pid);
+        if self.live.held_by_family(record.family) == 0
             && let Some(origin) = self.hosts.remove(&record.family)
         {
             self.guests.remove(&origin);
@@ -559,7 +559,7 @@ impl<K, R> Records<K, R> {
     /// Panics if an invariant does not hold.
     pub fn check_invariants(&self) {
         let mut numbers = BTreeSet::new();
-        let (mut children, mut preparing, mut living) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let (mut children, mut preparing, mut live) = (BTreeSet::new(), BTreeSet::new(), 0);
         let mut families = BTreeMap::new();
         let mut load = 0;
         for (index, record) in self.entries.iter().enumerate().filter_map(|(n, one)| Some((n, one.as_ref()?))) {
@@ -574,7 +574,7 @@ impl<K, R> Records<K, R> {
             assert!(record.ancestors.len() <= MAX_GENERATIONS);
             numbers.insert(*pid);
             children.insert((record.parent, *pid));
-            living += usize::from(!record.has_ended());
+            live += usize::from(!record.has_ended());
             load += usize::from(record.counts);
             assert!(record.held.is_nothing() || record.status.state == State::Preparing);
             assert!(!record.counts || record.status.state == State::Running);
@@ -589,17 +589,17 @@ impl<K, R> Records<K, R> {
         assert_eq!(self.load, load);
         assert_eq!(self.children, children);
         assert_eq!(self.preparing, preparing);
-        self.living.check_invariants();
+        self.live.check_invariants();
         self.visitors.check_invariants();
         self.shares.check_invariants(self.entries.iter().flatten().map(|record| record.held));
-        assert_eq!(self.living.taken(), living);
-        assert!(families.iter().all(|(family, count)| self.living.held_by_family(*family) == *count));
+        assert_eq!(self.live.taken(), live);
+        assert!(families.iter().all(|(family, count)| self.live.held_by_family(*family) == *count));
         assert!(families.keys().all(|family| power::family(*family) == *family), "a badge can say which family");
-        assert!(self.hosts.keys().all(|family| self.living.held_by_family(*family) > 0));
+        assert!(self.hosts.keys().all(|family| self.live.held_by_family(*family) > 0));
         assert!(self.hosts.iter().all(|(family, origin)| self.guests.get(origin) == Some(family)));
         assert_eq!(self.hosts.len(), self.guests.len());
-        assert_eq!(self.ended.len(), numbers.len() - living);
-        assert!(living <= MAX_LIVING && self.ended.len() <= MAX_ENDED);
+        assert_eq!(self.ended.len(), numbers.len() - live);
+        assert!(live <= MAX_LIVE && self.ended.len() <= MAX_ENDED);
         assert!(self.ended.iter().all(|&pid| self.get(pid).is_ok_and(Record::has_ended)));
         for (name, pids) in &self.names {
             assert!(!pids.is_empty());
@@ -608,7 +608,7 @@ impl<K, R> Records<K, R> {
                 assert!(keys(&record.name).any(|key| key == name));
             }
         }
-        self.waits.check_invariants(|pid| self.check_living(pid).is_ok());
+        self.waits.check_invariants(|pid| self.check_live(pid).is_ok());
     }
 }
 

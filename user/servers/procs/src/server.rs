@@ -35,7 +35,7 @@ use crate::ending::{Reaper, Waiter};
 use crate::memory::Account;
 use crate::report;
 use crate::services::{Connecting, Outcome, Plan, open_account};
-use crate::spawn::{Living, Preparation, Service, Supervision, stack_size};
+use crate::spawn::{ProcessBuilder, RunningProcess, Service, Supervision, stack_size};
 use crate::waiting::Waited;
 
 /// Bytes of heap that a request may need that adds something: for a record, twice the texts that a process is started
@@ -52,11 +52,11 @@ const PAUSE: u64 = 1_000_000;
 /// Data kept for a process that has not ended.
 pub enum Kept {
     /// The process has not started.
-    Preparing(Preparation),
+    Preparing(ProcessBuilder),
     /// The process runs or is suspended.
-    Living(Box<Living>),
+    Running(Box<RunningProcess>),
     /// The process has been stopped and is being destroyed.
-    Ending(Box<Living>, Condition),
+    Ending(Box<RunningProcess>, Condition),
     /// The start has failed; waiters on the endpoint at which the process would have served are being removed.
     NotStarted(Option<Service>),
 }
@@ -150,26 +150,26 @@ impl Server {
             }
             self.restart_servers();
             self.expire();
-            self.tell(&mut port.replies);
+            self.reply_to_waiters(&mut port.replies);
         }
     }
 
     /// Returns the process builder of a process that `caller` prepares.
-    fn preparation(&mut self, caller: u64, process: u64) -> Result<&mut Preparation, Error> {
+    fn builder(&mut self, caller: u64, process: u64) -> Result<&mut ProcessBuilder, Error> {
         self.records.check_parent(caller)?;
         match &mut self.records.preparing(caller, process)?.kernel {
-            Some(Kept::Preparing(preparation)) => Ok(preparation),
+            Some(Kept::Preparing(builder)) => Ok(builder),
             _ => Err(Error::WrongState),
         }
     }
 
     /// Charges the quota for a capability that a process in preparation is to find in `slot`. Returns the process
     /// builder.
-    fn charge_given(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut Preparation, Error> {
+    fn charge_given(&mut self, caller: Caller, process: u64, slot: CapAddress) -> Result<&mut ProcessBuilder, Error> {
         reserve()?;
-        let count = self.preparation(caller.process, process)?.given_with(slot)?;
+        let count = self.builder(caller.process, process)?.given_with(slot)?;
         self.records.hold_given(process, count)?;
-        self.preparation(caller.process, process)
+        self.builder(caller.process, process)
     }
 
     /// Makes room for a program's file on the account of a process, which is in preparation from then on.
@@ -177,8 +177,8 @@ impl Server {
         let mem = self.mem;
         let record = self.records.get_mut(process).map_err(|_| LoadError::Kernel(Refusal::InvalidArgument))?;
         open_account(mem, process, record.parent, record.quota)?;
-        let preparation = Preparation::of_content(name, Account { client: record.client(), mem }, room)?;
-        record.kernel = Some(Kept::Preparing(preparation));
+        let builder = ProcessBuilder::of_content(name, Account { client: record.client(), mem }, room)?;
+        record.kernel = Some(Kept::Preparing(builder));
         Ok(())
     }
 
@@ -187,12 +187,12 @@ impl Server {
         let Ok(client) = self.records.get(process).map(Record::client) else { return };
         let Some(ended) = self.records.discard(process) else { return };
         match ended.kernel {
-            Some(Kept::Preparing(preparation)) => preparation.abandon(),
+            Some(Kept::Preparing(builder)) => builder.abandon(),
             Some(Kept::NotStarted(Some(service))) => service.close(),
             _ => {}
         }
         // The process may have been given streams.
-        self.tell_servers(client);
+        self.notify_servers(client);
         self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
         self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
@@ -212,13 +212,13 @@ impl Server {
 
     /// Reports a fault, and ends the process.
     fn faulted(&mut self, process: u64, report: Report, own: Option<OwnReport>) -> Result<(), Error> {
-        let Ok(Record { kernel: Some(Kept::Living(living)), name, .. }) = self.records.get(process) else {
+        let Ok(Record { kernel: Some(Kept::Running(running)), name, .. }) = self.records.get(process) else {
             return Err(Error::NoSuchProcess);
         };
         // The console cannot report its own end.
         let console = self.service("console").filter(|_| self.supervisor.state("console") != Some(Up(process)));
-        let kind = report::fault(console, name, process, &Fault { report, layout: &living.layout, own });
-        self.end(process, Condition { state: State::Faulted, detail: kind as u64 }, process)
+        let kind = report::fault(console, name, process, &Fault { report, layout: &running.layout, own });
+        self.end_process(process, Condition { state: State::Faulted, detail: kind as u64 }, process)
     }
 
     /// Kills a process, if `caller` may. Returns whether the caller is to get its reply now.
@@ -242,11 +242,11 @@ impl Server {
             // process that it gave its capability to must not wait in the server's reply object.
             _ if process == caller => {
                 self.managed(caller, powers, process)?;
-                return self.end(process, how, caller).map(|()| true);
+                return self.end_process(process, how, caller).map(|()| true);
             }
             _ => {
                 self.managed(caller, powers, process)?;
-                self.end(process, how, caller)?;
+                self.end_process(process, how, caller)?;
             }
         }
         let has_ended = self.records.get(process).is_ok_and(ProcessRecord::has_ended);
@@ -254,11 +254,11 @@ impl Server {
     }
 
     /// Returns a running process that `caller` may manage.
-    fn managed(&self, caller: u64, powers: Powers, process: u64) -> Result<&Living, Error> {
+    fn managed(&self, caller: u64, powers: Powers, process: u64) -> Result<&RunningProcess, Error> {
         self.records.check_manage(caller, powers, process)?;
         let record = self.records.get(process)?;
         match &record.kernel {
-            Some(Kept::Living(living)) => Ok(living),
+            Some(Kept::Running(running)) => Ok(running),
             None if !record.has_ended() => Err(Error::Essential),
             _ => Err(Error::WrongState),
         }
@@ -271,8 +271,8 @@ impl ProcsService for Server {
         // Process builders of an ended process would belong to nobody.
         self.records.check_parent(caller.process)?;
         let file = self.boot.catalogue.find_program(&program).ok_or(Error::NoSuchProgram)?;
-        let preparation = Preparation::new(file, &program);
-        self.records.prepare(&file.path, caller, powers, Some(Kept::Preparing(preparation)))
+        let builder = ProcessBuilder::new(file, &program);
+        self.records.prepare(&file.path, caller, powers, Some(Kept::Preparing(builder)))
     }
 
     fn create_of(&mut self, caller: Caller, powers: Powers, name: Text<'_, MAX_NAME>, size: u64) -> Result<u64, Error> {
@@ -292,14 +292,14 @@ impl ProcsService for Server {
 
     fn write(&mut self, caller: Caller, process: u64, content: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
         let window = self.window;
-        self.preparation(caller.process, process)?.write(window, &content)
+        self.builder(caller.process, process)?.write(window, &content)
     }
 
     fn append(&mut self, caller: Caller, process: u64, to: Strings, text: Bytes<'_, MAX_APPEND>) -> Result<(), Error> {
         reserve()?;
-        let length = self.preparation(caller.process, process)?.text_after(text.len())?;
+        let length = self.builder(caller.process, process)?.text_after(text.len())?;
         self.records.hold_texts(process, length)?;
-        self.preparation(caller.process, process)?.append(to, &text)
+        self.builder(caller.process, process)?.append(to, &text)
     }
 
     fn lend(&mut self, caller: Caller, process: u64, slot: CapAddress, cap: Arrived<'_, Any>) -> Result<(), Error> {
@@ -337,7 +337,7 @@ impl ProcsService for Server {
         if !powers.contains(given) {
             return Err(Error::NotAllowed);
         }
-        self.preparation(caller, process)?.set_stack_size(stack);
+        self.builder(caller, process)?.set_stack_size(stack);
         let record = self.records.get_mut(process)?;
         record.priority = priority;
         record.ceiling = ceiling;
@@ -358,10 +358,10 @@ impl ProcsService for Server {
         if self.supervisor.state(&name).is_some() {
             return Err(Error::Exists);
         }
-        let Some(Kept::Preparing(preparation)) = &mut self.records.get_mut(process)?.kernel else {
+        let Some(Kept::Preparing(builder)) = &mut self.records.get_mut(process)?.kernel else {
             return Err(Error::WrongState);
         };
-        preparation.supervise(Supervision { name: String::from(&*name), attempts, delay, keep, nodes })
+        builder.supervise(Supervision { name: String::from(&*name), attempts, delay, keep, nodes })
     }
 
     fn stop_without(&mut self, process: u64) -> Result<(), Error> {
@@ -374,12 +374,12 @@ impl ProcsService for Server {
 
     fn start(&mut self, caller: Caller, process: u64) -> Result<Option<Defect>, Error> {
         reserve()?;
-        self.preparation(caller.process, process)?;
+        self.builder(caller.process, process)?;
         self.start_prepared(process)
     }
 
     fn exit(&mut self, caller: Caller, code: u64) -> Result<(), Error> {
-        self.end(caller.process, Condition { state: State::Exited, detail: code }, caller.process)
+        self.end_process(caller.process, Condition { state: State::Exited, detail: code }, caller.process)
     }
 
     fn kill(
@@ -396,7 +396,7 @@ impl ProcsService for Server {
 
     fn on_interrupt(&mut self, caller: Caller, signal: Arrived<'_, Notification>) -> Result<(), Error> {
         match &mut self.records.get_mut(caller.process)?.kernel {
-            Some(Kept::Living(living)) => living.on_interrupt(signal.keep()),
+            Some(Kept::Running(running)) => running.on_interrupt(signal.keep()),
             _ => return Err(Error::WrongState),
         }
         Ok(())
@@ -410,8 +410,8 @@ impl ProcsService for Server {
         process: u64,
     ) -> Result<Option<bool>, Error> {
         self.records.check_manage(caller.process, powers, process)?;
-        if let Some(Kept::Living(living)) = &mut self.records.get_mut(process)?.kernel
-            && living.interrupt()
+        if let Some(Kept::Running(running)) = &mut self.records.get_mut(process)?.kernel
+            && running.interrupt()
         {
             return Ok(Some(false));
         }
@@ -476,7 +476,7 @@ impl ProcsService for Server {
     }
 
     fn abandon(&mut self, caller: Caller, process: u64) -> Result<(), Error> {
-        self.preparation(caller.process, process)?;
+        self.builder(caller.process, process)?;
         self.discard_record(process);
         Ok(())
     }
@@ -522,7 +522,7 @@ impl ProcsService for Server {
     }
 
     fn powers(&mut self, process: u64) -> Result<u64, Error> {
-        self.records.check_living(process)?;
+        self.records.check_live(process)?;
         Ok(u64::from(self.records.get(process)?.powers.bits()))
     }
 
@@ -538,7 +538,7 @@ impl ProcsService for Server {
     }
 
     fn vouch(&mut self, process: u64) -> Result<(u64, u8, bool), Error> {
-        self.records.check_living(process)?;
+        self.records.check_live(process)?;
         let record = self.records.get(process)?;
         Ok((record.client().family, record.ceiling, record.quota != NO_QUOTA))
     }

@@ -26,7 +26,7 @@ use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel
 use crate::patient::Patient;
 use crate::report;
 use crate::server::{Kept, ProcessRecord, Server};
-use crate::spawn::{Loader, Preparation, Service, Supervision};
+use crate::spawn::{Loader, ProcessBuilder, Service, Supervision};
 
 /// Seconds over which a server's ends are counted.
 const WINDOW: u64 = 60;
@@ -83,20 +83,20 @@ impl Listener {
 
     /// Tells the server that a process has ended. The call has a timeout, because the server may be about to end
     /// itself. Returns whether the server replied.
-    fn tell(self, server: Cap<Endpoint>, process: u64, life: impl Fn(u64) -> Life) -> bool {
+    fn notify(self, server: Cap<Endpoint>, process: u64, life: impl Fn(u64) -> Life) -> bool {
         let patient = Patient(server);
         match self {
-            Listener::Names => tell_names(Names::at(patient), process, life),
+            Listener::Names => notify_names(Names::at(patient), process, life),
             Listener::Console => !matches!(Console::at(patient).process_ended(process), Err(Failure::Lost(_))),
-            Listener::Clock => tell_clock(Clock::at(patient), process),
-            Listener::Files => tell_files(Files::at(patient), process, life),
+            Listener::Clock => notify_clock(Clock::at(patient), process),
+            Listener::Files => notify_files(Files::at(patient), process, life),
         }
     }
 }
 
 /// Tells the clock until it has nothing left to free. If other processes keep waiting with the ended process's
 /// capability, these waits end with their deadlines.
-fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
+fn notify_clock(clock: Clock<Patient>, process: u64) -> bool {
     for _ in 0..CLOCK_PARTS {
         match clock.process_ended(process) {
             Ok(true) => {}
@@ -109,30 +109,30 @@ fn tell_clock(clock: Clock<Patient>, process: u64) -> bool {
 
 /// Tells the name server, which may ask in turn whether other processes still run that have registered their first
 /// names.
-fn tell_names(names: Names<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
-    tell(process, |about| match life(about) {
-        Life::Lives(_) => Some(names.process_lives(about)),
-        Life::Ended(_) => Some(names.process_ended(about)),
+fn notify_names(names: Names<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
+    notify_states(process, |subject| match life(subject) {
+        Life::Lives(_) => Some(names.process_lives(subject)),
+        Life::Ended(_) => Some(names.process_ended(subject)),
         Life::Elsewhere => None,
     })
 }
 
 /// Tells the file server, which may ask in turn whether other processes still run that were given streams or have
 /// opened their first. It asks about the same process again if it has not closed everything yet.
-fn tell_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
-    tell(process, |about| match life(about) {
-        Life::Lives(family) => Some(files.process_lives(about, family)),
-        Life::Ended(family) => Some(files.process_ended(about, family)),
+fn notify_files(files: Files<Patient>, process: u64, life: impl Fn(u64) -> Life) -> bool {
+    notify_states(process, |subject| match life(subject) {
+        Life::Lives(family) => Some(files.process_lives(subject, family)),
+        Life::Ended(family) => Some(files.process_ended(subject, family)),
         Life::Elsewhere => None,
     })
 }
 
 /// Sends a server the state of a process, and then of each process about which it asks. Returns whether the server
 /// replied.
-fn tell<E>(process: u64, say: impl Fn(u64) -> Option<Result<Option<u64>, Failure<E>>>) -> bool {
-    let mut about = process;
+fn notify_states<E>(process: u64, say: impl Fn(u64) -> Option<Result<Option<u64>, Failure<E>>>) -> bool {
+    let mut subject = process;
     for _ in 0..=QUESTIONS {
-        about = match say(about) {
+        subject = match say(subject) {
             Some(Ok(Some(other))) => other,
             Some(Err(Failure::Lost(_))) => return false,
             Some(Ok(None) | Err(_)) | None => break,
@@ -143,7 +143,7 @@ fn tell<E>(process: u64, say: impl Fn(u64) -> Option<Result<Option<u64>, Failure
 
 /// Everything needed to restart a server.
 pub struct Plan {
-    preparation: Preparation,
+    builder: ProcessBuilder,
     parent: u64,
     priority: u8,
     ceiling: u8,
@@ -164,7 +164,7 @@ impl Server {
     pub fn service(&self, name: &str) -> Option<Cap<Endpoint>> {
         match self.supervisor.state(name) {
             Some(State::Up(process)) => match &self.records.get(process).ok()?.kernel {
-                Some(Kept::Living(living)) => living.service(),
+                Some(Kept::Running(running)) => running.service(),
                 _ => None,
             },
             Some(State::Down(_) | State::GivenUp) => None,
@@ -181,31 +181,31 @@ impl Server {
     /// Starts a process in preparation; if this fails, its record is removed. Returns the defect of its file, if that
     /// is the cause.
     pub fn start_prepared(&mut self, process: u64) -> Result<Option<Defect>, Error> {
-        let Some(Kept::Preparing(mut preparation)) = self.records.get_mut(process)?.kernel.take() else {
+        let Some(Kept::Preparing(mut builder)) = self.records.get_mut(process)?.kernel.take() else {
             return Err(Error::WrongState);
         };
-        let service = preparation.take_service();
+        let service = builder.take_service();
         if let Some(service) = service {
-            preparation.serve_at(Cap::new(service));
+            builder.serve_at(Cap::new(service));
         }
-        let supervision = preparation.supervision().cloned();
+        let supervision = builder.supervision().cloned();
         let kept = match self.reserve(supervision.as_ref()) {
             Ok(kept) => kept,
             Err(error) => {
-                preparation.abandon();
+                builder.abandon();
                 self.discard_record(process);
                 return Err(error);
             }
         };
-        let started = self.launch(process, &mut preparation, service.map(Service::Given), kept.as_ref());
+        let started = self.launch(process, &mut builder, service.map(Service::Given), kept.as_ref());
         match (started, supervision) {
-            (Ok(()), Some(supervision)) => self.supervise_start(process, preparation, supervision, kept).map(|()| None),
+            (Ok(()), Some(supervision)) => self.supervise_start(process, builder, supervision, kept).map(|()| None),
             (Ok(()), None) => {
-                preparation.abandon();
+                builder.abandon();
                 Ok(None)
             }
             (Err(error), _) => {
-                preparation.abandon();
+                builder.abandon();
                 self.give_up(process);
                 match error {
                     LoadError::Defect(defect) => Ok(Some(defect)),
@@ -232,14 +232,14 @@ impl Server {
     fn supervise_start(
         &mut self,
         process: u64,
-        preparation: Preparation,
+        builder: ProcessBuilder,
         supervision: Supervision,
         kept: Option<PersistentState>,
     ) -> Result<(), Error> {
         let record = self.records.get(process)?;
         let (parent, priority, ceiling) = (record.parent, record.priority, record.ceiling);
         let (powers, quota) = (record.powers, record.quota);
-        let plan = Plan { preparation, parent, priority, ceiling, powers, quota, kept };
+        let plan = Plan { builder, parent, priority, ceiling, powers, quota, kept };
         let frequency = tench::time::frequency();
         let delay = u64::from(supervision.delay) * frequency / 1000;
         let policy = Policy { attempts: supervision.attempts, delay, window: WINDOW * frequency };
@@ -252,12 +252,12 @@ impl Server {
     fn launch(
         &mut self,
         process: u64,
-        preparation: &mut Preparation,
+        builder: &mut ProcessBuilder,
         service: Option<Service>,
         kept: Option<&PersistentState>,
     ) -> Result<(), LoadError> {
         let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
-        let quota = self.records.settle_quota(process).map_err(gone)?;
+        let quota = self.records.fix_quota(process).map_err(gone)?;
         let record = self.records.get(process).map_err(gone)?;
         let (badge, parent) = (record.client().badge(record.powers), record.parent);
         let servers = self.servers();
@@ -271,23 +271,23 @@ impl Server {
             kept,
         };
         let loaded =
-            open_account(self.mem, process, parent, quota).and_then(|()| preparation.load(&mut loader, process, badge));
-        let _ = preparation.take_service();
-        let (mut living, size, frequency) = match loaded {
+            open_account(self.mem, process, parent, quota).and_then(|()| builder.load(&mut loader, process, badge));
+        let _ = builder.take_service();
+        let (mut running, size, frequency) = match loaded {
             Ok(loaded) => loaded,
             Err(error) => {
                 self.records.get_mut(process).map_err(gone)?.kernel = Some(Kept::NotStarted(service));
                 return Err(error);
             }
         };
-        living.serves_at(service);
+        running.serves_at(service);
         let record = self.records.get_mut(process).map_err(gone)?;
-        if let Err(error) = living.start(process, record.priority, record.ceiling, frequency) {
-            living.stop();
-            record.kernel = Some(Kept::Ending(Box::new(living), Condition::plain(ProcessState::Killed)));
+        if let Err(error) = running.start(process, record.priority, record.ceiling, frequency) {
+            running.stop();
+            record.kernel = Some(Kept::Ending(Box::new(running), Condition::plain(ProcessState::Killed)));
             return Err(LoadError::Kernel(error));
         }
-        record.kernel = Some(Kept::Living(Box::new(living)));
+        record.kernel = Some(Kept::Running(Box::new(running)));
         record.size = size;
         self.records.set_state(process, ProcessState::Running).map_err(gone)
     }
@@ -298,39 +298,39 @@ impl Server {
     }
 
     /// Tells the servers that a process has ended. A server that does not run is told when it runs again.
-    pub fn tell_servers(&mut self, ended: Client) {
-        Listener::ALL.into_iter().for_each(|listener| self.tell_one(listener, ended));
+    pub fn notify_servers(&mut self, ended: Client) {
+        Listener::ALL.into_iter().for_each(|listener| self.notify_server(listener, ended));
     }
 
     /// Tells one server now, or when it runs again.
-    fn tell_one(&mut self, listener: Listener, ended: Client) {
-        if !self.tells(listener, ended)
+    fn notify_server(&mut self, listener: Listener, ended: Client) {
+        if !self.try_notify(listener, ended)
             && let Some(service) = self.supervisor.find(listener.name())
         {
             service.miss(ended);
             if matches!(service.state(), State::Up(_)) {
                 let priority = self.records.get(ended.process).map_or(0, |record| record.priority);
-                self.tell_later(priority);
+                self.notify_later(priority);
             }
         }
     }
 
     /// Tells a running server of an ended process that it missed, because it did not reply in time. Returns whether it
     /// was told now, or `None` if no server has missed anything.
-    pub fn tell_again(&mut self) -> Option<bool> {
+    pub fn notify_again(&mut self) -> Option<bool> {
         let (name, ended) = self.supervisor.missed()?;
         let listener = Listener::ALL.into_iter().find(|listener| listener.name() == name)?;
-        let was_told = self.tells(listener, ended);
-        if !was_told && let Some(service) = self.supervisor.find(name) {
+        let was_notified = self.try_notify(listener, ended);
+        if !was_notified && let Some(service) = self.supervisor.find(name) {
             service.miss(ended);
         }
-        Some(was_told)
+        Some(was_notified)
     }
 
     /// Tells a server of the end of a process, if the server runs. Returns whether it was told.
-    fn tells(&self, listener: Listener, ended: Client) -> bool {
+    fn try_notify(&self, listener: Listener, ended: Client) -> bool {
         let life = |process| self.life(process, ended);
-        self.service(listener.name()).is_some_and(|server| listener.tell(server, ended.process, life))
+        self.service(listener.name()).is_some_and(|server| listener.notify(server, ended.process, life))
     }
 
     /// Restarts an ended process later, if it is a supervised server.
@@ -394,7 +394,7 @@ impl Server {
                     let runs = |(client, waiter): (Client, _)| (Outcome::Runs(name, client.process), waiter);
                     self.connections.extend(waiters.into_iter().map(runs));
                     for listener in Listener::ALL.into_iter().filter(|listener| listener.name() == name) {
-                        missed.iter().for_each(|ended| self.tell_one(listener, *ended));
+                        missed.iter().for_each(|ended| self.notify_server(listener, *ended));
                     }
                 }
                 Ok(None) => {}
@@ -411,10 +411,10 @@ impl Server {
     fn restart(&mut self, name: &'static str) -> Result<Option<Started<Connecting>>, LoadError> {
         let Some(service) = self.supervisor.find(name) else { return Ok(None) };
         let Plan { parent, priority, ceiling, powers, quota, .. } = service.plan;
-        let mut preparation = core::mem::take(&mut service.plan.preparation);
+        let mut builder = core::mem::take(&mut service.plan.builder);
         let kept = service.plan.kept.take();
         let started = self.relaunch(
-            &mut preparation,
+            &mut builder,
             kept.as_ref(),
             |record| {
                 (record.priority, record.ceiling, record.powers, record.quota) = (priority, ceiling, powers, quota);
@@ -422,7 +422,7 @@ impl Server {
             parent,
         );
         if let Some(service) = self.supervisor.find(name) {
-            service.plan.preparation = preparation;
+            service.plan.builder = builder;
             service.plan.kept = kept;
         }
         Ok(self.supervisor.started(name, started?))
@@ -431,7 +431,7 @@ impl Server {
     /// Makes a record and an endpoint, and launches the server.
     fn relaunch(
         &mut self,
-        preparation: &mut Preparation,
+        builder: &mut ProcessBuilder,
         kept: Option<&PersistentState>,
         set: impl FnOnce(&mut crate::server::ProcessRecord),
         parent: u64,
@@ -439,10 +439,10 @@ impl Server {
         let full = |_| LoadError::OutOfMemory;
         let endpoint = memory::make::<Endpoint>(0).map_err(|_| LoadError::OutOfMemory)?;
         let process =
-            self.records.prepare(preparation.path(), Client::alone(parent), Powers::empty(), None).map_err(full)?;
+            self.records.prepare(builder.path(), Client::alone(parent), Powers::empty(), None).map_err(full)?;
         self.records.get_mut(process).map(set).map_err(full)?;
-        preparation.serve_at(endpoint.cap());
-        let launched = self.launch(process, preparation, Some(Service::Made(endpoint)), kept);
+        builder.serve_at(endpoint.cap());
+        let launched = self.launch(process, builder, Some(Service::Made(endpoint)), kept);
         if launched.is_err() {
             self.give_up(process);
         }
@@ -458,8 +458,8 @@ impl Server {
         slot: CapAddress,
     ) -> Result<Option<Sent<Endpoint, Given>>, Error> {
         let caller = client.process;
-        let Some(Kept::Living(living)) = &self.records.get(caller)?.kernel else { return Err(Error::WrongState) };
-        let (_, name) = *living.connected.iter().find(|(to, _)| *to == slot).ok_or(Error::BadSlot)?;
+        let Some(Kept::Running(running)) = &self.records.get(caller)?.kernel else { return Err(Error::WrongState) };
+        let (_, name) = *running.connected.iter().find(|(to, _)| *to == slot).ok_or(Error::BadSlot)?;
         match self.supervisor.state(name) {
             Some(State::Up(_)) if self.service(name).is_some() => self.mint(name, caller).map(Some),
             // A server that is being destroyed counts as down.

@@ -34,7 +34,7 @@ const SLICES_PER_SECOND: u64 = 100;
 
 /// A process builder: everything with which a process is to start.
 #[derive(Default)]
-pub struct Preparation {
+pub struct ProcessBuilder {
     /// Program from the boot archive.
     program: Option<&'static File<'static>>,
     /// Program that the parent hands over.
@@ -80,7 +80,7 @@ pub struct Supervision {
 }
 
 /// Data kept for a running process.
-pub struct Living {
+pub struct RunningProcess {
     /// Kernel objects of the process.
     pub process: Process,
     /// Layout of its address space.
@@ -132,7 +132,7 @@ impl Service {
     }
 }
 
-impl Living {
+impl RunningProcess {
     /// Returns the ticks that its threads have used.
     pub fn ticks(&self) -> u64 {
         self.process.address_space().account().map_or(0, |account| account.ticks)
@@ -171,9 +171,9 @@ impl Living {
     /// Signals the notification set for an interrupt, and clears it. Returns whether there was one.
     pub fn interrupt(&mut self) -> bool {
         let Some(signal) = self.interrupt.take() else { return false };
-        let is_told = signal.signal().is_ok();
+        let was_signalled = signal.signal().is_ok();
         delete_in_parts(signal.address());
-        is_told
+        was_signalled
     }
 
     /// Returns the endpoint at which it serves.
@@ -234,19 +234,19 @@ fn may_be_given(to: CapAddress) -> bool {
     extra.contains(&to.0) || named.contains(&to) || streams.contains(&to)
 }
 
-impl Preparation {
+impl ProcessBuilder {
     /// Returns the builder of a process whose program is from the boot archive and was requested as `name`.
-    pub fn new(program: &'static File<'static>, name: &str) -> Preparation {
-        Preparation { program: Some(program), name: String::from(name), ..Preparation::default() }
+    pub fn new(program: &'static File<'static>, name: &str) -> ProcessBuilder {
+        ProcessBuilder { program: Some(program), name: String::from(name), ..ProcessBuilder::default() }
     }
 
     /// Returns the builder of a process whose program its parent calls `name` and hands over, in at most `room` bytes,
     /// charged to the process's account.
-    pub fn of_content(name: &str, mut account: Account, room: usize) -> Result<Preparation, LoadError> {
+    pub fn of_content(name: &str, mut account: Account, room: usize) -> Result<ProcessBuilder, LoadError> {
         match Content::new(room, |size_bits, slot| account.block(size_bits, slot)) {
             Ok(content) => {
                 let content = Some(Box::new(Handed { content, account }));
-                Ok(Preparation { content, name: String::from(name), ..Preparation::default() })
+                Ok(ProcessBuilder { content, name: String::from(name), ..ProcessBuilder::default() })
             }
             Err(error) => {
                 while !account.take_back() {}
@@ -344,14 +344,28 @@ impl Preparation {
     }
 
     /// Loads the program into a process with this badge. The process does not run yet.
-    pub fn load(&mut self, loader: &mut Loader<'_>, pid: u64, badge: u64) -> Result<(Living, u64, u64), LoadError> {
+    pub fn load(
+        &mut self,
+        loader: &mut Loader<'_>,
+        pid: u64,
+        badge: u64,
+    ) -> Result<(RunningProcess, u64, u64), LoadError> {
         let mut memory =
             ProcessMemory::new(Account { client: Client::of_badge(badge), mem: loader.mem }, loader.cspace_range);
         match self.build(loader, &mut memory, pid, badge) {
             Ok(Built { process, layout, connected, size, frequency }) => {
                 let _content = self.content.take().map(|handed| handed.content);
                 Ok((
-                    Living { process, layout, memory, _content, service: None, connected, interrupt: None, used: 0 },
+                    RunningProcess {
+                        process,
+                        layout,
+                        memory,
+                        _content,
+                        service: None,
+                        connected,
+                        interrupt: None,
+                        used: 0,
+                    },
                     size,
                     frequency,
                 ))
@@ -432,7 +446,7 @@ impl Preparation {
     }
 }
 
-impl Living {
+impl RunningProcess {
     /// Sets the endpoint at which the process serves: when it ends, threads that wait there are refused.
     pub fn serves_at(&mut self, service: Option<Service>) {
         self.service = service;

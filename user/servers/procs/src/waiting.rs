@@ -56,7 +56,7 @@ impl Server {
         deadline: Option<Instant>,
     ) -> Result<Option<Status>, Error> {
         reserve()?;
-        self.records.check_living(caller.process)?;
+        self.records.check_live(caller.process)?;
         if self.records.get(process)?.has_ended() {
             return self.describe(process).map(Some);
         }
@@ -101,7 +101,7 @@ impl Server {
 
     /// Replies to the threads whose waits have ended, and to those that waited for a server.
     #[inline]
-    pub fn tell(&mut self, replies: &mut Replies) {
+    pub fn reply_to_waiters(&mut self, replies: &mut Replies) {
         for (waiter, waited) in core::mem::take(&mut self.answers) {
             match waited {
                 Waited::For(process) => waiter.answer(replies, self.describe(process)),

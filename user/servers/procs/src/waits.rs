@@ -38,7 +38,7 @@ impl<R> Default for Waits<R> {
 
 impl<R> Waits<R> {
     /// Adds a thread of `waiter` that waits for the end of `target`, until the deadline if there is one.
-    pub fn begin(&mut self, target: u64, waiter: Client, deadline: Option<u64>, reply: R) {
+    pub fn add(&mut self, target: u64, waiter: Client, deadline: Option<u64>, reply: R) {
         let wait = Wait { target, family: waiter.family, reply };
         let key = self.queue.push(deadline.unwrap_or(NEVER), waiter, wait);
         self.by_target.insert(of_target(target, key));
@@ -130,15 +130,15 @@ impl<R> Waits<R> {
         Some(self.forget(expired))
     }
 
-    /// Panics unless queue and set agree, and each wait is by and for a process for which `is_living` holds.
-    pub fn check_invariants(&self, is_living: impl Fn(u64) -> bool) {
+    /// Panics unless queue and set agree, and each wait is by and for a process for which `is_live` holds.
+    pub fn check_invariants(&self, is_live: impl Fn(u64) -> bool) {
         self.queue.check_invariants();
         assert_eq!(self.by_target.len(), self.queue.len());
         for &(target, arrival, process, deadline) in &self.by_target {
             let wait = self.queue.get(Key { process, deadline, arrival });
             assert_eq!(wait.map(|wait| wait.target), Some(target));
-            assert!(is_living(target), "nobody waits for {target}, which has ended");
-            assert!(is_living(process), "nobody of {process} waits, which has ended");
+            assert!(is_live(target), "nobody waits for {target}, which has ended");
+            assert!(is_live(process), "nobody of {process} waits, which has ended");
         }
     }
 }

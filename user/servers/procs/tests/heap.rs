@@ -2,7 +2,7 @@
 
 use tench_abi::Powers;
 use tench_counting::{Counting, peak};
-use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVING, MAX_WAITERS, Records};
+use tench_procs::records::{BRIEFLY, Condition, GROWTH, MAX_ENDED, MAX_LIVE, MAX_WAITERS, Records};
 use tench_procs_client::protocol::{MAX_NAME, State};
 use tench_quota::Client;
 
@@ -15,7 +15,7 @@ type Kept = [u64; 24];
 /// Returns the bytes of the array of ended processes, which grows to a bound and reports if it cannot.
 fn arrays(records: u64) -> usize {
     let grown = |length: u64, size: usize| (length as usize).next_power_of_two() * size * 2 + 64;
-    grown(records.min((MAX_ENDED + MAX_LIVING) as u64 + 2), 8)
+    grown(records.min((MAX_ENDED + MAX_LIVE) as u64 + 2), 8)
 }
 
 /// Returns a long name. Every fourth is the same and the others differ, so that names have one process or many.
@@ -28,13 +28,13 @@ fn name(number: u64) -> String {
 fn no_request_needs_more_than_is_kept_in_reserve() {
     let mut records = Records::<Kept, u64>::default();
     let mut most = (0, 0);
-    let mut living = Vec::new();
-    for number in 0..3 * MAX_LIVING as u64 {
-        if living.len() == MAX_LIVING {
+    let mut live = Vec::new();
+    for number in 0..3 * MAX_LIVE as u64 {
+        if live.len() == MAX_LIVE {
             // The first half ends. Some have as many waiters as are allowed.
-            for process in living.drain(..MAX_LIVING / 2) {
+            for process in live.drain(..MAX_LIVE / 2) {
                 let (ended, bytes) = peak(|| {
-                    let ended = records.end(process, Condition::plain(State::Exited)).unwrap();
+                    let ended = records.record_end(process, Condition::plain(State::Exited)).unwrap();
                     // Its waiters have not had their replies yet.
                     (ended, records.look_for_gone(|_| false))
                 });
@@ -46,10 +46,10 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         let (process, bytes) =
             peak(|| records.prepare(&name, Client::alone(0), Powers::empty(), Some([0; 24])).unwrap());
         most.0 = most.0.max(bytes.saturating_sub(arrays(process)));
-        living.push(process);
+        live.push(process);
         for wait in 0..if number % 64 == 0 { MAX_WAITERS as u64 } else { 1 } {
             // Sometimes its own threads wait for it, so that both ends of a wait are in the same process.
-            let other = living[(number + 7 * wait) as usize % living.len()];
+            let other = live[(number + 7 * wait) as usize % live.len()];
             let waiter = if number % 128 == 0 { process } else { other };
             let (_, bytes) = peak(|| {
                 let gone = records.make_room(process, Client::alone(waiter), |_| false);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use proptest::prelude::*;
 use tench_abi::Powers;
 use tench_abi::power::Client;
-use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records};
+use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records};
 use tench_procs::waits::{LOOKS, MAX_WAITS};
 use tench_procs_client::protocol::{Error, State};
 
@@ -50,7 +50,7 @@ impl Model {
         self.known(pid).is_some_and(|process| !process.condition.state.has_ended())
     }
 
-    fn living(&self) -> usize {
+    fn live(&self) -> usize {
         self.processes.keys().filter(|pid| self.lives(**pid)).count()
     }
 
@@ -138,7 +138,7 @@ impl Pair {
         // The check takes long, and many processes are created.
         if made.is_err() || self.model.processes.len().is_multiple_of(64) {
             let own = self.model.processes.values().filter(|process| in_family(process)).count();
-            assert_eq!(made.is_ok(), own < MAX_LIVING - self.model.living(), "a family of {own}");
+            assert_eq!(made.is_ok(), own < MAX_LIVE - self.model.live(), "a family of {own}");
         }
         if let Ok(pid) = made {
             assert!(self.model.processes.keys().all(|other| *other < pid), "{pid} was used before");
@@ -181,7 +181,7 @@ impl Pair {
         let is_left = |process: &Process| process.parent == pid && process.condition.state == State::Preparing;
         let left = self.model.processes.iter().find(|(child, one)| self.model.lives(**child) && is_left(one));
         assert!(left.is_none(), "{left:?} is still prepared by {pid}");
-        match self.table.end(pid, condition) {
+        match self.table.record_end(pid, condition) {
             Ok(ended) => {
                 assert!(self.model.lives(pid));
                 self.check_end(pid, &ended);
@@ -213,7 +213,7 @@ impl Pair {
 
     fn wait(&mut self, target: u64, waiter: u64, after: Option<u64>) {
         if !self.model.lives(target) || !self.model.lives(waiter) {
-            assert_eq!(self.table.check_living(target).is_ok(), self.model.lives(target));
+            assert_eq!(self.table.check_live(target).is_ok(), self.model.lives(target));
             return;
         }
         let family = self.model.processes[&waiter].family;

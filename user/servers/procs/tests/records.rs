@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tench_abi::Powers;
 use tench_abi::power::{Client, GUESTS, family, family_of, is_of_guests};
 use tench_procs::guests::{Guests, MAX_GUESTS};
-use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVING, MAX_WAITERS, Records, check_name};
+use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records, check_name};
 use tench_procs::shares::{MAX_GIVEN, MAX_TEXT_UNITS, TEXT_UNIT};
 use tench_procs::waits::{LOOKS_AT_END, MAX_WAITS};
 use tench_procs_client::pid;
@@ -52,7 +52,7 @@ fn guest(table: &mut Table, process: u64) -> u64 {
 #[test]
 fn identifiers_count_up_and_are_not_used_again() {
     let mut table = table();
-    table.end(3, EXITED).unwrap();
+    table.record_end(3, EXITED).unwrap();
     assert_eq!(table.prepare("x", Client::alone(2), NONE, None), Ok(4));
     table.discard(4).unwrap();
     assert_eq!(table.prepare("x", Client::alone(2), NONE, None), Ok(5));
@@ -69,11 +69,11 @@ fn a_limit_holds_for_what_was_prepared_before_it() {
         table.prepare("y", Client::alone(3), NONE, None).unwrap(),
     );
     table.get_mut(less).unwrap().quota = 1000;
-    assert_eq!(table.settle_quota(before), Ok(u64::MAX), "nobody has a limit");
+    assert_eq!(table.fix_quota(before), Ok(u64::MAX), "nobody has a limit");
     table.get_mut(3).unwrap().quota = 5000;
-    assert_eq!((table.settle_quota(before), table.settle_quota(less)), (Ok(5000), Ok(1000)));
+    assert_eq!((table.fix_quota(before), table.fix_quota(less)), (Ok(5000), Ok(1000)));
     assert_eq!(table.get(before).unwrap().quota, 5000, "and for what it starts itself");
-    assert_eq!(table.settle_quota(99), Err(Error::NoSuchProcess));
+    assert_eq!(table.fix_quota(99), Err(Error::NoSuchProcess));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn processes_are_found_by_path_and_base_name() {
     assert_eq!(table.find("/bin/hello", 0), Some(3));
     assert_eq!(table.find("bin/hello", 0), Some(3));
     assert_eq!(table.find("shell", u64::MAX), None);
-    table.end(3, EXITED).unwrap();
+    table.record_end(3, EXITED).unwrap();
     assert_eq!(table.find("hello", 0), Some(4));
     assert_eq!(table.find("bin/hello", 0), None);
     table.check_invariants();
@@ -108,11 +108,11 @@ fn those_who_wait_are_answered_before_and_after_the_end() {
     assert_eq!(wait(&mut table, 3, 2, 10), Ok(None));
     assert_eq!(wait(&mut table, 3, 1, 11), Ok(None));
     assert_eq!(wait(&mut table, 9, 1, 12), Err(Error::NoSuchProcess));
-    let ended = table.end(3, EXITED).unwrap();
+    let ended = table.record_end(3, EXITED).unwrap();
     assert_eq!(ended.kernel, Some("/bin/hello"));
     assert_eq!(ended.waiters, [10, 11]);
     assert_eq!(wait(&mut table, 3, 2, 13), Ok(Some(EXITED)));
-    assert_eq!(table.end(3, EXITED).err(), Some(Error::WrongState));
+    assert_eq!(table.record_end(3, EXITED).err(), Some(Error::WrongState));
     assert_eq!(table.get(3).unwrap().status(), EXITED);
     table.check_invariants();
 }
@@ -123,8 +123,8 @@ fn an_ended_process_waits_for_nobody() {
     assert_eq!(wait(&mut table, 1, 2, 10), Ok(None));
     assert_eq!(wait(&mut table, 3, 2, 11), Ok(None));
     assert_eq!(wait(&mut table, 3, 1, 12), Ok(None));
-    assert_eq!(table.end(2, EXITED).unwrap().abandoned, [10, 11]);
-    assert_eq!(table.end(3, EXITED).unwrap().waiters, [12]);
+    assert_eq!(table.record_end(2, EXITED).unwrap().abandoned, [10, 11]);
+    assert_eq!(table.record_end(3, EXITED).unwrap().waiters, [12]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn waits_that_were_given_up_are_found_a_few_at_a_time_and_no_others() {
     }
     gone.sort_unstable();
     assert_eq!(gone, (4..20).collect::<Vec<_>>());
-    assert_eq!(table.end(1, EXITED).unwrap().waiters, [0, 1, 2, 3], "whoever still waits is answered");
+    assert_eq!(table.record_end(1, EXITED).unwrap().waiters, [0, 1, 2, 3], "whoever still waits is answered");
     table.check_invariants();
 }
 
@@ -177,7 +177,7 @@ fn waiters_of_one_process_share_its_quota() {
     assert_eq!(wait(&mut table, 1, waiters[0], 999), Ok(None), "and for another it may");
     table.check_invariants();
     // The others share what one family releases.
-    assert_eq!(table.end(waiters[1], EXITED).unwrap().abandoned.len(), MAX_WAITERS / 4);
+    assert_eq!(table.record_end(waiters[1], EXITED).unwrap().abandoned.len(), MAX_WAITERS / 4);
     assert_eq!(wait(&mut table, 3, waiters[0], 999), Err(Error::Full), "it has more than are free");
     assert_eq!(wait(&mut table, 3, waiters[11], 999), Ok(None));
     table.check_invariants();
@@ -197,7 +197,7 @@ fn one_manages_descendants_and_managers_manage_all() {
     assert_eq!(table.check_manage(0, NONE, 3), Err(Error::NotAllowed));
     assert_eq!(table.check_manage(1, Powers::PROCESSES, 4), Ok(()));
     assert_eq!(table.check_manage(1, Powers::PROCESSES, 77), Err(Error::NoSuchProcess));
-    table.end(3, EXITED).unwrap();
+    table.record_end(3, EXITED).unwrap();
     assert_eq!(table.check_manage(2, NONE, 4), Ok(()), "also below an ended process");
 }
 
@@ -220,12 +220,12 @@ fn only_the_preparer_prepares_and_only_before_the_start() {
 fn an_unstarted_process_has_no_owner_any_more_but_counts_until_it_is_gone() {
     let mut table = table();
     let pid = table.prepare("x", Client::alone(3), NONE, None).unwrap();
-    table.begin_end(pid).unwrap();
+    table.mark_ending(pid).unwrap();
     table.check_invariants();
     assert_eq!(table.preparing(3, pid).err(), Some(Error::WrongState), "it is not started again");
-    assert_eq!(table.check_living(pid), Err(Error::WrongState));
+    assert_eq!(table.check_live(pid), Err(Error::WrongState));
     assert_eq!(table.prepared_by(3), None, "its parent's end does not wait for it");
-    table.end(3, EXITED).unwrap();
+    table.record_end(3, EXITED).unwrap();
     table.check_invariants();
     let others: Vec<_> = (0..).map_while(|_| table.prepare("y", Client::alone(1), NONE, None).ok()).collect();
     table.discard(pid).unwrap();
@@ -297,11 +297,11 @@ fn the_guests_of_one_family_leave_room_for_others() {
 fn the_table_can_be_full() {
     let mut table = table();
     // Children of a manager are families of their own.
-    for _ in 3..MAX_LIVING {
+    for _ in 3..MAX_LIVE {
         table.prepare("x", Client::alone(1), NONE, None).unwrap();
     }
     assert_eq!(table.prepare("x", Client::alone(1), NONE, None), Err(Error::TooManyProcesses));
-    table.end(3, EXITED).unwrap();
+    table.record_end(3, EXITED).unwrap();
     table.prepare("x", Client::alone(1), NONE, None).unwrap();
     table.check_invariants();
 }
@@ -318,7 +318,7 @@ fn a_family_that_multiplies_leaves_room_for_others() {
             Err(error) => break error,
         }
     };
-    assert_eq!((refusal, count), (Error::TooManyProcesses, (MAX_LIVING - 3).div_ceil(2)));
+    assert_eq!((refusal, count), (Error::TooManyProcesses, (MAX_LIVE - 3).div_ceil(2)));
     assert!(count > 1000, "so many can a program start");
     assert!(
         table.prepare("x", Client::alone(2), NONE, None).is_ok()
@@ -326,7 +326,7 @@ fn a_family_that_multiplies_leaves_room_for_others() {
     );
     table.check_invariants();
     // The family stays the same after its first process has ended.
-    table.end(first, EXITED).unwrap();
+    table.record_end(first, EXITED).unwrap();
     assert_eq!(table.prepare("x", Client::alone(parent), NONE, None), Err(Error::TooManyProcesses));
     table.check_invariants();
 }
@@ -366,7 +366,7 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
     let family = |table: &Table, pid: u64| table.get(pid).unwrap().client().family;
     let first = start(&mut table, 1);
     let (number, child) = (family(&table, first), start(&mut table, first));
-    table.end(first, EXITED).unwrap();
+    table.record_end(first, EXITED).unwrap();
     let mut seen = BTreeSet::new();
     // Each number is used once before the first is reused, and a number is not free while its child runs.
     for round in 0..2 * GUESTS {
@@ -374,14 +374,14 @@ fn the_number_of_a_family_is_used_again_when_nobody_of_it_lives() {
         let given = family(&table, pid);
         assert_ne!(given, number);
         assert!(seen.insert(given) || round > GUESTS - 10, "{given:#x} comes too early");
-        table.end(pid, EXITED).unwrap();
+        table.record_end(pid, EXITED).unwrap();
     }
     table.check_invariants();
     assert_eq!(family(&table, child), number);
-    table.end(child, EXITED).unwrap();
+    table.record_end(child, EXITED).unwrap();
     let is_given_again = (0..GUESTS).any(|_| {
         let pid = start(&mut table, 1);
-        table.end(pid, EXITED).unwrap();
+        table.record_end(pid, EXITED).unwrap();
         family(&table, pid) == number
     });
     assert!(is_given_again);
@@ -397,12 +397,12 @@ fn a_family_has_ended_when_nobody_of_it_is_prepared_or_runs() {
     let (first, other) = (start(&mut table, 1), start(&mut table, 1));
     let family = table.get(first).unwrap().client().family;
     for child in (0..5).map(|_| start(&mut table, first)).collect::<Vec<_>>() {
-        table.end(child, EXITED).unwrap();
+        table.record_end(child, EXITED).unwrap();
         assert_eq!(table.family_that_ended(family), 0, "its parent lives");
     }
     let (heir, prepared) = (start(&mut table, first), start(&mut table, first));
-    table.end(first, EXITED).unwrap();
-    table.end(heir, EXITED).unwrap();
+    table.record_end(first, EXITED).unwrap();
+    table.record_end(heir, EXITED).unwrap();
     assert_eq!(table.family_that_ended(family), 0, "one is prepared");
     table.discard(prepared).unwrap();
     assert_eq!(table.family_that_ended(family), family);
@@ -432,11 +432,11 @@ fn what_a_family_of_another_core_starts_is_one_family() {
     assert_eq!(start(&mut table, Client { process: first, family }, NONE).1, family);
     table.check_invariants();
     // The families are related while one of the processes runs, and no longer.
-    table.end(first, EXITED).unwrap();
+    table.record_end(first, EXITED).unwrap();
     assert_eq!(start(&mut table, of(3, 25), NONE).1, family);
     let all: Vec<u64> =
         std::iter::successors(table.next(second), |(pid, _)| table.next(*pid)).map(|(pid, _)| pid).collect();
-    [second].into_iter().chain(all).for_each(|pid| drop(table.end(pid, EXITED).unwrap()));
+    [second].into_iter().chain(all).for_each(|pid| drop(table.record_end(pid, EXITED).unwrap()));
     table.check_invariants();
     assert_ne!(start(&mut table, of(3, 26), NONE).1, family);
     table.check_invariants();
@@ -466,7 +466,7 @@ fn going_to_and_fro_between_cores_begins_no_family_after_family() {
         if round % 3 == 0 {
             let child = start(&mut tables, core, last);
             assert_eq!(child.family, last.family);
-            tables[core].end(last.process, EXITED).unwrap();
+            tables[core].record_end(last.process, EXITED).unwrap();
             last = child;
         }
         tables.iter().for_each(Table::check_invariants);
@@ -490,7 +490,7 @@ fn a_family_that_waits_leaves_room_for_others() {
     }
     assert_eq!(waits, MAX_WAITERS / 2);
     assert!(table.has_room(3, table.get(2).unwrap().client()));
-    assert_eq!(table.end(3, EXITED).unwrap().waiters.len(), waits);
+    assert_eq!(table.record_end(3, EXITED).unwrap().waiters.len(), waits);
     table.check_invariants();
 }
 
@@ -499,7 +499,7 @@ fn old_records_are_forgotten_in_order() {
     let mut table = table();
     for _ in 0..MAX_ENDED + 1 {
         let pid = table.prepare("x", Client::alone(2), NONE, None).unwrap();
-        table.end(pid, EXITED).unwrap();
+        table.record_end(pid, EXITED).unwrap();
     }
     assert!(table.get(4).is_err());
     assert!(table.get(5).is_ok());
@@ -517,7 +517,7 @@ fn numbers_whose_entry_is_in_use_are_skipped() {
         // 1, 2 and 3 still hold their entries.
         assert!(pid.is_multiple_of(8192) || pid % 8192 > 3);
         last = pid;
-        table.end(pid, EXITED).unwrap();
+        table.record_end(pid, EXITED).unwrap();
     }
     assert_eq!(last, 20_003 + 2 * 3);
     table.check_invariants();
@@ -528,7 +528,7 @@ fn children_are_listed_and_stay() {
     let mut table = table();
     let other = table.prepare("other", Client::alone(2), NONE, None).unwrap();
     assert_eq!((table.child(2, 0), table.child(2, 3), table.child(2, other)), (Some(3), Some(other), None));
-    table.end(2, EXITED).unwrap();
+    table.record_end(2, EXITED).unwrap();
     assert_eq!(table.child(2, 0), Some(3));
     assert_eq!(table.get(3).unwrap().parent, 2);
     assert_eq!(table.child(2, u64::MAX), None);
@@ -544,11 +544,11 @@ fn descendants_over_generations_are_managed_whoever_is_forgotten() {
         line.push(pid);
     }
     for pid in &line[1..10] {
-        table.end(*pid, EXITED).unwrap();
+        table.record_end(*pid, EXITED).unwrap();
     }
     for _ in 0..MAX_ENDED {
         let pid = table.prepare("y", Client::alone(1), NONE, None).unwrap();
-        table.end(pid, EXITED).unwrap();
+        table.record_end(pid, EXITED).unwrap();
     }
     assert!(table.get(line[9]).is_err());
     assert_eq!(table.check_manage(2, NONE, line[MAX_GENERATIONS]), Ok(()));
@@ -566,7 +566,7 @@ fn waits_end_in_the_order_of_their_deadlines() {
     assert_eq!(table.pop_expired(20), Some(3));
     assert_eq!([table.pop_expired(60), table.pop_expired(60), table.pop_expired(60)], [Some(1), Some(4), None]);
     assert_eq!(table.next_deadline(), None);
-    assert_eq!(table.end(3, EXITED).unwrap().waiters, [2]);
+    assert_eq!(table.record_end(3, EXITED).unwrap().waiters, [2]);
     table.check_invariants();
 }
 
@@ -580,7 +580,7 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
         (true, Some(Error::NotYours))
     );
     table.set_state(child, State::Running).unwrap();
-    assert_eq!((table.check_living(one), table.check_living(other)), (Ok(()), Ok(())));
+    assert_eq!((table.check_live(one), table.check_live(other)), (Ok(()), Ok(())));
     assert_eq!(table.check_manage(one, NONE, child), Ok(()));
     assert_eq!(table.check_manage(other, NONE, child), Err(Error::NotAllowed));
     assert_eq!(
@@ -592,9 +592,9 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
     assert_eq!(table.check_manage(one, NONE, grandchild), Ok(()), "a descendant");
     assert_eq!(wait(&mut table, child, other, 5), Ok(None));
     table.check_invariants();
-    assert_eq!(table.end(child, Condition { state: State::Exited, detail: 3 }).unwrap().waiters, [5]);
+    assert_eq!(table.record_end(child, Condition { state: State::Exited, detail: 3 }).unwrap().waiters, [5]);
     table.check_invariants();
-    assert!(table.get(one).is_err() && table.end(one, Condition::plain(State::Killed)).is_err());
+    assert!(table.get(one).is_err() && table.record_end(one, Condition::plain(State::Killed)).is_err());
 }
 
 #[test]
@@ -602,7 +602,7 @@ fn what_a_process_of_another_core_starts_leaves_room_for_others() {
     let mut table = table();
     let (foreign, other) = (guest(&mut table, pid::pid_base(1) | 7), guest(&mut table, pid::pid_base(2) | 7));
     let started = (0..).take_while(|_| table.prepare("bin/child", Client::alone(foreign), NONE, None).is_ok()).count();
-    assert!((MAX_LIVING / 4..=MAX_LIVING / 2).contains(&started), "{started}");
+    assert!((MAX_LIVE / 4..=MAX_LIVE / 2).contains(&started), "{started}");
     assert!(table.prepare("bin/child", Client::alone(other), Powers::empty(), None).is_ok());
     table.check_invariants();
 }
@@ -622,8 +622,8 @@ fn processes_of_another_core_are_numbered_with_that_core() {
     assert_eq!((table.get(2).is_err(), table.get(here(2)).is_ok()), (true, true));
     assert_eq!(table.next(pid::pid_base(3)).map(|(pid, _)| pid), Some(here(1)));
     assert_eq!(table.find("hello", pid::pid_base(3)), Some(here(3)));
-    assert_eq!((table.check_living(2), table.check_living(0)), (Ok(()), Err(Error::NoSuchProcess)));
-    assert_eq!(table.check_living(here(9)), Err(Error::NoSuchProcess));
+    assert_eq!((table.check_live(2), table.check_live(0)), (Ok(()), Err(Error::NoSuchProcess)));
+    assert_eq!(table.check_live(here(9)), Err(Error::NoSuchProcess));
     assert_eq!(
         (table.check_manage(2, NONE, here(3)), table.check_manage(here(2), NONE, here(3))),
         (Ok(()), Err(Error::NotAllowed))
@@ -648,16 +648,16 @@ fn the_load_is_what_runs_and_was_not_started_by_init() {
         table.check_invariants();
     }
     table.set_state(child, State::Suspended).unwrap();
-    table.end(child, EXITED).unwrap();
+    table.record_end(child, EXITED).unwrap();
     assert_eq!(table.load(), 1, "it was suspended when it ended");
-    table.end(3, EXITED).unwrap();
+    table.record_end(3, EXITED).unwrap();
     assert_eq!(table.load(), 0);
     table.check_invariants();
 }
 
 /// One family once could take all slots of the server with given capabilities.
 #[test]
-fn capabilities_given_to_preparations_are_shared_among_families() {
+fn capabilities_given_to_process_builders_are_shared_among_families() {
     let mut table = table();
     let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let mut pids = Vec::new();
@@ -703,7 +703,7 @@ fn a_family_that_waits_for_many_leaves_room_for_others() {
 
 /// Processes that were prepared and never started once kept 32 MiB of the server's memory.
 #[test]
-fn texts_of_preparations_are_shared_among_families() {
+fn texts_of_process_builders_are_shared_among_families() {
     let mut table = table();
     let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let mut pids = vec![first];

@@ -236,13 +236,13 @@ proptest! {
                 (6, _) => {
                     // All running servers are told which ends they missed, in turn.
                     let wants = |model: &Model| matches!(model.state, State::Up(_)) && !model.missed.is_empty();
-                    let mut told = Vec::new();
+                    let mut notified = Vec::new();
                     for _ in 0..models.iter().filter(|model| wants(model)).count() {
                         let (name, process) = supervisor.missed().unwrap();
                         let place = POLICIES.iter().position(|(other, _)| *other == name).unwrap();
-                        prop_assert!(wants(&models[place]) && !told.contains(&place));
+                        prop_assert!(wants(&models[place]) && !notified.contains(&place));
                         prop_assert_eq!(models[place].missed.remove(0), process);
-                        told.push(place);
+                        notified.push(place);
                     }
                     prop_assert!(models.iter().any(wants) || supervisor.missed().is_none());
                 }

@@ -61,7 +61,7 @@ impl Server {
         for position in 0..MAX_RESERVATIONS {
             let found = OWN_CSPACE.identify_at(self.kept.slot(position as u32)).map_or(Kind::Null, |found| found.kind);
             let entry = self.table.entry(position).copied().filter(|_| found == Kind::SchedulingContext);
-            let is_kept = entry.is_some_and(|entry| self.tell(position, &entry).is_ok());
+            let is_kept = entry.is_some_and(|entry| self.configure(position, &entry).is_ok());
             if !is_kept {
                 self.retire(position);
             }
@@ -70,7 +70,7 @@ impl Server {
 
     /// Configures the kernel for the reservation at a position. The budget goes first, so that there is never the
     /// priority without the budget.
-    fn tell(&self, position: usize, entry: &Entry) -> Result<(), Refusal> {
+    fn configure(&self, position: usize, entry: &Entry) -> Result<(), Refusal> {
         let (context, task) = (self.context(position), entry.task);
         let info = context.query()?;
         if (info.budget, info.period) != (task.budget, task.window()) {
@@ -170,12 +170,12 @@ impl ReserveService for Server {
         for step in &grant.moves {
             self.table.set_level(step.position, step.to);
             // A reservation that has gone meanwhile is removed with the next request.
-            let _ = self.table.entry(step.position).map(|entry| self.tell(step.position, entry));
+            let _ = self.table.entry(step.position).map(|entry| self.configure(step.position, entry));
         }
         self.table.write(caller, task, &grant, before);
         self.consumed[grant.position] = Some(info.consumed);
-        let told = self.table.entry(grant.position).map_or(Ok(()), |entry| self.tell(grant.position, entry));
-        if told.is_err() {
+        let configured = self.table.entry(grant.position).map_or(Ok(()), |entry| self.configure(grant.position, entry));
+        if configured.is_err() {
             // The context has gone, or cannot be written.
             let _ = self.restore(grant.position, before);
             self.retire(grant.position);

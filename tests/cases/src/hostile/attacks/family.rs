@@ -67,7 +67,7 @@ impl Drop for Children {
 /// Number of children that it takes to get the last entry of each table.
 const CHILDREN: usize = 12;
 /// Number of children that it takes to get the last slot for a block.
-const TAKERS: usize = 16;
+const BLOCK_OWNERS: usize = 16;
 /// Number of children that it takes for so many waits: 128 of a family may wait for each process.
 const WAITERS: usize = 112;
 /// Number of children that wait at the clock. If each had a turn of its own there, they would make others 5 ms late.
@@ -118,7 +118,7 @@ fn hoard_blocks() -> Outcome {
     let frame = make::<Frame>(12)?.leak();
     let page = window(frame, 12)?;
     let mut children = Children(Vec::with_capacity(MOST));
-    for number in 0..TAKERS {
+    for number in 0..BLOCK_OWNERS {
         let child = start("take-blocks", frame, number);
         children.0.push(child.ok_or_else(|| case::Failure::new("no memory for a child"))?);
     }

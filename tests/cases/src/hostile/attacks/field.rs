@@ -142,14 +142,14 @@ impl Field {
             make_victim()?;
             let start = Instant::now();
             self.reserved.seen();
-            self.turns.begin()?;
+            self.turns.start_events()?;
             let bystander = bounds.left.map(|_| Bystander::start()).transpose()?;
             self.client.go();
             let outcome = assault().and_then(|()| others_start());
             time::sleep_until(start.after(tench::sys::time::ticks(SPAN, frequency())));
             let left = bystander.map(Bystander::end);
             let served = self.client.rest()?;
-            self.turns.end()?;
+            self.turns.stop_events()?;
             let seen = self.reserved.seen();
             let passed = Instant::now().since(start) * 1_000_000 / frequency();
             println!(
@@ -173,7 +173,7 @@ impl Field {
                 _ => Ok(()),
             });
             outcome.and_then(|()| judge(seen, served, passed, bounds.answered)).and_then(|()| look_at_victim())?;
-            let after = self.settle(&seen_before, bounds.looks)?;
+            let after = self.read_until_stable(&seen_before, bounds.looks)?;
             // Late deletion also counts.
             let seen = self.reserved.seen();
             judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.answered)?;
@@ -192,7 +192,7 @@ impl Field {
     }
 
     /// Waits until the accounts are as before, or do not change any more; returns them.
-    fn settle(&self, before: &[Inventory], looks: u32) -> Outcome<Inventory> {
+    fn read_until_stable(&self, before: &[Inventory], looks: u32) -> Outcome<Inventory> {
         let mut after = Inventory::read(self.monitor)?;
         for look in 0..looks {
             if before.contains(&after) {

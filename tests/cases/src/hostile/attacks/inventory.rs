@@ -26,7 +26,7 @@ pub struct Inventory {
     /// Process numbers of the servers.
     servers: [u64; SERVERS.len()],
     /// Number of running processes.
-    living: usize,
+    live: usize,
     /// The terminal's mode, and the process that reads.
     terminal: (Mode, u64),
     /// The monitor's state, and the free memory of the other core.
@@ -39,7 +39,7 @@ impl PartialEq for Inventory {
             (Some((one, free)), Some((two, rest))) => one == two && free.abs_diff(rest) <= REMEMBERED,
             (one, two) => one == two,
         };
-        let own = |inventory: &Inventory| (inventory.servers, inventory.living, inventory.terminal);
+        let own = |inventory: &Inventory| (inventory.servers, inventory.live, inventory.terminal);
         there && own(self) == own(other) && self.here == other.here
     }
 }
@@ -47,7 +47,7 @@ impl PartialEq for Inventory {
 impl Inventory {
     /// Returns what servers hold for clients, without what they keep for reuse: it must not grow, not even once.
     pub fn held(&self) -> impl PartialEq + Debug + use<> {
-        (self.here.names, self.here.files, self.servers, self.living, self.terminal)
+        (self.here.names, self.here.files, self.servers, self.live, self.terminal)
     }
 
     /// Reads the present accounts and states.
@@ -67,7 +67,7 @@ impl Inventory {
             Some(monitor) => Some((said(monitor.exchanged())?, said(monitor.memory(OTHER))?.free)),
             None => None,
         };
-        Ok(Inventory { here, servers, living: living(), terminal: (mode, reader), elsewhere })
+        Ok(Inventory { here, servers, live: live_processes(), terminal: (mode, reader), elsewhere })
     }
 }
 
@@ -78,7 +78,7 @@ pub fn used(process: u64) -> Outcome<u64> {
     Ok(account.used)
 }
 
-fn living() -> usize {
+fn live_processes() -> usize {
     let mut after = 0;
     let all = core::iter::from_fn(|| {
         let status = Procs::STANDARD.next(after).ok()?;

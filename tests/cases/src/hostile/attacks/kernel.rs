@@ -51,7 +51,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("cycle", "threads that serve each other in a circle keep nobody else waiting", || circle(2)).endless(),
     Attack::new("chain", "a chain of servers that ends nowhere takes its clients' time", || circle(24)).endless(),
     Attack::new("signals", "threads that wake each other without end keep to their turns", signals).endless(),
-    Attack::new("senders", "a hundred senders at an endpoint that goes are all told", senders),
+    Attack::new("senders", "a hundred senders at an endpoint that is deleted are all notified", senders),
     Attack::new("sleepers", "many deadlines at one time hold nobody up", sleepers),
     Attack::new("random-calls", "system calls at random harm nobody", || {
         crate::child::make_random_calls(tench::process::id(), 4000);
@@ -406,7 +406,7 @@ fn shared_buffer() -> Outcome {
     static BUFFER: AtomicUsize = AtomicUsize::new(0);
     /// Bytes of an IPC buffer.
     const SIZE: usize = 1024;
-    let asker = said(Builder::new().stack_size(STACK).spawn(|| {
+    let requester = said(Builder::new().stack_size(STACK).spawn(|| {
         BUFFER.store(tench::sys::block::ipc_buffer() as usize, Ordering::SeqCst);
         for round in 0..300 {
             let name = format!("attack/{round}/{}", "x".repeat(150));
@@ -417,7 +417,7 @@ fn shared_buffer() -> Outcome {
         }
     }))?;
     let mut word = 1_u64;
-    while !asker.is_finished() {
+    while !requester.is_finished() {
         let buffer = BUFFER.load(Ordering::SeqCst);
         word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         if buffer != 0 {

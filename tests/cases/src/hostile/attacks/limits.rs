@@ -23,7 +23,7 @@ pub const ATTACKS: &[Attack] = &[
         .several()
         .unlimited(),
     Attack::new("elsewhere-quota", "whose memory is limited starts nothing where that does not count", quota).several(),
-    Attack::new("elsewhere-mail", "endpoints that children elsewhere are sent count for them together", mail)
+    Attack::new("elsewhere-transfers", "endpoints that children elsewhere are sent count for them together", transfers)
         .second()
         .unlimited(),
 ];
@@ -112,13 +112,13 @@ pub fn nothing_there() -> Outcome {
     Ok(())
 }
 
-fn mail() -> Outcome {
+fn transfers() -> Outcome {
     let (monitor, _, other) = cores()?;
     let counts = said(monitor.spawn(other, b"cases\0attack\0count-proxies\0"))?;
     let endpoint = make::<Endpoint>(0)?;
     let (mut sent, mut receivers) = (0, [0; RECEIVERS]);
     for receiver in &mut receivers {
-        *receiver = said(monitor.spawn(other, b"cases\0attack\0take-mail\0"))?;
+        *receiver = said(monitor.spawn(other, b"cases\0attack\0take-transfers\0"))?;
         let receiver = *receiver;
         sent += (0..SENT).take_while(|_| monitor.give(receiver, 0, Cap::new(endpoint.cap().address())).is_ok()).count();
     }
@@ -132,7 +132,7 @@ fn mail() -> Outcome {
 }
 
 /// Runs a part that receives what is sent to it, and keeps it.
-pub fn take_mail() -> Outcome {
+pub fn take_transfers() -> Outcome {
     let (monitor, ..) = cores()?;
     loop {
         said(monitor.take(empty()?))?;

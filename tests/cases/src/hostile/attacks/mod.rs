@@ -205,7 +205,7 @@ const PARTS: &[(&str, Part)] = &[
     ("nothing-there", limits::nothing_there),
     ("low", limits::low),
     ("low-there", limits::low_there),
-    ("take-mail", limits::take_mail),
+    ("take-transfers", limits::take_transfers),
     ("count-proxies", limits::count_proxies),
     ("leave-files", leavers::leave_files),
     ("take-room", room::take_room),

@@ -45,7 +45,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("other-cores", "processes of other cores are managed by nobody else", other_cores)
         .several()
         .unlimited(),
-    Attack::new("letters", "capabilities that nobody takes go with who sent them", letters).several().unlimited(),
+    Attack::new("untaken", "capabilities that nobody takes go with their sender", untaken).several().unlimited(),
 ];
 
 /// Returns the process that started this attack.
@@ -129,7 +129,7 @@ pub fn idle() -> Outcome {
     }
 }
 
-fn letters() -> Outcome {
+fn untaken() -> Outcome {
     /// More transfers than are kept for one process.
     const MOST: usize = 200;
     let Some(monitor) = monitor()? else { return Ok(()) };

@@ -47,10 +47,10 @@ fn bind(thread: Cap<Thread>) -> Outcome<Cap<Notification>> {
 /// Lets a server put its caller aside and call it, and then deletes the reply object with which it did so.
 fn late(is_signalled: bool) -> Outcome {
     let (there, back) = (make::<Endpoint>(0)?.leak(), make::<Endpoint>(0)?.leak());
-    let aside = make::<Reply>(0)?.leak();
+    let deferred = make::<Reply>(0)?.leak();
     let server = spawn(100, move || {
         let _ = there.receive(Wait::FOREVER);
-        let _ = there.receive(Wait::until(soon(100)).with_reply(aside));
+        let _ = there.receive(Wait::until(soon(100)).with_reply(deferred));
         let _ = back.call(&Message::new(1));
     })?;
     let caller = spawn(LOW, move || {
@@ -62,7 +62,7 @@ fn late(is_signalled: bool) -> Outcome {
     if is_signalled {
         notification.signal()?;
     }
-    OWN_CSPACE.delete_at(aside.address())?;
+    OWN_CSPACE.delete_at(deferred.address())?;
     (server.detach(), caller.detach());
     Ok(())
 }

@@ -51,7 +51,7 @@ impl Turns {
     }
 
     /// Begins to make events, if there are several cores.
-    pub fn begin(&mut self) -> Outcome {
+    pub fn start_events(&mut self) -> Outcome {
         if self.elsewhere.is_empty() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Turns {
     }
 
     /// Stops making events.
-    pub fn end(&mut self) -> Outcome {
+    pub fn stop_events(&mut self) -> Outcome {
         GOES_ON.store(false, Ordering::SeqCst);
         self.here.take().into_iter().for_each(JoinHandle::join);
         Ok(self.elsewhere.iter().try_for_each(|(procs, process)| procs.suspend(*process))?)

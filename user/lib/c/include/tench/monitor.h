@@ -334,20 +334,20 @@ static inline int tench_monitor_call(tench_cap server, struct tench_message *mes
 }
 
 /* Sender and purpose of a received capability. */
-struct tench_monitor_letter {
+struct tench_monitor_transfer {
     /* The process that sent it, of whichever core. */
     uint64_t from;
     /* Word that tells its purpose. */
     uint64_t word;
 };
 
-static inline void tench_monitor_letter_put(struct tench_message *message, const struct tench_monitor_letter *value)
+static inline void tench_monitor_transfer_put(struct tench_message *message, const struct tench_monitor_transfer *value)
 {
     tench_put(message, (uint64_t)value->from);
     tench_put(message, (uint64_t)value->word);
 }
 
-static inline void tench_monitor_letter_take(struct tench_reader *reader, struct tench_monitor_letter *value)
+static inline void tench_monitor_transfer_take(struct tench_reader *reader, struct tench_monitor_transfer *value)
 {
     value->from = tench_take(reader);
     value->word = tench_take(reader);
@@ -360,7 +360,7 @@ struct tench_monitor_exchanged {
     /* Objects of other cores that were imported. */
     uint64_t copies;
     /* Capabilities that were sent to processes of this core, and not taken. */
-    uint64_t letters;
+    uint64_t transfers;
     /* Protocol violations by other monitors. */
     uint64_t faults;
     /* Capabilities to endpoints and notifications that other cores hold, as they were sent. */
@@ -373,7 +373,7 @@ static inline void tench_monitor_exchanged_put(struct tench_message *message, co
 {
     tench_put(message, (uint64_t)value->exports);
     tench_put(message, (uint64_t)value->copies);
-    tench_put(message, (uint64_t)value->letters);
+    tench_put(message, (uint64_t)value->transfers);
     tench_put(message, (uint64_t)value->faults);
     tench_put(message, (uint64_t)value->endpoints);
     tench_put(message, (uint64_t)value->proxies);
@@ -383,7 +383,7 @@ static inline void tench_monitor_exchanged_take(struct tench_reader *reader, str
 {
     value->exports = tench_take(reader);
     value->copies = tench_take(reader);
-    value->letters = tench_take(reader);
+    value->transfers = tench_take(reader);
     value->faults = tench_take(reader);
     value->endpoints = tench_take(reader);
     value->proxies = tench_take(reader);
@@ -904,7 +904,7 @@ static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_
 
 /* What tench_monitor_take answers. */
 struct tench_monitor_take_answer {
-    struct tench_monitor_letter value;
+    struct tench_monitor_transfer value;
 };
 
 /*
@@ -920,7 +920,7 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_letter_take(reader, &answer->value);
+    tench_monitor_transfer_take(reader, &answer->value);
     tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }

@@ -93,7 +93,7 @@ unsafe extern "C" fn pthread_rwlock_destroy(lock: *const ReadWrite) -> c_int {
 }
 
 /// Functions that take the lock.
-macro_rules! takers {
+macro_rules! lock_functions {
     ($($plain:ident $try:ident $timed:ident $to_write:literal $what:literal;)*) => { $(
         #[doc = concat!("Takes a lock to ", $what, ", and waits if need be. `EDEADLK` if the caller has it to write.")]
         ///
@@ -132,7 +132,7 @@ macro_rules! takers {
     )* };
 }
 
-takers! {
+lock_functions! {
     pthread_rwlock_rdlock pthread_rwlock_tryrdlock pthread_rwlock_timedrdlock false "read";
     pthread_rwlock_wrlock pthread_rwlock_trywrlock pthread_rwlock_timedwrlock true "write";
 }

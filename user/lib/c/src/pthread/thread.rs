@@ -81,7 +81,7 @@ struct Beginning {
 }
 
 /// First function of a new thread.
-extern "C" fn begin(beginning: *mut ()) {
+extern "C" fn start_thread(beginning: *mut ()) {
     // SAFETY: `pthread_create` made the box and passed it to this thread alone.
     let Beginning { number, record, function, argument } = *unsafe { Box::from_raw(beginning.cast::<Beginning>()) };
     OWN.with(|own| {
@@ -131,8 +131,8 @@ unsafe extern "C" fn pthread_create(
     // SAFETY: the caller guarantees it.
     unsafe { *pointer = number };
     let beginning = Box::into_raw(Box::new(Beginning { number, record: Arc::clone(&record), function, argument }));
-    // SAFETY: `begin` takes ownership of the box, to which nobody else refers.
-    match unsafe { builder.spawn_raw(begin, beginning.cast()) } {
+    // SAFETY: `start_thread` takes ownership of the box, to which nobody else refers.
+    match unsafe { builder.spawn_raw(start_thread, beginning.cast()) } {
         Ok(thread) => {
             // The thread may have been detached meanwhile; then the handle is dropped.
             if let State::Joinable(handle) = &mut *record.state.lock() {

@@ -10,7 +10,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Notify;
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::thread;
-use tench_channel::{Bell, Idle, Memory, WORDS, Word};
+use tench_channel::{Idle, Memory, Notifier, WORDS, Word};
 
 /// Deliberate mistakes, to check that the checker finds them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,8 +102,8 @@ impl Signal {
     }
 }
 
-impl Bell for Signal {
-    fn ring(&self) {
+impl Notifier for Signal {
+    fn notify(&self) {
         self.0.notify();
     }
 }
@@ -126,9 +126,9 @@ impl Idle for Signal {
 #[derive(Clone)]
 pub struct Silent;
 
-impl Bell for Silent {
-    fn ring(&self) {
-        panic!("a peer that polls was rung");
+impl Notifier for Silent {
+    fn notify(&self) {
+        panic!("a peer that polls was notified");
     }
 }
 

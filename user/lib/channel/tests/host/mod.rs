@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use tench_channel::{Bell, Idle, Line};
+use tench_channel::{Idle, Line, Notifier};
 
 /// Returns the lines of a frame with `ring` lines for messages in each direction.
 pub fn lines(ring: usize) -> Vec<Line> {
@@ -23,8 +23,8 @@ impl Count {
     }
 }
 
-impl Bell for Count {
-    fn ring(&self) {
+impl Notifier for Count {
+    fn notify(&self) {
         self.0.set(self.0.get() + 1);
     }
 }

@@ -294,9 +294,9 @@ impl World {
 
     pub fn step(&mut self, script: &Script, at: u8, input: Input, granted: Option<(Name, u16)>) {
         let mut machine = self.machines[at as usize].clone();
-        let mut hands = Hands { world: self, script, at, granted, early: Vec::new() };
-        let result = Arc::make_mut(&mut machine).step(input, &mut hands);
-        let early = hands.early;
+        let mut executor = Executor { world: self, script, at, granted, early: Vec::new() };
+        let result = Arc::make_mut(&mut machine).step(input, &mut executor);
+        let early = executor.early;
         self.machines[at as usize] = machine;
         let is_honest = match input {
             // The owner passes on the receiver's result.
@@ -339,7 +339,7 @@ impl World {
 }
 
 /// The executor of a monitor's effects on its world.
-struct Hands<'a> {
+struct Executor<'a> {
     world: &'a mut World,
     script: &'a Script,
     at: u8,
@@ -349,13 +349,13 @@ struct Hands<'a> {
     early: Vec<Input>,
 }
 
-impl Hands<'_> {
+impl Executor<'_> {
     fn kernel(&mut self) -> &mut Kernel {
         Arc::make_mut(&mut self.world.kernels[self.at as usize])
     }
 }
 
-impl Effects for Hands<'_> {
+impl Effects for Executor<'_> {
     fn send(&mut self, to: Core, message: Message) {
         let kernel = &self.world.kernels[self.at as usize];
         let granted = match message {

@@ -30,7 +30,7 @@ use crate::{CLOCK_EVENT, Error, TICKS_PER_SECOND, Tid};
 pub static INSIDE: AtomicU32 = AtomicU32::new(0);
 
 /// Fraction of a second for which a task sleeps that finds another in a primitive: 20 microseconds.
-const GRACE: u64 = 50_000;
+const CHECKS_PER_SECOND: u64 = 50_000;
 
 /// Start of the session, in ticks of the system counter.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
@@ -42,13 +42,13 @@ static IDLE: AtomicU64 = AtomicU64::new(0);
 static CALLER: Later = Later::none();
 
 /// Resets the state for a new session.
-pub fn begin() {
+pub fn reset() {
     BEGAN.store(Instant::now().ticks(), Relaxed);
     IDLE.store(0, Relaxed);
     IDLE_SINCE.store(0, Relaxed);
     INSIDE.store(0, Relaxed);
     match thread::own_notification() {
-        Some(bell) => CALLER.set(bell),
+        Some(notification) => CALLER.set(notification),
         None => CALLER.clear(),
     }
 }
@@ -102,10 +102,10 @@ fn is_somebody_inside() -> bool {
 }
 
 /// Sleeps until a time, on the notification of a task.
-fn sleep(bell: Cap<Notification>, deadline: Instant) {
+fn sleep(notification: Cap<Notification>, deadline: Instant) {
     while Instant::now() < deadline {
         // Nobody signals the notification; a signal would end the sleep early.
-        let _ = bell.wait_until(deadline);
+        let _ = notification.wait_until(deadline);
     }
 }
 
@@ -116,10 +116,10 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
         return refuse(me, error);
     }
     INSIDE.store(0, Relaxed);
-    let bell = SESSION.notification(me);
-    sleep(bell, next);
+    let notification = SESSION.notification(me);
+    sleep(notification, next);
     while is_somebody_inside() {
-        sleep(bell, Instant::now().after(time::frequency() / GRACE));
+        sleep(notification, Instant::now().after(time::frequency() / CHECKS_PER_SECOND));
     }
     SESSION.table.event_comes(CLOCK_EVENT);
     let was_idle = IDLE_SINCE.load(Relaxed) != 0;
@@ -128,7 +128,7 @@ pub fn await_event(event: i32) -> Result<u64, Error> {
         // The caller runs when no task can any more.
         CALLER.get::<Notification>().signal().kept();
     }
-    outside::settle(me);
+    outside::leave_primitive(me);
     Ok(ticks())
 }
 

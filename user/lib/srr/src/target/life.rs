@@ -63,7 +63,7 @@ pub fn run(mut terminal: Box<dyn Terminal>, priority: i32, first: Function) -> R
     SESSION.base.store(base, Relaxed);
     SESSION.top.store(top.max(0) as u32, Relaxed);
     drop(Vec::<u8>::with_capacity(HEAP_RESERVE));
-    events::begin();
+    events::reset();
     let tid = SESSION.table.create(None, priority)?;
     if !prepare(tid) {
         SESSION.table.reset(0);
@@ -137,7 +137,7 @@ fn prepare(tid: Tid) -> bool {
         }
         let top = SESSION.base.load(Relaxed) + SESSION.top.load(Relaxed);
         let builder = Builder::new().stack_size(STACK_SIZE).priority(top as u8);
-        let Ok(thread) = builder.spawn(move || begin(tid)) else { return false };
+        let Ok(thread) = builder.spawn(move || run_thread(tid)) else { return false };
         if let (Some(scheduling), Some(own)) = (thread.scheduling(), thread.thread())
             && !thread.is_finished()
         {
@@ -151,7 +151,7 @@ fn prepare(tid: Tid) -> bool {
 }
 
 /// Runs a new thread.
-fn begin(tid: Tid) {
+fn run_thread(tid: Tid) {
     if SESSION.own(tid) {
         live(tid);
     }
@@ -164,7 +164,7 @@ fn live(tid: Tid) -> ! {
         if Label::unpack(received.label()) == Label::StartAndAnswer {
             BOUND_REPLY.reply(&message(Label::Start)).kept();
         }
-        outside::settle(tid);
+        outside::leave_primitive(tid);
         let function = SESSION.task(tid).function.lock().take();
         if let Some(function) = function {
             function();
@@ -247,7 +247,7 @@ pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
     if SESSION.table.priority(tid) > SESSION.table.priority(me) {
         // The new task runs at once, so it makes this one ready before any other task can become ready.
         endpoint.call(&message(Label::StartAndAnswer)).kept();
-        outside::settle(me);
+        outside::leave_primitive(me);
     } else {
         endpoint.send(&message(Label::Start), Wait::FOREVER).kept();
         requeue(me);

@@ -65,8 +65,8 @@ impl<T> Kept<T> for Result<T, tench::sys::Error> {
     }
 }
 
-/// Begins a primitive of the calling task, which ends with [`outside::settle`] or [`requeue`]: no event interferes
-/// meanwhile.
+/// Begins a primitive of the calling task, which ends with [`outside::leave_primitive`] or [`requeue`]: no event
+/// interferes meanwhile.
 #[inline]
 fn enter() -> Tid {
     let me = SESSION.me();
@@ -81,7 +81,7 @@ fn requeue(me: Tid) {
     // A task to which an event has come is not known to be ready before it has run.
     if SESSION.table.has_ready_equals(me) || SESSION.table.awaits_events() {
         kernel_yield();
-        outside::settle(me);
+        outside::leave_primitive(me);
     }
 }
 
@@ -158,11 +158,11 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
             if let Some(replier) = wake {
                 SESSION.notification(replier).signal().kept();
             }
-            outside::settle(me);
+            outside::leave_primitive(me);
             Ok(unpack(&received, length, reply))
         }
         Label::Aborted => {
-            outside::settle(me);
+            outside::leave_primitive(me);
             Err(Error::Incomplete)
         }
         _ => retire(me),
@@ -188,7 +188,7 @@ pub fn receive(message: &mut [u8]) -> (Tid, usize) {
             requeue(me);
         }
         // The sender has recorded all this already, so that others can reply before this task runs.
-        Arrival::Nobody => outside::settle(me),
+        Arrival::Nobody => outside::leave_primitive(me),
     }
     (from, length)
 }
@@ -214,11 +214,11 @@ pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
         let sleep = Cap::<Endpoint>::new(SESSION.notification(me).address());
         let message = pack(Label::Reply { length, wake: Some(me) }, message);
         sleep.reply_receive(&message, Wait::FOREVER.with_reply(reply)).kept();
-        outside::settle(me);
+        outside::leave_primitive(me);
     } else {
         // When it is preempted, this task goes before its equals; but there are none, so that makes no difference.
         reply.reply(&pack(Label::Reply { length, wake: None }, message)).kept();
-        outside::settle(me);
+        outside::leave_primitive(me);
     }
     Ok(length)
 }

@@ -5,7 +5,7 @@
 //! thread runs only when no task can:
 //!
 //! 1. The task sets `held`, stores its request, and waits.
-//! 2. Every ready task runs, still in the library, sees `held`, and waits in turn ([`settle`]).
+//! 2. Every ready task runs, still in the library, sees `held`, and waits in turn ([`leave_primitive`]).
 //! 3. When no task can run, the caller executes the request, and wakes the task.
 //! 4. The task clears `held` and wakes the others in the order in which they stopped. That is the order in which they
 //!    were ready, and none has a higher priority than the task. So every task is where it was. (A task to which an
@@ -54,7 +54,7 @@ static STOPPED_COUNT: AtomicU32 = AtomicU32::new(0);
 /// Ends a task's primitive. If it has waited in the kernel, it continues as soon as no task waits for the session's
 /// caller.
 #[inline]
-pub fn settle(me: Tid) {
+pub fn leave_primitive(me: Tid) {
     while HELD.load(Relaxed) {
         // No event interferes before this task waits.
         INSIDE.store(me.0 + 1, Relaxed);
@@ -80,7 +80,7 @@ pub fn ask(me: Tid, request: Request) {
     for stopped in &stopped[..STOPPED_COUNT.swap(0, Relaxed) as usize] {
         SESSION.notification(Tid(*stopped)).signal().kept();
     }
-    settle(me);
+    leave_primitive(me);
 }
 
 /// Returns the pending request. For the session's caller, which then [`grant`]s it.

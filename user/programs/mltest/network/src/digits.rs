@@ -65,8 +65,8 @@ pub fn draw(digit: usize, random: &mut Random) -> Picture {
         let (x, y) = ((index % SIDE) as i32 * 16 + 8, (index / SIDE) as i32 * 16 + 8);
         let straight = x + slant * (y - SIDE as i32 * 8) / 16;
         // A bold line also fills the cells of its neighbours to the left and right.
-        let filled = [-bold, 0, bold].into_iter().any(|aside| {
-            let (column, row) = ((straight + aside - left).div_euclid(width), (y - top).div_euclid(height));
+        let filled = [-bold, 0, bold].into_iter().any(|offset| {
+            let (column, row) = ((straight + offset - left).div_euclid(width), (y - top).div_euclid(height));
             (0..COLUMNS).contains(&column)
                 && (0..ROWS).contains(&row)
                 && GLYPHS[digit][row as usize] >> (COLUMNS - 1 - column) & 1 == 1

@@ -97,9 +97,9 @@ fn foreground(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     let mut job = take(shell, call)?;
     shell.say(format_args!("{}", job.text));
     shell.flush();
-    let living = job.living();
+    let live = job.live();
     let reader = job.members.first().map_or(0, |member| member.pid);
-    shell.system.set_foreground(&living, reader, OnKey::Obey);
+    shell.system.set_foreground(&live, reader, OnKey::Obey);
     let outcome = go_on(shell, &mut job);
     shell.wait_for(job);
     outcome
@@ -123,8 +123,8 @@ fn background(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
 pub fn wait(shell: &mut Shell<'_>, number: u64) -> Outcome {
     let Some(job) = shell.jobs.get(number).cloned() else { return Ok(()) };
     let own_pid = shell.system.own_pid();
-    shell.system.set_foreground(&job.living(), own_pid, OnKey::StopWaiting);
-    match shell.system.wait(&job.living())? {
+    shell.system.set_foreground(&job.live(), own_pid, OnKey::StopWaiting);
+    match shell.system.wait(&job.live())? {
         Waited::Interrupted | Waited::Suspended => {}
         Waited::Ended(ends) | Waited::EndedEarly(ends) => {
             let Some(mut job) = shell.jobs.take(number) else { return Ok(()) };

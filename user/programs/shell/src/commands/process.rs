@@ -88,10 +88,10 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     }
     let (core, name) = core_and_name(argument);
     let own_core = pid::split_pid(shell.system.own_pid()).0;
-    let living: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
+    let live: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
     let is_meant = |process: &&Process| process.name == name || process.base_name() == name;
     let of_core = |core| move |process: &&Process| pid::split_pid(process.pid).0 == core;
-    let mut found: Vec<&Process> = living.iter().filter(is_meant).collect();
+    let mut found: Vec<&Process> = live.iter().filter(is_meant).collect();
     match core {
         Some(core) => found.retain(of_core(core)),
         None if found.iter().any(of_core(own_core)) => found.retain(of_core(own_core)),
@@ -100,7 +100,7 @@ pub fn find(shell: &mut Shell<'_>, argument: &str) -> Result<Process, Failure> {
     match found.as_slice() {
         [only] => Ok((*only).clone()),
         [] => {
-            let near = suggest::nearest(argument, living.iter().map(Process::base_name));
+            let near = suggest::nearest(argument, live.iter().map(Process::base_name));
             let hint = near.map_or("ps lists them".into(), |near| format!("did you mean {near}?"));
             Err(Failure::Refused(format!("no process {argument}; {hint}")))
         }
@@ -230,10 +230,10 @@ fn parse_bytes(text: &str) -> Result<u64, Failure> {
 /// Returns the processes of a job that have not ended, or the one process that a number or a name means.
 fn targets(shell: &mut Shell<'_>, argument: &str) -> Result<Vec<Process>, Failure> {
     let Some(number) = jobs::number_of(shell, argument)? else { return Ok(Vec::from([running(shell, argument)?])) };
-    let pids = shell.jobs.get(number).map(Job::living).unwrap_or_default();
+    let pids = shell.jobs.get(number).map(Job::live).unwrap_or_default();
     let processes = pids.into_iter().filter_map(|pid| shell.system.process(pid).ok());
-    let living: Vec<Process> = processes.filter(|process| process.end().is_none()).collect();
-    if living.is_empty() { Err(Failure::Refused(format!("job {argument} has ended"))) } else { Ok(living) }
+    let live: Vec<Process> = processes.filter(|process| process.end().is_none()).collect();
+    if live.is_empty() { Err(Failure::Refused(format!("job {argument} has ended"))) } else { Ok(live) }
 }
 
 fn kill(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {

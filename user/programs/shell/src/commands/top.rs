@@ -152,18 +152,18 @@ fn picture(shell: &mut Shell<'_>, before: &mut Before, has_screen: bool) -> Stri
     let (ticks, per_second) = (shell.system.ticks(), shell.system.ticks_per_second());
     // A shell without the kernel's capability does not know.
     let idle = shell.system.statistic(Statistic::IdleTicks).ok();
-    let living: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
+    let live: Vec<Process> = shell.processes().into_iter().filter(|process| process.end().is_none()).collect();
     let accounts = accounts(shell);
     let span = ticks.saturating_sub(before.ticks).max(1);
     let used =
         |process: &Process| process.ticks.saturating_sub(before.processes.get(&process.pid).copied().unwrap_or(0));
-    let mut rows: Vec<(u64, &Process)> = living.iter().map(|process| (used(process), process)).collect();
+    let mut rows: Vec<(u64, &Process)> = live.iter().map(|process| (used(process), process)).collect();
     rows.sort_by_key(|(used, process)| (core::cmp::Reverse(*used), process.pid));
 
     let up = Time { ticks, per_second };
     let idle_share =
         idle.map_or_else(String::new, |idle| format!(", {} idle", Share(idle.saturating_sub(before.idle), span)));
-    let mut text = format!("up {up}{idle_share}, {} processes", living.len());
+    let mut text = format!("up {up}{idle_share}, {} processes", live.len());
     if let Ok(memory) = shell.system.memory() {
         let _ = write!(text, ", {} of {} free", Bytes(memory.free), Bytes(memory.total));
     }
@@ -185,7 +185,7 @@ fn picture(shell: &mut Shell<'_>, before: &mut Before, has_screen: bool) -> Stri
     if rows.len() > shown {
         let _ = writeln!(text, "and {} more", rows.len() - shown);
     }
-    let processes = living.iter().map(|process| (process.pid, process.ticks)).collect();
+    let processes = live.iter().map(|process| (process.pid, process.ticks)).collect();
     *before = Before { ticks, idle: idle.unwrap_or(0), processes };
     text
 }

@@ -93,14 +93,14 @@ impl Editor {
     }
 
     /// Begins a line.
-    pub fn begin(&mut self, out: &mut Vec<u8>) {
+    pub fn begin_line(&mut self, out: &mut Vec<u8>) {
         self.line.clear();
         self.cursor = 0;
         self.history.reset();
         self.asked_columns = false;
         // The terminal's window may have another size by now.
         self.screen.set_columns(None, out);
-        self.screen.begin(self.prompt, out);
+        self.screen.show_prompt(self.prompt, out);
     }
 
     /// Returns the line.
@@ -190,7 +190,7 @@ impl Editor {
             }
             Key::ClearScreen => {
                 out.extend_from_slice(b"\x1b[H\x1b[2J");
-                self.screen.begin(self.prompt, out);
+                self.screen.show_prompt(self.prompt, out);
             }
             Key::CursorColumn(_) => {}
             _ => return false,
@@ -252,7 +252,7 @@ impl Editor {
             self.screen.finish(out);
             out.push(b'\n');
             list(&completion.choices, out);
-            self.screen.begin(self.prompt, out);
+            self.screen.show_prompt(self.prompt, out);
             self.refresh(out);
         } else {
             self.tabbed = true;

@@ -17,7 +17,7 @@ pub struct Screen {
 
 impl Screen {
     /// Begins an empty line with a prompt, at the start of a row.
-    pub fn begin(&mut self, prompt: &str, out: &mut Vec<u8>) {
+    pub fn show_prompt(&mut self, prompt: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(prompt.as_bytes());
         self.prompt_columns = prompt.chars().count();
         self.shown.clear();

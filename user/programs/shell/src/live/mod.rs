@@ -222,7 +222,7 @@ impl System for Live {
         let preparing = Preparing { spawn, given: [false; 3], _server: server };
         let said = self.description.get_or_insert_with(description::read).as_ref();
         let said = said.and_then(|system| effective_settings::find(system, program));
-        let effective = effective_settings::settle(said, settings, cores::highest_priority());
+        let effective = effective_settings::resolve(said, settings, cores::highest_priority());
         let settled =
             configure(&spawn, &effective, settings.powers).and_then(|()| pass_on(&spawn, arguments, &effective));
         if let Err(refusal) = settled {

@@ -30,7 +30,7 @@ impl Console<Standing> {
     /// kernel ends the wait a few milliseconds later; input that comes from another core's console at that very moment
     /// is lost.
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
-        let limited = Console::at(Until::with_grace(self.way(), deadline));
+        let limited = Console::at(Until::with_margin(self.way(), deadline));
         let text = match again(|| limited.get_until(buffer.len().min(MAX_TEXT), deadline)) {
             Err(Failure::Refused(Error::TimedOut) | Failure::Lost(Refusal::TimedOut)) => return Ok(None),
             text => text?,

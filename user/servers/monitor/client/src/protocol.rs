@@ -185,8 +185,8 @@ pub trait MonitorService {
     fn take(
         &mut self,
         caller: Caller,
-        later: Later<'_, (Letter, Sent<Any, Given>), Error>,
-    ) -> Result<Option<(Letter, Sent<Any, Given>)>, Error>;
+        later: Later<'_, (Transfer, Sent<Any, Given>), Error>,
+    ) -> Result<Option<(Transfer, Sent<Any, Given>)>, Error>;
 
     /// Revokes, from all other cores, the object of a capability, for the process that has sent it there and cannot
     /// revoke or delete it in the kernel because there are remote copies. The reply comes when no other core has a
@@ -249,7 +249,7 @@ pub trait MonitorService {
 
 /// Sender and purpose of a received capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Words)]
-pub struct Letter {
+pub struct Transfer {
     /// The process that sent it, of whichever core.
     pub from: u64,
     /// Word that tells its purpose.
@@ -264,7 +264,7 @@ pub struct Exchanged {
     /// Objects of other cores that were imported.
     pub copies: u64,
     /// Capabilities that were sent to processes of this core, and not taken.
-    pub letters: u64,
+    pub transfers: u64,
     /// Protocol violations by other monitors.
     pub faults: u64,
     /// Capabilities to endpoints and notifications that other cores hold, as they were sent.

@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 
 use tench::memory;
-use tench_monitor::proxies::{self, Found, What};
+use tench_monitor::proxies::{self, Found, ObjectClass};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Kind, OWN_CSPACE, Rights};
 
 use crate::capabilities::KERNEL;
@@ -17,7 +17,7 @@ pub(super) struct Machine {
     pub(super) signals: Signals,
     common: Cap<Endpoint>,
     /// Proxies that are endpoints or notifications of their own.
-    own: BTreeMap<u64, (What, CapAddress)>,
+    own: BTreeMap<u64, (ObjectClass, CapAddress)>,
 }
 
 /// Copies a capability to a new slot.
@@ -36,13 +36,13 @@ impl Machine {
 impl proxies::Kernel for Machine {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let found = OWN_CSPACE.identify_at(slot).ok()?;
-        let what = match found.kind {
-            Kind::Endpoint => What::Endpoint,
-            Kind::Notification => What::Notification,
+        let class = match found.kind {
+            Kind::Endpoint => ObjectClass::Endpoint,
+            Kind::Notification => ObjectClass::Notification,
             _ => return None,
         };
         let physical = KERNEL.holders(OWN_CSPACE, slot).ok()?.physical;
-        Some(Found { what, physical, badge: found.badge, rights: found.rights })
+        Some(Found { class, physical, badge: found.badge, rights: found.rights })
     }
 
     fn is_used(&self, slot: CapAddress) -> bool {
@@ -71,26 +71,26 @@ impl proxies::Kernel for Machine {
         self.signals.bits(bits)
     }
 
-    fn open(&mut self, proxy: u64, what: What) -> core::result::Result<(CapAddress, u64), Error> {
-        let (slot, physical) = match what {
-            What::Endpoint => {
+    fn open(&mut self, proxy: u64, class: ObjectClass) -> core::result::Result<(CapAddress, u64), Error> {
+        let (slot, physical) = match class {
+            ObjectClass::Endpoint => {
                 let endpoint = memory::make::<Endpoint>(0).map_err(|_| Error::OutOfMemory)?;
                 let slot = endpoint.cap().address();
                 let physical = KERNEL.holders(OWN_CSPACE, slot)?.physical;
                 self.inbox.open_until_deleted(Source::Own(proxy), endpoint).map_err(|_| Error::OutOfMemory)?;
                 (slot, physical)
             }
-            What::Notification => self.signals.open(proxy)?,
+            ObjectClass::Notification => self.signals.open(proxy)?,
         };
-        self.own.insert(proxy, (what, slot));
+        self.own.insert(proxy, (class, slot));
         Ok((slot, physical))
     }
 
     fn close(&mut self, proxy: u64) -> bool {
         // The thread that receives at the endpoint ends, and frees the slot.
         match self.own.remove(&proxy) {
-            Some((What::Endpoint, slot)) => drop(OWN_CSPACE.delete_at(slot)),
-            Some((What::Notification, slot)) => {
+            Some((ObjectClass::Endpoint, slot)) => drop(OWN_CSPACE.delete_at(slot)),
+            Some((ObjectClass::Notification, slot)) => {
                 self.signals.close(proxy, slot);
                 return false;
             }

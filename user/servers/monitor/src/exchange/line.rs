@@ -70,15 +70,15 @@ impl Line {
         let words = |words: &[u64]| words.iter().copied().collect();
         match self {
             Line::Agree(message) => (operation::AGREE, words(&message.encode())),
-            Line::Address(request, ticket, owner) => {
-                (operation::ADDRESS, words(&[request.0, *ticket, owner.index() as u64]))
+            Line::Address(request, reservation, owner) => {
+                (operation::ADDRESS, words(&[request.0, *reservation, owner.index() as u64]))
             }
-            Line::Drop(ticket) => (operation::DROP, words(&[*ticket])),
+            Line::Drop(reservation) => (operation::DROP, words(&[*reservation])),
             Line::Lost(core) => (operation::LOST, words(&[core.index() as u64])),
             Line::Link(core) => (operation::LINK, words(&[core.index() as u64])),
-            Line::Endpoint(ticket, carried) => {
+            Line::Endpoint(reservation, carried) => {
                 let [first, second] = carried.encode();
-                (operation::ENDPOINT, words(&[*ticket, first, second]))
+                (operation::ENDPOINT, words(&[*reservation, first, second]))
             }
         }
     }
@@ -87,14 +87,14 @@ impl Line {
     pub fn decode(operation: u16, words: &[u64]) -> Option<Line> {
         match (operation, words) {
             (operation::AGREE, words) => Message::decode(words.try_into().ok()?).ok().map(Line::Agree),
-            (operation::ADDRESS, &[request, ticket, owner]) => {
-                Some(Line::Address(RequestId(request), ticket, core(owner)?))
+            (operation::ADDRESS, &[request, reservation, owner]) => {
+                Some(Line::Address(RequestId(request), reservation, core(owner)?))
             }
-            (operation::DROP, &[ticket]) => Some(Line::Drop(ticket)),
+            (operation::DROP, &[reservation]) => Some(Line::Drop(reservation)),
             (operation::LOST, &[number]) => Some(Line::Lost(core(number)?)),
             (operation::LINK, &[number]) => Some(Line::Link(core(number)?)),
-            (operation::ENDPOINT, &[ticket, first, second]) => {
-                Some(Line::Endpoint(ticket, Carried::decode([first, second]).ok()?))
+            (operation::ENDPOINT, &[reservation, first, second]) => {
+                Some(Line::Endpoint(reservation, Carried::decode([first, second]).ok()?))
             }
             _ => None,
         }
@@ -134,7 +134,7 @@ impl Growth {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// The sending process: a badge without powers.
-    pub asker: u64,
+    pub requester: u64,
     /// The receiving process.
     pub process: u64,
     /// Word by which the receiver recognizes the purpose.
@@ -144,21 +144,21 @@ pub struct Admission {
 impl Admission {
     /// Returns the request's words.
     pub const fn encode(&self) -> [u64; 3] {
-        [self.asker, self.process, self.word]
+        [self.requester, self.process, self.word]
     }
 
     /// Returns the request in words that core `from` has sent to core `own`.
     pub fn decode(words: &[u64], from: u64, own: u64) -> Result<Admission, Malformed> {
-        let &[asker, process, word] = words else {
+        let &[requester, process, word] = words else {
             return Err(if words.len() < 3 { Malformed::TooShort } else { Malformed::TooLong });
         };
         let is_of = |process: u64, core| process == MONITOR || split_pid(process).0 == core;
-        if !is_of(identity(asker), from) || asker >> power::SHIFT != 0 {
+        if !is_of(identity(requester), from) || requester >> power::SHIFT != 0 {
             return Err(Malformed::Process);
         }
         if !is_of(process, own) {
             return Err(Malformed::Core);
         }
-        Ok(Admission { asker, process, word })
+        Ok(Admission { requester, process, word })
     }
 }

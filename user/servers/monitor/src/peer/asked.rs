@@ -4,17 +4,17 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tench_channel::Request as Number;
-use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
-use tench_monitor::message::{Forward, Outcome, Words, decode_asker, ended, operation};
+use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
+use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_client::protocol::{Error, pid_base};
 use tench_protocol::{Given, Pending, Port, Sent};
 use tench_quota::{Client, Quota};
 use tench_sys::{Cap, Endpoint, Instant};
 
-use crate::capabilities::{self, Gift, Ledger, Task, Work};
+use crate::capabilities::{self, Ledger, Task, TransferRequest, Work};
 use crate::channel::IN_FLIGHT;
-use crate::desk::{Asker, Desk, malformed};
+use crate::dispatcher::{Dispatcher, Requester, malformed};
 use crate::endpoints::Endpoints;
 use crate::forward::Waiting;
 use crate::slots::discard;
@@ -25,13 +25,13 @@ pub enum Asked {
     Ping(Instant, Option<Pending<u64, Error>>),
     /// A request about processes: the requesting process, whether it waits for the end of one, and the requester that
     /// gets the reply, if there is one.
-    Processes(u64, bool, Option<Asker>),
+    Processes(u64, bool, Option<Requester>),
     /// A request to a server there.
     Forward(Waiting),
     /// A request for the core's process server, for this process, if it could be kept.
     Endpoint(Client, Option<Pending<ToProcesses, Error>>),
     /// A request for a reservation for a transfer.
-    Gift(Box<Gift>),
+    Transfer(Box<TransferRequest>),
 }
 
 /// Requests to a core without replies, at their positions in the channel. The channel accepts only replies to requests
@@ -109,7 +109,7 @@ pub fn carry_out(
     core: u64,
     number: Number,
     words: &[u64],
-    desk: &mut Desk,
+    dispatcher: &mut Dispatcher,
     endpoints: &mut Endpoints,
     ledger: &mut Ledger,
 ) -> Option<Words> {
@@ -119,25 +119,25 @@ pub fn carry_out(
         operation::FORWARD => Forward::decode(words, core)
             .map_err(malformed)
             .and_then(|forward| endpoints.request(core, &forward, ledger))
-            .and_then(|request| desk.serve(core, number, request).map_err(at_once)),
-        operation::PROCESSES => decode_asker(words, core)
+            .and_then(|request| dispatcher.serve(core, number, request).map_err(at_once)),
+        operation::PROCESSES => decode_requester(words, core)
             .map_err(malformed)
-            .and_then(|(badge, ceiling)| desk.admit(core, number, badge, ceiling).map_err(at_once)),
-        exchange::ADMIT => Admission::decode(words, core, desk.core).map_err(malformed).and_then(|admission| {
-            let task = capabilities::look(ledger, pid_base(core) | admission.asker, admission.process);
-            desk.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
+            .and_then(|(badge, ceiling)| dispatcher.admit(core, number, badge, ceiling).map_err(at_once)),
+        exchange::ADMIT => Admission::decode(words, core, dispatcher.core).map_err(malformed).and_then(|admission| {
+            let task = capabilities::look(ledger, pid_base(core) | admission.requester, admission.process);
+            dispatcher.work(Work::There(core, number, admission), task).map_err(|_| (Outcome::Busy, 0))
         }),
-        exchange::GROW => Growth::decode(words)
-            .map_err(malformed)
-            .and_then(|growth| desk.work(Work::Gift(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))),
+        exchange::GROW => Growth::decode(words).map_err(malformed).and_then(|growth| {
+            dispatcher.work(Work::MemoryGrant(core, number), Task::Take(growth)).map_err(|_| (Outcome::Busy, 0))
+        }),
         other => match Operation::from_code(u64::from(other)) {
-            Some(operation) => About::decode(operation, words, core, desk.core)
+            Some(operation) => RemoteRequest::decode(operation, words, core, dispatcher.core)
                 .map_err(malformed)
-                .and_then(|about| desk.ask_for(core, number, about).map_err(at_once)),
+                .and_then(|request| dispatcher.ask_for(core, number, request).map_err(at_once)),
             None => Err((Outcome::Malformed, 0)),
         },
     };
-    accepted.err().map(|(outcome, about)| ended(outcome, about))
+    accepted.err().map(|(outcome, detail)| ended(outcome, detail))
 }
 
 impl Asked {
@@ -156,17 +156,17 @@ impl Asked {
                 let passed = Instant::now().ticks() - since.ticks();
                 pending.into_iter().for_each(|pending| port.finish(pending, &Ok(passed)));
             }
-            Asked::Processes(process, waits, asker) => {
+            Asked::Processes(process, waits, requester) => {
                 if waits {
                     quota.give_back(process);
                 }
-                if let Some(asker) = asker {
-                    asker.finish(port, words);
+                if let Some(requester) = requester {
+                    requester.finish(port, words);
                 }
             }
             Asked::Forward(waiting) => endpoints.finish(waiting, from, words, ledger),
-            Asked::Endpoint(asker, pending) => {
-                let made = endpoints.made(words, from, asker);
+            Asked::Endpoint(requester, pending) => {
+                let made = endpoints.made(words, from, requester);
                 if let Some(pending) = pending {
                     // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability
                     // here. No other core is to be told.
@@ -174,7 +174,7 @@ impl Asked {
                 }
                 made.iter().for_each(|slot| discard(&[*slot]));
             }
-            Asked::Gift(gift) => gift.admitted(ledger, words),
+            Asked::Transfer(request) => request.admitted(ledger, words),
         }
     }
 
@@ -196,7 +196,7 @@ impl Asked {
             Asked::Endpoint(_, pending) => {
                 pending.into_iter().for_each(|pending| port.finish(pending, &Err(why)));
             }
-            Asked::Gift(gift) => gift.refuse(ledger, why),
+            Asked::Transfer(request) => request.refuse(ledger, why),
         }
     }
 }

@@ -27,7 +27,7 @@ impl<K: Kernel> Proxies<K> {
                 Form::Bits(bits) => {
                     self.bits.remove(&bits);
                     self.kernel.delete(proxy.slot);
-                    self.signallers.give_back(proxy.asker);
+                    self.signallers.give_back(proxy.requester);
                 }
                 Form::Own(physical) => {
                     self.by_address.remove(&physical);
@@ -35,7 +35,7 @@ impl<K: Kernel> Proxies<K> {
                         self.closing.insert(name, proxy);
                         continue;
                     }
-                    self.openers.give_back(proxy.asker);
+                    self.openers.give_back(proxy.requester);
                 }
             }
             self.forget(name, &proxy);
@@ -44,8 +44,8 @@ impl<K: Kernel> Proxies<K> {
 
     /// Forgets a removed proxy.
     pub(super) fn forget(&mut self, name: u64, proxy: &Proxy) {
-        self.askers.give_back(proxy.asker);
-        self.signals.end(name);
+        self.requesters.give_back(proxy.requester);
+        self.signals.remove_proxy(name);
         self.release(proxy.owner, proxy.number);
     }
 
@@ -72,7 +72,7 @@ impl<K: Kernel> Proxies<K> {
     }
 
     /// Marks the next release as sent.
-    pub fn told(&mut self, core: u64) {
+    pub fn release_sent(&mut self, core: u64) {
         if let Some(numbers) = self.released.get_mut(&core) {
             numbers.pop_front();
             if numbers.is_empty() {

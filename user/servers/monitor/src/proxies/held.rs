@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use tench_abi::CapAddress;
 use tench_abi::power::identity;
 
-use super::{HELD, PROCESSES, Server, What};
+use super::{HELD, ObjectClass, PROCESSES, Server};
 
 /// A held copy of a capability.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub slot: CapAddress,
-    pub what: What,
+    pub class: ObjectClass,
     pub to: u64,
     pub badge: u64,
     pub server: Option<Server>,

@@ -6,7 +6,7 @@
 
 use alloc::collections::BTreeMap;
 
-use super::{Kernel, Proxies, What};
+use super::{Kernel, ObjectClass, Proxies};
 
 /// A proxy of a notification.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +37,12 @@ impl Signals {
     }
 
     /// Adds a proxy of what a core holds under a number.
-    pub fn begin(&mut self, name: u64, core: u64, number: u64) {
+    pub fn add_proxy(&mut self, name: u64, core: u64, number: u64) {
         self.all.insert(name, Signal { core, number, bits: 0, since: 0, is_over: false });
     }
 
     /// Removes a proxy. Pending signals are still sent.
-    pub fn end(&mut self, name: u64) {
+    pub fn remove_proxy(&mut self, name: u64) {
         let Some(signal) = self.all.get_mut(&name) else { return };
         signal.is_over = true;
         if signal.bits == 0 {
@@ -135,7 +135,7 @@ impl<K: Kernel> Proxies<K> {
     /// Handles that no more signals come from a proxy of this name, which was [closed](Kernel::close).
     pub fn closed(&mut self, name: u64) {
         if let Some(proxy) = self.closing.remove(&name) {
-            self.openers.give_back(proxy.asker);
+            self.openers.give_back(proxy.requester);
             self.forget(name, &proxy);
         }
     }
@@ -157,7 +157,7 @@ impl<K: Kernel> Proxies<K> {
 
     /// Gives another core's signal to what is held for it under a number.
     pub fn signal(&mut self, core: u64, number: u64, bits: u64) {
-        let held = self.held.held_for(core, number).filter(|held| held.what == What::Notification);
+        let held = self.held.held_for(core, number).filter(|held| held.class == ObjectClass::Notification);
         if let Some(held) = held {
             self.kernel.signal(held.slot, bits);
         }

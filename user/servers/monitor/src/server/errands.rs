@@ -4,9 +4,9 @@
 
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
-use tench_monitor::about::About;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::{Outcome, answered, decode_result, ended};
+use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_client::protocol::Error;
 use tench_protocol::Caller;
 use tench_protocol::{Pending, Port};
@@ -14,13 +14,13 @@ use tench_sys::Error as Refusal;
 
 use super::Server;
 use crate::capabilities::{Task, Work};
-use crate::desk::{Asker, result};
+use crate::dispatcher::{Requester, result};
 use crate::peer::ToProcesses;
 
 /// The request.
 pub enum Errand {
     /// A program is to be started.
-    Spawn(About, Asker),
+    Spawn(RemoteRequest, Requester),
     /// The process server of a core is requested, for a process with this badge.
     Endpoint(u64, u64, Pending<ToProcesses, Error>),
 }
@@ -29,7 +29,7 @@ impl Errand {
     /// Refuses the request.
     fn refuse(self, port: &mut Port, why: Error) {
         match self {
-            Errand::Spawn(_, asker) => asker.refuse(port, why),
+            Errand::Spawn(_, requester) => requester.refuse(port, why),
             Errand::Endpoint(.., pending) => port.finish(pending, &Err(why)),
         }
     }
@@ -37,7 +37,7 @@ impl Errand {
     /// Returns the core that the request is for.
     const fn core(&self) -> u64 {
         match self {
-            Errand::Spawn(about, _) => about.core(),
+            Errand::Spawn(request, _) => request.core(),
             Errand::Endpoint(core, ..) => *core,
         }
     }
@@ -48,19 +48,19 @@ impl Server {
     pub(super) fn send_off(
         &mut self,
         core: u64,
-        asker: Caller,
+        requester: Caller,
         keep: impl FnOnce() -> Result<Errand, Refusal>,
     ) -> Result<(), Error> {
-        if asker.process == MONITOR {
+        if requester.process == MONITOR {
             return Err(Error::NotAllowed);
         }
         self.reach(core)?;
-        if !self.desk.has_room() {
+        if !self.dispatcher.has_room() {
             return Err(Error::Full);
         }
         let errand = keep().map_err(|_| Error::Full)?;
         // There is room, so the task starts.
-        let _ = self.desk.work(Work::Errand(errand), Task::Vouch(asker.process));
+        let _ = self.dispatcher.work(Work::Errand(errand), Task::Vouch(requester.process));
         Ok(())
     }
 
@@ -75,10 +75,10 @@ impl Server {
             return errand.refuse(port, Error::NotConnected);
         };
         match errand {
-            Errand::Spawn(about, asker) => {
-                let mut kept = Some(asker);
-                let asked = peer.ask(&about.with_ceiling(ceiling), || kept.take().ok_or(Refusal::Aborted));
-                kept.into_iter().zip(asked.err()).for_each(|(asker, why)| asker.refuse(port, why));
+            Errand::Spawn(request, requester) => {
+                let mut kept = Some(requester);
+                let asked = peer.ask(&request.with_ceiling(ceiling), || kept.take().ok_or(Refusal::Aborted));
+                kept.into_iter().zip(asked.err()).for_each(|(requester, why)| requester.refuse(port, why));
             }
             Errand::Endpoint(_, badge, pending) => peer.processes(badge, ceiling, pending, port),
         }

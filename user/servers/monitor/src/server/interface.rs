@@ -1,8 +1,8 @@
 //! The monitor's interface: requests of local programs.
 
-use tench_monitor::about::{About, Operation};
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::Strings;
+use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_client::protocol::{
     Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
@@ -11,7 +11,7 @@ use tench_sys::{Cap, Endpoint, Untyped};
 
 use super::{Errand, Server, trade};
 use crate::capabilities::{self, Taken, Task, Waiter, Work};
-use crate::desk::Asker;
+use crate::dispatcher::Requester;
 use crate::slots::discard;
 
 impl MonitorService for Server {
@@ -48,11 +48,11 @@ impl MonitorService for Server {
         strings: Bytes<'_, MAX_STRINGS>,
     ) -> Result<Option<u64>, Error> {
         let strings = Strings::new(&strings).map_err(|_| Error::BadStrings)?;
-        let about = About::new(Operation::Spawn, caller, of_core(core)?).with_text(strings);
+        let request = RemoteRequest::new(Operation::Spawn, caller, of_core(core)?).with_text(strings);
         if core == self.machine.core {
-            return self.ask(about, later, Asker::Number);
+            return self.ask(request, later, Requester::Number);
         }
-        self.send_off(core, caller, || Ok(Errand::Spawn(about, Asker::Number(later.keep()?))))?;
+        self.send_off(core, caller, || Ok(Errand::Spawn(request, Requester::Number(later.keep()?))))?;
         Ok(None)
     }
 
@@ -62,7 +62,7 @@ impl MonitorService for Server {
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> Result<Option<Process>, Error> {
-        self.ask(About::new(Operation::Wait, caller, process), later, Asker::Process)
+        self.ask(RemoteRequest::new(Operation::Wait, caller, process), later, Requester::Process)
     }
 
     fn kill(
@@ -72,15 +72,15 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Kill, caller, process).with_powers(powers), later, Asker::Done)
+        self.ask(RemoteRequest::new(Operation::Kill, caller, process).with_powers(powers), later, Requester::Done)
     }
 
     fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error> {
-        self.ask(About::new(Operation::Next, caller, after), later, Asker::Process)
+        self.ask(RemoteRequest::new(Operation::Next, caller, after), later, Requester::Process)
     }
 
     fn memory(&mut self, caller: Caller, later: Later<'_, Memory, Error>, core: u64) -> Result<Option<Memory>, Error> {
-        self.ask(About::new(Operation::Memory, caller, of_core(core)?), later, Asker::Memory)
+        self.ask(RemoteRequest::new(Operation::Memory, caller, of_core(core)?), later, Requester::Memory)
     }
 
     fn suspend(
@@ -90,7 +90,7 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Suspend, caller, process).with_powers(powers), later, Asker::Done)
+        self.ask(RemoteRequest::new(Operation::Suspend, caller, process).with_powers(powers), later, Requester::Done)
     }
 
     fn resume(
@@ -100,7 +100,7 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         process: u64,
     ) -> Result<Option<()>, Error> {
-        self.ask(About::new(Operation::Resume, caller, process).with_powers(powers), later, Asker::Done)
+        self.ask(RemoteRequest::new(Operation::Resume, caller, process).with_powers(powers), later, Requester::Done)
     }
 
     fn status(
@@ -109,7 +109,7 @@ impl MonitorService for Server {
         later: Later<'_, Process, Error>,
         process: u64,
     ) -> Result<Option<Process>, Error> {
-        self.ask(About::new(Operation::Status, caller, process), later, Asker::Process)
+        self.ask(RemoteRequest::new(Operation::Status, caller, process), later, Requester::Process)
     }
 
     fn kill_all(
@@ -120,9 +120,10 @@ impl MonitorService for Server {
         core: u64,
         name: Text<'_, MAX_NAME>,
     ) -> Result<Option<u64>, Error> {
-        let about =
-            About::new(Operation::KillAll, caller, of_core(core)?).with_text(string(&name)?).with_powers(powers);
-        self.ask(about, later, Asker::Number)
+        let request = RemoteRequest::new(Operation::KillAll, caller, of_core(core)?)
+            .with_text(string(&name)?)
+            .with_powers(powers);
+        self.ask(request, later, Requester::Number)
     }
 
     fn interrupt(
@@ -132,11 +133,11 @@ impl MonitorService for Server {
         later: Later<'_, bool, Error>,
         process: u64,
     ) -> Result<Option<bool>, Error> {
-        self.ask(About::new(Operation::Interrupt, caller, process).with_powers(powers), later, Asker::Truth)
+        self.ask(RemoteRequest::new(Operation::Interrupt, caller, process).with_powers(powers), later, Requester::Truth)
     }
 
     fn load(&mut self, caller: Caller, later: Later<'_, u64, Error>, core: u64) -> Result<Option<u64>, Error> {
-        self.ask(About::new(Operation::Load, caller, of_core(core)?), later, Asker::Number)
+        self.ask(RemoteRequest::new(Operation::Load, caller, of_core(core)?), later, Requester::Number)
     }
 
     fn find(
@@ -146,8 +147,8 @@ impl MonitorService for Server {
         name: Text<'_, MAX_NAME>,
         after: u64,
     ) -> Result<Option<u64>, Error> {
-        let about = About::new(Operation::Find, caller, after).with_text(string(&name)?);
-        self.ask(about, later, Asker::Number)
+        let request = RemoteRequest::new(Operation::Find, caller, after).with_text(string(&name)?);
+        self.ask(request, later, Requester::Number)
     }
 
     fn give(
@@ -183,7 +184,7 @@ impl MonitorService for Server {
             let gone = self.ledger.forget(|who| who.has_gone(watch));
             gone.into_iter().for_each(|who| who.forget(later.others()));
         }
-        let who = Waiter::Letter(later.keep().map_err(|_| Error::Full)?);
+        let who = Waiter::Transfer(later.keep().map_err(|_| Error::Full)?);
         self.ledger.take(caller, who);
         Ok(None)
     }
@@ -207,10 +208,12 @@ impl MonitorService for Server {
     fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error> {
         trade::make_room()?;
         let who = later.keep().map_err(|_| Error::Full)?;
-        let giver = pid_base(self.machine.core) | caller.badge(Powers::empty());
+        let granter = pid_base(self.machine.core) | caller.badge(Powers::empty());
         // A worker asks where the block is.
-        if let Err(Work::Recall(_, who)) = self.desk.work(Work::Recall(giver, who), Task::Find(caller.process, block)) {
-            self.refused.push(Asker::Done(who));
+        if let Err(Work::Recall(_, who)) =
+            self.dispatcher.work(Work::Recall(granter, who), Task::Find(caller.process, block))
+        {
+            self.refused.push(Requester::Done(who));
         }
         Ok(None)
     }
@@ -220,11 +223,11 @@ impl MonitorService for Server {
     }
 
     fn exchanged(&mut self) -> Result<Exchanged, Error> {
-        let (exports, copies, letters) = self.ledger.count();
-        let [exports, copies, letters] = [exports, copies, letters].map(|count| count as u64);
+        let (exports, copies, transfers) = self.ledger.count();
+        let [exports, copies, transfers] = [exports, copies, transfers].map(|count| count as u64);
         let (endpoints, proxies) = self.endpoints.count();
         let [endpoints, proxies] = [endpoints, proxies].map(|count| count as u64);
-        Ok(Exchanged { exports, copies, letters, faults: self.ledger.faults(), endpoints, proxies })
+        Ok(Exchanged { exports, copies, transfers, faults: self.ledger.faults(), endpoints, proxies })
     }
 
     fn processes(
@@ -255,9 +258,11 @@ impl MonitorService for Server {
         if from == self.machine.core {
             return Err(Error::NoRicher);
         }
-        let asker = Asker::Number(later.keep().map_err(|_| Error::Full)?);
-        if let Err(Work::Growth(_, asker, _)) = self.desk.work(Work::Growth(from, asker, bytes), Task::Free) {
-            self.refused.push(asker);
+        let requester = Requester::Number(later.keep().map_err(|_| Error::Full)?);
+        if let Err(Work::Growth(_, requester, _)) =
+            self.dispatcher.work(Work::Growth(from, requester, bytes), Task::Free)
+        {
+            self.refused.push(requester);
         }
         Ok(None)
     }

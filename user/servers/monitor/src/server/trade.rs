@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use tench::println;
 use tench_channel::{Request as Number, Side};
+use tench_monitor::attachments::ATTACHMENT;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::Growth;
-use tench_monitor::freight::FREIGHT;
 use tench_monitor::message::{Outcome, ended};
 use tench_monitor::proxies;
 use tench_monitor_client::protocol::{Error, State, pid_base, split_pid};
@@ -15,10 +15,10 @@ use tench_remote::Core;
 use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_CSPACE};
 
 use super::Server;
-use crate::capabilities::{self, Gift, Grown, KERNEL, Own, Task, Waiter, Work};
+use crate::capabilities::{self, Grown, KERNEL, Own, Task, TransferRequest, Waiter, Work};
 use crate::channel;
-use crate::desk::Asker;
-use crate::endpoints::{Outgoing, Shipment};
+use crate::dispatcher::Requester;
+use crate::endpoints::{Attachment, Outgoing};
 use crate::links;
 use crate::peer::Peer;
 
@@ -32,11 +32,11 @@ impl Server {
     pub(super) fn worked(&mut self, work: Work, words: &[u64], port: &mut Port) {
         let Some(own) = capabilities::core(self.machine.core) else { return };
         match (work, words) {
-            (Work::Growth(from, asker, bytes), words) => self.ask_for_memory(from, asker, bytes, words, port),
-            (Work::Gift(core, number), words) => self.give_memory(core, number, words),
+            (Work::Growth(from, requester, bytes), words) => self.ask_for_memory(from, requester, bytes, words, port),
+            (Work::MemoryGrant(core, number), words) => self.give_memory(core, number, words),
             (Work::Errand(errand), words) => self.run(errand, words, port),
-            (Work::Recall(giver, who), &[address, bytes]) => {
-                self.ledger.recall(giver, address, bytes, Waiter::Done(who));
+            (Work::Recall(granter, who), &[address, bytes]) => {
+                self.ledger.recall(granter, address, bytes, Waiter::Done(who));
             }
             (Work::Recall(_, who), _) => port.finish(who, &Err(Error::NoSuchBlock)),
             (work, words) => self.finish(own, work, words),
@@ -56,19 +56,19 @@ impl Server {
     pub(super) fn exchange(&mut self, port: &mut Port) -> bool {
         // Most of a monitor's work does not concern capabilities. (Everything else that makes work here is handled
         // below.)
-        if self.is_settled && !self.ledger.is_touched() && self.refused.is_empty() {
+        if self.is_ledger_quiet && !self.ledger.is_dirty() && self.refused.is_empty() {
             return true;
         }
         self.exchange_all(port);
-        self.is_settled
+        self.is_ledger_quiet
     }
 
     #[inline(never)]
     fn exchange_all(&mut self, port: &mut Port) {
-        self.ledger.take_mark();
+        self.ledger.clear_dirty();
         let has_own = self.links.waiting() > 0 || !self.refused.is_empty() || !self.returned.is_empty();
-        self.is_settled = self.ledger.is_quiet() && self.rounds.is_over() && !has_own;
-        if self.is_settled {
+        self.is_ledger_quiet = self.ledger.is_quiet() && self.rounds.is_over() && !has_own;
+        if self.is_ledger_quiet {
             return;
         }
         if !self.ledger.is_idle() {
@@ -77,7 +77,7 @@ impl Server {
         }
         for (work, task) in self.rounds.pass(&mut self.ledger).into_iter().flatten() {
             // If no worker is free, the task comes again.
-            let _ = self.desk.work(work, task);
+            let _ = self.dispatcher.work(work, task);
         }
         let has_lost = self.ledger.has_lost();
         for peer in self.peers.iter_mut().filter(|_| has_lost) {
@@ -89,7 +89,7 @@ impl Server {
                 }
             }
         }
-        while let Some(core) = self.ledger.overdue() {
+        while let Some(core) = self.ledger.overflowed() {
             let peer = self.peers.iter_mut().find(|peer| peer.core == core.index() as u64);
             peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.ledger, port));
         }
@@ -97,18 +97,18 @@ impl Server {
             // The frame of the channel is about to be deleted, so nothing may read it any more.
             let peer = self.peers.iter_mut().find(|peer| link.is_some_and(|core| peer.core == core.index() as u64));
             peer.into_iter().for_each(|peer| peer.close(&mut self.endpoints, &mut self.ledger, port));
-            if self.desk.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
+            if self.dispatcher.work(Work::Deletion(object), Task::Delete(slot)).is_err() {
                 self.ledger.postpone(object);
                 break;
             }
         }
         self.pass_endpoints();
         self.link(port);
-        self.refused.drain(..).for_each(|asker| asker.refuse(port, Error::Full));
+        self.refused.drain(..).for_each(|requester| requester.refuse(port, Error::Full));
         let mut own = Own::default();
         capabilities::answer(&mut self.ledger, &mut self.links, &mut own, port);
-        self.settle(own.grown);
-        own.freight.into_iter().for_each(|(number, result)| self.shipped(number, result));
+        self.report_grants(own.grown);
+        own.attachments.into_iter().for_each(|(number, result)| self.attachment_done(number, result));
         for peer in &mut self.peers {
             peer.say(&mut self.ledger);
         }
@@ -116,10 +116,10 @@ impl Server {
 
     /// Sends endpoints to processes of other cores, and makes proxies of those that have come.
     fn pass_endpoints(&mut self) {
-        while let Some(mut parcel) = self.ledger.leaving() {
-            let to = parcel.to;
+        while let Some(mut transfer) = self.ledger.leaving() {
+            let to = transfer.to;
             let is_closed = self.ledger.is_closed(to);
-            let sent = match parcel.slot.take_if(|_| !is_closed) {
+            let sent = match transfer.slot.take_if(|_| !is_closed) {
                 Some(slot) => self.endpoints.send_one(slot, to.index() as u64).map_err(|why| match why {
                     proxies::Error::NotSendable => Error::NotSendable,
                     proxies::Error::Full => Error::TooManyObjects,
@@ -127,9 +127,9 @@ impl Server {
                 }),
                 None => Err(Error::CoreLost),
             };
-            self.ledger.sent(parcel, sent);
+            self.ledger.sent(transfer, sent);
         }
-        while let Some((from, ticket, receiver, carried)) = self.ledger.arriving() {
+        while let Some((from, reservation, receiver, carried)) = self.ledger.arriving() {
             let core = from.index() as u64;
             let made = match receiver {
                 Some(receiver) => self.endpoints.receive_one(&carried, core, receiver).ok(),
@@ -138,19 +138,19 @@ impl Server {
                     None
                 }
             };
-            self.ledger.arrived(from, ticket, made);
+            self.ledger.arrived(from, reservation, made);
         }
     }
 
     /// Sends the attachments of messages that wait for them.
-    pub(super) fn ship(&mut self) {
-        while let Some(Shipment { core, number, slot, from }) = self.endpoints.shipment() {
+    pub(super) fn send_attachments(&mut self) {
+        while let Some(Attachment { core, number, slot, from }) = self.endpoints.next_attachment() {
             let who = Waiter::Message(number);
             let (peer, to) = (self.peers.iter_mut().find(|peer| peer.core == core), capabilities::core(core));
             match (peer, to) {
                 (Some(peer), Some(to)) => {
-                    let (from, word) = ((self.machine.core, from), FREIGHT | number);
-                    peer.admit(Gift::new(who, slot, from, (to, MONITOR), word), &mut self.ledger);
+                    let (from, word) = ((self.machine.core, from), ATTACHMENT | number);
+                    peer.admit(TransferRequest::new(who, slot, from, (to, MONITOR), word), &mut self.ledger);
                 }
                 _ => self.ledger.refuse(Some(who), slot, Error::NotConnected),
             }
@@ -158,8 +158,8 @@ impl Server {
     }
 
     /// Handles an attachment that has arrived or has failed: if its message waits for no other, it is sent now.
-    fn shipped(&mut self, number: u64, result: Result<(), Error>) {
-        let Some((core, message)) = self.endpoints.shipped(number, result) else { return };
+    fn attachment_done(&mut self, number: u64, result: Result<(), Error>) {
+        let Some((core, message)) = self.endpoints.attachment_done(number, result) else { return };
         let peer = self.peers.iter_mut().find(|peer| peer.core == core);
         // All cores to which something was sent are known.
         let Some(peer) = peer else { return };
@@ -180,12 +180,19 @@ impl Server {
     }
 
     /// Requests memory from a core for a local requester, when the free memory here is known.
-    pub(super) fn ask_for_memory(&mut self, from: u64, asker: Asker, bytes: u64, words: &[u64], port: &mut Port) {
+    pub(super) fn ask_for_memory(
+        &mut self,
+        from: u64,
+        requester: Requester,
+        bytes: u64,
+        words: &[u64],
+        port: &mut Port,
+    ) {
         let peer = self.peers.iter_mut().find(|peer| peer.core == from);
         match (words, peer) {
-            (&[free], Some(peer)) => peer.grow(asker, &Growth { bytes, free }, port),
-            (_, None) => asker.refuse(port, Error::NotConnected),
-            _ => asker.refuse(port, Error::Internal),
+            (&[free], Some(peer)) => peer.grow(requester, &Growth { bytes, free }, port),
+            (_, None) => requester.refuse(port, Error::NotConnected),
+            _ => requester.refuse(port, Error::Internal),
         }
     }
 
@@ -201,7 +208,7 @@ impl Server {
             [slot, address, bytes] if let Some(slot) = cap_address(slot) => {
                 let who = Waiter::Grown { core, number, block: (address, bytes) };
                 let own = (self.machine.core, MONITOR);
-                peer.admit(Gift::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.ledger);
+                peer.admit(TransferRequest::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.ledger);
             }
             [why] => peer.answer(number, &ended(Outcome::Refused, why)),
             _ => peer.answer(number, &ended(Outcome::Refused, Error::Internal as u64)),
@@ -209,7 +216,7 @@ impl Server {
     }
 
     /// Reports the outcome for memory that was given to others, and frees what has come back.
-    pub(super) fn settle(&mut self, grown: Vec<Grown>) {
+    pub(super) fn report_grants(&mut self, grown: Vec<Grown>) {
         for (core, number, (address, bytes), result) in grown {
             let words = match result {
                 Ok(()) => [Outcome::Answered as u64, bytes].into_iter().collect(),
@@ -225,7 +232,7 @@ impl Server {
         }
         self.returned.extend(core::iter::from_fn(|| self.ledger.returned()));
         while let Some(address) = self.returned.pop() {
-            if self.desk.work(Work::Return, Task::Return(address)).is_err() {
+            if self.dispatcher.work(Work::Return, Task::Return(address)).is_err() {
                 self.returned.push(address);
                 return;
             }
@@ -250,28 +257,28 @@ impl Server {
             if self.ledger.is_closed(pair.0) || self.ledger.is_closed(pair.1) {
                 continue;
             }
-            match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.gift(pair)) {
-                Some(Ok(gift)) => {
+            match (is_up(pair.0) && is_up(pair.1)).then(|| self.links.transfer_request(pair)) {
+                Some(Ok(request)) => {
                     if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == pair.0.index() as u64) {
-                        peer.admit(gift, &mut self.ledger);
+                        peer.admit(request, &mut self.ledger);
                     }
                 }
                 Some(Err(_)) | None => self.links.postpone(pair),
             }
         }
-        while let Some(letter) = self.ledger.own_letter() {
-            if letter.word == links::MEMORY {
+        while let Some(transfer) = self.ledger.own_transfer() {
+            if transfer.word == links::MEMORY {
                 // If there is no worker, the memory goes back.
-                let slot = letter.slot;
+                let slot = transfer.slot;
                 let base = OWN_CSPACE.locate_at(KERNEL, slot).map_or(0, |found| found.address);
-                if self.desk.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
+                if self.dispatcher.work(Work::Donation(slot, base), Task::Donate(slot)).is_err() {
                     self.ledger.discard(slot);
                 }
                 continue;
             }
-            match links::read(&letter) {
-                Some((core, is_second)) => self.open(core, is_second, letter.slot, port),
-                None => self.ledger.discard(letter.slot),
+            match links::read(&transfer) {
+                Some((core, is_second)) => self.open(core, is_second, transfer.slot, port),
+                None => self.ledger.discard(transfer.slot),
             }
         }
     }
@@ -330,7 +337,7 @@ impl Server {
         cap: Arrived<'_, T, How>,
     ) -> Result<Option<()>, Error> {
         let (core, number) = split_pid(process);
-        let asker = caller.badge(Powers::empty());
+        let requester = caller.badge(Powers::empty());
         if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
@@ -343,17 +350,18 @@ impl Server {
         self.reach(core)?;
         let to = capabilities::core(core).ok_or(Error::NoSuchCore)?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
-        let gift = Gift::new(who, cap.keep().address(), (self.machine.core, asker), (to, process), word);
+        let request =
+            TransferRequest::new(who, cap.keep().address(), (self.machine.core, requester), (to, process), word);
         if !is_own {
             let ledger = &mut self.ledger;
             if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-                peer.admit(gift, ledger);
+                peer.admit(request, ledger);
             }
             return Ok(None);
         }
-        let look = capabilities::look(&self.ledger, pid_base(core) | asker, process);
-        if let Err(Work::Here(gift)) = self.desk.work(Work::Here(gift), look) {
-            gift.refuse(&mut self.ledger, Error::Full);
+        let look = capabilities::look(&self.ledger, pid_base(core) | requester, process);
+        if let Err(Work::Here(request)) = self.dispatcher.work(Work::Here(request), look) {
+            request.refuse(&mut self.ledger, Error::Full);
         }
         Ok(None)
     }

@@ -57,7 +57,7 @@ fn traffic_among_kernels_leaves_nothing() {
     let looked = play(&[], |seed| {
         let mut world = World::asking(3, seed);
         (0..STEPS).for_each(|_| world.act());
-        world.end();
+        world.drop_everything();
         world
     });
     assert_eq!(looked, 0, "none has stopped");
@@ -95,6 +95,6 @@ fn with_ends(mut world: World, count: usize, stop: impl Fn(&mut World)) -> World
         ends.iter().filter(|end| **end == step).for_each(|_| stop(&mut world));
         world.act();
     }
-    world.end();
+    world.drop_everything();
     world
 }

@@ -5,7 +5,7 @@ use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Kind, Rights};
 use tench_monitor::exchange::line::Line;
-use tench_monitor::exchange::{Done, Exchange, Parcel};
+use tench_monitor::exchange::{Done, Exchange, OutgoingTransfer};
 use tench_monitor_client::protocol::{Error, pid_base};
 use tench_remote::{Core as Number, ObjectId};
 
@@ -36,9 +36,9 @@ pub struct Tally {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     /// A sender.
-    Giver,
+    Sender,
     /// A receiver.
-    Taker,
+    Receiver,
     /// A revoker, which waits until a range of memory is nowhere else: a client of this core, its slot, the range, and
     /// the number of clients' steps before.
     Revoker(usize, CapAddress, (u64, u64), usize),
@@ -56,7 +56,7 @@ struct Node {
     /// Set if the core has stopped.
     is_lost: bool,
     /// Number of clients' steps that sent something.
-    gifts: usize,
+    transfers: usize,
 }
 
 pub struct World {
@@ -118,7 +118,7 @@ impl World {
                 3 => self.copy(at),
                 4 => self.delete(at),
                 5..8 => self.give(at),
-                8 => self.nodes[at].exchange.take(Client::alone(CLIENT), Who::Taker),
+                8 => self.nodes[at].exchange.take(Client::alone(CLIENT), Who::Receiver),
                 9 => self.revoke(at),
                 10 => self.nodes[at].exchange.poll(),
                 _ => drop(self.go_on()),
@@ -214,23 +214,25 @@ impl World {
         if node.core.held(slot).is_none() {
             node.clients.retain(|other| *other != slot);
         }
-        node.gifts += 1;
+        node.transfers += 1;
         // The reservation comes from the receiver's core; if that has stopped, there is no reply.
-        let ticket = if self.nodes[to].is_lost || self.nodes[at].exchange.is_closed(number(to)) {
+        let reservation = if self.nodes[to].is_lost || self.nodes[at].exchange.is_closed(number(to)) {
             Err(Error::CoreLost)
         } else {
             self.nodes[to].exchange.reserve(number(at), from, Client::alone(CLIENT), 0)
         };
         let exchange = &mut self.nodes[at].exchange;
-        match ticket {
-            Ok(ticket) => exchange.send(Parcel::new(Some(Who::Giver), arrived, from, number(to), ticket)),
-            Err(why) => exchange.refuse(Some(Who::Giver), arrived, why),
+        match reservation {
+            Ok(reservation) => {
+                exchange.send(OutgoingTransfer::new(Some(Who::Sender), arrived, from, number(to), reservation))
+            }
+            Err(why) => exchange.refuse(Some(Who::Sender), arrived, why),
         }
     }
 
     fn revoke(&mut self, at: usize) {
         let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
-        let (steps, node) = (self.nodes[at].gifts, &mut self.nodes[at]);
+        let (steps, node) = (self.nodes[at].transfers, &mut self.nodes[at]);
         if node.core.revoke(slot) == Err(Refusal::RemoteCopies)
             && self.asks
             && let Some(found) = node.core.held(slot)
@@ -273,14 +275,14 @@ impl World {
 
     fn answer(&mut self, at: usize, done: Done<Who>) {
         match done {
-            Done::Answer(Who::Giver, Ok(())) => self.tally.sent += 1,
+            Done::Answer(Who::Sender, Ok(())) => self.tally.sent += 1,
             Done::Answer(_, Err(_)) => self.tally.refused += 1,
-            Done::Letter(_, letter) => self.nodes[at].clients.push(letter.slot),
-            Done::Answer(Who::Revoker(at, slot, (base, bytes), gifts), Ok(())) => {
+            Done::Transfer(_, transfer) => self.nodes[at].clients.push(transfer.slot),
+            Done::Answer(Who::Revoker(at, slot, (base, bytes), transfers), Ok(())) => {
                 // Nothing was sent since: so no other core has a part of it, and the kernel agrees.
                 let node = &self.nodes[at];
                 let is_same = node.core.held(slot).is_some_and(|found| found.base == base && 1 << found.bits == bytes);
-                if node.gifts != gifts || !is_same {
+                if node.transfers != transfers || !is_same {
                     return;
                 }
                 assert_eq!(node.core.revoke(slot), Ok(()), "{base:#x} was taken back, and is not all here");
@@ -334,7 +336,7 @@ impl World {
         true
     }
 
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         let mut steps = 0;
         while self.go_on() {
             steps += 1;
@@ -351,8 +353,8 @@ impl World {
     }
 
     /// Lets all clients revoke what is theirs, until nothing is left anywhere.
-    pub fn end(&mut self) {
-        self.settle();
+    pub fn drop_everything(&mut self) {
+        self.run_until_idle();
         let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
         for at in &alive {
             assert_eq!((at, self.nodes[*at].exchange.requests()), (at, 0), "somebody waits, and nothing is on its way");
@@ -366,22 +368,22 @@ impl World {
                 rounds += 1;
                 assert!(rounds < 5, "core {at} does not get its memory back");
                 if self.asks {
-                    self.nodes[*at].exchange.recall(pid_base(*at as u64) | CLIENT, base, bytes, Who::Giver);
+                    self.nodes[*at].exchange.recall(pid_base(*at as u64) | CLIENT, base, bytes, Who::Sender);
                 } else {
                     self.nodes[*at].exchange.poll();
                 }
-                self.settle();
+                self.run_until_idle();
             }
         }
         // Cores that awaited nothing of the stopped ones have not been told, unless another had checked.
         self.unaware.extend(self.silent.iter().flat_map(|lost| alive.iter().map(|at| (*at, *lost))));
-        self.settle();
+        self.run_until_idle();
         for at in &alive {
-            self.nodes[*at].exchange.end(CLIENT);
+            self.nodes[*at].exchange.discard_for(CLIENT);
             self.nodes[*at].exchange.forget(|_| true);
             self.nodes[*at].exchange.poll();
         }
-        self.settle();
+        self.run_until_idle();
         self.judge();
         for at in alive {
             self.nodes[at].check_empty(at);
@@ -395,7 +397,7 @@ impl Node {
         let mut exchange = Exchange::new(at.into(), count.into(), core.clone()).expect("there are not so many");
         (0..count).filter(|other| *other != at).for_each(|other| exchange.connect(number(other.into())));
         let (clients, deleting) = (Vec::new(), VecDeque::new());
-        Node { core, exchange, pool, clients, deleting, is_lost: false, gifts: 0 }
+        Node { core, exchange, pool, clients, deleting, is_lost: false, transfers: 0 }
     }
 
     /// Drops slots of clients whose capabilities were revoked.

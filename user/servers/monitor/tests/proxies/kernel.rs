@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
-use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel, What};
+use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel, ObjectClass};
 
 /// First slot of processes.
 const PROCESSES: u32 = 1 << 20;
@@ -29,10 +29,10 @@ pub enum Receiver {
 }
 
 impl Receiver {
-    const fn what(self) -> What {
+    const fn class(self) -> ObjectClass {
         match self {
-            Receiver::Process(_) | Receiver::Common | Receiver::Own(_) => What::Endpoint,
-            Receiver::Signalled(_) | Receiver::Bits | Receiver::Listener(_) => What::Notification,
+            Receiver::Process(_) | Receiver::Common | Receiver::Own(_) => ObjectClass::Endpoint,
+            Receiver::Signalled(_) | Receiver::Bits | Receiver::Listener(_) => ObjectClass::Notification,
         }
     }
 
@@ -91,7 +91,7 @@ pub struct Fake<M> {
     common: u32,
     signals: u32,
     /// Signals from the monitor to processes: the notification, and the bits.
-    pub told: Vec<(usize, u64)>,
+    pub delivered: Vec<(usize, u64)>,
     /// Every name that a proxy was ever given.
     pub names: BTreeSet<u64>,
     /// Number of calls until one fails for lack of memory.
@@ -116,7 +116,7 @@ impl<M: Clone> Fake<M> {
             last_address: 0,
             common: 0,
             signals: 0,
-            told: Vec::new(),
+            delivered: Vec::new(),
             names: BTreeSet::new(),
             patience: None,
             refusals: 0,
@@ -230,7 +230,7 @@ impl<M: Clone> Fake<M> {
         match self.endpoints[&physical] {
             Receiver::Signalled(number) => Some((number, bits)),
             receiver => {
-                assert_eq!(receiver.what(), What::Notification, "an endpoint is signalled");
+                assert_eq!(receiver.class(), ObjectClass::Notification, "an endpoint is signalled");
                 *self.words.entry(physical).or_default() |= bits;
                 None
             }
@@ -283,7 +283,7 @@ impl<M: Clone> Kernel for Fake<M> {
     fn look(&self, slot: CapAddress) -> Option<Found> {
         let cap = self.caps.get(&slot.0)?;
         Some(Found {
-            what: self.endpoints[&cap.physical].what(),
+            class: self.endpoints[&cap.physical].class(),
             physical: cap.physical,
             badge: cap.badge,
             rights: cap.rights,
@@ -330,12 +330,12 @@ impl<M: Clone> Kernel for Fake<M> {
         self.copy(CapAddress(self.signals), Rights::WRITE, bits)
     }
 
-    fn open(&mut self, proxy: u64, what: What) -> Result<(CapAddress, u64), Refusal> {
+    fn open(&mut self, proxy: u64, class: ObjectClass) -> Result<(CapAddress, u64), Refusal> {
         self.may()?;
         assert!(self.names.insert(proxy), "{proxy:#x} was the name of another");
-        let receiver = match what {
-            What::Endpoint => Receiver::Own(proxy),
-            What::Notification => {
+        let receiver = match class {
+            ObjectClass::Endpoint => Receiver::Own(proxy),
+            ObjectClass::Notification => {
                 self.listeners.insert(proxy, Listener::default());
                 Receiver::Listener(proxy)
             }
@@ -367,7 +367,7 @@ impl<M: Clone> Kernel for Fake<M> {
     }
 
     fn signal(&mut self, slot: CapAddress, bits: u64) {
-        let told = self.signal_with(slot, bits);
-        self.told.extend(told);
+        let delivered = self.signal_with(slot, bits);
+        self.delivered.extend(delivered);
     }
 }

@@ -48,7 +48,7 @@ fn every_capability_stays_what_it_is() {
     play(|seed| {
         let mut world = World::new(2 + seed as usize % 3, seed);
         (0..STEPS).for_each(|_| world.act());
-        world.end();
+        world.drop_everything();
         world
     });
 }
@@ -65,7 +65,7 @@ fn a_core_that_stops_takes_what_leads_over_it() {
             }
             world.act();
         }
-        world.end();
+        world.drop_everything();
         world
     });
 }
@@ -78,7 +78,7 @@ fn a_monitor_that_says_anything_changes_nothing_of_others() {
         let hostile = world.random(3);
         world.lies(hostile);
         (0..STEPS).for_each(|_| world.act());
-        world.end();
+        world.drop_everything();
         world
     });
 }

@@ -2,7 +2,7 @@
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::message::Malformed;
-use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, PROCESSES, PROXIES, Server, What};
+use tench_monitor::proxies::{Carried, Error, Kernel, OWN_PROXIES, ObjectClass, PROCESSES, PROXIES, Server};
 use tench_quota::Client;
 
 use crate::world::{SENDABLE, World, sendable};
@@ -17,7 +17,7 @@ pub fn calm(count: usize) -> World {
 }
 
 const fn held(number: u64, is_plain: bool) -> Carried {
-    Carried::Held { what: What::Endpoint, number, rights: SENDABLE, is_plain, server: None }
+    Carried::Held { class: ObjectClass::Endpoint, number, rights: SENDABLE, is_plain, server: None }
 }
 
 const fn returned(number: u64, badge: u64) -> Carried {
@@ -39,10 +39,10 @@ fn send(world: &mut World, at: usize, slot: CapAddress, to: u64) -> Result<u64, 
     }
 }
 
-/// Receives as many capabilities as `asker` (the requester) can from core 1.
-fn receive_all(world: &mut World, asker: u64) -> Vec<CapAddress> {
+/// Receives as many capabilities as `requester` (the requester) can from core 1.
+fn receive_all(world: &mut World, requester: u64) -> Vec<CapAddress> {
     (1000..1000 + MANY as u64)
-        .map_while(|number| match world.nodes[0].proxies.receive(&held(number, false), 1, Client::alone(asker)) {
+        .map_while(|number| match world.nodes[0].proxies.receive(&held(number, false), 1, Client::alone(requester)) {
             Ok(slot) => Some(slot),
             Err(why) => {
                 assert_eq!(why, Error::Full);
@@ -64,7 +64,7 @@ fn what_is_sent_reaches_its_endpoint_with_its_badge() {
     // No server receives at it there, whatever rights the sender had.
     assert_eq!([plain, badged].map(|slot| world.kernel(1).caps[&slot.0].rights), [SENDABLE; 2]);
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn badges_are_made_where_the_capability_is() {
     assert!(world.kernel(1).copy(copy, SENDABLE, 5).is_err());
     world.kernel(1).delete(copy);
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn what_comes_home_is_the_capability_itself_with_no_more_rights() {
     }
     assert_eq!((world.nodes[0].proxies.count(), world.nodes[1].proxies.count()), ((2, 0), (0, 2)));
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn who_got_a_badge_from_elsewhere_does_not_revoke_it_for_others() {
     assert!(!world.kernel(1).caps.contains_key(&copy.0));
     assert!(world.follow(0, homes[1]).1.is_some());
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn over_a_third_core_it_goes_back_as_it_came() {
     assert_eq!(world.follow(0, home), (0, Some((0, 0))));
     // As long as core 2 has it, core 1 holds it, and has a proxy.
     [second, back].into_iter().for_each(|slot| world.kernel(1).drop_one(slot));
-    world.settle();
+    world.run_until_idle();
     assert_eq!(world.follow(2, third), (2, Some((0, 0))));
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn revoking_takes_what_other_cores_can_do_at_once() {
     let other = world.pass(0, other, 1).unwrap();
     assert_eq!(world.follow(1, other), (1, Some((1, 0))));
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn what_nobody_has_any_more_is_found_and_let_go() {
     assert_eq!(world.kernel(1).slots(), []);
     // It is held until its owner is told.
     assert_eq!(world.nodes[0].proxies.count(), (2, 0));
-    world.tell(1);
+    world.send_releases(1);
     while world.deliver(1, 0) {}
     assert_eq!((world.nodes[0].proxies.count(), world.kernel(0).slots()), ((0, 0), vec![]));
     assert_eq!(world.nodes[1].proxies.next_release(0), None);
@@ -208,7 +208,7 @@ fn where_a_proxy_was_another_endpoint_is_not_taken_for_it() {
     let other = world.pass(1, other, 0).unwrap();
     assert_eq!(world.follow(0, other), (1, Some((1, 0))));
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn what_was_not_sent_or_not_received_is_let_go() {
     world.nodes[1].proxies.take_in_vain(&carried[2], 0);
     world.nodes[1].proxies.take_in_vain(&returned(number, 0), 0);
     assert_eq!(world.nodes[1].proxies.next_release(0), Some(number));
-    world.tell(1);
+    world.send_releases(1);
     while world.deliver(1, 0) {}
     world.kernel(0).drop_one(plain);
     [0, 1].into_iter().for_each(|at| world.check_empty(at));
@@ -264,7 +264,7 @@ fn nobody_takes_all_proxies() {
     // What there was no room for is released.
     let refused = 1000 + PROXIES as u64 / 2;
     assert_eq!(world.nodes[0].proxies.next_release(1), Some(refused));
-    world.nodes[0].proxies.told(1);
+    world.nodes[0].proxies.release_sent(1);
     assert_eq!(world.nodes[0].proxies.next_release(1), None);
     let second = receive_all(&mut world, 8);
     assert_eq!(second.len(), PROXIES / 4);
@@ -279,9 +279,9 @@ fn nobody_takes_all_proxies() {
 #[test]
 fn nobody_takes_all_proxies_that_are_endpoints_of_their_own() {
     let mut world = calm(2);
-    let mut receive = |is_plain, asker| {
+    let mut receive = |is_plain, requester| {
         let mut numbers = 5000..5100;
-        let made = |number| world.nodes[0].proxies.receive(&held(number, is_plain), 1, asker).ok();
+        let made = |number| world.nodes[0].proxies.receive(&held(number, is_plain), 1, requester).ok();
         numbers.by_ref().map_while(made).count()
     };
     assert_eq!((receive(true, Client::alone(7)), receive(true, Client::alone(8))), (OWN_PROXIES / 2, OWN_PROXIES / 4));
@@ -331,7 +331,8 @@ fn a_monitor_names_what_it_does_not_have() {
     }
     // It claims more rights than can be given.
     for is_plain in [false, true] {
-        let all = Carried::Held { what: What::Endpoint, number: 7, rights: Rights::all(), is_plain, server: None };
+        let all =
+            Carried::Held { class: ObjectClass::Endpoint, number: 7, rights: Rights::all(), is_plain, server: None };
         let slot = world.nodes[1].proxies.receive(&all, 0, Client::alone(1)).unwrap();
         assert_eq!(world.kernel(1).caps[&slot.0].rights, SENDABLE);
     }
@@ -353,7 +354,7 @@ fn a_monitor_that_sends_without_end_is_not_remembered_without_end() {
     (0..MANY as u64).for_each(|number| world.nodes[0].proxies.take_in_vain(&held(number, false), 1));
     let mut count = 0;
     while world.nodes[0].proxies.next_release(1) == Some(count) {
-        world.nodes[0].proxies.told(1);
+        world.nodes[0].proxies.release_sent(1);
         count += 1;
     }
     assert!((PROXIES as u64..MANY as u64).contains(&count), "{count}");
@@ -385,7 +386,7 @@ fn a_core_that_has_stopped_is_sent_nothing_and_holds_nothing() {
     world.kernel(0).drop_one(plain);
     for at in [2, 0, 2] {
         world.nodes[at].proxies.sweep();
-        world.tell(at);
+        world.send_releases(at);
         while world.deliver(2, 0) {}
     }
     world.check_empty(0);
@@ -405,14 +406,14 @@ fn without_memory_nothing_changes() {
                 Err(why) => assert_eq!(why, Error::Full),
             }
             assert_eq!((is_over, world.nodes[0].proxies.next_release(1)), (false, Some(1)));
-            world.nodes[0].proxies.told(1);
+            world.nodes[0].proxies.release_sent(1);
             world.check_empty(0);
             calls += 1;
         };
         assert_eq!(calls, 2, "it takes two system calls");
         world.kernel(0).delete(slot);
         world.nodes[0].proxies.sweep();
-        world.nodes[0].proxies.told(1);
+        world.nodes[0].proxies.release_sent(1);
         world.check_empty(0);
     }
     // The rule holds also for what comes home.
@@ -459,7 +460,7 @@ fn whose_endpoint_it_is_is_known_if_its_badge_says_so() {
 }
 
 #[test]
-fn each_way_to_the_process_server_that_a_process_has_less_is_told() {
+fn each_lost_way_to_the_process_server_is_reported() {
     let mut world = calm(2);
     let plain = world.make(0);
     let process = world.mint(0, plain);
@@ -488,8 +489,13 @@ fn each_way_to_the_process_server_that_a_process_has_less_is_told() {
     assert_eq!(world.nodes[0].proxies.parted(), None);
     // A capability that was not sent in the end is one of them, and so is one sent to a core that has stopped.
     let number = send(&mut world, of(PROCESSES));
-    let carried =
-        Carried::Held { what: What::Endpoint, number, rights: Rights::CALL, is_plain: false, server: of(PROCESSES) };
+    let carried = Carried::Held {
+        class: ObjectClass::Endpoint,
+        number,
+        rights: Rights::CALL,
+        is_plain: false,
+        server: of(PROCESSES),
+    };
     world.nodes[0].proxies.take_back(&[carried], 1);
     assert_eq!(world.nodes[0].proxies.parted(), Some(badge));
     world.nodes[0].proxies.lose(1);
@@ -516,10 +522,10 @@ fn whatever_two_words_say_is_said_with_them() {
                 };
                 assert!(SENDABLE.contains(rights) && number < 1 << 48, "{carried:?}");
                 match carried {
-                    Carried::Held { what, is_plain, server, .. } => {
+                    Carried::Held { class, is_plain, server, .. } => {
                         held += 1;
-                        signalled += usize::from(what == What::Notification);
-                        assert!(sendable(what).contains(rights), "{carried:?}");
+                        signalled += usize::from(class == ObjectClass::Notification);
+                        assert!(sendable(class).contains(rights), "{carried:?}");
                         plain += usize::from(is_plain);
                         known += usize::from(server.is_some());
                     }
@@ -551,11 +557,16 @@ fn whatever_two_words_say_is_said_with_them() {
         [None, Some(Server { number: 0, is_personal: true }), Some(Server { number: 255, is_personal: false })]
     {
         for is_plain in [false, true] {
-            let what = What::Endpoint;
-            let carried = Carried::Held { what, number: (1 << 48) - 1, rights: SENDABLE, is_plain, server };
+            let class = ObjectClass::Endpoint;
+            let carried = Carried::Held { class, number: (1 << 48) - 1, rights: SENDABLE, is_plain, server };
             assert_eq!(Carried::decode(carried.encode()), Ok(carried));
-            let carried =
-                Carried::Held { what: What::Notification, number: 3, rights: Rights::WRITE, is_plain, server: None };
+            let carried = Carried::Held {
+                class: ObjectClass::Notification,
+                number: 3,
+                rights: Rights::WRITE,
+                is_plain,
+                server: None,
+            };
             assert_eq!(Carried::decode(carried.encode()), Ok(carried));
         }
     }

@@ -1,7 +1,7 @@
 //! Tests of single rules about signals.
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{BITS, Carried, Error, Kernel, OWN_PROXIES, Server, What};
+use tench_monitor::proxies::{BITS, Carried, Error, Kernel, OWN_PROXIES, ObjectClass, Server};
 use tench_quota::Client;
 
 use crate::kernel::Receiver;
@@ -9,7 +9,7 @@ use crate::rules::{calm, hand_in};
 use crate::world::World;
 
 const fn held(number: u64, is_plain: bool) -> Carried {
-    Carried::Held { what: What::Notification, number, rights: Rights::WRITE, is_plain, server: None }
+    Carried::Held { class: ObjectClass::Notification, number, rights: Rights::WRITE, is_plain, server: None }
 }
 
 /// Returns a notification of core 0, a badged capability to it, and both on core 1.
@@ -21,15 +21,15 @@ fn shared(world: &mut World) -> [CapAddress; 4] {
 }
 
 /// Lets core 1's monitor collect and send signals. Returns what core 0's processes are told.
-fn told(world: &mut World) -> Vec<(usize, u64)> {
+fn delivered(world: &mut World) -> Vec<(usize, u64)> {
     world.hear(1);
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     while let Some((number, bits)) = world.nodes[1].proxies.next_signal(0) {
         world.nodes[1].proxies.said(0);
         world.nodes[0].proxies.signal(1, number, bits);
-        told.append(&mut world.kernel(0).told);
+        delivered.append(&mut world.kernel(0).delivered);
     }
-    told
+    delivered
 }
 
 /// Lets a process of core 1 signal, with a badge of its own if the capability has none.
@@ -43,14 +43,14 @@ fn a_notification_is_signalled_with_its_badge_or_with_those_made_on_the_way() {
     let [plain, badged, there, there_badged] = shared(&mut world);
     let badge = world.meaning(0, badged).badge;
     signal(&mut world, there, 1);
-    assert_eq!(told(&mut world), [(0, 1)]);
+    assert_eq!(delivered(&mut world), [(0, 1)]);
     signal(&mut world, there_badged, 1);
-    assert_eq!(told(&mut world), [(0, badge)]);
+    assert_eq!(delivered(&mut world), [(0, badge)]);
     let minted = world.mint(1, there);
     let other = world.meaning(1, minted).badge;
     signal(&mut world, minted, 1);
-    assert_eq!(told(&mut world), [(0, other)]);
-    assert_eq!(told(&mut world), []);
+    assert_eq!(delivered(&mut world), [(0, other)]);
+    assert_eq!(delivered(&mut world), []);
     // It can be signalled, and nothing else.
     assert_eq!([there, there_badged].map(|slot| world.kernel(1).caps[&slot.0].rights), [Rights::WRITE; 2]);
     let copy = hand_in(&mut world, 1, there_badged);
@@ -65,7 +65,7 @@ fn a_notification_is_signalled_with_its_badge_or_with_those_made_on_the_way() {
     assert_eq!((world.nodes[0].proxies.count(), world.nodes[1].proxies.count()), ((2, 0), (0, 2)));
     world.kernel(0).drop_one(plain);
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -74,7 +74,10 @@ fn what_is_no_endpoint_is_no_servers() {
     let plain = world.make_notification(0);
     let slot = hand_in(&mut world, 0, plain);
     let carried = world.nodes[0].proxies.send(slot, 1, |_| Some(Server { number: 1, is_personal: true }));
-    assert!(matches!(carried, Ok(Carried::Held { what: What::Notification, server: None, is_plain: true, .. })));
+    assert!(matches!(
+        carried,
+        Ok(Carried::Held { class: ObjectClass::Notification, server: None, is_plain: true, .. })
+    ));
     let slot = hand_in(&mut world, 0, plain);
     let deaf = world.kernel(0).copy(slot, Rights::READ, 0).unwrap();
     assert_eq!(world.nodes[0].proxies.send(deaf, 1, |_| None), Err(Error::NotSendable));
@@ -90,7 +93,7 @@ fn signals_that_were_not_said_are_one() {
         signal(&mut world, there_badged, 1);
         world.hear(1);
     }
-    assert_eq!(told(&mut world), [(0, (1 << 50) - 1), (0, badge)]);
+    assert_eq!(delivered(&mut world), [(0, (1 << 50) - 1), (0, badge)]);
 }
 
 #[test]
@@ -132,11 +135,11 @@ fn what_was_signalled_before_it_was_dropped_is_heard_and_by_nobody_else() {
     assert_eq!(world.kernel(1).caps[&other.0].badge, bits);
     // They are held until the signal was sent.
     assert_eq!(world.nodes[1].proxies.next_release(0), None);
-    assert_eq!(told(&mut world), [(0, badge), (0, 1 << 40)]);
+    assert_eq!(delivered(&mut world), [(0, badge), (0, 1 << 40)]);
     assert!(world.nodes[1].proxies.next_release(0).is_some());
-    assert_eq!(told(&mut world), []);
+    assert_eq!(delivered(&mut world), []);
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -154,9 +157,9 @@ fn a_thread_that_has_received_something_is_waited_for() {
         assert_eq!(world.nodes[1].proxies.count(), (0, 1));
     }
     assert!(world.nodes[1].proxies.next_release(0).is_some());
-    world.nodes[1].proxies.told(0);
+    world.nodes[1].proxies.release_sent(0);
     assert_eq!(world.nodes[1].proxies.next_release(0), None);
-    assert_eq!(told(&mut world), [(0, 6)]);
+    assert_eq!(delivered(&mut world), [(0, 6)]);
     assert_eq!(world.nodes[1].proxies.count(), (0, 0));
     assert!(world.nodes[1].proxies.next_release(0).is_some());
 }
@@ -169,15 +172,15 @@ fn what_was_revoked_cannot_be_signalled() {
     [there, there_badged].into_iter().for_each(|slot| signal(&mut world, slot, 1));
     world.revoke(0, badged);
     // What was on its way is dropped.
-    assert_eq!(told(&mut world), [(0, 1)]);
+    assert_eq!(delivered(&mut world), [(0, 1)]);
     world.signal(2, far);
-    world.settle();
-    assert_eq!(told(&mut world), []);
+    world.run_until_idle();
+    assert_eq!(delivered(&mut world), []);
     signal(&mut world, there, 1);
     world.end_server(0, plain);
-    assert_eq!(told(&mut world), []);
+    assert_eq!(delivered(&mut world), []);
     world.judge();
-    world.end();
+    world.drop_everything();
 }
 
 #[test]
@@ -193,16 +196,16 @@ fn a_monitor_signals_what_it_does_not_have() {
     }
     // Its signal has the badge.
     let badge = world.meaning(0, badged).badge;
-    assert_eq!(core::mem::take(&mut world.kernel(0).told), [(0, badge)]);
+    assert_eq!(core::mem::take(&mut world.kernel(0).delivered), [(0, badge)]);
     world.kernel(2).drop_one(to_two);
 }
 
 #[test]
 fn nobody_takes_all_proxies_of_notifications() {
     let mut world = calm(2);
-    let mut receive = |is_plain, asker| {
+    let mut receive = |is_plain, requester| {
         let mut slots = Vec::new();
-        while let Ok(slot) = world.nodes[0].proxies.receive(&held(5000 + slots.len() as u64, is_plain), 1, asker) {
+        while let Ok(slot) = world.nodes[0].proxies.receive(&held(5000 + slots.len() as u64, is_plain), 1, requester) {
             slots.push(slot);
             assert!(slots.len() < BITS + OWN_PROXIES, "it never ends");
         }
@@ -248,7 +251,7 @@ fn without_memory_nothing_changes() {
             world.kernel(0).patience = Some(calls);
             assert_eq!(world.nodes[0].proxies.receive(&carried, 1, Client::alone(1)), Err(Error::Full));
             assert_eq!(world.nodes[0].proxies.next_release(1), Some(1));
-            world.nodes[0].proxies.told(1);
+            world.nodes[0].proxies.release_sent(1);
             world.hear(0);
             world.check_empty(0);
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{Carried, Error, Kernel, Proxies, Target, What};
+use tench_monitor::proxies::{Carried, Error, Kernel, ObjectClass, Proxies, Target};
 use tench_monitor_client::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
@@ -17,10 +17,10 @@ use crate::kernel::{Cap, Fake, Origin, Receiver};
 pub const SENDABLE: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
 
 /// Returns the rights that remain on other cores.
-pub const fn sendable(what: What) -> Rights {
-    match what {
-        What::Endpoint => SENDABLE,
-        What::Notification => Rights::WRITE,
+pub const fn sendable(class: ObjectClass) -> Rights {
+    match class {
+        ObjectClass::Endpoint => SENDABLE,
+        ObjectClass::Notification => Rights::WRITE,
     }
 }
 /// Longest route that a process makes on purpose.
@@ -30,7 +30,7 @@ const LONGEST: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
     /// Endpoint or notification of the capability, and its badge.
-    pub what: What,
+    pub class: ObjectClass,
     pub endpoint: usize,
     pub badge: u64,
     pub rights: Rights,
@@ -55,7 +55,7 @@ struct Call {
 
 /// A message between monitors.
 enum Message {
-    Cap { words: [u64; 2], meaning: Option<Meaning>, asker: u64 },
+    Cap { words: [u64; 2], meaning: Option<Meaning>, requester: u64 },
     Call { number: u64, badge: u64, call: Call },
     Signal { number: u64, bits: u64 },
     Release(u64),
@@ -192,11 +192,11 @@ impl World {
             (9, Some(slot)) => self.revoke(at, slot),
             (10, Some(slot)) if self.random(3) == 0 => self.end_server(at, slot),
             (10..18, Some(slot)) => self.send_somewhere(at, slot),
-            (18..20, Some(slot)) if self.meaning(at, slot).what == What::Endpoint => self.call(at, slot),
+            (18..20, Some(slot)) if self.meaning(at, slot).class == ObjectClass::Endpoint => self.call(at, slot),
             (18..20, Some(slot)) => self.signal(at, slot),
             (20, _) => self.nodes[at].proxies.sweep(),
             (23, _) => self.hear(at),
-            (21, _) => self.tell(at),
+            (21, _) => self.send_releases(at),
             (22, _) if self.hostile == Some(at) => self.lie(at),
             _ => drop(self.go_on()),
         }
@@ -212,22 +212,23 @@ impl World {
 
     /// Makes an endpoint for a process.
     pub fn make(&mut self, at: usize) -> CapAddress {
-        self.make_object(at, What::Endpoint)
+        self.make_object(at, ObjectClass::Endpoint)
     }
 
     /// Makes a notification for a process.
     pub fn make_notification(&mut self, at: usize) -> CapAddress {
-        self.make_object(at, What::Notification)
+        self.make_object(at, ObjectClass::Notification)
     }
 
-    fn make_object(&mut self, at: usize, what: What) -> CapAddress {
+    fn make_object(&mut self, at: usize, class: ObjectClass) -> CapAddress {
         let endpoint = self.endpoints.len();
         self.endpoints.push((true, 0));
         let (rights, route) = (Rights::all(), vec![at]);
-        let meaning = Meaning { what, endpoint, badge: 0, rights, route, is_origin: true, mint: None, revoked: (0, 0) };
-        let receiver = match what {
-            What::Endpoint => Receiver::Process(endpoint),
-            What::Notification => Receiver::Signalled(endpoint),
+        let meaning =
+            Meaning { class, endpoint, badge: 0, rights, route, is_origin: true, mint: None, revoked: (0, 0) };
+        let receiver = match class {
+            ObjectClass::Endpoint => Receiver::Process(endpoint),
+            ObjectClass::Notification => Receiver::Signalled(endpoint),
         };
         self.kernel(at).make_object(receiver, meaning)
     }
@@ -256,7 +257,7 @@ impl World {
         if cap.badge != 0 || self.meaning(at, slot).badge != 0 {
             return slot;
         }
-        let is_bit = self.meaning(at, slot).what == What::Notification;
+        let is_bit = self.meaning(at, slot).class == ObjectClass::Notification;
         // One bit each, so that the signaller of every bit is known.
         let count = self.mints.len() as u32;
         if is_bit && count >= u64::BITS {
@@ -307,18 +308,25 @@ impl World {
             return;
         }
         let is_moved = self.happens(4);
-        let asker = if self.happens(4) { pid_base(at as u64) } else { 1 + self.random(3) as u64 };
+        let requester = if self.happens(4) { pid_base(at as u64) } else { 1 + self.random(3) as u64 };
         if self.happens(8) {
             let calls = self.random(3);
             self.kernel(at).patience = Some(calls);
         }
-        let sent = self.send(at, slot, to, asker, is_moved);
+        let sent = self.send(at, slot, to, requester, is_moved);
         self.kernel(at).patience = None;
         self.tally.refused += usize::from(sent.is_err());
     }
 
     /// Sends a process's capability to a process of another core; the sender keeps it, or does not.
-    pub fn send(&mut self, at: usize, slot: CapAddress, to: usize, asker: u64, is_moved: bool) -> Result<(), Error> {
+    pub fn send(
+        &mut self,
+        at: usize,
+        slot: CapAddress,
+        to: usize,
+        requester: u64,
+        is_moved: bool,
+    ) -> Result<(), Error> {
         let mut cap = self.cap(at, slot);
         let mut meaning = cap.meaning.take().expect("it is a process's");
         if !is_moved {
@@ -353,7 +361,7 @@ impl World {
             self.nodes[at].proxies.take_back(&[carried], to as u64);
             return Ok(());
         }
-        self.say(at, to, Message::Cap { words: carried.encode(), meaning: Some(meaning), asker });
+        self.say(at, to, Message::Cap { words: carried.encode(), meaning: Some(meaning), requester });
         Ok(())
     }
 
@@ -423,15 +431,15 @@ impl World {
     }
 
     /// Sends the pending releases.
-    pub fn tell(&mut self, at: usize) {
+    pub fn send_releases(&mut self, at: usize) {
         // There is no channel to a core that is known to have stopped.
         for to in (0..self.nodes.len()).filter(|to| !self.nodes[at].lost.contains(to)).collect::<Vec<_>>() {
-            if !self.tell_signals(at, to) {
+            if !self.send_signals(at, to) {
                 continue;
             }
             while let Some(number) = self.nodes[at].proxies.next_release(to as u64) {
                 self.say(at, to, Message::Release(number));
-                self.nodes[at].proxies.told(to as u64);
+                self.nodes[at].proxies.release_sent(to as u64);
             }
         }
     }
@@ -464,9 +472,9 @@ impl World {
                 self.nodes[to].proxies.signal(from as u64, number, bits);
                 self.heard(to);
             }
-            Message::Cap { words, meaning, asker } => {
+            Message::Cap { words, meaning, requester } => {
                 let carried = Carried::decode(words).expect("monitors say what can be understood");
-                self.take_in(from, to, &carried, meaning, asker);
+                self.take_in(from, to, &carried, meaning, requester);
             }
             Message::Call { number, badge, mut call } => {
                 match self.nodes[to].proxies.copy(number, from as u64, Rights::all(), badge) {
@@ -485,7 +493,7 @@ impl World {
     }
 
     /// Makes a capability from a description, and gives it to a process.
-    fn take_in(&mut self, from: usize, to: usize, carried: &Carried, meaning: Option<Meaning>, asker: u64) {
+    fn take_in(&mut self, from: usize, to: usize, carried: &Carried, meaning: Option<Meaning>, requester: u64) {
         if self.happens(16) {
             return self.nodes[to].proxies.take_in_vain(carried, from as u64);
         }
@@ -493,7 +501,7 @@ impl World {
         let calls = self.random(4);
         let refusals = self.kernel(to).refusals;
         self.kernel(to).patience = is_short.then_some(calls);
-        let received = self.nodes[to].proxies.receive(carried, from as u64, Client::alone(asker));
+        let received = self.nodes[to].proxies.receive(carried, from as u64, Client::alone(requester));
         self.kernel(to).patience = None;
         match (received, meaning) {
             (Ok(slot), Some(meaning)) => {
@@ -523,8 +531,8 @@ impl World {
             return;
         }
         let badge = self.random(3) as u64;
-        let what = if self.random(2) == 0 { What::Notification } else { What::Endpoint };
-        let rights = sendable(what);
+        let class = if self.random(2) == 0 { ObjectClass::Notification } else { ObjectClass::Endpoint };
+        let rights = sendable(class);
         let carried = match self.random(5) {
             0 => return self.say(from, to, Message::Release(number)),
             1 | 2 => {
@@ -532,9 +540,9 @@ impl World {
                 return self.say(from, to, Message::Signal { number, bits });
             }
             3 => Carried::Returned { number, rights, badge },
-            _ => Carried::Held { what, number, rights, is_plain: badge == 0, server: None },
+            _ => Carried::Held { class, number, rights, is_plain: badge == 0, server: None },
         };
-        self.say(from, to, Message::Cap { words: carried.encode(), meaning: None, asker: 1 });
+        self.say(from, to, Message::Cap { words: carried.encode(), meaning: None, requester: 1 });
     }
 
     /// Makes a core's monitor hostile.
@@ -562,13 +570,13 @@ impl World {
 
 impl Meaning {
     fn of_nothing(endpoint: usize, from: usize, at: usize) -> Meaning {
-        let (what, rights, route) = (What::Endpoint, SENDABLE, vec![from, at]);
-        Meaning { what, endpoint, badge: 0, rights, route, is_origin: false, mint: None, revoked: (0, 0) }
+        let (class, rights, route) = (ObjectClass::Endpoint, SENDABLE, vec![from, at]);
+        Meaning { class, endpoint, badge: 0, rights, route, is_origin: false, mint: None, revoked: (0, 0) }
     }
 
     /// Extends the route to a core, or shortens it if the capability goes back to where it came from.
     fn go(&mut self, to: usize) {
-        (self.rights, self.is_origin) = (self.rights & sendable(self.what), false);
+        (self.rights, self.is_origin) = (self.rights & sendable(self.class), false);
         if self.route.len() > 1 && self.route[self.route.len() - 2] == to {
             self.route.pop();
             // The route no longer leads over the core where its badge was made.

@@ -5,8 +5,8 @@ use tench_quota::Client;
 
 use tench_abi::{CapAddress, Error as Refusal, Rights};
 use tench_monitor::exchange::line::Line;
-use tench_monitor::exchange::mail::Letter;
-use tench_monitor::exchange::{Done, Exchange, Found, Kernel, Parcel};
+use tench_monitor::exchange::mailbox::ReceivedTransfer;
+use tench_monitor::exchange::{Done, Exchange, Found, Kernel, OutgoingTransfer};
 use tench_monitor_client::protocol::{Error, pid_base};
 use tench_remote::{Core, Kind, ObjectId, Shape};
 
@@ -200,7 +200,7 @@ pub type Who = u64;
 pub enum Heard {
     Answer(Result<(), Error>),
     /// A transfer: its sender, its word, and the slot.
-    Letter(u64, u64, CapAddress),
+    Transfer(u64, u64, CapAddress),
 }
 
 /// Operations and words.
@@ -273,7 +273,9 @@ impl World {
         let slot = self.arrive(at, slot);
         let (sender, from) = (core(at as u8), pid_base(at as u64) | from);
         match self.cores[to].reserve(sender, from, Client::alone(process), word) {
-            Ok(ticket) => self.cores[at].send(Parcel::new(Some(who), slot, from, core(to as u8), ticket)),
+            Ok(reservation) => {
+                self.cores[at].send(OutgoingTransfer::new(Some(who), slot, from, core(to as u8), reservation))
+            }
             Err(why) => self.cores[at].refuse(Some(who), slot, why),
         }
         who
@@ -302,7 +304,7 @@ impl World {
     /// Lets all monitors poll their kernels, and handles the consequences.
     pub fn poll(&mut self) {
         self.cores.iter_mut().for_each(Exchange::poll);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Collects replies, events and deletions.
@@ -312,9 +314,9 @@ impl World {
             while let Some(done) = exchange.done() {
                 let (who, heard) = match done {
                     Done::Answer(who, result) => (who, Heard::Answer(result)),
-                    Done::Letter(who, Letter { from, word, slot, .. }) => {
+                    Done::Transfer(who, ReceivedTransfer { from, word, slot, .. }) => {
                         exchange.kernel().caps.get_mut(&slot.0).unwrap().client = true;
-                        (who, Heard::Letter(from, word, slot))
+                        (who, Heard::Transfer(from, word, slot))
                     }
                 };
                 assert_eq!(self.heard.insert(who, heard), None, "answered twice");
@@ -357,33 +359,33 @@ impl World {
     }
 
     /// Steps until nothing is left to do.
-    pub fn settle(&mut self) {
+    pub fn run_until_idle(&mut self) {
         while self.step(0) {}
     }
 
     pub fn answer(&mut self, who: Who) -> Result<(), Error> {
-        self.settle();
+        self.run_until_idle();
         match self.heard.get(&who) {
             Some(Heard::Answer(result)) => *result,
             other => panic!("{who} heard {other:?}"),
         }
     }
 
-    pub fn letter(&mut self, who: Who) -> (u64, u64, CapAddress) {
-        self.settle();
+    pub fn transfer(&mut self, who: Who) -> (u64, u64, CapAddress) {
+        self.run_until_idle();
         match self.heard.get(&who) {
-            Some(Heard::Letter(from, word, slot)) => (*from, *word, *slot),
+            Some(Heard::Transfer(from, word, slot)) => (*from, *word, *slot),
             other => panic!("{who} heard {other:?}"),
         }
     }
 
     /// Checks that nothing is under way or kept anywhere, and that each kernel has only the clients' own capabilities.
     pub fn check_empty(&mut self) {
-        self.settle();
+        self.run_until_idle();
         for at in 0..self.cores.len() {
             self.cores[at].poll();
         }
-        self.settle();
+        self.run_until_idle();
         for (at, exchange) in self.cores.iter_mut().enumerate() {
             assert_eq!((at, exchange.count(), exchange.requests()), (at, (0, 0, 0), 0));
             assert_eq!((at, exchange.faults()), (at, 0));

@@ -40,7 +40,7 @@ impl Procs {
     /// kernel ends the wait a few milliseconds later.
     /// Errors: as `wait_limited`.
     pub fn wait_until(self, process: u64, deadline: Instant) -> Result<Status, Failure> {
-        match Procs::at(Until::with_grace(self.way(), deadline)).wait_limited(process, deadline) {
+        match Procs::at(Until::with_margin(self.way(), deadline)).wait_limited(process, deadline) {
             Err(Failure::Lost(Refusal::TimedOut)) => Err(Failure::Refused(Error::TimedOut)),
             answer => answer,
         }

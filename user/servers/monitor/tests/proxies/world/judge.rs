@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
-use tench_monitor::proxies::{Carried, Kernel, PROXIES, Target, What};
+use tench_monitor::proxies::{Carried, Kernel, ObjectClass, PROXIES, Target};
 
 use super::{Meaning, Node, SENDABLE, World};
 use crate::kernel::{Origin, Receiver};
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    pub fn settle(&mut self) {
+    pub fn run_until_idle(&mut self) {
         loop {
             while self.go_on() {}
             for at in 0..self.nodes.len() {
@@ -83,7 +83,7 @@ impl World {
                     self.nodes[at].proxies.sweep();
                     while !self.is_quiet(at) {
                         self.hear(at);
-                        self.tell(at);
+                        self.send_releases(at);
                     }
                 }
             }
@@ -94,8 +94,8 @@ impl World {
     }
 
     /// Drops all capabilities, and checks that nothing is left.
-    pub fn end(&mut self) {
-        self.settle();
+    pub fn drop_everything(&mut self) {
+        self.run_until_idle();
         self.judge();
         for round in 0..2 {
             for at in 0..self.nodes.len() {
@@ -103,7 +103,7 @@ impl World {
                     self.kernel(at).drop_one(slot);
                 }
             }
-            self.settle();
+            self.run_until_idle();
             let alive: Vec<usize> = (0..self.nodes.len()).filter(|at| !self.nodes[*at].is_lost).collect();
             for at in &alive {
                 self.check_empty(*at);
@@ -132,8 +132,8 @@ impl World {
         let mut taken = 0;
         while taken < PROXIES {
             let number = 1 << 40 | taken as u64;
-            let what = What::Endpoint;
-            let carried = Carried::Held { what, number, rights: SENDABLE, is_plain: false, server: None };
+            let class = ObjectClass::Endpoint;
+            let carried = Carried::Held { class, number, rights: SENDABLE, is_plain: false, server: None };
             let Ok(slot) = self.nodes[at].proxies.receive(&carried, from as u64, Client::alone(1)) else { break };
             self.endpoints.push((false, 0));
             let meaning = Meaning::of_nothing(self.endpoints.len() - 1, from, at);

@@ -29,14 +29,14 @@ impl World {
         if self.is_alive(&meaning, false) {
             self.due.push((meaning, bits));
         }
-        let told = self.kernel(at).signal_with(slot, 1);
-        self.kernel(at).told.extend(told);
+        let delivered = self.kernel(at).signal_with(slot, 1);
+        self.kernel(at).delivered.extend(delivered);
         self.heard(at);
     }
 
     /// Handles the signals that processes of a core have received.
     pub(super) fn heard(&mut self, at: usize) {
-        for (number, bits) in core::mem::take(&mut self.kernel(at).told) {
+        for (number, bits) in core::mem::take(&mut self.kernel(at).delivered) {
             for bit in (0..u64::BITS).filter(|bit| bits >> bit & 1 != 0) {
                 self.tally.heard += 1;
                 let credit = self.credit.entry((number, bit)).or_default();
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Sends signals, as far as there is room in the channel. Returns whether those were all.
-    pub(super) fn tell_signals(&mut self, at: usize, to: usize) -> bool {
+    pub(super) fn send_signals(&mut self, at: usize, to: usize) -> bool {
         while let Some((number, bits)) = self.nodes[at].proxies.next_signal(to as u64) {
             if self.happens(4) {
                 let release = self.nodes[at].proxies.next_release(to as u64);

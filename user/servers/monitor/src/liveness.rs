@@ -20,17 +20,17 @@ const PERIOD: Duration = Duration::from_secs(2);
 const STACK: usize = 16 * 1024;
 
 /// The liveness timer.
-pub struct Attention {
+pub struct LivenessTimer {
     is_on: bool,
     wanted: Arc<(Mutex<bool>, Condvar)>,
 }
 
-impl Attention {
+impl LivenessTimer {
     /// Starts the timer, switched off. A reminder signals `remind`.
-    pub fn new(remind: Cap<Notification>) -> Result<Attention, memory::Error> {
+    pub fn new(remind: Cap<Notification>) -> Result<LivenessTimer, memory::Error> {
         let wanted = Arc::new((Mutex::new(false), Condvar::new()));
         let shared = Arc::clone(&wanted);
-        let builder = thread::Builder::new().stack_size(STACK).name("attention");
+        let builder = thread::Builder::new().stack_size(STACK).name("liveness");
         let work = move || {
             let (wanted, changed) = &*shared;
             loop {
@@ -41,12 +41,12 @@ impl Attention {
             }
         };
         builder.spawn(work)?.detach();
-        Ok(Attention { is_on: false, wanted })
+        Ok(LivenessTimer { is_on: false, wanted })
     }
 
     /// Requests a reminder, if none is under way.
     #[inline]
-    pub fn pay(&mut self) {
+    pub fn arm(&mut self) {
         if !self.is_on {
             self.turn_on();
         }

@@ -7,29 +7,29 @@
 use core::ops::{Deref, DerefMut};
 
 /// A value with its dirty flag.
-pub struct Marked<T> {
+pub struct Flagged<T> {
     thing: T,
-    is_touched: bool,
+    is_dirty: bool,
 }
 
-impl<T> Marked<T> {
+impl<T> Flagged<T> {
     /// Returns the value with the flag set, because it has not been checked yet.
-    pub const fn new(thing: T) -> Marked<T> {
-        Marked { thing, is_touched: true }
+    pub const fn new(thing: T) -> Flagged<T> {
+        Flagged { thing, is_dirty: true }
     }
 
     /// Returns whether the flag is set.
-    pub const fn is_touched(&self) -> bool {
-        self.is_touched
+    pub const fn is_dirty(&self) -> bool {
+        self.is_dirty
     }
 
     /// Clears the flag, before the value is checked.
-    pub const fn take_mark(&mut self) {
-        self.is_touched = false;
+    pub const fn clear_dirty(&mut self) {
+        self.is_dirty = false;
     }
 }
 
-impl<T> Deref for Marked<T> {
+impl<T> Deref for Flagged<T> {
     type Target = T;
 
     #[inline]
@@ -38,10 +38,10 @@ impl<T> Deref for Marked<T> {
     }
 }
 
-impl<T> DerefMut for Marked<T> {
+impl<T> DerefMut for Flagged<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.is_touched = true;
+        self.is_dirty = true;
         &mut self.thing
     }
 }

@@ -30,7 +30,7 @@ use tench::sys::{
 };
 use tench_mem_client::{Block, Mem};
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Letter};
+use tench_monitor_client::protocol::{Condition, Transfer};
 use tench_protocol::{
     Arrived, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, interface,
 };
@@ -51,8 +51,8 @@ const THERE: u64 = 0x0074_6865_7265;
 const RW: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
 
 /// The requests of the guest.
-#[interface(client = Luggage, version = 1)]
-pub trait LuggageService {
+#[interface(client = AttachmentHost, version = 1)]
+pub trait AttachmentHostService {
     /// Reverses bytes.
     #[method(1)]
     fn turn(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error>;
@@ -104,7 +104,7 @@ struct Host {
     is_done: bool,
 }
 
-impl LuggageService for Host {
+impl AttachmentHostService for Host {
     fn turn(&mut self, bytes: Shared<'_>, into: SharedMut<'_>) -> Result<(), Error> {
         let mut copy = vec![0; bytes.len()];
         bytes.read(0, &mut copy);
@@ -147,13 +147,13 @@ impl LuggageService for Host {
 }
 
 /// Serves a guest on another core, `times` times.
-pub fn luggage(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
+pub fn attachments(monitor: Monitor, core: u64, times: u64) -> Result<(), String> {
     many(monitor, core, times, host)
 }
 
 fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let (_, own) = monitor.cores().map_err(text)?;
-    let guest = spawn(monitor, core, &["cores", "luggage-of", if core == own { "here" } else { "there" }])?;
+    let guest = spawn(monitor, core, &["cores", "attachments-of", if core == own { "here" } else { "there" }])?;
     let endpoint = memory::make::<Endpoint>(0).map_err(wrong)?;
     let public = take_slot()?;
     endpoint.cap().mint_to(public, Rights::WRITE | Rights::CALL | Rights::GRANT, HOST).map_err(wrong)?;
@@ -170,7 +170,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     while !host.is_done {
         if port.next(Wait::FOREVER) == Event::Request {
             port.carry_out_sharing(&mut buffers, |request, context, answer| {
-                Luggage::dispatch(&mut host, request, context, answer)
+                AttachmentHost::dispatch(&mut host, request, context, answer)
             });
         }
     }
@@ -200,7 +200,9 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         memory::free_slot(slot);
     });
     let is_over = until(|| {
-        monitor.exchanged().is_ok_and(|exchanged| (exchanged.exports, exchanged.copies, exchanged.letters) == (0, 0, 0))
+        monitor
+            .exchanged()
+            .is_ok_and(|exchanged| (exchanged.exports, exchanged.copies, exchanged.transfers) == (0, 0, 0))
     });
     is_over.map_err(|_| format!("something is still on another core: {:?}", monitor.exchanged()))?;
     // Objects dropped while another core had them are deleted together with objects dropped later.
@@ -213,7 +215,7 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
 /// Runs the guest, on the host's core or on another.
 pub fn guest(monitor: Monitor, is_elsewhere: bool) -> Result<(), String> {
     let slot = take_slot()?;
-    let (Letter { word, .. }, _) = monitor.take(slot).map_err(text)?;
+    let (Transfer { word, .. }, _) = monitor.take(slot).map_err(text)?;
     if word != HOST {
         return Err(format!("{word} was sent"));
     }
@@ -221,29 +223,29 @@ pub fn guest(monitor: Monitor, is_elsewhere: bool) -> Result<(), String> {
     buffer(host)?;
     frames(host)?;
     lent(host)?;
-    let sent = Luggage::at(host).hold(Cap::new(slot::THREAD));
+    let sent = AttachmentHost::at(host).hold(Cap::new(slot::THREAD));
     match sent {
         Err(Failure::Rejected(Rejection::OtherCore)) if is_elsewhere => {}
         Err(Failure::Refused(Error::Mistake)) if !is_elsewhere => {}
         other => return Err(format!("a thread was sent: {other:?}")),
     }
-    Luggage::at(host).done().map_err(wrong)
+    AttachmentHost::at(host).done().map_err(wrong)
 }
 
 /// Lets the host reverse bytes in a shared buffer.
 fn buffer(host: Cap<Endpoint>) -> Result<(), String> {
-    let too_large = Luggage::at(host).attach_buffer(LARGEST + 1, take_slot()?);
+    let too_large = AttachmentHost::at(host).attach_buffer(LARGEST + 1, take_slot()?);
     if !matches!(too_large, Err(Failure::Rejected(Rejection::NoBuffer))) {
         return Err(format!("a buffer that is too large: {too_large:?}"));
     }
     // The second buffer replaces the first.
     for bytes in [1, LARGEST] {
-        let (frame, bits) = Luggage::at(host).attach_buffer(bytes, take_slot()?).map_err(wrong)?;
+        let (frame, bits) = AttachmentHost::at(host).attach_buffer(bytes, take_slot()?).map_err(wrong)?;
         let connection = Connection::new(host, frame, bits).map_err(wrong)?;
         let count = if bytes == 1 { 1000 } else { BYTES };
         let there: Vec<u8> = (0..count).map(|index| (index % 251) as u8).collect();
         let mut back = vec![0; count];
-        Luggage::at(&connection).turn(&there, &mut back).map_err(wrong)?;
+        AttachmentHost::at(&connection).turn(&there, &mut back).map_err(wrong)?;
         if !back.iter().eq(there.iter().rev()) {
             return Err(format!("{count} bytes were not turned"));
         }
@@ -257,7 +259,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
     let frame = memory::make::<Frame>(u64::from(FRAME_BITS)).map_err(wrong)?;
     let window = Window::new(frame.cap(), FRAME_BITS, RW).map_err(wrong)?;
     window.write64(0, THERE);
-    let hosts = Luggage::at(host).swap(frame.cap(), arrival).map_err(wrong)?;
+    let hosts = AttachmentHost::at(host).swap(frame.cap(), arrival).map_err(wrong)?;
     if window.read64(8) != HERE {
         return Err("the host has not written into the frame".to_string());
     }
@@ -272,7 +274,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
         Ok(_) => true,
         Err(why) => why != Refusal::RemoteCopies,
     })?;
-    if !Luggage::at(host).is_gone().map_err(wrong)? {
+    if !AttachmentHost::at(host).is_gone().map_err(wrong)? {
         return Err("the host still has the frame".to_string());
     }
     drop(theirs);
@@ -284,7 +286,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
 /// Uses memory of the host's.
 fn lent(host: Cap<Endpoint>) -> Result<(), String> {
     let [arrival, made] = [take_slot()?, take_slot()?];
-    let memory = Luggage::at(host).memory(arrival).map_err(wrong)?;
+    let memory = AttachmentHost::at(host).memory(arrival).map_err(wrong)?;
     memory.retype_many(Kind::Frame, u64::from(FRAME_BITS), 1, Placement::Watermark, OWN_CSPACE, made).map_err(wrong)?;
     let window = Window::new(Cap::new(made), FRAME_BITS, RW).map_err(wrong)?;
     window.write64(0, THERE);

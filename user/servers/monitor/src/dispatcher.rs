@@ -8,9 +8,9 @@ use core::sync::atomic::Ordering;
 
 use tench::server::Watch;
 use tench_channel::Request as Number;
-use tench_monitor::about::About;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
 use tench_monitor::portions::Portions;
+use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
@@ -34,7 +34,7 @@ const PROCESSES: u64 = u64::MAX;
 const CAPABILITIES: u64 = u64::MAX - 1;
 
 /// A local requester that waits for a reply about processes.
-pub enum Asker {
+pub enum Requester {
     /// The reply is a number.
     Number(Pending<u64, Error>),
     /// The reply is the status of a process.
@@ -47,48 +47,48 @@ pub enum Asker {
     Memory(Pending<Memory, Error>),
 }
 
-impl Asker {
+impl Requester {
     /// Sends the reply that these words describe.
     pub fn finish(self, port: &mut Port, words: &[u64]) {
         match self {
-            Asker::Number(pending) => port.finish(pending, &result(words)),
-            Asker::Process(pending) => port.finish(pending, &result(words)),
-            Asker::Done(pending) => port.finish(pending, &result(words)),
-            Asker::Truth(pending) => port.finish(pending, &result(words)),
-            Asker::Memory(pending) => port.finish(pending, &result(words)),
+            Requester::Number(pending) => port.finish(pending, &result(words)),
+            Requester::Process(pending) => port.finish(pending, &result(words)),
+            Requester::Done(pending) => port.finish(pending, &result(words)),
+            Requester::Truth(pending) => port.finish(pending, &result(words)),
+            Requester::Memory(pending) => port.finish(pending, &result(words)),
         }
     }
 
     /// Returns whether the requester no longer waits.
     pub fn has_gone(&self, watch: Watch) -> bool {
         match self {
-            Asker::Number(pending) => watch.has_gone(pending),
-            Asker::Process(pending) => watch.has_gone(pending),
-            Asker::Done(pending) => watch.has_gone(pending),
-            Asker::Truth(pending) => watch.has_gone(pending),
-            Asker::Memory(pending) => watch.has_gone(pending),
+            Requester::Number(pending) => watch.has_gone(pending),
+            Requester::Process(pending) => watch.has_gone(pending),
+            Requester::Done(pending) => watch.has_gone(pending),
+            Requester::Truth(pending) => watch.has_gone(pending),
+            Requester::Memory(pending) => watch.has_gone(pending),
         }
     }
 
     /// Releases the reply object of a requester that no longer waits.
     pub fn forget(self, replies: &mut Replies) {
         match self {
-            Asker::Number(pending) => replies.forget(pending),
-            Asker::Process(pending) => replies.forget(pending),
-            Asker::Done(pending) => replies.forget(pending),
-            Asker::Truth(pending) => replies.forget(pending),
-            Asker::Memory(pending) => replies.forget(pending),
+            Requester::Number(pending) => replies.forget(pending),
+            Requester::Process(pending) => replies.forget(pending),
+            Requester::Done(pending) => replies.forget(pending),
+            Requester::Truth(pending) => replies.forget(pending),
+            Requester::Memory(pending) => replies.forget(pending),
         }
     }
 
     /// Refuses the request.
     pub fn refuse(self, port: &mut Port, why: Error) {
         match self {
-            Asker::Number(pending) => port.finish(pending, &Err(why)),
-            Asker::Process(pending) => port.finish(pending, &Err(why)),
-            Asker::Done(pending) => port.finish(pending, &Err(why)),
-            Asker::Truth(pending) => port.finish(pending, &Err(why)),
-            Asker::Memory(pending) => port.finish(pending, &Err(why)),
+            Requester::Number(pending) => port.finish(pending, &Err(why)),
+            Requester::Process(pending) => port.finish(pending, &Err(why)),
+            Requester::Done(pending) => port.finish(pending, &Err(why)),
+            Requester::Truth(pending) => port.finish(pending, &Err(why)),
+            Requester::Memory(pending) => port.finish(pending, &Err(why)),
         }
     }
 }
@@ -115,7 +115,7 @@ pub enum Origin {
     /// Another core, for the process server's endpoint for a process with this badge.
     Guest(u64, Number, u64),
     /// A local requester.
-    Here(Asker),
+    Here(Requester),
     /// The ledger of capabilities, for this purpose.
     Capabilities(Work),
     /// The requester has given up.
@@ -123,7 +123,7 @@ pub enum Origin {
 }
 
 /// The dispatcher.
-pub struct Desk {
+pub struct Dispatcher {
     pub core: u64,
     pool: Pool<Origin>,
     /// Quota of the workers that may block for ever.
@@ -132,16 +132,16 @@ pub struct Desk {
     postponed: VecDeque<(u64, Number, Request)>,
 }
 
-impl Desk {
+impl Dispatcher {
     /// Returns the dispatcher of this core.
-    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> Desk {
+    pub fn new(core: u64, services: Arc<Services>, wake: Cap<Notification>) -> Dispatcher {
         let (pool, quota) = (Pool::new(WORKERS, services, wake), Quota::new(MAX_BLOCKED));
-        Desk { core, pool, quota, postponed: VecDeque::new() }
+        Dispatcher { core, pool, quota, postponed: VecDeque::new() }
     }
 
     /// Makes a worker call a server for a process of another core. Returns the refusal if there is no worker.
     pub fn serve(&mut self, core: u64, number: Number, request: Request) -> Result<(), Outcome> {
-        if request.ends().is_some() {
+        if request.ended_client().is_some() {
             self.postponed.push_back((core, number, request));
             return Ok(());
         }
@@ -153,8 +153,8 @@ impl Desk {
     /// Makes a worker do something about processes for another core. (The function has its name in the executable:
     /// tests find it by that name, to make it fail on one core.)
     #[inline(never)]
-    pub fn ask_for(&mut self, core: u64, number: Number, about: About) -> Result<(), Outcome> {
-        self.start_task(Origin::Peer(core, number), processes::Task::Do(about))
+    pub fn ask_for(&mut self, core: u64, number: Number, request: RemoteRequest) -> Result<(), Outcome> {
+        self.start_task(Origin::Peer(core, number), processes::Task::Do(request))
     }
 
     /// Makes a worker do something for a local requester, which is kept if there is a worker.
@@ -163,7 +163,7 @@ impl Desk {
         task: processes::Task,
         keep: impl FnOnce() -> Result<Origin, Refusal>,
     ) -> Result<(), Error> {
-        if !self.pool.has_room() || task.waits() && !self.quota.may_take(task.asker()) {
+        if !self.pool.has_room() || task.waits() && !self.quota.may_take(task.requester()) {
             return Err(Error::Full);
         }
         let origin = keep().map_err(|_| Error::Full)?;
@@ -189,7 +189,7 @@ impl Desk {
     }
 
     fn start_task(&mut self, origin: Origin, task: processes::Task) -> Result<(), Outcome> {
-        let (client, takes_long) = ((PROCESSES, task.asker()), task.waits());
+        let (client, takes_long) = ((PROCESSES, task.requester()), task.waits());
         self.start(origin, client, Task::Processes(task), takes_long)
     }
 
@@ -214,34 +214,34 @@ impl Desk {
     /// Cancels the requests of local requesters that have given up without notice.
     pub fn sweep(&mut self, watch: Watch, replies: &mut Replies) {
         for (origin, is_cancelled) in self.pool.origins(|(service, _)| service == PROCESSES) {
-            if !matches!(origin, Origin::Here(asker) if asker.has_gone(watch)) {
+            if !matches!(origin, Origin::Here(requester) if requester.has_gone(watch)) {
                 continue;
             }
             is_cancelled.store(true, Ordering::Relaxed);
-            if let Origin::Here(asker) = core::mem::replace(origin, Origin::Nobody) {
-                asker.forget(replies);
+            if let Origin::Here(requester) = core::mem::replace(origin, Origin::Nobody) {
+                requester.forget(replies);
             }
         }
     }
 
     /// Returns whether one more local requester may wait for the end of a process.
-    pub fn may_wait(&self, asker: Asks) -> bool {
-        self.quota.may_take(asker)
+    pub fn may_wait(&self, requester: Asks) -> bool {
+        self.quota.may_take(requester)
     }
 
     fn start(
         &mut self,
         origin: Origin,
-        (service, asker): (u64, Asks),
+        (service, requester): (u64, Asks),
         task: Task,
         takes_long: bool,
     ) -> Result<(), Outcome> {
-        if takes_long && !self.quota.may_take(asker) {
+        if takes_long && !self.quota.may_take(requester) {
             return Err(Outcome::Busy);
         }
-        self.pool.start(origin, (service, asker.process), task, takes_long).map_err(|_| Outcome::Busy)?;
+        self.pool.start(origin, (service, requester.process), task, takes_long).map_err(|_| Outcome::Busy)?;
         if takes_long {
-            self.quota.take(asker);
+            self.quota.take(requester);
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Desk {
     pub fn resume(&mut self) {
         for _ in 0..self.postponed.len() {
             let Some((core, number, request)) = self.postponed.pop_front() else { return };
-            let is_over = request.ends().is_none_or(|client| self.pool.cancel(|_, of| of == client));
+            let is_over = request.ended_client().is_none_or(|client| self.pool.cancel(|_, of| of == client));
             if !(is_over && self.pool.has_room()) {
                 self.postponed.push_back((core, number, request));
                 continue;
@@ -272,14 +272,14 @@ impl Desk {
         let charge = |origin: &Origin, ticks| match origin {
             Origin::Peer(core, _)
             | Origin::Guest(core, ..)
-            | Origin::Capabilities(Work::There(core, ..) | Work::Gift(core, _)) => {
+            | Origin::Capabilities(Work::There(core, ..) | Work::MemoryGrant(core, _)) => {
                 portions.charge(*core, ticks);
             }
             _ => {}
         };
-        let (origin, (_, asker), was_charged, product) = self.pool.finished(charge)?;
+        let (origin, (_, requester), was_charged, product) = self.pool.finished(charge)?;
         if was_charged {
-            self.quota.give_back(asker);
+            self.quota.give_back(requester);
         }
         Some((origin, product))
     }

@@ -29,23 +29,23 @@ struct Asked {
 
 /// Processes and families, sorted, with the services that they have used.
 #[derive(Debug)]
-pub struct Askers {
+pub struct Requesters {
     known: Vec<(u64, Asked)>,
     /// Set if there was no memory for some entry.
     is_incomplete: bool,
     /// A bit for each service that may know any process, whether the process has used it or not.
     by_anybody: u64,
     /// For each service, the process of whose end it was told last; 0 if none.
-    told: [u64; BITS as usize],
+    last_reported: [u64; BITS as usize],
 }
 
-impl Default for Askers {
+impl Default for Requesters {
     fn default() -> Self {
-        Askers { known: Vec::new(), is_incomplete: false, by_anybody: 0, told: [0; BITS as usize] }
+        Requesters { known: Vec::new(), is_incomplete: false, by_anybody: 0, last_reported: [0; BITS as usize] }
     }
 }
 
-impl Askers {
+impl Requesters {
     /// Records that a process uses a service.
     pub fn asks(&mut self, client: Client, service: u64) {
         if service >= BITS {
@@ -122,22 +122,23 @@ impl Askers {
     /// Removes an ended process, and its family if that has ended with it and is not 0. Returns whether the service may
     /// know either. For the process of the last call the answer is yes again: the service may free what it holds in
     /// parts.
-    pub fn ends(&mut self, process: u64, family: u64, service: u64) -> bool {
-        let told = self.told.get_mut(service as usize);
-        let is_again = told.is_some_and(|told| core::mem::replace(told, process) == process);
+    pub fn remove_ended(&mut self, process: u64, family: u64, service: u64) -> bool {
+        let last_reported = self.last_reported.get_mut(service as usize);
+        let is_again = last_reported.is_some_and(|last_reported| core::mem::replace(last_reported, process) == process);
         let bit = if service < BITS { 1 << service } else { 0 };
         // Only one service is told of families, and a family that has ended uses no other.
         let is_known = self.forget(process, bit) & bit != 0;
         let is_family_known = family != 0 && self.forget(family, u64::MAX) & bit != 0;
         let may_know = is_again || is_known || is_family_known || self.is_incomplete || self.by_anybody & bit != 0;
-        if let Some(told) = self.told.get_mut(service as usize).filter(|_| !may_know) {
-            *told = 0;
+        if let Some(last_reported) = self.last_reported.get_mut(service as usize).filter(|_| !may_know) {
+            *last_reported = 0;
         }
         may_know
     }
 
-    /// Records that it is unknown whether a service that asks about other processes was told of the [end](Self::ends)
-    /// of this process, and of its family if that is not 0. The process server is [asked](Self::question) about it, as
+    /// Records that it is unknown whether a service that asks about other processes was told of the
+    /// [end](Self::remove_ended) of this process, and of its family if that is not 0. The process server is
+    /// [asked], and of its family if that is not 0. The process server is [asked](Self::question) about it, as
     /// about a process that has begun to use that service, and so reports the end again.
     pub fn may_not_know(&mut self, process: u64, family: u64, service: u64) {
         let family = if family == 0 { process } else { family };
@@ -179,113 +180,130 @@ mod tests {
 
     #[test]
     fn a_service_hears_of_the_ends_of_those_who_asked_it() {
-        let mut askers = Askers::default();
+        let mut requesters = Requesters::default();
         for (process, service) in [(7, 2), (5, 0), (5, 2), (9, 63), (5, 2)] {
-            askers.asks(alone(process), service);
+            requesters.asks(alone(process), service);
         }
-        assert_eq!(askers.count(), 3);
-        assert!(!askers.ends(5, 0, 1) && !askers.ends(6, 0, 2) && !askers.ends(7, 0, 0));
-        assert!(askers.ends(5, 0, 2) && askers.ends(5, 0, 2), "in parts");
-        assert!(askers.ends(5, 0, 0) && !askers.ends(6, 0, 2) && !askers.ends(5, 0, 2));
-        assert!(askers.ends(7, 0, 2) && askers.ends(9, 0, 63));
-        assert_eq!(askers.count(), 0);
+        assert_eq!(requesters.count(), 3);
+        assert!(
+            !requesters.remove_ended(5, 0, 1) && !requesters.remove_ended(6, 0, 2) && !requesters.remove_ended(7, 0, 0)
+        );
+        assert!(requesters.remove_ended(5, 0, 2) && requesters.remove_ended(5, 0, 2), "in parts");
+        assert!(
+            requesters.remove_ended(5, 0, 0) && !requesters.remove_ended(6, 0, 2) && !requesters.remove_ended(5, 0, 2)
+        );
+        assert!(requesters.remove_ended(7, 0, 2) && requesters.remove_ended(9, 0, 63));
+        assert_eq!(requesters.count(), 0);
     }
 
     #[test]
     fn a_service_hears_of_the_end_of_a_family_of_which_any_asked_it() {
         const FAMILY: u64 = 3 << 38;
-        let mut askers = Askers::default();
+        let mut requesters = Requesters::default();
         for (process, service) in [(5, 2), (6, 2), (6, 1)] {
-            askers.asks(Client { process, family: FAMILY }, service);
+            requesters.asks(Client { process, family: FAMILY }, service);
         }
-        assert_eq!(askers.count(), 3);
-        assert!(askers.ends(5, 0, 2) && !askers.ends(7, 0, 2), "the family lives");
-        assert!(askers.ends(6, 0, 1) && askers.ends(6, 0, 2));
-        assert_eq!(askers.count(), 1);
+        assert_eq!(requesters.count(), 3);
+        assert!(requesters.remove_ended(5, 0, 2) && !requesters.remove_ended(7, 0, 2), "the family lives");
+        assert!(requesters.remove_ended(6, 0, 1) && requesters.remove_ended(6, 0, 2));
+        assert_eq!(requesters.count(), 1);
         // The last process used no service.
-        assert!(!askers.ends(8, 4 << 38, 2), "another family");
-        assert!(askers.ends(8, FAMILY, 2) && askers.ends(8, FAMILY, 2) && !askers.ends(9, FAMILY, 2));
-        assert_eq!(askers.count(), 0);
+        assert!(!requesters.remove_ended(8, 4 << 38, 2), "another family");
+        assert!(
+            requesters.remove_ended(8, FAMILY, 2)
+                && requesters.remove_ended(8, FAMILY, 2)
+                && !requesters.remove_ended(9, FAMILY, 2)
+        );
+        assert_eq!(requesters.count(), 0);
         // A family of which no process used that service is removed with its end, too.
-        askers.asks(Client { process: 10, family: FAMILY }, 1);
-        assert!(askers.ends(10, 0, 1) && !askers.ends(10, FAMILY, 2));
-        assert_eq!(askers.count(), 0);
+        requesters.asks(Client { process: 10, family: FAMILY }, 1);
+        assert!(requesters.remove_ended(10, 0, 1) && !requesters.remove_ended(10, FAMILY, 2));
+        assert_eq!(requesters.count(), 0);
     }
 
     #[test]
     fn about_who_begins_to_ask_the_process_server_is_asked_once() {
-        let mut askers = Askers::default();
+        let mut requesters = Requesters::default();
         for (process, service) in [(5, 1), (6, 1), (5, 2)] {
-            askers.asks(alone(process), service);
+            requesters.asks(alone(process), service);
         }
-        assert_eq!((askers.question(0, 9), askers.question(1, 9), askers.question(2, 9)), (None, Some(5), Some(5)));
-        askers.lives(5, 1);
-        assert_eq!((askers.question(1, 9), askers.question(2, 9)), (Some(6), Some(5)));
-        assert!(askers.ends(6, 0, 1) && !askers.ends(7, 0, 1));
-        askers.asks(alone(5), 1);
-        assert_eq!(askers.question(1, 9), None, "its end will be said");
+        assert_eq!(
+            (requesters.question(0, 9), requesters.question(1, 9), requesters.question(2, 9)),
+            (None, Some(5), Some(5))
+        );
+        requesters.lives(5, 1);
+        assert_eq!((requesters.question(1, 9), requesters.question(2, 9)), (Some(6), Some(5)));
+        assert!(requesters.remove_ended(6, 0, 1) && !requesters.remove_ended(7, 0, 1));
+        requesters.asks(alone(5), 1);
+        assert_eq!(requesters.question(1, 9), None, "its end will be said");
         // A request in its name arrives afterwards.
-        assert!(askers.ends(5, 0, 1) && !askers.ends(7, 0, 1));
-        askers.asks(alone(5), 1);
-        assert_eq!(askers.question(1, 9), Some(5));
-        assert!(askers.ends(5, 0, 1));
-        assert_eq!(askers.question(1, 9), None);
+        assert!(requesters.remove_ended(5, 0, 1) && !requesters.remove_ended(7, 0, 1));
+        requesters.asks(alone(5), 1);
+        assert_eq!(requesters.question(1, 9), Some(5));
+        assert!(requesters.remove_ended(5, 0, 1));
+        assert_eq!(requesters.question(1, 9), None);
     }
 
     #[test]
-    fn of_whose_end_a_service_may_not_have_heard_it_is_told_again() {
+    fn a_service_that_may_have_missed_an_end_is_told_again() {
         const FAMILY: u64 = 3 << 38;
-        let mut askers = Askers::default();
-        askers.asks(Client { process: 5, family: FAMILY }, 2);
-        askers.asks(alone(6), 2);
-        askers.lives(6, 2);
-        assert!(askers.ends(5, FAMILY, 2));
+        let mut requesters = Requesters::default();
+        requesters.asks(Client { process: 5, family: FAMILY }, 2);
+        requesters.asks(alone(6), 2);
+        requesters.lives(6, 2);
+        assert!(requesters.remove_ended(5, FAMILY, 2));
         // The call was refused, and another end is reported in between.
-        askers.may_not_know(5, FAMILY, 2);
-        assert!(askers.ends(6, 0, 2) && !askers.ends(7, 0, 2));
-        assert_eq!(askers.question(2, 7), Some(5));
-        assert!(askers.ends(5, FAMILY, 2));
-        assert_eq!((askers.question(2, 7), askers.count()), (None, 0));
+        requesters.may_not_know(5, FAMILY, 2);
+        assert!(requesters.remove_ended(6, 0, 2) && !requesters.remove_ended(7, 0, 2));
+        assert_eq!(requesters.question(2, 7), Some(5));
+        assert!(requesters.remove_ended(5, FAMILY, 2));
+        assert_eq!((requesters.question(2, 7), requesters.count()), (None, 0));
     }
 
     #[test]
-    fn a_service_that_hears_of_all_ends_is_told_again_of_one_of_which_it_may_not_have_heard() {
-        let mut askers = Askers::default();
-        askers.anybody_asks(2);
-        askers.asks(alone(4), 2);
-        assert!(askers.ends(5, 0, 2));
-        askers.may_not_know(5, 0, 2);
+    fn a_service_that_hears_of_all_ends_is_told_again_of_one_that_it_may_have_missed() {
+        let mut requesters = Requesters::default();
+        requesters.anybody_asks(2);
+        requesters.asks(alone(4), 2);
+        assert!(requesters.remove_ended(5, 0, 2));
+        requesters.may_not_know(5, 0, 2);
         // The service is told of this end, too, so the monitor answers nothing on its behalf. It asks itself about
         // processes that have begun to use it.
-        assert!(askers.ends(6, 0, 2));
-        assert_eq!((askers.unheard(2, 6), askers.unheard(1, 6)), (Some(5), None));
-        assert!(askers.ends(5, 0, 2));
-        assert_eq!(askers.unheard(2, 6), None);
+        assert!(requesters.remove_ended(6, 0, 2));
+        assert_eq!((requesters.unheard(2, 6), requesters.unheard(1, 6)), (Some(5), None));
+        assert!(requesters.remove_ended(5, 0, 2));
+        assert_eq!(requesters.unheard(2, 6), None);
         // The service frees what it holds in parts.
-        askers.may_not_know(5, 0, 2);
-        assert!(askers.ends(5, 0, 2));
-        assert_eq!((askers.unheard(2, 6), askers.question(2, 6)), (None, Some(4)), "it is told again once");
-        askers.may_not_know(4, 0, 2);
-        assert_eq!(askers.unheard(2, 6), Some(4));
-        askers.lives(4, 2);
-        assert_eq!(askers.unheard(2, 6), None, "when it ends, that will be said");
+        requesters.may_not_know(5, 0, 2);
+        assert!(requesters.remove_ended(5, 0, 2));
+        assert_eq!((requesters.unheard(2, 6), requesters.question(2, 6)), (None, Some(4)), "it is told again once");
+        requesters.may_not_know(4, 0, 2);
+        assert_eq!(requesters.unheard(2, 6), Some(4));
+        requesters.lives(4, 2);
+        assert_eq!(requesters.unheard(2, 6), None, "when it ends, that will be said");
     }
 
     #[test]
-    fn who_may_have_got_something_of_a_service_without_asking_it_is_told_of() {
-        let mut askers = Askers::default();
-        askers.asks(alone(5), 1);
-        askers.anybody_asks(2);
-        assert!(askers.ends(5, 0, 2) && askers.ends(6, 0, 2) && askers.ends(6, 0, 2));
-        assert!(askers.ends(5, 0, 1) && !askers.ends(6, 0, 1) && !askers.ends(5, 0, 1));
-        askers.anybody_asks(64);
-        assert!(askers.ends(6, 0, 1));
+    fn a_service_is_told_of_processes_that_may_have_its_capabilities_without_asking() {
+        let mut requesters = Requesters::default();
+        requesters.asks(alone(5), 1);
+        requesters.anybody_asks(2);
+        assert!(
+            requesters.remove_ended(5, 0, 2) && requesters.remove_ended(6, 0, 2) && requesters.remove_ended(6, 0, 2)
+        );
+        assert!(
+            requesters.remove_ended(5, 0, 1) && !requesters.remove_ended(6, 0, 1) && !requesters.remove_ended(5, 0, 1)
+        );
+        requesters.anybody_asks(64);
+        assert!(requesters.remove_ended(6, 0, 1));
     }
 
     #[test]
     fn where_something_may_be_missing_everybody_hears_of_everybody() {
-        let mut askers = Askers::default();
-        askers.asks(alone(5), 64);
-        assert!(askers.ends(5, 0, 64) && askers.ends(5, 0, 0) && askers.ends(8, 0, 1));
+        let mut requesters = Requesters::default();
+        requesters.asks(alone(5), 64);
+        assert!(
+            requesters.remove_ended(5, 0, 64) && requesters.remove_ended(5, 0, 0) && requesters.remove_ended(8, 0, 1)
+        );
     }
 }

@@ -63,11 +63,11 @@ impl Operation {
 
 /// A remote request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct RemoteRequest {
     /// The requested operation.
     pub operation: Operation,
     /// The requesting process and its family.
-    pub asker: Client,
+    pub requester: Client,
     /// Powers of the capability that the requester used.
     pub powers: Powers,
     /// The process in question; its core is the addressed one.
@@ -78,30 +78,30 @@ pub struct About {
     pub text: Option<Box<Strings>>,
 }
 
-impl About {
+impl RemoteRequest {
     /// Returns a request without text or powers.
-    pub const fn new(operation: Operation, asker: Client, subject: u64) -> About {
-        About { operation, asker, powers: Powers::empty(), subject, ceiling: None, text: None }
+    pub const fn new(operation: Operation, requester: Client, subject: u64) -> RemoteRequest {
+        RemoteRequest { operation, requester, powers: Powers::empty(), subject, ceiling: None, text: None }
     }
 
     /// Returns the request with these powers.
-    pub fn with_powers(self, powers: Powers) -> About {
-        About { powers, ..self }
+    pub fn with_powers(self, powers: Powers) -> RemoteRequest {
+        RemoteRequest { powers, ..self }
     }
 
     /// Returns the requester and its powers as the badge of a capability.
     pub const fn badge(&self) -> u64 {
-        self.asker.badge(self.powers)
+        self.requester.badge(self.powers)
     }
 
     /// Returns the request with the highest priority that the requester may assign.
-    pub fn with_ceiling(self, ceiling: u8) -> About {
-        About { ceiling: Some(ceiling), ..self }
+    pub fn with_ceiling(self, ceiling: u8) -> RemoteRequest {
+        RemoteRequest { ceiling: Some(ceiling), ..self }
     }
 
     /// Returns the request with this text.
-    pub fn with_text(self, text: Strings) -> About {
-        About { text: Some(Box::new(text)), ..self }
+    pub fn with_text(self, text: Strings) -> RemoteRequest {
+        RemoteRequest { text: Some(Box::new(text)), ..self }
     }
 
     /// Returns the addressed core.
@@ -118,7 +118,7 @@ impl About {
     }
 
     /// Returns the request in words that core `from` has sent to core `own`.
-    pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<About, Malformed> {
+    pub fn decode(operation: Operation, words: &[u64], from: u64, own: u64) -> Result<RemoteRequest, Malformed> {
         let most = if operation.has_text() { 1 + MAX_STRINGS.div_ceil(size_of::<u64>()) } else { 0 };
         let starts = operation == Operation::Spawn;
         let ([badge, subject], rest) = split::<2>(words, most + usize::from(starts))?;
@@ -127,12 +127,12 @@ impl About {
             [ceiling, text @ ..] => (Some(decode_ceiling(*ceiling)?), text),
             [] => return Err(Malformed::TooShort),
         };
-        let (asker, powers) = decode_badge(badge, from)?;
+        let (requester, powers) = decode_badge(badge, from)?;
         if split_pid(subject).0 != own {
             return Err(Malformed::Core);
         }
         let text = if operation.has_text() { Some(Box::new(Strings::decode(text)?)) } else { None };
-        Ok(About { operation, asker, powers, subject, ceiling, text })
+        Ok(RemoteRequest { operation, requester, powers, subject, ceiling, text })
     }
 }
 
@@ -147,45 +147,45 @@ mod tests {
     use tench_monitor_client::protocol::pid_base;
 
     /// A process of the second core, in its third family.
-    const ASKER: Client = Client { process: pid_base(2) | 9, family: family_of(2, 3) };
+    const REQUESTER: Client = Client { process: pid_base(2) | 9, family: family_of(2, 3) };
 
-    fn ask(operation: Operation, subject: u64) -> About {
-        let about = About::new(operation, ASKER, subject).with_powers(Powers::PROCESSES);
-        let about = if operation == Operation::Spawn { about.with_ceiling(50) } else { about };
-        if operation.has_text() { about.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { about }
+    fn ask(operation: Operation, subject: u64) -> RemoteRequest {
+        let request = RemoteRequest::new(operation, REQUESTER, subject).with_powers(Powers::PROCESSES);
+        let request = if operation == Operation::Spawn { request.with_ceiling(50) } else { request };
+        if operation.has_text() { request.with_text(Strings::new(b"cat\0a b\0").unwrap()) } else { request }
     }
 
     #[test]
     fn requests_arrive_as_they_were_sent() {
         for &operation in Operation::ALL {
             for powers in Powers::all().iter().chain([Powers::empty(), Powers::all()]) {
-                let about = ask(operation, pid_base(1) | 5).with_powers(powers);
-                assert_eq!(About::decode(operation, &about.encode(), 2, 1), Ok(about.clone()));
-                assert_eq!(about.core(), 1);
+                let request = ask(operation, pid_base(1) | 5).with_powers(powers);
+                assert_eq!(RemoteRequest::decode(operation, &request.encode(), 2, 1), Ok(request.clone()));
+                assert_eq!(request.core(), 1);
             }
         }
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
-        let about = About::new(Operation::Spawn, Client::alone(9), pid_base(1)).with_ceiling(50);
-        let about = about.with_text(Strings::new(&longest).unwrap());
-        assert_eq!(About::decode(Operation::Spawn, &about.encode(), 0, 1), Ok(about));
+        let request = RemoteRequest::new(Operation::Spawn, Client::alone(9), pid_base(1)).with_ceiling(50);
+        let request = request.with_text(Strings::new(&longest).unwrap());
+        assert_eq!(RemoteRequest::decode(Operation::Spawn, &request.encode(), 0, 1), Ok(request));
     }
 
     #[test]
     fn what_is_no_request_is_refused_by_name() {
-        let decode = |words: &[u64]| About::decode(Operation::Kill, words, 2, 0).map(|_| ());
+        let decode = |words: &[u64]| RemoteRequest::decode(Operation::Kill, words, 2, 0).map(|_| ());
         assert_eq!(decode(&[pid_base(2) | 9, 5]), Ok(()));
         assert_eq!(decode(&[pid_base(2) | 9]), Err(Malformed::TooShort));
         assert_eq!(decode(&[pid_base(2) | 9, 5, 0]), Err(Malformed::TooLong));
         assert_eq!(decode(&[1 << 61 | pid_base(2) | 9, 5]), Err(Malformed::Power));
         // Processes of other cores, of this core, and process 0.
         let nobody = Powers::all().badge(pid_base(2));
-        for asker in [9, pid_base(1) | 9, pid_base(2), nobody, 0, u64::MAX] {
-            assert_eq!(decode(&[asker, 5]), Err(Malformed::Process), "{asker:#x}");
+        for requester in [9, pid_base(1) | 9, pid_base(2), nobody, 0, u64::MAX] {
+            assert_eq!(decode(&[requester, 5]), Err(Malformed::Process), "{requester:#x}");
         }
         for subject in [pid_base(1) | 5, pid_base(2) | 5, u64::MAX] {
             assert_eq!(decode(&[pid_base(2) | 9, subject]), Err(Malformed::Core), "{subject:#x}");
         }
-        let spawn = |words: &[u64]| About::decode(Operation::Spawn, words, 0, 2).map(|_| ());
+        let spawn = |words: &[u64]| RemoteRequest::decode(Operation::Spawn, words, 0, 2).map(|_| ());
         assert_eq!(spawn(&[9, pid_base(2)]), Err(Malformed::TooShort));
         assert_eq!(spawn(&[9, pid_base(2), 50]), Err(Malformed::TooShort));
         assert_eq!(spawn(&[9, pid_base(2), 256, 1, 0]), Err(Malformed::Ceiling));
@@ -219,10 +219,10 @@ mod tests {
                 let text = ask(operation, 0).encode();
                 words.splice(words.len().min(2).., text.iter().skip(2).copied());
             }
-            match About::decode(operation, &words, 2, 0) {
-                Ok(about) => {
+            match RemoteRequest::decode(operation, &words, 2, 0) {
+                Ok(request) => {
                     accepted += 1;
-                    assert_eq!(About::decode(operation, &about.encode(), 2, 0), Ok(about));
+                    assert_eq!(RemoteRequest::decode(operation, &request.encode(), 2, 0), Ok(request));
                 }
                 Err(_) => refused += 1,
             }

@@ -16,21 +16,21 @@ use tench_monitor_client::protocol::Error;
 use tench_quota::{Client, Quota};
 use tench_remote::{Core, RequestId};
 
-use crate::freight::FREIGHT;
+use crate::attachments::ATTACHMENT;
 
 /// Maximum number of transfers on a core.
-pub const LETTERS: usize = 256;
+pub const MAX_TRANSFERS: usize = 256;
 /// Maximum number of capabilities that have arrived before their names.
 const EARLY: usize = 64;
 /// Maximum number of threads that wait for a transfer.
-const TAKERS: usize = 128;
+const MAX_RECEIVERS: usize = 128;
 
 /// Name of a request: the requesting core, and its number.
 pub type Name = (Core, RequestId);
 
 /// A capability for a process, with a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Letter {
+pub struct ReceivedTransfer {
     /// The sending process: a badge without powers.
     pub from: u64,
     /// Word by which the receiver recognizes the purpose.
@@ -39,14 +39,14 @@ pub struct Letter {
     pub process: u64,
     /// Slot of the capability.
     pub slot: CapAddress,
-    ticket: u64,
+    reservation: u64,
     sender: Core,
 }
 
 /// A transfer on its way.
 #[derive(Clone, Copy, Debug)]
 struct PendingTransfer {
-    ticket: u64,
+    reservation: u64,
     sender: Core,
     process: u64,
     /// The receiver's family, while something is to come.
@@ -60,8 +60,8 @@ struct PendingTransfer {
 
 impl PendingTransfer {
     /// Returns whether this is an attachment of a message that follows.
-    const fn is_freight(&self) -> bool {
-        self.process == super::MONITOR && self.word & FREIGHT != 0
+    const fn is_attachment(&self) -> bool {
+        self.process == super::MONITOR && self.word & ATTACHMENT != 0
     }
 
     /// Returns whether what comes under a name is for this transfer.
@@ -71,25 +71,25 @@ impl PendingTransfer {
 }
 
 /// The mailbox. `P` is a waiting receiver.
-pub struct Mail<P> {
+pub struct Mailbox<P> {
     quota: Quota,
-    letters: Vec<PendingTransfer>,
+    transfers: Vec<PendingTransfer>,
     /// Capabilities that have arrived before their names, with their owners.
     early: Vec<(Name, Core, CapAddress)>,
-    takers: Vec<(u64, P)>,
+    waiting_receivers: Vec<(u64, P)>,
     waiting: Quota,
     last: u64,
 }
 
-impl<P> Mail<P> {
+impl<P> Mailbox<P> {
     /// Returns an empty mailbox.
-    pub fn new() -> Mail<P> {
-        Mail {
-            quota: Quota::new(LETTERS),
-            letters: Vec::with_capacity(LETTERS),
+    pub fn new() -> Mailbox<P> {
+        Mailbox {
+            quota: Quota::new(MAX_TRANSFERS),
+            transfers: Vec::with_capacity(MAX_TRANSFERS),
             early: Vec::with_capacity(EARLY),
-            takers: Vec::with_capacity(TAKERS),
-            waiting: Quota::new(TAKERS),
+            waiting_receivers: Vec::with_capacity(MAX_RECEIVERS),
+            waiting: Quota::new(MAX_RECEIVERS),
             last: 0,
         }
     }
@@ -106,89 +106,105 @@ impl<P> Mail<P> {
         }
         self.quota.take(Client::of_badge(from));
         self.last += 1;
-        let ticket = self.last;
+        let reservation = self.last;
         let Client { process, family } = to;
-        self.letters.push(PendingTransfer { ticket, sender, process, family, from, word, name: None, slot: None });
-        Ok(ticket)
+        self.transfers.push(PendingTransfer {
+            reservation,
+            sender,
+            process,
+            family,
+            from,
+            word,
+            name: None,
+            slot: None,
+        });
+        Ok(reservation)
     }
 
     /// Gives a reservation its name: the capability will come under this name from the core that owns it. Returns
     /// whether there is such a reservation. If the owner [has stopped](Self::lose), the reservation ends.
-    pub fn address(&mut self, (sender, request): Name, ticket: u64, owner: Core, has_stopped: bool) -> bool {
+    pub fn address(&mut self, (sender, request): Name, reservation: u64, owner: Core, has_stopped: bool) -> bool {
         let early = self.early.iter().position(|(name, ..)| *name == (sender, request));
-        let Some(letter) = self.find(sender, ticket) else { return false };
-        if letter.name.is_some() {
+        let Some(transfer) = self.find(sender, reservation) else { return false };
+        if transfer.name.is_some() {
             return false;
         }
-        letter.name = Some((request, owner));
+        transfer.name = Some((request, owner));
         if let Some(early) = early {
             let (.., slot) = self.early.swap_remove(early);
-            self.put(sender, ticket, slot);
+            self.put(sender, reservation, slot);
         } else if has_stopped {
-            self.drop(sender, ticket);
+            self.drop(sender, reservation);
         }
         true
     }
 
-    fn find(&mut self, sender: Core, ticket: u64) -> Option<&mut PendingTransfer> {
-        let mut letters = self.letters.iter_mut();
-        letters.find(|letter| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none())
+    fn find(&mut self, sender: Core, reservation: u64) -> Option<&mut PendingTransfer> {
+        let mut transfers = self.transfers.iter_mut();
+        transfers.find(|transfer| {
+            transfer.reservation == reservation && transfer.sender == sender && transfer.slot.is_none()
+        })
     }
 
     /// Returns the receiver of a reservation, if nothing has come for it yet.
-    pub fn receiver(&mut self, sender: Core, ticket: u64) -> Option<Client> {
-        let letter = self.find(sender, ticket).filter(|letter| letter.name.is_none())?;
-        Some(Client { process: letter.process, family: letter.family })
+    pub fn receiver(&mut self, sender: Core, reservation: u64) -> Option<Client> {
+        let transfer = self.find(sender, reservation).filter(|transfer| transfer.name.is_none())?;
+        Some(Client { process: transfer.process, family: transfer.family })
     }
 
     /// Returns whether something can arrive under a name.
     pub fn may_arrive(&self, (sender, request): Name) -> bool {
-        self.letters.iter().any(|letter| letter.waits_for((sender, request))) || self.early.len() < EARLY
+        self.transfers.iter().any(|transfer| transfer.waits_for((sender, request))) || self.early.len() < EARLY
     }
 
     /// Takes in a capability that [may arrive](Self::may_arrive).
     pub fn arrive(&mut self, name: Name, owner: Core, slot: CapAddress) {
-        match self.letters.iter().find(|letter| letter.waits_for(name)).map(|letter| letter.ticket) {
-            Some(ticket) => self.put(name.0, ticket, slot),
+        match self.transfers.iter().find(|transfer| transfer.waits_for(name)).map(|transfer| transfer.reservation) {
+            Some(reservation) => self.put(name.0, reservation, slot),
             None => self.early.push((name, owner, slot)),
         }
     }
 
     /// Gives a reservation its capability.
-    pub fn put(&mut self, sender: Core, ticket: u64, slot: CapAddress) {
-        if let Some(letter) = self.find(sender, ticket) {
-            letter.slot = Some(slot);
+    pub fn put(&mut self, sender: Core, reservation: u64, slot: CapAddress) {
+        if let Some(transfer) = self.find(sender, reservation) {
+            transfer.slot = Some(slot);
         }
     }
 
     /// Ends a reservation for which nothing will come.
-    pub fn drop(&mut self, sender: Core, ticket: u64) {
-        let is_it =
-            |letter: &PendingTransfer| letter.ticket == ticket && letter.sender == sender && letter.slot.is_none();
-        if let Some(index) = self.letters.iter().position(is_it) {
+    pub fn drop(&mut self, sender: Core, reservation: u64) {
+        let is_it = |transfer: &PendingTransfer| {
+            transfer.reservation == reservation && transfer.sender == sender && transfer.slot.is_none()
+        };
+        if let Some(index) = self.transfers.iter().position(is_it) {
             self.remove(index);
         }
     }
 
     fn remove(&mut self, index: usize) -> PendingTransfer {
         // The order is kept, so that a process receives first what was sent first.
-        let letter = self.letters.remove(index);
-        self.quota.give_back(identity(letter.from));
-        letter
+        let transfer = self.transfers.remove(index);
+        self.quota.give_back(identity(transfer.from));
+        transfer
     }
 
     /// Ends what a stopped core would still send, or owns. Returns the capabilities that had arrived without names or
     /// as attachments of the core's messages.
     pub fn lose(&mut self, core: Core) -> Vec<CapAddress> {
-        let comes_from_there =
-            |letter: &PendingTransfer| letter.sender == core || letter.name.is_some_and(|(_, owner)| owner == core);
-        while let Some(index) = self.letters.iter().position(|letter| letter.slot.is_none() && comes_from_there(letter))
+        let comes_from_there = |transfer: &PendingTransfer| {
+            transfer.sender == core || transfer.name.is_some_and(|(_, owner)| owner == core)
+        };
+        while let Some(index) =
+            self.transfers.iter().position(|transfer| transfer.slot.is_none() && comes_from_there(transfer))
         {
             self.remove(index);
         }
         let gone = self.early.extract_if(.., |((sender, _), owner, _)| *sender == core || *owner == core);
         let mut slots: Vec<CapAddress> = gone.map(|(.., slot)| slot).collect();
-        while let Some(index) = self.letters.iter().position(|letter| letter.is_freight() && letter.sender == core) {
+        while let Some(index) =
+            self.transfers.iter().position(|transfer| transfer.is_attachment() && transfer.sender == core)
+        {
             slots.extend(self.remove(index).slot);
         }
         slots
@@ -200,7 +216,7 @@ impl<P> Mail<P> {
             return Err(who);
         }
         self.waiting.take(client);
-        self.takers.push((client.process, who));
+        self.waiting_receivers.push((client.process, who));
         Ok(())
     }
 
@@ -211,7 +227,7 @@ impl<P> Mail<P> {
 
     /// Removes receivers that no longer wait.
     pub fn forget(&mut self, has_gone: impl Fn(&P) -> bool) -> Vec<P> {
-        let gone: Vec<(u64, P)> = self.takers.extract_if(.., |(_, who)| has_gone(who)).collect();
+        let gone: Vec<(u64, P)> = self.waiting_receivers.extract_if(.., |(_, who)| has_gone(who)).collect();
         let waiting = &mut self.waiting;
         gone.into_iter()
             .map(|(process, who)| {
@@ -222,62 +238,67 @@ impl<P> Mail<P> {
     }
 
     /// Returns the next transfer that has a waiting receiver.
-    pub fn hand_out(&mut self) -> Option<(P, Letter)> {
-        let has_taker =
-            |letter: &PendingTransfer| self.takers.iter().position(|(process, _)| *process == letter.process);
-        let mut letters = self.letters.iter().enumerate();
-        let (index, taker, slot) =
-            letters.find_map(|(index, letter)| Some((index, has_taker(letter)?, letter.slot?)))?;
-        let (process, who) = self.takers.remove(taker);
+    pub fn hand_out(&mut self) -> Option<(P, ReceivedTransfer)> {
+        let waiting_receiver = |transfer: &PendingTransfer| {
+            self.waiting_receivers.iter().position(|(process, _)| *process == transfer.process)
+        };
+        let mut transfers = self.transfers.iter().enumerate();
+        let (index, receiver, slot) =
+            transfers.find_map(|(index, transfer)| Some((index, waiting_receiver(transfer)?, transfer.slot?)))?;
+        let (process, who) = self.waiting_receivers.remove(receiver);
         self.waiting.give_back(process);
-        let PendingTransfer { ticket, sender, from, word, .. } = self.remove(index);
-        Some((who, Letter { from, word, process, slot, ticket, sender }))
+        let PendingTransfer { reservation, sender, from, word, .. } = self.remove(index);
+        Some((who, ReceivedTransfer { from, word, process, slot, reservation, sender }))
     }
 
     /// Returns the next transfer to the monitor itself.
-    pub fn take_own(&mut self) -> Option<Letter> {
-        let mut letters = self.letters.iter().enumerate();
-        let is_own = |letter: &PendingTransfer| letter.process == super::MONITOR && !letter.is_freight();
+    pub fn take_own(&mut self) -> Option<ReceivedTransfer> {
+        let mut transfers = self.transfers.iter().enumerate();
+        let is_own = |transfer: &PendingTransfer| transfer.process == super::MONITOR && !transfer.is_attachment();
         let (index, slot) =
-            letters.find_map(|(index, letter)| Some((index, letter.slot.filter(|_| is_own(letter))?)))?;
-        let PendingTransfer { ticket, sender, from, word, process, .. } = self.remove(index);
-        Some(Letter { from, word, process, slot, ticket, sender })
+            transfers.find_map(|(index, transfer)| Some((index, transfer.slot.filter(|_| is_own(transfer))?)))?;
+        let PendingTransfer { reservation, sender, from, word, process, .. } = self.remove(index);
+        Some(ReceivedTransfer { from, word, process, slot, reservation, sender })
     }
 
     /// Removes an attachment that a core has sent, by its number.
     pub fn claim(&mut self, sender: Core, number: u64) -> Option<CapAddress> {
-        let is_it = |letter: &PendingTransfer| {
-            letter.is_freight() && (letter.sender, letter.word) == (sender, FREIGHT | number)
+        let is_it = |transfer: &PendingTransfer| {
+            transfer.is_attachment() && (transfer.sender, transfer.word) == (sender, ATTACHMENT | number)
         };
-        let index = self.letters.iter().position(|letter| letter.slot.is_some() && is_it(letter))?;
+        let index = self.transfers.iter().position(|transfer| transfer.slot.is_some() && is_it(transfer))?;
         self.remove(index).slot
     }
 
     /// Returns the slot of the next transfer that has a waiting receiver.
     pub fn peek(&self) -> Option<CapAddress> {
-        let has_taker = |letter: &&PendingTransfer| self.takers.iter().any(|(process, _)| *process == letter.process);
-        self.letters.iter().filter(|letter| letter.slot.is_some()).find(has_taker)?.slot
+        let waiting_receiver = |transfer: &&PendingTransfer| {
+            self.waiting_receivers.iter().any(|(process, _)| *process == transfer.process)
+        };
+        self.transfers.iter().filter(|transfer| transfer.slot.is_some()).find(waiting_receiver)?.slot
     }
 
     /// Removes the transfer in a slot, whose capability was revoked.
     pub fn discard(&mut self, slot: CapAddress) {
-        if let Some(index) = self.letters.iter().position(|letter| letter.slot == Some(slot)) {
+        if let Some(index) = self.transfers.iter().position(|transfer| transfer.slot == Some(slot)) {
             self.remove(index);
         }
     }
 
     /// Puts a transfer back in front, because the receiver had gone.
-    pub fn put_back(&mut self, letter: Letter) {
-        let Letter { from, word, process, slot, ticket, sender } = letter;
+    pub fn put_back(&mut self, transfer: ReceivedTransfer) {
+        let ReceivedTransfer { from, word, process, slot, reservation, sender } = transfer;
         self.quota.take(Client::of_badge(from));
         let family = process;
-        self.letters
-            .insert(0, PendingTransfer { ticket, sender, process, family, from, word, name: None, slot: Some(slot) });
+        self.transfers.insert(
+            0,
+            PendingTransfer { reservation, sender, process, family, from, word, name: None, slot: Some(slot) },
+        );
     }
 
     /// Returns the processes that have transfers here.
     pub fn receivers(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.letters.iter().map(|letter| letter.process).collect();
+        let mut all: Vec<u64> = self.transfers.iter().map(|transfer| transfer.process).collect();
         all.retain(|process| *process != super::MONITOR);
         all.sort_unstable();
         all.dedup();
@@ -286,28 +307,28 @@ impl<P> Mail<P> {
 
     /// Removes the transfers to an ended process, and returns their slots. Reservations stay until their capability has
     /// come.
-    pub fn end(&mut self, process: u64) -> Vec<CapAddress> {
+    pub fn remove_for(&mut self, process: u64) -> Vec<CapAddress> {
         let mut slots = Vec::new();
-        let is_its = |letter: &PendingTransfer| letter.process == process && letter.slot.is_some();
-        while let Some(index) = self.letters.iter().position(is_its) {
+        let is_its = |transfer: &PendingTransfer| transfer.process == process && transfer.slot.is_some();
+        while let Some(index) = self.transfers.iter().position(is_its) {
             slots.extend(self.remove(index).slot);
         }
         slots
     }
 
     /// Returns whether there are transfers or reservations.
-    pub fn has_letters(&self) -> bool {
-        !self.letters.is_empty() || !self.early.is_empty()
+    pub fn has_transfers(&self) -> bool {
+        !self.transfers.is_empty() || !self.early.is_empty()
     }
 
     /// Returns the number of transfers, of early capabilities and of waiting receivers.
     pub fn count(&self) -> (usize, usize, usize) {
-        (self.letters.len(), self.early.len(), self.takers.len())
+        (self.transfers.len(), self.early.len(), self.waiting_receivers.len())
     }
 }
 
-impl<P> Default for Mail<P> {
-    fn default() -> Mail<P> {
-        Mail::new()
+impl<P> Default for Mailbox<P> {
+    fn default() -> Mailbox<P> {
+        Mailbox::new()
     }
 }

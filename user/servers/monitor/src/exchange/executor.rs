@@ -10,8 +10,8 @@ use tench_quota::{Client, Quota};
 use tench_remote::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
 
 use super::line::Line;
-use super::mail::{Mail, Name};
-use super::{Kernel, LIMITS, MONITOR, Parcel, reason};
+use super::mailbox::{Mailbox, Name};
+use super::{Kernel, LIMITS, MONITOR, OutgoingTransfer, reason};
 use crate::proxies::Carried;
 use tench_monitor_client::protocol::{Error as Why, split_pid};
 
@@ -21,13 +21,13 @@ pub(super) struct ExportedCap {
     pub slot: CapAddress,
     pub shape: Shape,
     /// Core and process that first sent the object.
-    pub giver: u64,
+    pub granter: u64,
 }
 
 impl ExportedCap {
     /// Returns whether the monitor itself sent the object.
     pub const fn is_own(&self) -> bool {
-        split_pid(self.giver).1 == MONITOR
+        split_pid(self.granter).1 == MONITOR
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Root {
 #[derive(Debug)]
 pub(super) enum Purpose<P> {
     /// A transfer.
-    Send(Parcel<P>),
+    Send(OutgoingTransfer<P>),
     /// A revocation, as one of a [`Recall`].
     Recall(u64),
 }
@@ -67,11 +67,11 @@ pub enum Done<P> {
     /// Completion or an error.
     Answer(P, Result<(), Why>),
     /// A transfer.
-    Letter(P, super::mail::Letter),
+    Transfer(P, super::mailbox::ReceivedTransfer),
 }
 
 /// State that the effects change.
-pub(super) struct Hands<K, P> {
+pub(super) struct Executor<K, P> {
     pub core: Core,
     pub kernel: K,
     pub exported_caps: BTreeMap<ObjectId, ExportedCap>,
@@ -79,24 +79,24 @@ pub(super) struct Hands<K, P> {
     pub requests: BTreeMap<u64, Purpose<P>>,
     pub recalls: BTreeMap<u64, Recall<P>>,
     /// Quota of requests, by requester.
-    pub askers: Quota,
+    pub requesters: Quota,
     /// Quota of objects on other cores, by granter.
-    pub givers: Quota,
+    pub granters: Quota,
     /// Memory that this monitor itself has given away, and that has come back.
     pub returned: Vec<u64>,
-    pub mail: Mail<P>,
+    pub mailbox: Mailbox<P>,
     pub done: VecDeque<Done<P>>,
     pub deletions: VecDeque<ObjectId>,
     /// Endpoints to be sent to other cores.
-    pub leaving: VecDeque<Parcel<P>>,
+    pub leaving: VecDeque<OutgoingTransfer<P>>,
     /// Endpoints that have come from other cores, with reservations.
     pub arriving: VecDeque<(Core, u64, Carried)>,
     /// Pending unexports: exported capabilities that the kernel still keeps.
-    pub stubborn: Vec<CapAddress>,
+    pub pending_unexports: Vec<CapAddress>,
     /// Events queued for each core.
     pub lines: Vec<VecDeque<Line>>,
     /// Number of unsent events.
-    pub unsaid: usize,
+    pub unsent: usize,
     /// Set if a core has stopped since the last check.
     pub has_lost: bool,
     /// Cores to which there is a channel.
@@ -108,39 +108,39 @@ pub(super) struct Hands<K, P> {
     /// Requests for channels: from which core, and to which.
     pub links: VecDeque<(Core, Core)>,
     /// Overflowed cores: more events are queued for them than the protocol allows.
-    pub overdue: Cores,
+    pub overflowed: Cores,
     pub most_lines: usize,
     /// The request that the current step is about.
     pub current: Option<u64>,
     pub last: u64,
 }
 
-impl<K: Kernel, P> Hands<K, P> {
-    pub fn new(core: Core, kernel: K, most_lines: usize) -> Hands<K, P> {
-        Hands {
+impl<K: Kernel, P> Executor<K, P> {
+    pub fn new(core: Core, kernel: K, most_lines: usize) -> Executor<K, P> {
+        Executor {
             core,
             kernel,
             exported_caps: BTreeMap::new(),
             roots: BTreeMap::new(),
             requests: BTreeMap::new(),
             recalls: BTreeMap::new(),
-            askers: Quota::new(LIMITS.requests),
-            givers: Quota::new(LIMITS.exports),
+            requesters: Quota::new(LIMITS.requests),
+            granters: Quota::new(LIMITS.exports),
             returned: Vec::new(),
-            mail: Mail::new(),
+            mailbox: Mailbox::new(),
             done: VecDeque::new(),
             deletions: VecDeque::new(),
             leaving: VecDeque::new(),
             arriving: VecDeque::new(),
-            stubborn: Vec::new(),
+            pending_unexports: Vec::new(),
             lines: (0..MAX_CORES).map(|_| VecDeque::new()).collect(),
-            unsaid: 0,
+            unsent: 0,
             has_lost: false,
             connected: Cores::NONE,
             closed: Cores::NONE,
             wanted: Cores::NONE,
             links: VecDeque::new(),
-            overdue: Cores::NONE,
+            overflowed: Cores::NONE,
             most_lines,
             current: None,
             last: 0,
@@ -164,37 +164,37 @@ impl<K: Kernel, P> Hands<K, P> {
         let Some(lines) = self.lines.get_mut(to.index()) else { return };
         if lines.len() < self.most_lines {
             lines.push_back(line);
-            self.unsaid += 1;
+            self.unsent += 1;
         } else {
-            self.overdue = self.overdue.with(to);
+            self.overflowed = self.overflowed.with(to);
         }
     }
 
     /// Ends a transfer: sends the reply to the sender, and keeps nothing.
-    pub fn finish(&mut self, parcel: Parcel<P>, result: Result<(), Why>) {
-        if let Some(slot) = parcel.slot {
+    pub fn finish(&mut self, transfer: OutgoingTransfer<P>, result: Result<(), Why>) {
+        if let Some(slot) = transfer.slot {
             self.kernel.delete(slot);
         }
         if result.is_err() {
-            self.return_ticket(parcel.to, parcel.ticket);
+            self.return_reservation(transfer.to, transfer.reservation);
         }
-        if let Some(who) = parcel.who {
+        if let Some(who) = transfer.who {
             self.done.push_back(Done::Answer(who, result));
         }
     }
 
-    fn return_ticket(&mut self, to: Core, ticket: u64) {
+    fn return_reservation(&mut self, to: Core, reservation: u64) {
         if to == self.core {
-            self.mail.drop(to, ticket);
+            self.mailbox.drop(to, reservation);
         } else {
-            self.say(to, Line::Drop(ticket));
+            self.say(to, Line::Drop(reservation));
         }
     }
 
     /// Notes that one of several objects has been revoked.
     fn recalled(&mut self, number: u64, result: Result<(), Why>) {
         let Some(recall) = self.recalls.get_mut(&number) else { return };
-        self.askers.give_back(identity(recall.from));
+        self.requesters.give_back(identity(recall.from));
         recall.left = recall.left.saturating_sub(1);
         recall.result = recall.result.and(result);
         if recall.left == 0
@@ -215,7 +215,7 @@ impl<K: Kernel, P> Hands<K, P> {
 
     /// Returns whether a reservation matches a name. Requests of a core that has stopped match none.
     fn may_arrive(&self, name: Name) -> bool {
-        !self.closed.has(name.0) && self.mail.may_arrive(name)
+        !self.closed.has(name.0) && self.mailbox.may_arrive(name)
     }
 
     /// Makes a copy for a local process from the capability in a slot.
@@ -227,34 +227,34 @@ impl<K: Kernel, P> Hands<K, P> {
         name: Name,
     ) -> Result<(), Error> {
         let copy = self.kernel.copy(slot, kind, rights).map_err(|_| Error::Kernel)?;
-        self.mail.arrive(name, object.owner, copy);
+        self.mailbox.arrive(name, object.owner, copy);
         Ok(())
     }
 }
 
-impl<K: Kernel, P> Effects for Hands<K, P> {
+impl<K: Kernel, P> Effects for Executor<K, P> {
     fn send(&mut self, to: Core, message: Message) {
         // The other core has to know the receiver. A channel keeps the order, so the event is sent before the message.
         let named = match message {
-            Message::Grant { asker, request, .. } if asker == self.core => Some((to, request, self.core)),
+            Message::Grant { requester, request, .. } if requester == self.core => Some((to, request, self.core)),
             Message::Ask { to: receiver, request, .. } => Some((receiver, request, to)),
             _ => None,
         };
         if let Some((receiver, request, owner)) = named
-            && let Some(Purpose::Send(parcel)) = self.current.and_then(|current| self.requests.get(&current))
+            && let Some(Purpose::Send(transfer)) = self.current.and_then(|current| self.requests.get(&current))
         {
-            let ticket = parcel.ticket;
-            self.say(receiver, Line::Address(request, ticket, owner));
+            let reservation = transfer.reservation;
+            self.say(receiver, Line::Address(request, reservation, owner));
         }
         self.say(to, Line::Agree(message));
     }
 
     fn answer(&mut self, Token(token): Token, result: Result<(), Error>) {
         match self.requests.remove(&token) {
-            Some(Purpose::Send(parcel)) => {
-                let why = parcel.refusal;
-                self.askers.give_back(identity(parcel.from));
-                self.finish(parcel, result.map_err(|error| reason(error, why)));
+            Some(Purpose::Send(transfer)) => {
+                let why = transfer.refusal;
+                self.requesters.give_back(identity(transfer.from));
+                self.finish(transfer, result.map_err(|error| reason(error, why)));
             }
             Some(Purpose::Recall(number)) => {
                 // The memory around it is being revoked, and the rest goes with it.
@@ -266,13 +266,13 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
     }
 
     fn export(&mut self, object: ObjectId, shape: &Shape, Token(token): Token) -> Result<(), Error> {
-        let Some(Purpose::Send(parcel)) = self.requests.get_mut(&token) else { return Err(Error::Kernel) };
-        let slot = parcel.slot.ok_or(Error::Kernel)?;
-        if !self.givers.may_take(Client::of_badge(parcel.from)) {
+        let Some(Purpose::Send(transfer)) = self.requests.get_mut(&token) else { return Err(Error::Kernel) };
+        let slot = transfer.slot.ok_or(Error::Kernel)?;
+        if !self.granters.may_take(Client::of_badge(transfer.from)) {
             return Err(Error::TooManyExports);
         }
         if let Err(refusal) = self.kernel.export(slot) {
-            parcel.refusal = Some(refusal);
+            transfer.refusal = Some(refusal);
             return Err(match refusal {
                 Refusal::Lent => Error::Lent,
                 Refusal::Busy => Error::InUse,
@@ -280,32 +280,32 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
                 _ => Error::Kernel,
             });
         }
-        parcel.slot = None;
-        self.givers.take(Client::of_badge(parcel.from));
-        self.exported_caps.insert(object, ExportedCap { slot, shape: *shape, giver: parcel.from });
+        transfer.slot = None;
+        self.granters.take(Client::of_badge(transfer.from));
+        self.exported_caps.insert(object, ExportedCap { slot, shape: *shape, granter: transfer.from });
         Ok(())
     }
 
     fn unexport(&mut self, object: ObjectId) {
         let Some(exported_cap) = self.exported_caps.remove(&object) else { return };
-        self.givers.give_back(exported_cap.giver);
+        self.granters.give_back(exported_cap.granter);
         if !self.release(exported_cap.slot) {
-            self.stubborn.push(exported_cap.slot);
+            self.pending_unexports.push(exported_cap.slot);
         } else if exported_cap.is_own() && exported_cap.shape.kind == Kind::Untyped {
             self.returned.push(exported_cap.shape.base);
         }
     }
 
-    fn import(&mut self, object: ObjectId, shape: &Shape, rights: Rights, asker: Name) -> Result<(), Error> {
-        if !self.may_arrive(asker) {
+    fn import(&mut self, object: ObjectId, shape: &Shape, rights: Rights, requester: Name) -> Result<(), Error> {
+        if !self.may_arrive(requester) {
             return Err(Error::NoReceiver);
         }
         if let Some(root) = self.roots.get(&object) {
             let (slot, kind) = (root.slot, root.shape.kind);
-            return self.deliver(object, (slot, kind), rights, asker);
+            return self.deliver(object, (slot, kind), rights, requester);
         }
         let slot = self.kernel.import(shape).map_err(|_| Error::Kernel)?;
-        if let Err(error) = self.deliver(object, (slot, shape.kind), rights, asker) {
+        if let Err(error) = self.deliver(object, (slot, shape.kind), rights, requester) {
             self.kernel.delete(slot);
             return Err(error);
         }
@@ -313,13 +313,13 @@ impl<K: Kernel, P> Effects for Hands<K, P> {
         Ok(())
     }
 
-    fn hand_over(&mut self, object: ObjectId, rights: Rights, asker: (Core, RequestId)) -> Result<(), Error> {
-        if !self.may_arrive(asker) {
+    fn hand_over(&mut self, object: ObjectId, rights: Rights, requester: (Core, RequestId)) -> Result<(), Error> {
+        if !self.may_arrive(requester) {
             return Err(Error::NoReceiver);
         }
         let exported_cap = self.exported_caps.get(&object).ok_or(Error::Kernel)?;
         let (slot, kind) = (exported_cap.slot, exported_cap.shape.kind);
-        self.deliver(object, (slot, kind), rights, asker)
+        self.deliver(object, (slot, kind), rights, requester)
     }
 
     fn delete(&mut self, object: ObjectId) {

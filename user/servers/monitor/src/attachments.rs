@@ -3,7 +3,7 @@
 //! ```text
 //!   sending monitor                                        receiving monitor
 //!   message with memory ─ waits                            mailbox: for the monitor itself
-//!        └─ each attachment, as a transfer ═ protocol ═══▶ transfer, with FREIGHT and a number as its word
+//!        └─ each attachment, as a transfer ═ protocol ═══▶ transfer, with ATTACHMENT and a number as its word
 //!   message ─ is sent, with the number ══════════════════▶ takes the attachment: the capability is the message's
 //!   or fails: attachments that arrived ════ RELEASE ═════▶ takes the attachment, and drops it
 //! ```
@@ -15,7 +15,7 @@ use alloc::collections::BTreeMap;
 use tench_monitor_client::protocol::{CORE_SHIFT, pid_base};
 
 /// Set in the word of a transfer that is an attachment.
-pub const FREIGHT: u64 = 1 << 63;
+pub const ATTACHMENT: u64 = 1 << 63;
 
 /// Returns the sender of the attachments of replies to a core, which is not a process.
 pub const fn answerer(own: u64, core: u64) -> u64 {
@@ -38,16 +38,16 @@ struct Waiting<M, E> {
 }
 
 /// Messages that wait for attachments.
-pub struct Freight<M, E> {
+pub struct Attachments<M, E> {
     /// The messages, by the first number of their attachments.
     waiting: BTreeMap<u64, Waiting<M, E>>,
     last: u64,
 }
 
-impl<M, E> Freight<M, E> {
+impl<M, E> Attachments<M, E> {
     /// Returns an empty set.
-    pub const fn new() -> Freight<M, E> {
-        Freight { waiting: BTreeMap::new(), last: 0 }
+    pub const fn new() -> Attachments<M, E> {
+        Attachments { waiting: BTreeMap::new(), last: 0 }
     }
 
     /// Returns a new number for an attachment. The numbers of a message are consecutive.
@@ -85,9 +85,9 @@ impl<M, E> Freight<M, E> {
     }
 }
 
-impl<M, E> Default for Freight<M, E> {
-    fn default() -> Freight<M, E> {
-        Freight::new()
+impl<M, E> Default for Attachments<M, E> {
+    fn default() -> Attachments<M, E> {
+        Attachments::new()
     }
 }
 
@@ -97,29 +97,29 @@ mod tests {
 
     #[test]
     fn a_message_goes_when_all_its_memory_has_arrived() {
-        let mut freight: Freight<char, u8> = Freight::new();
-        let numbers: [u64; 3] = core::array::from_fn(|_| freight.number());
-        freight.wait('a', 3);
-        let single = freight.number();
-        freight.wait('b', 1);
-        assert_eq!(freight.arrived(numbers[2], Ok(())), None);
-        assert_eq!(freight.arrived(single, Ok(())), Some(('b', Ok(()))));
-        assert_eq!(freight.arrived(numbers[0], Ok(())), None);
-        assert_eq!((freight.arrived(numbers[1], Ok(())), freight.messages().count()), (Some(('a', Ok(()))), 0));
+        let mut attachments: Attachments<char, u8> = Attachments::new();
+        let numbers: [u64; 3] = core::array::from_fn(|_| attachments.number());
+        attachments.wait('a', 3);
+        let single = attachments.number();
+        attachments.wait('b', 1);
+        assert_eq!(attachments.arrived(numbers[2], Ok(())), None);
+        assert_eq!(attachments.arrived(single, Ok(())), Some(('b', Ok(()))));
+        assert_eq!(attachments.arrived(numbers[0], Ok(())), None);
+        assert_eq!((attachments.arrived(numbers[1], Ok(())), attachments.messages().count()), (Some(('a', Ok(()))), 0));
     }
 
     #[test]
     fn a_message_fails_with_the_first_of_its_memory_that_does_but_waits_for_the_rest() {
-        let mut freight: Freight<char, u8> = Freight::new();
-        let numbers: [u64; 4] = core::array::from_fn(|_| freight.number());
-        freight.wait('a', 4);
-        assert_eq!(freight.arrived(numbers[0], Ok(())), None);
-        assert_eq!(freight.arrived(numbers[1], Err(7)), None);
-        assert_eq!(freight.arrived(numbers[3], Err(8)), None);
-        assert_eq!(freight.arrived(numbers[2], Ok(())), Some(('a', Err(7))));
-        let numbers: [u64; 2] = core::array::from_fn(|_| freight.number());
-        freight.wait('b', 2);
-        assert_eq!(freight.arrived(numbers[1] + 1, Ok(())), None, "nobody waits for that");
-        assert_eq!(freight.messages().map(|message| *message).collect::<alloc::vec::Vec<_>>(), ['b']);
+        let mut attachments: Attachments<char, u8> = Attachments::new();
+        let numbers: [u64; 4] = core::array::from_fn(|_| attachments.number());
+        attachments.wait('a', 4);
+        assert_eq!(attachments.arrived(numbers[0], Ok(())), None);
+        assert_eq!(attachments.arrived(numbers[1], Err(7)), None);
+        assert_eq!(attachments.arrived(numbers[3], Err(8)), None);
+        assert_eq!(attachments.arrived(numbers[2], Ok(())), Some(('a', Err(7))));
+        let numbers: [u64; 2] = core::array::from_fn(|_| attachments.number());
+        attachments.wait('b', 2);
+        assert_eq!(attachments.arrived(numbers[1] + 1, Ok(())), None, "nobody waits for that");
+        assert_eq!(attachments.messages().map(|message| *message).collect::<alloc::vec::Vec<_>>(), ['b']);
     }
 }

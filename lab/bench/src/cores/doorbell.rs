@@ -14,7 +14,7 @@ use tench::abi::layout::slot;
 use tench::memory;
 use tench::sys::{Cap, Doorbell, InterruptControl, Notification, Trigger};
 use tench::thread;
-use tench_channel::{Bell, Calls, Frame, Idle, Incoming, Side};
+use tench_channel::{Calls, Frame, Idle, Incoming, Notifier, Side};
 
 use super::channel::{LIMIT, LINES, ONE_LINE, WORDS, lines, mean, sent};
 use super::{TOGETHER, by_number, problem};
@@ -32,25 +32,25 @@ const END: u16 = 2;
 
 /// Listener of a thread's doorbell.
 #[derive(Clone, Copy)]
-struct Ear(Cap<Notification>);
+struct Listener(Cap<Notification>);
 
-impl Ear {
-    fn new(line: u64) -> Result<Ear, String> {
+impl Listener {
+    fn new(line: u64) -> Result<Listener, String> {
         let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
-        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Bell, slot);
+        let taken = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).get(line, Trigger::Doorbell, slot);
         let line = taken.map_err(problem("taking a line"))?;
         let notification = memory::make::<Notification>(0).map_err(|_| "cores: no notification")?.leak();
         line.bind(Some(notification)).map_err(problem("binding a line"))?;
-        Ok(Ear(notification))
+        Ok(Listener(notification))
     }
 
     /// Waits until the doorbell is notified.
     fn listen(self) -> Result<(), String> {
-        self.0.wait().map(drop).map_err(problem("waiting for a bell"))
+        self.0.wait().map(drop).map_err(problem("waiting for a doorbell"))
     }
 }
 
-impl Idle for Ear {
+impl Idle for Listener {
     fn polls(&self) -> u32 {
         0
     }
@@ -65,37 +65,37 @@ impl Idle for Ear {
 
 /// Notifies the other thread.
 #[derive(Clone, Copy)]
-struct Ringer(Cap<Doorbell>);
+struct PeerDoorbell(Cap<Doorbell>);
 
-impl Ringer {
-    fn new(line: u64) -> Result<Ringer, String> {
+impl PeerDoorbell {
+    fn new(line: u64) -> Result<PeerDoorbell, String> {
         let slot = memory::take_slot().map_err(|_| "cores: no slot")?;
         let made = Cap::<InterruptControl>::new(slot::INTERRUPT_CONTROL).doorbell(CORE, line, slot);
-        made.map(Ringer).map_err(problem("making a doorbell"))
+        made.map(PeerDoorbell).map_err(problem("making a doorbell"))
     }
 }
 
-impl Bell for Ringer {
-    fn ring(&self) {
+impl Notifier for PeerDoorbell {
+    fn notify(&self) {
         // A doorbell that was made can be notified.
-        let _ = self.0.ring();
+        let _ = self.0.notify();
     }
 }
 
-type Channel = Box<Calls<Frame<'static>, Ringer>>;
+type Channel = Box<Calls<Frame<'static>, PeerDoorbell>>;
 
 /// One of the two threads.
 #[derive(Clone, Copy)]
 struct End {
-    ear: Ear,
-    other: Ringer,
+    listener: Listener,
+    other: PeerDoorbell,
 }
 
 /// Runs the experiment.
 pub fn run() -> Result<(), String> {
     let [own, others] = OWN_LINES;
-    let mine = End { ear: Ear::new(own)?, other: Ringer::new(others)? };
-    let its = End { ear: Ear::new(others)?, other: Ringer::new(own)? };
+    let mine = End { listener: Listener::new(own)?, other: PeerDoorbell::new(others)? };
+    let its = End { listener: Listener::new(others)?, other: PeerDoorbell::new(own)? };
     bare(mine, its)?;
     messages(mine, its)
 }
@@ -105,16 +105,16 @@ fn bare(mine: End, its: End) -> Result<(), String> {
     static ENOUGH: AtomicBool = AtomicBool::new(false);
     let echo = thread::spawn(move || {
         while !ENOUGH.load(Ordering::Relaxed) {
-            its.ear.listen()?;
-            its.other.ring();
+            its.listener.listen()?;
+            its.other.notify();
         }
         Ok::<(), String>(())
     });
     let round = || {
-        mine.other.ring();
-        mine.ear.listen()
+        mine.other.notify();
+        mine.listener.listen()
     };
-    figure("bell", mean(round)?);
+    figure("doorbell", mean(round)?);
     ENOUGH.store(true, Ordering::Relaxed);
     round()?;
     echo.join()
@@ -123,42 +123,42 @@ fn bare(mine: End, its: End) -> Result<(), String> {
 /// Measures round trips over a channel.
 fn messages(mine: End, its: End) -> Result<(), String> {
     let frame: &'static [tench_channel::Line; LINES] = Box::leak(lines());
-    let open = |side, bell| {
-        let opened = Calls::open(&Frame::of(&frame[..]), side, bell, LIMIT);
+    let open = |side, doorbell| {
+        let opened = Calls::open(&Frame::of(&frame[..]), side, doorbell, LIMIT);
         opened.map(Box::new).map_err(|_| String::from("cores: the channel could not be opened"))
     };
     let (mut client, server) = (open(Side::First, mine.other)?, open(Side::Second, its.other)?);
-    let serving = thread::spawn(move || serve(server, its.ear));
+    let serving = thread::spawn(move || serve(server, its.listener));
     for words in LENGTHS {
-        figure(&format!("bell_{words}"), mean(|| trip(&mut client, mine.ear, words, 1))?);
+        figure(&format!("doorbell_{words}"), mean(|| trip(&mut client, mine.listener, words, 1))?);
     }
     for together in TOGETHER {
-        by_number("bell_7", together, mean(|| trip(&mut client, mine.ear, ONE_LINE, together))? / together);
+        by_number("doorbell_7", together, mean(|| trip(&mut client, mine.listener, ONE_LINE, together))? / together);
     }
     sent(client.event(END, &[]))?;
     serving.join()
 }
 
 /// Replies what it was sent, until it is told to end.
-fn serve(mut channel: Channel, mut ear: Ear) -> Result<(), String> {
+fn serve(mut channel: Channel, mut listener: Listener) -> Result<(), String> {
     loop {
         let (request, words) = match channel.receive().map_err(problem("the channel"))? {
             Some(Incoming::Request(request, words)) => (request, words.len()),
             Some(Incoming::Event(END, _)) => return Ok(()),
             Some(_) => continue,
             None => {
-                channel.wait(false, &mut ear).map_err(problem("the channel"))?;
+                channel.wait(false, &mut listener).map_err(problem("the channel"))?;
                 continue;
             }
         };
         while !sent(channel.answer(request, &WORDS[..words]))? {
-            channel.wait(true, &mut ear).map_err(problem("the channel"))?;
+            channel.wait(true, &mut listener).map_err(problem("the channel"))?;
         }
     }
 }
 
 /// Makes requests of this many words, and awaits their replies.
-fn trip(channel: &mut Channel, mut ear: Ear, words: usize, together: u64) -> Result<(), String> {
+fn trip(channel: &mut Channel, mut listener: Listener, words: usize, together: u64) -> Result<(), String> {
     let (mut asked, mut answered) = (0, 0);
     while answered < together {
         while asked < together && sent(channel.request(ECHO, &WORDS[..words]).map(drop))? {
@@ -167,7 +167,7 @@ fn trip(channel: &mut Channel, mut ear: Ear, words: usize, together: u64) -> Res
         match channel.receive().map_err(problem("the channel"))? {
             Some(Incoming::Answer(..)) => answered += 1,
             Some(_) => {}
-            None => channel.wait(asked < together, &mut ear).map_err(problem("the channel"))?,
+            None => channel.wait(asked < together, &mut listener).map_err(problem("the channel"))?,
         }
     }
     Ok(())
