@@ -70,7 +70,7 @@ errors! {
     /// The thread has no reply object bound, and the call named none.
     NoReplyObject = 20, "no reply object; bind one to the thread or name one in x11";
     /// The reply object already holds a caller.
-    ReplyInUse = 21, "this reply object holds a caller; answer it or use another";
+    ReplyInUse = 21, "this reply object holds a caller; reply to it or use another";
     /// The message has more than 64 words or 4 capabilities.
     MessageTooLong = 22, "a message has at most 64 words and 4 capabilities; use a shared frame for more";
     /// A message with more than eight words or with capabilities needs an IPC buffer.
@@ -92,7 +92,7 @@ errors! {
     /// This kernel was built without the feature to which the operation refers.
     Unsupported = 31, "this kernel was built without that; boot one that has it";
     /// The device tree names no such core.
-    NoSuchCore = 32, "the machine has no such core; KernelMachine answers how many there are";
+    NoSuchCore = 32, "the machine has no such core; KernelMachine returns how many there are";
     /// The core runs already or is about to.
     CoreRunning = 33, "this core has been started already; start another";
     /// The firmware refused to start the core or to report its power state.

@@ -11,7 +11,7 @@ pub enum Class {
     /// An `svc` with an immediate other than 1.
     ForeignCall = 2,
     /// The budget of the scheduling context that the thread runs on is used up. No instruction has failed: if the
-    /// handler replies with [`RESUME`](answer::RESUME), or if there is no handler, the thread goes on when there is
+    /// handler replies with [`RESUME`](reply::RESUME), or if there is no handler, the thread goes on when there is
     /// budget again.
     Timeout = 3,
 }
@@ -111,7 +111,7 @@ impl Default for Registers {
 }
 
 /// Labels of a fault handler's reply to a fault message.
-pub mod answer {
+pub mod reply {
     /// Resumes the thread where the fault happened; the access is tried again. (A foreign call continues after the
     /// `svc`.)
     pub const RESUME: u64 = 0;

@@ -41,7 +41,7 @@ operations! {
     // ── Messages ─────────────────────────────────────────────────────────────────────────────────────────────────
     /// **Call** an endpoint and wait for the reply. `cap` endpoint (`WRITE` and `CALL`; `GRANT` to send capabilities),
     /// tag, words; `x12` deadline if tag `D`. While the caller waits, the receiver's reply object holds it.
-    /// Answers the reply's tag and words.
+    /// Returns the reply's tag and words.
     /// Errors: `MessageTooLong`, `NoIpcBuffer`, `TimedOut`, `Aborted` (endpoint, reply object or server deleted).
     Call = 0;
     /// **Reply** to the caller held in the reply object **and receive** the next message. `cap` endpoint (`READ`), tag
@@ -49,13 +49,13 @@ operations! {
     /// `D`; the deadline is an alarm if tag `A`. An empty reply object is no error: its caller has given up, so there
     /// is nobody to reply to. The same reply object then holds the next caller, which helps the receiver unless `x11`
     /// lacks `CALL`.
-    /// Answers badge, tag and words.
+    /// Returns badge, tag and words.
     /// Errors: those of `Receive`, and `MessageTooLong`, `NoIpcBuffer`.
     ReplyReceive = 1;
     /// **Receive** from an endpoint, or wait for a notification. `cap` endpoint or notification (`READ`), tag (flags
     /// `D`, `A`, `R` only); `x11`, `x12` as in `ReplyReceive`. A signal to the notification bound to the thread ends
     /// the wait too.
-    /// Answers badge, tag and words; for a signal of the bound notification, tag `N` and badge = its word, which
+    /// Returns badge, tag and words; for a signal of the bound notification, tag `N` and badge = its word, which
     /// becomes 0.
     /// Errors: `NoReplyObject` (none is bound or named; an endpoint needs one), `ReplyInUse` (it holds a caller, or
     /// another thread uses it), `TimedOut`, `Aborted`.
@@ -83,12 +83,12 @@ operations! {
     /// [`Kind`](crate::Kind), x2 size (see `Kind::object_bits`), x3 count (1 to 256), x4 placement (offset in bytes, or
     /// [`WATERMARK`](crate::layout::WATERMARK)), x5 destination CSpace, x6 address of the first of `count` empty slots
     /// of one node. The memory of the new objects is zeroed unless it is device memory.
-    /// Answers x1 = the offset of the first object.
+    /// Returns x1 = the offset of the first object.
     /// Errors: `OutOfMemory` (beyond the end), `Overlap` (the range is in use), `Misaligned`, `DeviceMemory`,
     /// `SlotOccupied`, `NoSuchSlot`, `Lent` (to another core).
     UntypedRetype = 16;
     /// **Describe** an untyped. `cap` untyped (`READ`).
-    /// Answers x1 log2 of size in bytes, x2 watermark in bytes, x3 flags (bit 0: device memory).
+    /// Returns x1 log2 of size in bytes, x2 watermark in bytes, x3 flags (bit 0: device memory).
     UntypedQuery = 17;
     /// **Split** an untyped in two. `cap` untyped (`WRITE`), x1 destination CSpace, x2 address of an empty slot there.
     /// The named capability becomes one to the lower half; a capability to the upper half goes to the slot. Objects
@@ -101,7 +101,7 @@ operations! {
     /// capabilities to it there are; objects made from an untyped among them do not count; memory that a retype
     /// prepares counts as one object. Has preemption points: if others change the untyped meanwhile, each part is
     /// counted at some moment during the call.
-    /// Answers x1 number of objects, x2 their size in bytes.
+    /// Returns x1 number of objects, x2 their size in bytes.
     /// Errors: `Aborted` (the untyped was deleted, moved or split meanwhile).
     UntypedChildren = 19;
 
@@ -118,7 +118,7 @@ operations! {
     Move = 34;
     /// **Delete** the capability in a slot; the last capability to an object deletes the object. `cap` CSpace, x1
     /// address, x2 a capability to the kernel with the power `memory`, or 0. Has preemption points.
-    /// Answers x1 = 0 if other capabilities to the object remain; else x1 = 1, x2 physical address (0 if argument x2
+    /// Returns x1 = 0 if other capabilities to the object remain; else x1 = 1, x2 physical address (0 if argument x2
     /// was 0) and x3 log2 of size of the memory that became free (0: the object had none).
     /// Errors: `MissingRights` (x2 does not permit learning addresses; nothing was deleted); `RemoteCopies`: the
     /// capability is exported, or the last one to a node that contains such. In the latter case all other
@@ -127,12 +127,12 @@ operations! {
     Delete = 35;
     /// **Revoke**: delete everything derived from the capability (its copies, and what was retyped from it or maps it),
     /// but not the capability itself. `cap` CSpace, x1 address. Has preemption points.
-    /// Answers x1 = number of capabilities deleted.
+    /// Returns x1 = number of capabilities deleted.
     /// Errors: `RemoteCopies` (there are copies on other cores; everything on this core that could be deleted is).
     Revoke = 36;
     /// **Identify** the capability in a slot. `cap` CSpace, x1 address, x2 a capability to the kernel with the power
     /// `memory`, or 0.
-    /// Answers x1 kind, x2 rights, x3 log2 of size in bytes, x4 badge, x5 physical address of an untyped, a frame or
+    /// Returns x1 kind, x2 rights, x3 log2 of size in bytes, x4 badge, x5 physical address of an untyped, a frame or
     /// the frame that a mapping maps (0 if argument x2 was 0), interrupt number for interrupts, otherwise 0; kind
     /// `Null` for an empty slot.
     /// Errors: `MissingRights` (x2 does not permit learning addresses).
@@ -148,13 +148,13 @@ operations! {
     /// **Delete in parts**: as `Delete`, but x2 is the maximum number of preemption points to pass. Between two of them
     /// it deletes as much as `Delete` does, so a part takes a bounded time, and a server that is asked to delete can
     /// serve others between two parts.
-    /// Answers as `Delete` without an address.
+    /// Returns as `Delete` without an address.
     /// Errors: as `Delete`; `Unfinished` (there is more to delete; the only thing that can be done with the rest is to
     /// delete more of it).
     DeletePart = 40;
     /// **Revoke in parts**: as `Revoke`, but x2 is the maximum number of preemption points to pass, not counting those
     /// at which it finds only exported capabilities. Each part deletes something.
-    /// Answers as `Revoke`, and x2 = number of preemption points passed.
+    /// Returns as `Revoke`, and x2 = number of preemption points passed.
     /// Errors: as `Revoke`; `Unfinished` (there is more to delete).
     RevokePart = 41;
 
@@ -169,7 +169,7 @@ operations! {
     /// x1 flags. Has preemption points.
     MappingProtect = 49;
     /// **Describe** a mapping.
-    /// Answers x1 first entry, x2 count, x3 flags, x4 virtual address, or all ones if its page table is in no address
+    /// Returns x1 first entry, x2 count, x3 flags, x4 virtual address, or all ones if its page table is in no address
     /// CSpace.
     MappingQuery = 50;
     /// **Install** a page table in an entry of a table one level up. `cap` table (`WRITE`), x1 parent table, x2 entry.
@@ -211,7 +211,7 @@ operations! {
     /// Errors: `NoIpcBuffer`, `WrongState`, `NotConfigured`.
     ThreadWriteRegisters = 70;
     /// **Describe** a thread. `cap` thread (`READ`).
-    /// Answers x1 [`ThreadState`](crate::object::ThreadState), x2 the priority at which it runs (0 also if it cannot
+    /// Returns x1 [`ThreadState`](crate::object::ThreadState), x2 the priority at which it runs (0 also if it cannot
     /// run), x3 ticks that its own scheduling context has consumed, x4 deepest use of its kernel stack in bytes, x5 the
     /// fault address if it is `Faulted`, x6 the address of the faulting instruction, x7 syndrome.
     ThreadQuery = 71;
@@ -237,7 +237,7 @@ operations! {
     /// Errors: `InvalidArgument` (a priority or ceiling above 255), `PriorityTooHigh`, `SliceTooLong`.
     SchedulingConfigure = 80;
     /// **Describe** a scheduling context (`READ`).
-    /// Answers x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed, x5 budget, x6 period (both 0 without one), x7
+    /// Returns x1 priority, x2 ceiling, x3 time slice, x4 ticks consumed, x5 budget, x6 period (both 0 without one), x7
     /// ticks of the budget that can be used now, x8 time of the next refill (a reading of the counter; 0 if none is
     /// outstanding).
     SchedulingQuery = 81;
@@ -257,7 +257,7 @@ operations! {
     /// Errors: `AlreadyBound`, `Busy` (the address space has a thread).
     AccountOpen = 88;
     /// **Describe** an account. `cap` page table of level 0 (`READ`). Has preemption points.
-    /// Answers x1 ticks that the scheduling contexts of its threads have consumed, including those of deleted threads,
+    /// Returns x1 ticks that the scheduling contexts of its threads have consumed, including those of deleted threads,
     /// x2 number of threads, x3 1 if it is suspended.
     /// Errors: `NotConfigured` (it has no account).
     AccountQuery = 89;
@@ -315,7 +315,7 @@ operations! {
     KernelImport = 106;
     /// **Query the holders** of an object. `cap` kernel (`WRITE`, no badge), x1 CSpace (`READ`), x2 address. Takes the
     /// same time in every case.
-    /// Answers x1 = 1 if the object is otherwise referenced: by another capability (if this one has a badge, by another
+    /// Returns x1 = 1 if the object is otherwise referenced: by another capability (if this one has a badge, by another
     /// with that badge), by a mapping, or, for an untyped, by an object made from it; else 0. x2 = 1 if argument x2 is
     /// an exported capability, 2 if since the export a `Delete` or `Revoke` has also tried to delete it, else 0. x3 = 1
     /// if it was imported or is a copy of an imported capability, else 0. x4 = for an endpoint or a notification, the
@@ -330,21 +330,21 @@ operations! {
     /// bytes.
     KernelPrint = 113;
     /// **Query** a statistic. `cap` kernel (`READ`, `COUNTERS`), x1 which [`Statistic`](crate::object::Statistic).
-    /// Answers x1.
+    /// Returns x1.
     KernelQuery = 114;
     /// **Query interrupts-off intervals.** `cap` kernel (`READ`, `COUNTERS`), x1 path
     /// ([`entry_path`](crate::object::entry_path)): an operation's number or one of the other entry paths into the kernel;
     /// `u64::MAX` resets all measurements. An interval begins where interrupts are disabled (an exception, the end of a
     /// preemption point) and ends where they are enabled (user mode, a preemption point, waiting for an interrupt); it
     /// counts for the path on which it began.
-    /// Answers x1 = the longest interval in retired instructions, x2 = the kernel address where that interval began, x3
+    /// Returns x1 = the longest interval in retired instructions, x2 = the kernel address where that interval began, x3
     /// = number of intervals, x4 = sum of their lengths, x5 = sum of the squares of their lengths. For
     /// [`entry_path::TIMER`](crate::object::entry_path::TIMER), only x1 = the number of retired instructions when the last
     /// timer interrupt entered the kernel.
     /// Errors: `Unsupported` (the kernel does not measure: only measuring kernels, named `measuring`, do).
     KernelIrqOff = 115;
     /// **Describe the machine.** `cap` kernel (`READ`, any power).
-    /// Answers x1 = number of cores that the device tree names, x2 = number of this core, x3 = the device tree's
+    /// Returns x1 = number of cores that the device tree names, x2 = number of this core, x3 = the device tree's
     /// physical address, x4 = its size in bytes; both are 0 if the capability has a badge.
     KernelMachine = 116;
     /// **Start a core** that has not been started. `cap` kernel (`WRITE`, no badge), x1 core, x2 physical address of
@@ -355,7 +355,7 @@ operations! {
     KernelStartCore = 117;
     /// **Query a core's power state** at the firmware. `cap` kernel (`READ`, `CORES`), x1 core. A core that was never
     /// started or has stopped is off: it executes nothing until it is started.
-    /// Answers x1 = a [`CorePower`](crate::object::CorePower).
+    /// Returns x1 = a [`CorePower`](crate::object::CorePower).
     /// Errors: `NoSuchCore`, `CoreRefused` (the firmware does not say).
     KernelCorePower = 118;
     /// **Permit counters** to programs. `cap` kernel (`WRITE`, `COUNTERS`), x1 1 or 0: whether all programs on this

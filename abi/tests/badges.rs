@@ -43,7 +43,7 @@ fn families_and_processes_are_not_mistaken_for_each_other() {
 }
 
 #[test]
-fn what_stands_for_an_object_is_no_process() {
+fn object_badges_are_no_process_numbers() {
     for number in [0, 1, 5, 1 << 20, 1 << 38, OBJECT - 1] {
         let badge = number | OBJECT;
         assert_eq!(Client::of_badge(badge), Client::alone(badge));

@@ -62,7 +62,7 @@ fn numbers(dump: &mut String) {
 fn sizes(dump: &mut String) {
     constants!(dump, Tag::DEADLINE, Tag::REPLY, Tag::KERNEL, Tag::NOTIFICATION, Tag::LABEL_BITS, IpcBuffer::MOVE);
     constants!(dump, message::REGISTER_WORDS, message::MAX_WORDS, message::MAX_CAPS, message::IPC_BUFFER_SIZE);
-    constants!(dump, fault::answer::RESUME, fault::answer::RESULT, fault::answer::STOP);
+    constants!(dump, fault::reply::RESUME, fault::reply::RESULT, fault::reply::STOP);
     use object::entry_path;
     constants!(
         dump,

@@ -264,7 +264,7 @@ mod tests {
         let figures = |prepared: &mut Prepared, execution| {
             let calls = prepared.execute(&bytes(execution));
             let current = prepared.player.machine.current();
-            (calls, prepared.player.machine.answer(current), memory(&mut prepared.player.machine))
+            (calls, prepared.player.machine.results(current), memory(&mut prepared.player.machine))
         };
         let mut one = Prepared::batch(1).expect("the kernel is sound");
         let first = figures(&mut one, 1000);

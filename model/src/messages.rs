@@ -197,15 +197,15 @@ impl World {
             other => panic!("{other} is not a message"),
         };
         match outcome {
-            Ok(Then::Clear) => self.answer(me, 0),
+            Ok(Then::Clear) => self.set_result(me, 0),
             Ok(Then::Leave) => {}
-            Err(error) => self.answer(me, error as u64),
+            Err(error) => self.set_result(me, error as u64),
         }
         self.update_standings();
     }
 
     /// Clears the result registers of a thread, and sets the code.
-    fn answer(&mut self, thread: usize, code: u64) {
+    fn set_result(&mut self, thread: usize, code: u64) {
         self.threads[thread].x[..11].fill(0);
         self.threads[thread].x[0] = code;
     }
@@ -397,7 +397,7 @@ impl World {
         let source = self.source(me)?;
         let reply = self.reply_for(me)?;
         self.check_message(me, true)?;
-        self.answer_caller(me, reply.0);
+        self.reply_to_caller(me, reply.0);
         if self.current_reply(me) == Some(reply.0) {
             self.start_afresh(me);
         }
@@ -435,7 +435,7 @@ impl World {
                 self.hold(sender, me, reply);
             } else {
                 self.limit_unhelped(me, sender);
-                self.answer(sender, 0);
+                self.set_result(sender, 0);
             }
             self.set_alarm(me, alarm);
             return Ok(Then::Leave);
@@ -477,7 +477,7 @@ impl World {
         if self.replies[reply].caller.is_none() {
             return Err(Error::NoCaller);
         }
-        self.answer_caller(me, reply);
+        self.reply_to_caller(me, reply);
         if self.current_reply(me) == Some(reply) {
             self.start_afresh(me);
         }
@@ -485,7 +485,7 @@ impl World {
     }
 
     /// Replies to the caller in a reply object with `server`'s message.
-    fn answer_caller(&mut self, server: usize, reply: usize) {
+    fn reply_to_caller(&mut self, server: usize, reply: usize) {
         let Some(caller) = self.replies[reply].caller else { return };
         self.stop_waiting(caller);
         self.deliver(server, caller, 0);
@@ -544,7 +544,7 @@ impl World {
         let signals_it = |line: &&mut Line| line.signals.is_some_and(|(signalled, _)| signalled == notification);
         self.lines.iter_mut().filter(signals_it).for_each(|line| line.is_let_in |= line.automatic);
         let word = std::mem::take(&mut self.notifications[notification].0);
-        self.answer(thread, 0);
+        self.set_result(thread, 0);
         self.threads[thread].x[1] = Tag::NOTIFICATION;
         self.threads[thread].x[10] = word;
     }
@@ -610,7 +610,7 @@ impl World {
         if !matches!(self.threads[thread].doing, Doing::Ready | Doing::Suspended) {
             let server = self.works_for(thread);
             self.stop_waiting(thread);
-            self.answer(thread, error as u64);
+            self.set_result(thread, error as u64);
             if let Some(server) = server {
                 self.abandon(server, thread);
             }

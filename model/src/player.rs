@@ -318,7 +318,7 @@ fn address(source: &mut impl Source) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use tench_abi::fault::answer;
+    use tench_abi::fault::reply;
     use tench_abi::layout::slot;
     use tench_arch_host::machine::{FREE, at};
 
@@ -337,7 +337,7 @@ mod tests {
         let thread = player.machine.thread_at(THREAD);
         player.machine.run(thread);
         player.make_call(thread, REFUSED as u64, &[0; 13]);
-        assert_ne!(player.machine.answer(thread).x[0], 0);
+        assert_ne!(player.machine.results(thread).x[0], 0);
         then(&mut player.machine, thread);
         player.count_result(thread);
         player.count_result(thread);
@@ -345,12 +345,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_counted_once() {
+    fn a_result_is_counted_once() {
         assert_eq!(counted(|_, _| {}), (0, 1));
     }
 
     #[test]
-    fn registers_from_somebody_else_are_no_answer() {
+    fn registers_written_by_others_are_no_result() {
         let written = |m: &mut Machine, _| {
             let first = m.first;
             m.call_as(first, Operation::ThreadSuspend, &[THREAD]).ok();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fault_is_answered_with_is_no_answer() {
+    fn the_reply_to_a_fault_is_no_result() {
         let faulted = |m: &mut Machine, thread| {
             let first = m.first;
             m.call_as(first, Operation::ThreadFaults, &[THREAD, Class::PageFault as u64, ENDPOINT, 0, 0]).ok();
@@ -370,8 +370,8 @@ mod tests {
             m.run(thread);
             m.fault(Report { class: 0, address: 0, instruction: FIRST_PC, syndrome: 0 });
             assert_eq!(m.current(), first);
-            m.call(Operation::Reply, &[0, Tag::new(answer::RESULT, 1).0]).ok();
-            assert_eq!(m.answer(thread).x[0], 0);
+            m.call(Operation::Reply, &[0, Tag::new(reply::RESULT, 1).0]).ok();
+            assert_eq!(m.results(thread).x[0], 0);
         };
         assert_eq!(counted(faulted), (0, 0));
     }

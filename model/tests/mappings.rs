@@ -8,7 +8,7 @@ use tench_abi::memory::{USER_END, entry_bits};
 use tench_abi::object::Rights;
 use tench_abi::{Error, Kind, Operation};
 use tench_arch_host::machine::{DEVICE, LARGE_DEVICE, RAM, at};
-use tench_arch_host::{Answer, Machine};
+use tench_arch_host::{Machine, ResultRegisters};
 use tench_kernel::{Arch, page_table};
 use tench_model::mappings::{Frame, Object, World};
 use tench_model::source::{Bytes, Source};
@@ -99,7 +99,7 @@ impl Pair {
     }
 
     /// Makes a call in the kernel, and logs it.
-    fn call(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
+    fn call(&mut self, operation: Operation, arguments: &[u64]) -> ResultRegisters {
         self.log.push(format!("{operation} {arguments:?}"));
         self.machine.call(operation, arguments)
     }
@@ -249,7 +249,7 @@ impl Pair {
 
 /// Panics unless the kernel returned what the model says.
 #[track_caller]
-fn agree(found: Answer, expected: Result<[u64; 5], Error>) {
+fn agree(found: ResultRegisters, expected: Result<[u64; 5], Error>) {
     let found = match found.error() {
         Some(error) => Err(error),
         None => Ok([found.x[1], found.x[2], found.x[3], found.x[4], found.x[5]]),

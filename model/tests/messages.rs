@@ -413,8 +413,8 @@ impl Pair {
         assert_eq!(priority, expected, "priority of thread {i}");
         let expected = &self.world.threads[i];
         if matches!(expected.doing, Doing::Ready | Doing::Suspended) {
-            let answer = self.machine.answer(thread);
-            assert_eq!(answer.x, self.world.threads[i].x[..11], "registers of thread {i}");
+            let result = self.machine.results(thread);
+            assert_eq!(result.x, self.world.threads[i].x[..11], "registers of thread {i}");
         }
         if self.world.threads[i].has_ipc_buffer {
             let words = &self.machine.buffer(thread).words[REGISTER_WORDS..];
@@ -504,7 +504,7 @@ proptest! {
 /// thousand sequences.
 #[test]
 #[ignore = "takes long: ./tench test --long"]
-fn it_does_so_for_long() {
+fn kernel_and_model_agree_over_long_sequences() {
     let config = ProptestConfig { cases: 300_000, failure_persistence: None, ..ProptestConfig::default() };
     let steps = prop::collection::vec(any::<[u8; 40]>().prop_map(Step), 1..120);
     let played = TestRunner::new(config).run(&(any::<bool>(), [0..3u8, 0..3u8], steps), |(fast, depths, steps)| {

@@ -144,7 +144,7 @@ pub unsafe trait Arch: Sized {
     unsafe fn switch(from: Ref<Thread>, to: Ref<Thread>);
 
     /// Returns whether the early output accepts a byte without waiting.
-    fn print_has_room(&self) -> bool {
+    fn can_print(&self) -> bool {
         true
     }
     /// Writes one byte to the early output.

@@ -320,8 +320,8 @@ pub fn identify<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
         _ => 0,
     };
     let bits = if matches!(cap.kind, Kind::Mapping) { 0 } else { cap.size_bits };
-    let answer = [cap.kind as u64, rights.into(), bits.into(), derivation::badge(&cap), physical];
-    Ok(Outcome::results(k, thread, &answer))
+    let results = [cap.kind as u64, rights.into(), bits.into(), derivation::badge(&cap), physical];
+    Ok(Outcome::results(k, thread, &results))
 }
 
 /// Returns the entry of a root node that `x0` and `x1` name.

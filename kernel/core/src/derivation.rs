@@ -231,7 +231,7 @@ pub fn first_child<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef) -> Option<SlotR
 /// Returns the gap in the order for an object in `start..range_end`, inside an untyped; `None` if a capability derived
 /// from the untyped lies in that range.
 #[inline]
-pub fn room<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_end: usize) -> Option<Gap> {
+pub fn find_gap<A: Arch>(k: &mut Kernel<A>, untyped: SlotRef, start: usize, range_end: usize) -> Option<Gap> {
     let Cap { object, badge, extra, .. } = k.slot(untyped).cap;
     let marks = badge.max(extra);
     if marks == 0 {
@@ -278,7 +278,7 @@ pub fn lead<A: Arch>(k: &mut Kernel<A>, slot: SlotRef, refused: impl FnOnce(&Cap
 
 /// Returns the gap in the order for `cap`, which is derived from no capability here, and the untyped that directly
 /// contains it, if there is one, for which `lent` must hold. Returns `None` if `cap` overlaps anything else.
-pub fn room_outside<A: Arch>(
+pub fn find_gap_outside<A: Arch>(
     k: &mut Kernel<A>,
     cap: &Cap,
     lent: impl Fn(&Cap) -> bool,

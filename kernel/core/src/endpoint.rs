@@ -188,7 +188,7 @@ pub fn reply_receive<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<
     let source = source(k, thread)?;
     let (object, deferred) = reply::named(k, thread, tag)?;
     check_message(k, thread, tag, true)?;
-    reply::answer(k, object, thread, tag);
+    reply::send(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {
         helping::start_afresh(k, thread);
     }

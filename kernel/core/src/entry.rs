@@ -38,21 +38,21 @@ impl Outcome {
 }
 
 /// Number of result registers: `x0`..`x10`.
-const ANSWER: usize = 11;
+const RESULT_REGISTERS: usize = 11;
 
 /// Clears the result registers.
 #[inline(always)]
 pub fn clear(x: &mut [u64; 31]) {
     let first = x.as_mut_ptr().cast::<u128>();
     debug_assert!(first.is_aligned(), "registers are what a thread begins with");
-    for pair in 0..ANSWER / 2 {
+    for pair in 0..RESULT_REGISTERS / 2 {
         // SAFETY: two of the registers.
         let two = unsafe { first.add(pair) };
         // SAFETY: as above, and they are aligned. Volatile, because the compiler would call a routine that fills
         // memory, which for so few words takes five times as long.
         unsafe { two.write_volatile(0) };
     }
-    x[ANSWER - 1] = 0;
+    x[RESULT_REGISTERS - 1] = 0;
 }
 
 /// Returns argument `i` of the system call, unchecked: register `x(i)`.

@@ -40,21 +40,21 @@ pub enum Fast {
     /// The partner runs next.
     HandOff(Handoff),
     /// The thread continues with this in `x0` (0 or an error code) and zeroes in `x1`..`x10`.
-    Answer(u64),
+    Return(u64),
     /// This thread runs next, with the registers saved in it; those of the previous thread are saved, too.
     Resume(Ref<Thread>),
     /// Like `Resume`, but the thread's budget has to be timed before it runs
     /// ([`depletion::start_timing`](crate::depletion::start_timing)).
     Begin(Ref<Thread>),
     /// Nothing was written. The slot holds an object of a less common kind, or the case is a less common one, so
-    /// another function decides: [`notify`], [`receive_message`] or [`answer_deferred`].
+    /// another function decides: [`notify`], [`receive_message`] or [`reply_deferred`].
     Other(Ref<Slot>),
     /// Nothing was written; the slow path decides.
     Slow,
 }
 
 /// Result of a call through a slot that is empty or does not exist.
-const INVALID: Fast = Fast::Answer(Error::InvalidCapability as u64);
+const INVALID: Fast = Fast::Return(Error::InvalidCapability as u64);
 
 /// Returns the slot at `address` in the CSpace of `thread`, if it exists.
 #[inline(always)]
@@ -273,7 +273,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
         if LONG || blockers != blocker::FAULT || !fault::lets_go_on(Tag(tag)) {
             return Fast::Slow;
         }
-        fault::answer_now(k, caller, thread, Tag(tag));
+        fault::apply_resuming_reply(k, caller, thread, Tag(tag));
         wait_again(k, thread, endpoint, (caller, reply));
         return Fast::Resume(caller);
     }
@@ -287,7 +287,7 @@ pub fn reply_receive<A: Arch, const LONG: bool>(
 /// context, since it has worked for others meanwhile or for none. The caller becomes ready like any thread, and runs at
 /// once if no ready thread has its priority or a higher one.
 #[inline(always)]
-pub fn answer_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
+pub fn reply_deferred<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, slot: Ref<Slot>, tag: u64) -> Fast {
     let object = k.get(slot).cap.object;
     // SAFETY: a live endpoint capability names a live endpoint; `reply_receive` has checked it.
     let endpoint = unsafe { Ref::<Endpoint>::at_unchecked(object) };
@@ -373,7 +373,7 @@ pub fn signal<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, address: u64) -> 
     }
     // ── Point of no return ──
     n.word |= bits;
-    Fast::Answer(0)
+    Fast::Return(0)
 }
 
 /// Fast path of `Signal` to a doorbell, if the slot holds one.
@@ -386,7 +386,7 @@ pub fn notify<A: Arch>(k: &mut Kernel<A>, slot: Ref<Slot>) -> Fast {
     let doorbell = cap.object;
     // ── Point of no return ──
     interrupt::notify(k, doorbell);
-    Fast::Answer(0)
+    Fast::Return(0)
 }
 
 /// Wakes and returns the first thread that waits for a notification, if it can run at once. On `None`, nothing was
@@ -541,7 +541,7 @@ pub fn give_way<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Fast {
         return Fast::Slow;
     }
     if i32::from(priority) != k.state().highest_ready {
-        return Fast::Answer(0);
+        return Fast::Return(0);
     }
     let Some(first) = scheduler::first_unlimited(k, priority) else { return Fast::Slow };
     // ── Point of no return ──

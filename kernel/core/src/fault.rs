@@ -1,7 +1,7 @@
 //! Faults and foreign system calls: one mechanism for both, an upcall in the thread's own address space or a call to an
 //! endpoint on the thread's behalf.
 
-use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, answer as label, timeout as timeout_cause};
+use tench_abi::fault::{Class, FOREIGN_WORDS, MESSAGE_WORDS, Report, reply as label, timeout as timeout_cause};
 use tench_abi::message::REGISTER_WORDS;
 use tench_abi::{Kind, Rights, Tag};
 
@@ -140,9 +140,9 @@ pub fn transfer<A: Arch>(k: &mut Kernel<A>, sender: Ref<Thread>, receiver: Ref<T
 }
 
 /// Applies the handler's reply to a fault: the thread continues, with all its registers, or stays stopped.
-pub fn answer<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
+pub fn apply_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     if lets_go_on(tag) {
-        answer_now(k, thread, handler, tag);
+        apply_resuming_reply(k, thread, handler, tag);
         scheduler::make_ready(k, thread);
     } else {
         let t = k.get(thread);
@@ -169,7 +169,7 @@ pub const fn forget(t: &mut Thread) {
 
 /// Applies a reply that lets the thread continue, except that the caller makes the thread ready.
 #[inline]
-pub fn answer_now<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
+pub fn apply_resuming_reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>, handler: Ref<Thread>, tag: Tag) {
     let word = k.get(handler).registers.x[2];
     let t = k.get(thread);
     forget(t);

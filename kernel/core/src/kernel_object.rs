@@ -70,7 +70,7 @@ pub fn print<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let mut i = 0;
     let mut left = PRINT_STEP;
     while i < length as usize {
-        if left > 0 && k.arch().print_has_room() {
+        if left > 0 && k.arch().can_print() {
             let byte = (argument(k, thread, 2 + i / 8) >> (i % 8 * 8)) as u8;
             k.arch().print(byte);
             i += 1;
@@ -132,8 +132,8 @@ pub fn counters<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outco
 pub fn machine<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome, Error> {
     let badge = authority(k, thread, Rights::READ, Powers::all())?;
     let (tree, size) = if badge == 0 { k.state().device_tree } else { (0, 0) };
-    let answer = [k.arch().cores(), k.arch().core(), tree, size];
-    Ok(Outcome::results(k, thread, &answer))
+    let results = [k.arch().cores(), k.arch().core(), tree, size];
+    Ok(Outcome::results(k, thread, &results))
 }
 
 /// Performs `KernelStartCore`.
@@ -165,6 +165,6 @@ pub fn irq_off_intervals<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Res
         return Err(Error::Unsupported);
     }
     let path = argument(k, thread, 1);
-    let answer = latency_tracer::answer(k, path).ok_or(Error::InvalidArgument)?;
-    Ok(Outcome::results(k, thread, &answer))
+    let results = latency_tracer::results(k, path).ok_or(Error::InvalidArgument)?;
+    Ok(Outcome::results(k, thread, &results))
 }

@@ -183,7 +183,7 @@ pub fn timer<A: Arch>(k: &mut Kernel<A>) {
 
 /// Returns the results of `KernelIrqOff`; `None` for a path that does not exist, and if this kernel does not
 /// measure.
-pub fn answer<A: Arch>(k: &mut Kernel<A>, path: u64) -> Option<[u64; 5]> {
+pub fn results<A: Arch>(k: &mut Kernel<A>, path: u64) -> Option<[u64; 5]> {
     let tracer = k.state().tracer()?;
     match path {
         entry_path::RESET => {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_a_reset_counts_as_nothing() {
+    fn a_reset_discards_earlier_records() {
         let mut tracer = fresh();
         interval_of(&mut tracer, 1, 7, 0, 500);
         tracer.age += 1;

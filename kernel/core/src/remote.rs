@@ -151,7 +151,7 @@ pub fn import<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome
     let cap = decode_import(k, thread)?;
     let (cspace, address) = (argument(k, thread, 5), argument(k, thread, 6));
     let destination = cspace::destination(k, cspace, address)?;
-    let (gap, around) = derivation::room_outside(k, &cap, Cap::is_exported).ok_or(Error::Overlap)?;
+    let (gap, around) = derivation::find_gap_outside(k, &cap, Cap::is_exported).ok_or(Error::Overlap)?;
     // ── Point of no return ──
     if let Some(around) = around {
         let end = derivation::end_address(&cap);
@@ -181,6 +181,6 @@ pub fn holders<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcom
         _ => 0,
     };
     let exported = u64::from(cap.is_exported()) + u64::from(cap.is_revoke_requested());
-    let answer = [u64::from(others), exported, u64::from(cap.is_borrowed()), physical];
-    Ok(Outcome::results(k, thread, &answer))
+    let results = [u64::from(others), exported, u64::from(cap.is_borrowed()), physical];
+    Ok(Outcome::results(k, thread, &results))
 }

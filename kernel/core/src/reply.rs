@@ -67,7 +67,7 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
         return Err(Error::NoCaller);
     }
     let before = k.get(thread).blockers;
-    answer(k, object, thread, tag);
+    send(k, object, thread, tag);
     if helping::current_reply(k, thread) == Some(object) {
         helping::start_afresh(k, thread);
         helping::update_receiver(k, thread, before);
@@ -77,7 +77,7 @@ pub fn reply<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
 
 /// Replies to the caller in `object`, if there is one, with the message in `server`'s registers. The server itself is
 /// updated later, when it is known for which caller it works next.
-pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
+pub fn send<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread>, tag: Tag) {
     let Some(caller) = k.get(object).caller.take() else { return };
     if let Some(other) = k.get(object).claimed.filter(|claimed| *claimed != server) {
         helping::propagate(k, other);
@@ -86,7 +86,7 @@ pub fn answer<A: Arch>(k: &mut Kernel<A>, object: Ref<Reply>, server: Ref<Thread
     let flags = k.get(caller).blockers;
     k.get(caller).blockers = flags & !blocker::HELPLESS;
     if flags & blocker::FAULT != 0 {
-        fault::answer(k, caller, server, tag);
+        fault::apply_reply(k, caller, server, tag);
         return;
     }
     endpoint::transfer_message(k, server, caller, tag);

@@ -115,9 +115,9 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<Outcome,
     let c = k.get(scheduling);
     let (usable, refill) = (c.budget.usable(now), c.budget.next_refill(now).unwrap_or(0));
     let Budget { budget, period, .. } = c.budget;
-    let answers =
+    let results =
         [u64::from(c.priority), u64::from(c.ceiling), slice_of(c), c.consumed, budget, period, usable, refill];
-    Ok(Outcome::results(k, thread, &answers))
+    Ok(Outcome::results(k, thread, &results))
 }
 
 /// Makes a scheduling context without an owner the thread's own.

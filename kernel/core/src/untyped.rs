@@ -130,7 +130,7 @@ fn decode<A: Arch>(k: &mut Kernel<A>, thread: Ref<Thread>) -> Result<(Request, D
     let count = count as usize;
     let length = count << cap.size_bits;
     cap.object = start;
-    let gap = derivation::room(k, untyped, start, start + length).ok_or(Error::Overlap)?;
+    let gap = derivation::find_gap(k, untyped, start, start + length).ok_or(Error::Overlap)?;
     let first = cspace::destinations(k, cspace, address, count)?;
     let zero = !matches!(cap.kind, Kind::Untyped) && cap.flags & (flag::DEVICE | flag::PRESERVED) == 0;
     Ok((Request { start, length, count, cap, zero }, Destination { untyped, gap, first }))

@@ -145,7 +145,7 @@ fn a_suspended_account_runs_nobody_and_its_threads_go_on_waiting() {
     check(&mut machine);
     suspend(&mut machine, table, false);
     assert!(machine.current() == server.thread, "the highest of them runs");
-    assert_eq!(machine.answer(server.thread).x[1], Tag::new(7, 0).0);
+    assert_eq!(machine.results(server.thread).x[1], Tag::new(7, 0).0);
     assert_eq!(machine.thread(late.thread).priority, 140);
     assert_eq!(machine.thread(busy.thread).priority, 60);
     check(&mut machine);
@@ -204,7 +204,7 @@ fn without_grant(machine: &mut Machine, table: u64) -> u64 {
 }
 
 #[test]
-fn nobody_without_grant_suspends_or_lets_go_on() {
+fn suspending_and_resuming_require_grant() {
     let mut machine = machine();
     let table = account(&mut machine);
     let parent = thread(&mut machine, table, 50);
@@ -212,8 +212,8 @@ fn nobody_without_grant_suspends_or_lets_go_on() {
     let child_table = account(&mut machine);
     let (child, own) = (thread(&mut machine, child_table, 50), without_grant(&mut machine, table));
     for suspended in [0, 1] {
-        let answer = machine.call_as(child.thread, Operation::AccountSuspend, &[own, suspended]);
-        assert_eq!(answer.err(), Error::MissingRights);
+        let result = machine.call_as(child.thread, Operation::AccountSuspend, &[own, suspended]);
+        assert_eq!(result.err(), Error::MissingRights);
         let query = machine.call_as(child.thread, Operation::AccountQuery, &[own]).ok();
         assert_eq!(query[3], 1, "it is suspended still");
     }
@@ -305,7 +305,7 @@ fn preemption_points_change_nothing() {
 }
 
 #[test]
-fn who_suspends_itself_suspends_all_before() {
+fn a_thread_that_suspends_its_own_account_suspends_all_others_first() {
     let mut machine = machine();
     let table = account(&mut machine);
     let made: Vec<Made> = (0..36).map(|_| thread(&mut machine, table, 50)).collect();
@@ -318,7 +318,7 @@ fn who_suspends_itself_suspends_all_before() {
     // A thread continues while others are still visited.
     machine.call(Operation::AccountSuspend, &[table, 0]);
     assert!(machine.current() == made[3].thread);
-    assert_eq!(machine.answer(made[3].thread).x[0], 0);
+    assert_eq!(machine.results(made[3].thread).x[0], 0);
     check(&mut machine);
 }
 

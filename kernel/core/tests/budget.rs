@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_always_runs_when_it_can_gets_all_of_it((budget, period) in budget_and_period(), periods in 2_u64..12) {
+    fn a_thread_that_runs_whenever_possible_gets_its_whole_budget((budget, period) in budget_and_period(), periods in 2_u64..12) {
         let mut run = Run::new(budget, period);
         let end = run.now + periods * period;
         while run.now < end {
@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_consumed_in_parts_is_refilled_in_parts() {
+fn budget_consumed_in_parts_is_refilled_in_parts() {
     let mut budget = Budget::new(400, 1000, 0);
     budget.consume(0, 100);
     budget.consume(200, 300);
@@ -213,7 +213,7 @@ fn parts_beyond_the_refills_are_refilled_later_and_together() {
 }
 
 #[test]
-fn what_is_too_little_to_run_for_waits_for_more() {
+fn a_refill_too_small_to_run_on_waits_for_more() {
     let mut budget = Budget::new(MIN_BUDGET, 1000, 0);
     budget.consume(0, 10);
     assert_eq!(budget.usable(10), 0);

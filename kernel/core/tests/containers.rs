@@ -35,9 +35,9 @@ fn a_thousand_nested_nodes_go_with_the_outermost() {
     let (start, last) = (machine.cap(RAM).object, machine.cap(inner).object);
     assert!(object != last);
     let points = machine.kernel().state().statistics.preemption_points;
-    let answer = machine.call(Operation::Delete, &[0, inner, at(slot::KERNEL)]).ok();
+    let result = machine.call(Operation::Delete, &[0, inner, at(slot::KERNEL)]).ok();
     let physical = (last - start) as u64 + machine.physical(RAM);
-    assert_eq!(answer[1..4], [1, physical, 14]);
+    assert_eq!(result[1..4], [1, physical, 14]);
     assert_eq!(watermark(&mut machine, RAM), 0);
     assert_eq!(capabilities(&mut machine), before);
     let passed = machine.kernel().state().statistics.preemption_points - points;
@@ -204,9 +204,9 @@ proptest! {
         release(&mut machine, &shape);
         check(&mut machine);
         let all = capabilities(&mut machine);
-        let answer = machine.call(Operation::Revoke, &[0, RAM]).ok();
+        let result = machine.call(Operation::Revoke, &[0, RAM]).ok();
         prop_assert_eq!(capabilities(&mut machine), before);
-        prop_assert_eq!(answer[1], (all - before) as u64);
+        prop_assert_eq!(result[1], (all - before) as u64);
         prop_assert_eq!(watermark(&mut machine, RAM), 0);
         check(&mut machine);
     }
@@ -218,8 +218,8 @@ proptest! {
         build(&mut machine, &shape);
         release(&mut machine, &shape);
         for address in first..first + shape.containers as u64 + 2 {
-            let answer = machine.call(Operation::Delete, &[0, address]);
-            prop_assert!(matches!(answer.error(), None | Some(Error::InvalidCapability)));
+            let result = machine.call(Operation::Delete, &[0, address]);
+            prop_assert!(matches!(result.error(), None | Some(Error::InvalidCapability)));
             prop_assert_eq!(zombies(&mut machine), 0);
             check(&mut machine);
         }

@@ -12,7 +12,7 @@ use tench_abi::object::{CorePower, DOORBELLS, Statistic, line_flags};
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
 use tench_arch_host::Machine;
 use tench_arch_host::host::{CORES, TIMER_INTERRUPT};
-use tench_arch_host::machine::{Answer, RAM, at};
+use tench_arch_host::machine::{RAM, ResultRegisters, at};
 use tench_arch_host::translation::walk;
 
 const CONTROL: u64 = at(slot::INTERRUPT_CONTROL);
@@ -21,7 +21,7 @@ const READ: u64 = Rights::READ.bits() as u64;
 const WRITE: u64 = Rights::WRITE.bits() as u64;
 
 /// Calls `InterruptDoorbell` with the next free slot as the destination. Returns the result and the slot's address.
-fn try_doorbell(m: &mut Machine, core: u64, line: u64) -> (Answer, u64) {
+fn try_doorbell(m: &mut Machine, core: u64, line: u64) -> (ResultRegisters, u64) {
     let address = m.take_free();
     (m.call(Operation::InterruptDoorbell, &[CONTROL, core, line, address]), address)
 }
@@ -29,8 +29,8 @@ fn try_doorbell(m: &mut Machine, core: u64, line: u64) -> (Answer, u64) {
 /// Makes a doorbell. Returns its address.
 #[track_caller]
 fn make_doorbell(m: &mut Machine, core: u64, line: u64) -> u64 {
-    let (answer, address) = try_doorbell(m, core, line);
-    answer.ok();
+    let (result, address) = try_doorbell(m, core, line);
+    result.ok();
     check(m);
     address
 }
@@ -70,8 +70,8 @@ fn notify(m: &mut Machine, doorbell: u64) {
 
 /// Takes a notification's signals. Returns their bits.
 fn heard(m: &mut Machine, notification: u64) -> Result<u64, Error> {
-    let answer = m.call(Operation::TryReceive, &[notification]);
-    answer.error().map_or(Ok(answer.x[10]), Err)
+    let result = m.call(Operation::TryReceive, &[notification]);
+    result.error().map_or(Ok(result.x[10]), Err)
 }
 
 /// Returns the physical address of a virtual address of the first process.
@@ -93,9 +93,9 @@ fn boot_word(m: &mut Machine, offset: usize) -> u64 {
 #[test]
 fn the_machine_says_how_many_cores_it_has_and_where_its_device_tree_is() {
     let mut m = Machine::new();
-    let answer = m.call(Operation::KernelMachine, &[KERNEL]).ok();
+    let result = m.call(Operation::KernelMachine, &[KERNEL]).ok();
     let (tree, size) = m.kernel().state().device_tree;
-    assert_eq!(answer[1..6], [CORES, 0, tree, size, 0]);
+    assert_eq!(result[1..6], [CORES, 0, tree, size, 0]);
     assert_eq!(boot_word(&mut m, offset_of!(BootInfo, core)), 0);
     assert_eq!(boot_word(&mut m, offset_of!(BootInfo, device_tree_size)), size);
     let shown = boot_word(&mut m, offset_of!(BootInfo, device_tree));
@@ -302,9 +302,9 @@ fn a_line_that_somebody_waits_for_is_not_masked() {
             assert!(m.host().enabled.contains(&7));
             assert!(m.current() == waiter || busy, "fast {fast}, busy {busy}, bound {bound}");
             m.run(waiter);
-            let answer = m.answer(waiter);
-            assert_eq!((answer.ok()[1], answer.x[10]), (Tag::NOTIFICATION, 0x70));
-            assert_eq!(answer.x[2..10], [0; 8]);
+            let result = m.results(waiter);
+            assert_eq!((result.ok()[1], result.x[10]), (Tag::NOTIFICATION, 0x70));
+            assert_eq!(result.x[2..10], [0; 8]);
             // The next notification arrives before the thread waits again, and is kept for it.
             notify(&mut m, doorbell);
             assert!(!m.host().enabled.contains(&7));
@@ -341,8 +341,8 @@ fn a_bound_signal_is_not_forgotten_for_another() {
         m.call(Operation::Signal, &[other]).ok();
         m.call_as(server, Operation::Receive, &[other]).ok();
         let operation = if reply { Operation::ReplyReceive } else { Operation::Receive };
-        let answer = m.call_as(server, operation, &[endpoint]);
-        assert_eq!((answer.ok()[1], m.waits(server)), (Tag::NOTIFICATION, false), "fast {fast}, reply {reply}");
+        let result = m.call_as(server, operation, &[endpoint]);
+        assert_eq!((result.ok()[1], m.waits(server)), (Tag::NOTIFICATION, false), "fast {fast}, reply {reply}");
         check(&mut m);
     }
 }

@@ -27,7 +27,7 @@ fn kind_at(machine: &mut Machine, cspace: u64, address: u64) -> u64 {
 }
 
 #[test]
-fn nothing_outside_of_the_cspace_has_an_address() {
+fn addresses_outside_the_cspace_do_not_resolve() {
     let mut machine = Machine::new();
     let endpoint = machine.make(Kind::Endpoint, 0);
     for address in [0, 256, 65_536, 1 << 16, 1 << 31, 1 << 32, (1 << 32) + endpoint, u64::MAX, u64::MAX - 255] {
@@ -140,15 +140,15 @@ fn rights_and_badges_are_minted_downwards_only() {
     assert_eq!(machine.call(Operation::Identify, &[0, badged]).ok()[4], 77);
     let next = machine.take_free();
     for badge in [1, 77, u64::MAX] {
-        let answer = machine.call(Operation::Mint, &[0, badged, 0, next, u64::MAX, badge]);
-        assert_eq!(answer.err(), Error::InvalidArgument);
+        let result = machine.call(Operation::Mint, &[0, badged, 0, next, u64::MAX, badge]);
+        assert_eq!(result.err(), Error::InvalidArgument);
     }
     machine.call(Operation::Mint, &[0, badged, 0, next, 2, 0]).ok();
     let [_, kind, rights, _, badge, ..] = machine.call(Operation::Identify, &[0, next]).ok();
     assert_eq!((kind, rights, badge), (Kind::Endpoint as u64, 2, 77));
     let reply = machine.make(Kind::Reply, 0);
-    let answer = machine.call(Operation::Mint, &[0, reply, 0, 200, u64::MAX, 1]);
-    assert_eq!(answer.err(), Error::InvalidArgument);
+    let result = machine.call(Operation::Mint, &[0, reply, 0, 200, u64::MAX, 1]);
+    assert_eq!(result.err(), Error::InvalidArgument);
     check(&mut machine);
 }
 

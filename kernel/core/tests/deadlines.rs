@@ -40,14 +40,14 @@ fn waiting(machine: &mut Machine, sleepers: &[Ref<Thread>]) -> usize {
 }
 
 #[test]
-fn those_of_the_running_class_end_at_once() {
+fn timers_of_the_running_class_expire_at_once() {
     let (mut machine, sleepers) = sleepers(60, 20, 50);
     machine.pass_time(DEADLINE);
     assert_eq!(waiting(&mut machine, &sleepers), 0);
 }
 
 #[test]
-fn those_of_lower_classes_end_a_few_at_a_time() {
+fn timers_of_lower_classes_expire_a_few_at_a_time() {
     let (mut machine, sleepers) = sleepers(200, 20, 50);
     machine.pass_time(DEADLINE);
     let left = waiting(&mut machine, &sleepers);
@@ -60,7 +60,7 @@ fn those_of_lower_classes_end_a_few_at_a_time() {
 }
 
 #[test]
-fn they_end_at_once_when_nobody_is_ready() {
+fn timers_expire_at_once_when_no_thread_is_ready() {
     let (mut machine, sleepers) = sleepers(200, 20, 50);
     machine.pass_time(DEADLINE);
     assert!(waiting(&mut machine, &sleepers) > 0);

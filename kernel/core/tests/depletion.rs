@@ -1,7 +1,7 @@
 //! Threads whose budget is used up: they wait for the refill, other threads run meanwhile, and timeout handlers are
 //! told.
 
-use tench_abi::fault::{Class, answer, timeout};
+use tench_abi::fault::{Class, reply, timeout};
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::object::{MAX_PERIOD, MIN_BUDGET};
 use tench_abi::{Error, Kind, Operation, Tag};
@@ -73,8 +73,8 @@ impl Stage {
     /// Returns budget, period, usable budget and time of the next refill.
     fn query(&mut self) -> [u64; 4] {
         let first = self.machine.first;
-        let answer = self.machine.call_as(first, Operation::SchedulingQuery, &[self.time]).ok();
-        [answer[5], answer[6], answer[7], answer[8]]
+        let result = self.machine.call_as(first, Operation::SchedulingQuery, &[self.time]).ok();
+        [result[5], result[6], result[7], result[8]]
     }
 }
 
@@ -118,7 +118,7 @@ fn an_overrun_is_paid_back() {
 }
 
 #[test]
-fn whoever_waits_uses_nothing() {
+fn a_waiting_thread_uses_no_budget() {
     let mut stage = Stage::new();
     let endpoint = {
         let first = stage.machine.first;
@@ -169,8 +169,8 @@ fn refusals() {
     stage.machine.run(first);
     let mut refused = |arguments: [u64; 3], error| {
         let [budget, period, authority] = arguments;
-        let answer = stage.machine.call(Operation::SchedulingReserve, &[stage.time, budget, period, authority]);
-        assert_eq!(answer.err(), error, "{arguments:?}");
+        let result = stage.machine.call(Operation::SchedulingReserve, &[stage.time, budget, period, authority]);
+        assert_eq!(result.err(), error, "{arguments:?}");
         stage.machine.check();
     };
     refused([0, PERIOD, 0], Error::InvalidArgument);
@@ -183,8 +183,8 @@ fn refusals() {
     refused([BUDGET, PERIOD, stage.address], Error::WrongType);
     let low = stage.machine.make(Kind::SchedulingContext, 0);
     stage.machine.call(Operation::SchedulingConfigure, &[low, 10, 199, 0]).ok();
-    let answer = stage.machine.call(Operation::SchedulingReserve, &[stage.time, BUDGET, PERIOD, low]);
-    assert_eq!(answer.err(), Error::PriorityTooHigh);
+    let result = stage.machine.call(Operation::SchedulingReserve, &[stage.time, BUDGET, PERIOD, low]);
+    assert_eq!(result.err(), Error::PriorityTooHigh);
     stage.machine.call(Operation::SchedulingReserve, &[low, MIN_BUDGET, MAX_PERIOD, 0]).ok();
     assert_eq!(stage.query()[..2], [BUDGET, PERIOD]);
 }
@@ -314,13 +314,13 @@ fn the_handler_is_told_and_the_thread_goes_on_with_more_budget() {
     let (handler, endpoint) = handler(&mut stage, address);
     stage.pass(BUDGET, false);
     assert_eq!(stage.machine.current(), handler);
-    let x = stage.machine.answer(handler).ok();
+    let x = stage.machine.results(handler).ok();
     assert_eq!(Tag(x[1]).label(), Class::Timeout as u64);
     assert!(x[3] >= BUDGET, "ticks consumed: {}", x[3]);
     assert_eq!((x[2], x[5]), (Class::Timeout as u64, 0));
     assert!(matches!(stage.machine.thread(stage.thread).state, ThreadState::AwaitingReply(_)));
     // Resumed without more budget, the thread waits for the refill, and its handler is not told a second time.
-    stage.machine.call(Operation::ReplyReceive, &[endpoint, answer::RESUME << 16]);
+    stage.machine.call(Operation::ReplyReceive, &[endpoint, reply::RESUME << 16]);
     stage.pass(0, false);
     assert!(stage.is_depleted());
     stage.pass(PERIOD - BUDGET, true);
@@ -328,7 +328,7 @@ fn the_handler_is_told_and_the_thread_goes_on_with_more_budget() {
     stage.pass(BUDGET, false);
     assert_eq!(stage.machine.current(), handler);
     stage.machine.call(Operation::SchedulingReserve, &[stage.time, 700, 1000, 0]).ok();
-    stage.machine.call(Operation::ReplyReceive, &[endpoint, answer::RESUME << 16]);
+    stage.machine.call(Operation::ReplyReceive, &[endpoint, reply::RESUME << 16]);
     stage.check_current(true);
     stage.pass(699, true);
 }
@@ -343,7 +343,7 @@ fn a_handler_takes_the_server_away_from_a_client_without_budget() {
     assert_eq!(stage.machine.current(), server);
     stage.pass(BUDGET, false);
     assert_eq!(stage.machine.current(), handler);
-    assert_eq!(stage.machine.answer(handler).ok()[5], timeout::CALLER);
+    assert_eq!(stage.machine.results(handler).ok()[5], timeout::CALLER);
     // The handler replies to the client through the server's reply object, and the client no longer helps.
     stage.machine.call(Operation::Reply, &[reply, 77 << 16]).ok();
     stage.machine.check();
@@ -469,12 +469,12 @@ fn a_budget_ends_at_a_preemption_point_and_the_operation_continues_later() {
         refills += 1;
     }
     assert!(refills > 1, "it took several budgets");
-    assert_eq!(stage.machine.answer(thread).x[0], 0);
+    assert_eq!(stage.machine.results(thread).x[0], 0);
 }
 
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
-fn what_is_found_at_a_preemption_point_is_reported_at_the_end_of_the_operation() {
+fn depletion_found_at_a_preemption_point_is_reported_at_the_end_of_the_operation() {
     let mut stage = Stage::new();
     let address = stage.address;
     let (handler, _) = handler(&mut stage, address);

@@ -63,7 +63,7 @@ fn too_many(m: &mut Machine) -> Vec<Space> {
 }
 
 #[test]
-fn everybody_sees_its_own_memory() {
+fn each_process_sees_its_own_memory() {
     let mut m = Machine::new();
     let spaces = too_many(&mut m);
     for turn in 0..3 {
@@ -74,7 +74,7 @@ fn everybody_sees_its_own_memory() {
 }
 
 #[test]
-fn what_is_unmapped_is_seen_by_nobody() {
+fn unmapped_memory_is_visible_to_no_thread() {
     let mut m = Machine::new();
     let spaces = too_many(&mut m);
     let [.., one, two] = spaces[..] else { panic!("there are more") };

@@ -47,9 +47,9 @@ fn attempt(m: &mut Machine, operation: Operation, kernel: u64) -> Option<Error> 
         Operation::KernelPowerOff => [kernel, 3, 0],
         _ => [kernel, 0, 0],
     };
-    let answer = m.call(operation, &arguments);
+    let result = m.call(operation, &arguments);
     // A call that powers the machine off does not return.
-    if m.powered_off.is_some() { None } else { answer.error() }
+    if m.powered_off.is_some() { None } else { result.error() }
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn physical_addresses_are_returned_only_with_the_power_for_it() {
     let physical = m.physical(frame);
     assert!(memory != 0 && physical != 0);
     let shown = |m: &mut Machine, address, kernel| {
-        let answer = m.call(Operation::Identify, &[0, address, kernel]);
-        answer.error().map_or(Ok(answer.x[5]), Err)
+        let result = m.call(Operation::Identify, &[0, address, kernel]);
+        result.error().map_or(Ok(result.x[5]), Err)
     };
     for (kernel, expected) in [(0, [0; 3]), (KERNEL, [memory, physical, 0]), (able, [memory, physical, 0])] {
         assert_eq!([RAM_SMALL, copy, KERNEL].map(|address| shown(&mut m, address, kernel)), expected.map(Ok));

@@ -3,7 +3,7 @@
 use tench_abi::layout::slot;
 use tench_abi::{Error, Kind, Operation, Rights, Tag};
 use tench_arch_host::machine::at;
-use tench_arch_host::{Answer, Machine};
+use tench_arch_host::{Machine, ResultRegisters};
 use tench_kernel::object::Ref;
 use tench_kernel::thread::{Thread, ThreadState};
 
@@ -34,13 +34,13 @@ fn both(play: fn(Stage)) {
 
 impl Stage {
     /// Makes a thread receive with a reply object.
-    fn receive(&mut self, thread: Ref<Thread>, endpoint: u64, reply: u64) -> Answer {
+    fn receive(&mut self, thread: Ref<Thread>, endpoint: u64, reply: u64) -> ResultRegisters {
         let mut x = [0; 13];
         (x[0], x[1], x[11]) = (endpoint, Tag::REPLY, reply);
         self.machine.run(thread);
-        let answer = self.machine.system_call(Operation::Receive as u64, &x);
+        let result = self.machine.system_call(Operation::Receive as u64, &x);
         self.machine.check();
-        answer
+        result
     }
 
     fn receives(&mut self, thread: Ref<Thread>) -> bool {
@@ -59,7 +59,7 @@ fn a_reply_object_with_which_somebody_waits_is_in_use() {
 }
 
 #[test]
-fn it_is_free_for_others_when_its_caller_was_answered() {
+fn a_reply_object_is_free_for_others_after_the_reply() {
     both(|mut stage| {
         stage.receive(stage.server, stage.endpoint, stage.reply);
         stage.machine.call_as(stage.client, Operation::Call, &[stage.endpoint, Tag::new(7, 0).0]);
@@ -73,7 +73,7 @@ fn it_is_free_for_others_when_its_caller_was_answered() {
 }
 
 #[test]
-fn it_takes_the_right_to_answer() {
+fn naming_a_reply_object_takes_the_right_to_reply() {
     both(|mut stage| {
         let weaker = stage.machine.take_free();
         stage.machine.call(Operation::Mint, &[0, stage.reply, 0, weaker, Rights::READ.bits().into(), 0]).ok();
@@ -90,9 +90,9 @@ fn a_signal_that_came_before_is_received_first() {
         let thread = stage.machine.make_thread(50);
         stage.machine.call(Operation::ThreadBind, &[server, 0, 0, notification]).ok();
         stage.machine.call(Operation::Signal, &[notification]).ok();
-        let answer = stage.receive(thread, stage.endpoint, stage.reply);
+        let result = stage.receive(thread, stage.endpoint, stage.reply);
         assert!(!stage.receives(thread));
-        assert_eq!(answer.x[1], Tag::NOTIFICATION);
+        assert_eq!(result.x[1], Tag::NOTIFICATION);
         // Without a signal, it waits.
         stage.receive(thread, stage.endpoint, stage.reply);
         assert!(stage.receives(thread));
@@ -101,7 +101,7 @@ fn a_signal_that_came_before_is_received_first() {
 
 /// Sets a caller of priority 40 aside and replies to it with the next receive, while a thread of this priority is
 /// ready.
-fn answer_beside(mut stage: Stage, priority: u64, runs_at_once: bool) {
+fn reply_beside(mut stage: Stage, priority: u64, runs_at_once: bool) {
     let Stage { server, other, client, endpoint, elsewhere, reply, .. } = stage;
     stage.machine.call(Operation::SchedulingConfigure, &[at(slot::SCHEDULING), 1, 255, 0]).ok();
     stage.machine.call_as(server, Operation::Receive, &[endpoint, 0]);
@@ -123,8 +123,8 @@ fn answer_beside(mut stage: Stage, priority: u64, runs_at_once: bool) {
 }
 
 #[test]
-fn a_deferred_caller_is_answered_in_its_turn() {
-    both(|stage| answer_beside(stage, 30, true));
-    both(|stage| answer_beside(stage, 40, false));
-    both(|stage| answer_beside(stage, 45, false));
+fn a_deferred_caller_gets_its_reply_in_turn() {
+    both(|stage| reply_beside(stage, 30, true));
+    both(|stage| reply_beside(stage, 40, false));
+    both(|stage| reply_beside(stage, 45, false));
 }

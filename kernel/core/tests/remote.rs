@@ -30,25 +30,25 @@ fn unexport(m: &mut Machine, address: u64) -> Result<(), Error> {
 /// Imports memory into the next free slot.
 fn import(m: &mut Machine, kind: Kind, physical: u64, bits: u64) -> Result<u64, Error> {
     let to = m.take_free();
-    let answer = m.call(Operation::KernelImport, &[KERNEL, kind as u64, physical, bits, ALL, 0, to]);
-    answer.error().map_or(Ok(to), Err)
+    let result = m.call(Operation::KernelImport, &[KERNEL, kind as u64, physical, bits, ALL, 0, to]);
+    result.error().map_or(Ok(to), Err)
 }
 
 /// Returns three numbers: other cores have the object; this capability is exported (2 if revocation is requested); the
 /// object is imported.
 fn holders(m: &mut Machine, address: u64) -> [u64; 3] {
-    let answer = m.call(Operation::KernelHolders, &[KERNEL, 0, address]).ok();
-    [answer[1], answer[2], answer[3]]
+    let result = m.call(Operation::KernelHolders, &[KERNEL, 0, address]).ok();
+    [result[1], result[2], result[3]]
 }
 
 fn delete(m: &mut Machine, address: u64) -> Result<u64, Error> {
-    let answer = m.call(Operation::Delete, &[0, address]);
-    answer.error().map_or(Ok(answer.x[1]), Err)
+    let result = m.call(Operation::Delete, &[0, address]);
+    result.error().map_or(Ok(result.x[1]), Err)
 }
 
 fn revoke(m: &mut Machine, address: u64) -> Result<u64, Error> {
-    let answer = m.call(Operation::Revoke, &[0, address]);
-    answer.error().map_or(Ok(answer.x[1]), Err)
+    let result = m.call(Operation::Revoke, &[0, address]);
+    result.error().map_or(Ok(result.x[1]), Err)
 }
 
 fn copy(m: &mut Machine, address: u64) -> u64 {
@@ -236,7 +236,7 @@ fn revoking_is_not_requested_without_the_right_to_delete() {
 }
 
 #[test]
-fn what_is_not_exported_cannot_be_unexported() {
+fn capabilities_not_exported_cannot_be_unexported() {
     let mut m = Machine::new();
     let frame = m.make(Kind::Frame, 12);
     assert_eq!(unexport(&mut m, frame), Err(Error::NotExported));
@@ -250,7 +250,7 @@ fn what_is_not_exported_cannot_be_unexported() {
 }
 
 #[test]
-fn what_was_borrowed_is_not_exported_but_what_was_made_of_it_is() {
+fn borrowed_memory_is_not_exported_but_objects_made_from_it_are() {
     let mut m = Machine::new();
     let frame = import(&mut m, Kind::Frame, REMOTE, 12).expect("imported");
     let untyped = import(&mut m, Kind::Untyped, REMOTE + 0x4000, 14).expect("imported");
@@ -795,8 +795,8 @@ fn a_revocation_past_exports_can_be_preempted_at_each_preemption_point() {
             m.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
             take_over(&mut m);
             check(&mut m);
-            let answer = m.answer(worker);
-            assert_eq!(answer.error(), Some(Error::RemoteCopies), "{what}, preemption point {n}");
+            let result = m.results(worker);
+            assert_eq!(result.error(), Some(Error::RemoteCopies), "{what}, preemption point {n}");
             if what != 3 {
                 let children = m.call(Operation::UntypedChildren, &[outer]).ok()[1] as usize;
                 let stayed = marked.iter().filter(|address| holds(&mut m, **address)).count();
@@ -834,7 +834,7 @@ fn a_capability_that_is_exported_while_it_is_revoked_is_revoked_to_the_end() {
         take_over(&mut m);
         check(&mut m);
         let expected = interrupted.then_some(Error::RemoteCopies);
-        assert_eq!(m.answer(worker).error(), expected, "preemption point {n}");
+        assert_eq!(m.results(worker).error(), expected, "preemption point {n}");
         assert!(copies.iter().all(|address| !holds(&mut m, *address)), "preemption point {n}");
         assert_eq!(m.cap(endpoint).flags & flag::EMBEDDED != 0, interrupted);
         if !interrupted {

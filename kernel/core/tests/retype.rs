@@ -96,7 +96,7 @@ fn reservations_cannot_be_used() {
     // The worker runs again; its reservation is gone.
     machine.call(Operation::ThreadSuspend, &[at(slot::THREAD)]);
     assert!(machine.current() == worker);
-    assert_eq!(machine.answer(worker).error(), Some(Error::Aborted));
+    assert_eq!(machine.results(worker).error(), Some(Error::Aborted));
     check(&mut machine);
 }
 
@@ -119,7 +119,7 @@ fn interrupted(
 const FRAMES: u64 = 160;
 
 #[test]
-fn whoever_is_deleted_while_it_retypes_leaves_a_complete_state() {
+fn a_thread_deleted_while_it_retypes_leaves_a_consistent_state() {
     for n in 1..60 {
         let mut machine = Machine::new();
         let before = capabilities(&mut machine);
@@ -152,7 +152,7 @@ fn a_slot_that_is_taken_meanwhile_stops_the_run() {
         check(&mut machine);
         match taken.error() {
             None => {
-                assert_eq!(machine.answer(worker.1).error(), Some(Error::SlotOccupied));
+                assert_eq!(machine.results(worker.1).error(), Some(Error::SlotOccupied));
                 // The objects that were made stay, the rest is free.
                 assert_eq!(machine.call(Operation::Identify, &[0, FRAMES]).ok()[1], 0);
                 assert_eq!(machine.call(Operation::Identify, &[0, FRAMES + 39]).ok()[1], Kind::Frame as u64);
@@ -181,7 +181,7 @@ fn memory_that_is_revoked_meanwhile_stops_the_run() {
         }
         check(&mut machine);
         let_work(&mut machine, worker.1);
-        assert_eq!(machine.answer(worker.1).error(), Some(Error::Aborted));
+        assert_eq!(machine.results(worker.1).error(), Some(Error::Aborted));
         check(&mut machine);
     }
 }
@@ -199,7 +199,7 @@ fn a_node_that_is_taken_out_meanwhile_stops_the_run() {
         machine.call(Operation::NodeRemove, &[0, 5, node]).ok();
         check(&mut machine);
         let_work(&mut machine, worker.1);
-        assert_eq!(machine.answer(worker.1).error(), Some(Error::Aborted));
+        assert_eq!(machine.results(worker.1).error(), Some(Error::Aborted));
         take_over(&mut machine);
         check(&mut machine);
         assert_eq!(machine.call(Operation::Delete, &[0, node]).ok()[1], 1);
@@ -222,12 +222,12 @@ fn two_retypes_of_one_untyped_do_not_meet() {
             assert_eq!(machine.call(Operation::UntypedRetype, &at_offset(offset)).err(), Error::Overlap);
         }
         machine.call(Operation::UntypedRetype, &at_offset(40 * 4096)).ok();
-        let answer =
+        let result =
             machine.call(Operation::UntypedRetype, &[RAM, Kind::Frame as u64, 12, 1, WATERMARK, 0, FRAMES + 42]);
-        assert_eq!(answer.err(), Error::Overlap);
+        assert_eq!(result.err(), Error::Overlap);
         check(&mut machine);
         let_work(&mut machine, worker.1);
-        assert_eq!(machine.answer(worker.1).ok()[1], 0);
+        assert_eq!(machine.results(worker.1).ok()[1], 0);
         check(&mut machine);
     }
 }

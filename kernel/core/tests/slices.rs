@@ -65,7 +65,7 @@ fn at_the_ceiling_a_slice_is_no_longer_than_its_authority_s() {
     for priority in [0, TOP - 1, TOP, TOP + 1] {
         for ceiling in [0, TOP - 1, TOP, TOP + 1] {
             for slice in [0, 1, SLICE - 1, SLICE, SLICE + 1, u64::MAX - 1, u64::MAX] {
-                let answer =
+                let result =
                     machine.call(Operation::SchedulingConfigure, &[context, priority, ceiling, slice, authority]);
                 let expected = if priority > TOP || ceiling > TOP {
                     Some(Error::PriorityTooHigh)
@@ -74,14 +74,14 @@ fn at_the_ceiling_a_slice_is_no_longer_than_its_authority_s() {
                 } else {
                     None
                 };
-                assert_eq!(answer.error(), expected, "{priority}, {ceiling}, {slice}");
+                assert_eq!(result.error(), expected, "{priority}, {ceiling}, {slice}");
             }
         }
     }
 }
 
 #[test]
-fn who_runs_without_a_slice_passes_that_on() {
+fn a_thread_without_a_slice_donates_none() {
     let mut machine = Machine::new();
     let time = u64::from(slot::SCHEDULING.0);
     assert_eq!(machine.call(Operation::SchedulingQuery, &[time]).ok()[1..4], [255, 255, 0], "init's own");

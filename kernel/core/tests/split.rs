@@ -26,8 +26,8 @@ fn split(machine: &mut Machine, untyped: u64, to: u64) -> Result<(), Error> {
 
 /// Returns the number of objects made of an untyped, and their size in bytes.
 fn children(machine: &mut Machine, untyped: u64) -> (u64, u64) {
-    let answer = machine.call(Operation::UntypedChildren, &[untyped]).ok();
-    (answer[1], answer[2])
+    let result = machine.call(Operation::UntypedChildren, &[untyped]).ok();
+    (result[1], result[2])
 }
 
 fn retype_at(machine: &mut Machine, kind: Kind, size: u64, offset: u64, slot: u64) {
@@ -153,7 +153,7 @@ fn interrupted(machine: &mut Machine, offset: u64, n: usize) -> (u64, Ref<Thread
 
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
-fn what_a_retype_prepares_is_not_divided() {
+fn memory_that_a_retype_prepares_is_not_split() {
     let mut seen = 0;
     for n in 1..60 {
         let mut machine = Machine::new();
@@ -172,7 +172,7 @@ fn what_a_retype_prepares_is_not_divided() {
         assert_eq!(children(&mut machine, RAM), (made as u64 + 2, 41 * 4096), "preemption point {n}");
         check(&mut machine);
         let_work(&mut machine, worker.1);
-        assert_eq!(machine.answer(worker.1).error(), None, "preemption point {n}");
+        assert_eq!(machine.results(worker.1).error(), None, "preemption point {n}");
         take_over(&mut machine);
         assert_eq!(children(&mut machine, RAM), (41, 41 * 4096));
         check(&mut machine);
@@ -196,7 +196,7 @@ fn a_retype_goes_on_in_either_half() {
             split(&mut machine, RAM, UPPER).expect("the middle is free");
             check(&mut machine);
             let_work(&mut machine, worker.1);
-            assert_eq!(machine.answer(worker.1).ok()[1], offset);
+            assert_eq!(machine.results(worker.1).ok()[1], offset);
             take_over(&mut machine);
             check(&mut machine);
             assert_eq!(
@@ -226,7 +226,7 @@ fn a_half_with_what_is_left_of_a_reservation_comes_before_it() {
         divided += usize::from(split(&mut machine, pool, upper).is_ok());
         check(&mut machine);
         let_work(&mut machine, worker.1);
-        machine.answer(worker.1).ok();
+        machine.results(worker.1).ok();
         take_over(&mut machine);
         check(&mut machine);
     }
@@ -312,12 +312,12 @@ fn a_count_whose_untyped_changes_ends() {
             change(&mut machine);
             check(&mut machine);
             let_work(&mut machine, worker);
-            let answer = machine.answer(worker);
+            let result = machine.results(worker);
             match expected {
                 Some((objects, bytes)) => {
-                    assert_eq!(answer.ok()[1..3], [objects, bytes], "{what}, preemption point {n}")
+                    assert_eq!(result.ok()[1..3], [objects, bytes], "{what}, preemption point {n}")
                 }
-                None => assert_eq!(answer.err(), Error::Aborted, "{what}, preemption point {n}"),
+                None => assert_eq!(result.err(), Error::Aborted, "{what}, preemption point {n}"),
             }
             check(&mut machine);
         }
@@ -332,7 +332,7 @@ fn a_count_ends_with_what_it_counts() {
     let (worker, _) = counting(&mut machine, 3);
     machine.call(Operation::Revoke, &[0, RAM]).ok();
     let_work(&mut machine, worker);
-    let counted = machine.answer(worker).ok()[1];
+    let counted = machine.results(worker).ok()[1];
     assert!(counted > 0 && counted < 1024, "{counted}");
     check(&mut machine);
     let mut machine = Machine::new();
@@ -356,7 +356,7 @@ fn a_revocation_ends_where_its_untyped_is_divided() {
     split(&mut machine, RAM, UPPER).expect("divided");
     check(&mut machine);
     let_work(&mut machine, worker);
-    let removed = machine.answer(worker).ok()[1];
+    let removed = machine.results(worker).ok()[1];
     take_over(&mut machine);
     assert!(removed > 0 && removed < 1024);
     assert_eq!(children(&mut machine, RAM).0, 1024 - removed);

@@ -14,7 +14,7 @@ static const struct size {
     const char *name;
 } sizes[] = {{4, ""}, {1000, "x1000"}, {40000, "x40000"}};
 
-/* Allocates and frees many blocks of a size. Answers whether there was memory. */
+/* Allocates and frees many blocks of a size. Returns whether there was memory. */
 static int series(const struct size *size)
 {
     uint64_t heap = tench_heap_size(), requests = tench_heap_requests(), blocks = tench_memory_requests();

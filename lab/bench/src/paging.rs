@@ -58,9 +58,9 @@ fn cost<T, E: Debug>(what: &str, operation: impl FnOnce() -> Result<T, E>) -> Re
     let before = instructions();
     let readings = instructions() - before;
     let before = instructions();
-    let answer = operation();
+    let result = operation();
     let cost = instructions() - before - readings;
-    Ok((answer.map_err(problem(what))?, cost))
+    Ok((result.map_err(problem(what))?, cost))
 }
 
 /// Prints a mean with one decimal.

@@ -102,10 +102,10 @@ fn play(policy: Policy, chance: u32) -> Result<Run, String> {
                 let before = SLABS.figures().map_err(problem("figures"))?;
                 let blocks = server_blocks()?;
                 let start = instructions();
-                let answer = SLABS.ask(Lifetime::Dynamic, &wanted, None);
+                let result = SLABS.ask(Lifetime::Dynamic, &wanted, None);
                 let end = instructions();
                 let after = SLABS.figures().map_err(problem("figures"))?;
-                let granted = match answer {
+                let granted = match result {
                     Ok(granted) => {
                         live.insert(number, granted.number);
                         true
@@ -113,7 +113,7 @@ fn play(policy: Policy, chance: u32) -> Result<Run, String> {
                     Err(Failure::Refused(Error::OutOfMemory)) => false,
                     Err(failure) => return Err(problem("a bundle")(failure)),
                 };
-                source.answered(granted);
+                source.note_outcome(granted);
                 run.allocs.push(Cost {
                     instructions: end.wrapping_sub(start),
                     requested: before.requested,

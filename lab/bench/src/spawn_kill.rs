@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bench spawn-kill [INSTRUCTIONS [SEED]]     one cycle after another: starts a process, ends it, checks the accounts
-//!     bench spawn-kill-child DEED                does something until it is killed, exits or faults
+//!     bench spawn-kill-child WORKLOAD                does something until it is killed, exits or faults
 //! ```
 //! After each cycle all memory is free again except for the growth of the process server, which remembers a bounded
 //! number of ended processes. After every 64 cycles, all accounts are checked, and the capabilities of the servers that
@@ -51,10 +51,10 @@ const MEM: Mem = Mem::STANDARD;
 const PROCS: Procs = Procs::STANDARD;
 
 /// Body of a process: runs until it is killed, or returns none if it was refused something.
-type Deed = fn() -> Option<()>;
+type Workload = fn() -> Option<()>;
 
 /// Bodies of processes by name, and whether they end by themselves.
-const DEEDS: [(&str, Deed, bool); 8] = [
+const WORKLOADS: [(&str, Workload, bool); 8] = [
     ("exit", || tench::exit(CODE as i32), true),
     ("fault", fault, true),
     ("memory", take_memory, false),
@@ -132,9 +132,10 @@ fn make_threads() -> Option<()> {
 /// Runs such a process.
 pub fn child() -> Result<(), String> {
     let name = tench::args().nth(2).unwrap_or("");
-    let deed = DEEDS.iter().find(|(deed, ..)| *deed == name).ok_or_else(|| format!("nobody does {name}"))?;
+    let workload =
+        WORKLOADS.iter().find(|(workload, ..)| *workload == name).ok_or_else(|| format!("nobody does {name}"))?;
     // It must run until it is killed.
-    (deed.1)().ok_or_else(|| format!("spawn-kill: {name} is refused what it asks for"))
+    (workload.1)().ok_or_else(|| format!("spawn-kill: {name} is refused what it asks for"))
 }
 
 // ── What is looked at ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,8 +224,8 @@ struct Tally {
 }
 
 /// Fails on an error, unless the process has ended by itself.
-fn unless_ended(answer: Result<(), Failure>, what: &str) -> Result<(), String> {
-    match answer {
+fn unless_ended(result: Result<(), Failure>, what: &str) -> Result<(), String> {
+    match result {
         Ok(()) | Err(Failure::Refused(ProcsError::WrongState)) => Ok(()),
         Err(failure) => Err(problem(what)(failure)),
     }
@@ -234,9 +235,12 @@ fn unless_ended(answer: Result<(), Failure>, what: &str) -> Result<(), String> {
 fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
     // A fault is reported on the console, which takes longer than everything else.
     let index = if random.once_in(32) { 1 } else { [0, 2, 3, 4, 5, 6, 7][random.index(7)] };
-    let (deed, _, ends) = DEEDS[index];
+    let (workload, _, ends) = WORKLOADS[index];
     let spawn = PROCS.prepare("bench").map_err(problem("preparing"))?;
-    ["spawn-kill-child", deed].into_iter().try_for_each(|text| spawn.argument(text)).map_err(problem("an argument"))?;
+    ["spawn-kill-child", workload]
+        .into_iter()
+        .try_for_each(|text| spawn.argument(text))
+        .map_err(problem("an argument"))?;
     spawn.configure(PRIORITY, PRIORITY, 0, Powers::empty()).map_err(problem("its priority"))?;
     let child = spawn.start().map_err(problem("starting"))?;
     let waits = ends && random.once_in(2);
@@ -260,7 +264,7 @@ fn cycle(random: &mut Random, tally: &mut Tally) -> Result<(), String> {
         State::Killed if !waits => tally.killed += 1,
         State::Exited if index == 0 && status.exit_code() == Some(CODE) => tally.exited += 1,
         State::Faulted if index == 1 => tally.faulted += 1,
-        _ => return Err(format!("spawn-kill: {deed} ended with {:?} {}", status.state, status.detail)),
+        _ => return Err(format!("spawn-kill: {workload} ended with {:?} {}", status.state, status.detail)),
     }
     tally.cycles += 1;
     Ok(())

@@ -336,7 +336,7 @@ mod tests {
     /// Checks that a step found to change nothing would get the number that is known, and that each step is undone
     /// completely.
     #[test]
-    fn what_is_unchanged_has_the_same_number() {
+    fn equal_states_have_the_same_number() {
         let mut e = Explorer::new(Scope::All);
         let origin = e.universe.number();
         let (mut changed, mut unchanged) = (0, 0);

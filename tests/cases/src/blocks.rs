@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
 use tench::abi::power::Client;
-use tench::mem::protocol::{Error as Refusal, MAX_EXTENTS, MIN_BLOCK_BITS};
+use tench::mem::protocol::{Error as MemError, MAX_EXTENTS, MIN_BLOCK_BITS};
 use tench::mem::slabs::Slabs;
 use tench::mem::{Extent, Failure as MemFailure, Mem, Within};
 use tench::procs::pid;
@@ -39,8 +39,8 @@ const PROCS: Procs = Procs::STANDARD;
 
 /// Fails unless a request is refused for this reason.
 #[track_caller]
-fn is_refused<T>(answer: Result<T, MemFailure>, reason: Refusal) -> Outcome {
-    match answer {
+fn is_refused<T>(result: Result<T, MemFailure>, reason: MemError) -> Outcome {
+    match result {
         Err(MemFailure::Refused(found)) if found == reason => Ok(()),
         Err(other) => Err(Failure::new(alloc::format!("refused with: {other}"))),
         Ok(_) => Err(Failure::new("not refused")),
@@ -48,8 +48,8 @@ fn is_refused<T>(answer: Result<T, MemFailure>, reason: Refusal) -> Outcome {
 }
 
 /// Fails unless the request is refused for lack of the capability without a badge.
-fn needs_authority<T>(answer: Result<T, MemFailure>) -> Outcome {
-    check!(matches!(answer, Err(MemFailure::Rejected(Rejection::NotAllowed))));
+fn needs_authority<T>(result: Result<T, MemFailure>) -> Outcome {
+    check!(matches!(result, Err(MemFailure::Rejected(Rejection::NotAllowed))));
     Ok(())
 }
 
@@ -87,7 +87,7 @@ fn freed(stage: &mut Stage) -> Outcome {
     let notification: Cap<Notification> = inner.retype(0, slot)?;
     MEM.free(block.number)?;
     check!(is_empty(block.untyped) && is_empty(frame) && is_empty(copy) && is_empty(inner) && is_empty(notification));
-    is_refused(MEM.free(block.number), Refusal::NoSuchBlock)
+    is_refused(MEM.free(block.number), MemError::NoSuchBlock)
 }
 
 fn within(stage: &mut Stage) -> Outcome {
@@ -98,10 +98,10 @@ fn within(stage: &mut Stage) -> Outcome {
     let block = MEM.allocate_within(12, wanted, stage.slot())?;
     equal!(physical_address(block.untyped)?, base + (1 << 14));
     // The second request is refused: there is no other place of this kind.
-    is_refused(MEM.allocate_within(12, wanted, stage.slot()), Refusal::OutOfMemory)?;
-    is_refused(MEM.allocate_within(12, Within { align_bits: 64, ..wanted }, stage.slot()), Refusal::BadSize)?;
+    is_refused(MEM.allocate_within(12, wanted, stage.slot()), MemError::OutOfMemory)?;
+    is_refused(MEM.allocate_within(12, Within { align_bits: 64, ..wanted }, stage.slot()), MemError::BadSize)?;
     let nowhere = Within { align_bits: 0, base: 0, limit: 4096 };
-    is_refused(MEM.allocate_within(12, nowhere, stage.slot()), Refusal::OutOfMemory)?;
+    is_refused(MEM.allocate_within(12, nowhere, stage.slot()), MemError::OutOfMemory)?;
     MEM.free(block.number)?;
     Ok(())
 }
@@ -125,17 +125,17 @@ fn lowest(stage: &mut Stage) -> Outcome {
 
 fn refused(stage: &mut Stage) -> Outcome {
     let before = MEM.totals()?;
-    is_refused(MEM.allocate(48, stage.slot()), Refusal::BadSize)?;
-    is_refused(MEM.allocate(64, stage.slot()), Refusal::BadSize)?;
-    is_refused(MEM.allocate(47, stage.slot()), Refusal::OutOfMemory)?;
-    is_refused(MEM.free(0), Refusal::NoSuchBlock)?;
-    is_refused(MEM.free(u16::MAX), Refusal::NoSuchBlock)?;
+    is_refused(MEM.allocate(48, stage.slot()), MemError::BadSize)?;
+    is_refused(MEM.allocate(64, stage.slot()), MemError::BadSize)?;
+    is_refused(MEM.allocate(47, stage.slot()), MemError::OutOfMemory)?;
+    is_refused(MEM.free(0), MemError::NoSuchBlock)?;
+    is_refused(MEM.free(u16::MAX), MemError::NoSuchBlock)?;
     // A block that belongs to the process server.
     let own = process::id();
     let other = (0..u16::MAX).find(|number| MEM.find(pid::PROCS, *number).is_ok());
     let other = other.ok_or_else(|| Failure::new("the process server has no memory"))?;
-    is_refused(MEM.free(other), Refusal::NoSuchBlock)?;
-    is_refused(MEM.divide(other), Refusal::NoSuchBlock)?;
+    is_refused(MEM.free(other), MemError::NoSuchBlock)?;
+    is_refused(MEM.divide(other), MemError::NoSuchBlock)?;
     needs_authority(MEM.set_quota(own, 0))?;
     needs_authority(MEM.close_account(own))?;
     needs_authority(MEM.allocate_for(Client::alone(own + 1), 12, stage.slot()))?;
@@ -144,11 +144,11 @@ fn refused(stage: &mut Stage) -> Outcome {
     let address = physical_address(block.untyped)?;
     equal!(MEM.find(own, block.number)?, Extent { address, size: 1 << 13, account: Some(own) });
     equal!(MEM.number(address)?, block.number);
-    is_refused(MEM.number(address + 4096), Refusal::NoSuchBlock)?;
-    is_refused(MEM.number(address + 1), Refusal::NoSuchBlock)?;
+    is_refused(MEM.number(address + 4096), MemError::NoSuchBlock)?;
+    is_refused(MEM.number(address + 1), MemError::NoSuchBlock)?;
     MEM.free(block.number)?;
-    is_refused(MEM.number(address), Refusal::NoSuchBlock)?;
-    is_refused(MEM.find(own, block.number), Refusal::NoSuchBlock)?;
+    is_refused(MEM.number(address), MemError::NoSuchBlock)?;
+    is_refused(MEM.find(own, block.number), MemError::NoSuchBlock)?;
     equal!(MEM.totals()?, before);
     Ok(())
 }
@@ -172,7 +172,7 @@ fn divided(stage: &mut Stage) -> Outcome {
         let (_, second) = halve(stage, block.untyped, block.number)?;
         let (_, fourth) = halve(stage, upper, third)?;
         let pages = [block.number, second, third, fourth];
-        is_refused(MEM.divide(block.number), Refusal::BadSize)?;
+        is_refused(MEM.divide(block.number), MemError::BadSize)?;
         for page in order {
             notification.signal()?;
             if page != 0 {
@@ -189,13 +189,13 @@ fn divided(stage: &mut Stage) -> Outcome {
 fn across(stage: &mut Stage) -> Outcome {
     let block = MEM.allocate(14, stage.slot())?;
     // The given untyped straddles the middle.
-    is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
+    is_refused(MEM.divide(block.number), MemError::NotDivided)?;
     // A frame of the same size straddles it too.
     let slot = stage.slot();
     let frame: Cap<Frame> = block.untyped.retype(14, slot)?;
     check!(block.untyped.split(stage.slot()).is_err());
     block.untyped.delete()?;
-    is_refused(MEM.divide(block.number), Refusal::NotDivided)?;
+    is_refused(MEM.divide(block.number), MemError::NotDivided)?;
     frame.delete()?;
     let upper = MEM.divide(block.number)?;
     equal!(upper.size_bits, 13);

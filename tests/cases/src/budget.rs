@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use tench::abi::fault::{Class, answer};
+use tench::abi::fault::{Class, reply};
 use tench::abi::object::{MAX_PERIOD, MIN_BUDGET, Statistic, ThreadState};
 use tench::sys::thread::{Binding, Bindings, SchedulingInfo, upcall_resume};
 use tench::sys::{
@@ -278,8 +278,8 @@ fn server_waits(stage: &mut Stage) -> Outcome {
     // The main thread runs meanwhile, although its priority is lower.
     check!(Instant::now().ticks() < start + MOMENT);
     equal!((server.state()?, client.state()?), (ThreadState::Ready, ThreadState::AwaitingReply));
-    let (answer, end) = client.join()?;
-    equal!(answer, Ok(4));
+    let (result, end) = client.join()?;
+    equal!(result, Ok(4));
     // The call took the budgets of three periods, as the client's own work is added to the server's.
     check!(end > start + 4 * MOMENT && end < start + 5 * MOMENT);
     Ok(())
@@ -330,7 +330,7 @@ fn resumed(stage: &mut Stage) -> Outcome {
         let used = received.word(1);
         check!(is_about(used, round * (MOMENT / 4)));
         equal!(worker.state()?, ThreadState::AwaitingReply);
-        BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+        BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
         let before = count.get();
         pause(stage)?;
         equal!((worker.state()?, count.get()), (ThreadState::Ready, before));
@@ -345,12 +345,12 @@ fn given_more(stage: &mut Stage) -> Outcome {
     let before = count.get();
     worker.scheduling.reserve(MOMENT / 2, 100 * MOMENT, None)?;
     equal!(count.get(), before);
-    BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+    BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
     check!(count.get() > before);
     let used = timeouts.receive(Wait::until(patience()))?.word(1);
     check!(is_about(used, MOMENT * 3 / 4));
     // A reply that does not resume the thread stops it.
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     equal!(worker.state()?, ThreadState::Faulted);
     Ok(())
 }
@@ -527,7 +527,7 @@ fn in_kernel_reported(stage: &mut Stage) -> Outcome {
     equal!(timeouts.receive(Wait::until(patience()))?.label(), Class::Timeout as u64);
     equal!((identify(place)?.kind, worker.state()?), (Kind::Frame, ThreadState::AwaitingReply));
     worker.thread.faults_to(Class::Timeout, None)?;
-    BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+    BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
     equal!(worker.join()?, true);
     Ok(())
 }

@@ -1,20 +1,20 @@
 //! The tasks of this program when a case starts it as a process of its own.
 
 use tench::abi::Operation;
-use tench::mem::protocol::Error as Refusal;
+use tench::mem::protocol::Error as MemError;
 use tench::mem::{Failure, Mem};
 use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs};
 use tench::sys::{CapAddress, Instant, Kind, OWN_CSPACE, Placement, Tag, raw};
 use tench::{args, memory, process};
 
-use crate::faults::Deed;
+use crate::faults::FaultTrigger;
 use crate::{
     exhaustion, handlers, hostile, layout, paging, processes, programs, reserve, shared, slabs, streams, victim,
 };
 
 /// Exit code of a child that only follows its instructions.
-pub const OBEDIENT: u64 = 7;
+pub const COMPLIED: u64 = 7;
 /// First slot of the random child's objects.
 pub const OBJECTS: u32 = 64;
 
@@ -23,7 +23,7 @@ pub fn run() -> Option<i32> {
     let mut arguments = args().skip(1);
     let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
     match arguments.next()? {
-        "obey" => Some(OBEDIENT as i32),
+        "comply" => Some(COMPLIED as i32),
         "bundle" => Some(slabs::leave_a_bundle()),
         "streams" => Some(streams::child(arguments.next()?)),
         "shared" => Some(shared::child()),
@@ -59,7 +59,7 @@ pub fn run() -> Option<i32> {
 /// Tries to get more memory than its parent allows. Returns the number of KiB it got, or none if it could raise the
 /// limit.
 fn hog() -> Option<i32> {
-    let not_allowed = |answer| matches!(answer, Err(ProcsFailure::Refused(ProcsError::NotAllowed)));
+    let not_allowed = |result| matches!(result, Err(ProcsFailure::Refused(ProcsError::NotAllowed)));
     let procs = Procs::STANDARD;
     let child = procs.prepare("hello").ok()?;
     if !not_allowed(procs.limit(process::id(), 8 << 20)) || !not_allowed(child.limit(8 << 20)) {
@@ -72,7 +72,7 @@ fn hog() -> Option<i32> {
             break refusal;
         }
     };
-    if refusal != Failure::Refused(Refusal::QuotaExceeded) {
+    if refusal != Failure::Refused(MemError::QuotaExceeded) {
         return None;
     }
     let account = Mem::STANDARD.next_account(process::id() - 1).ok()?;
@@ -84,9 +84,9 @@ fn fault(name: &str) -> i32 {
     if name == "stack" {
         return descend(0) as i32;
     }
-    if let Some(deed) = Deed::ALL.iter().find(|deed| deed.name == name) {
+    if let Some(trigger) = FaultTrigger::ALL.iter().find(|trigger| trigger.name == name) {
         // SAFETY: the instruction faults, which ends this process.
-        unsafe { (deed.function)(deed.address()) };
+        unsafe { (trigger.function)(trigger.address()) };
     }
     1
 }

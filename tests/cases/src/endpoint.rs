@@ -24,7 +24,7 @@ pub const CASES: &[Case] = &[
     Case::new("END0013", "a receive ends at its deadline", receive_deadline),
     Case::new("END0014", "a send ends at its deadline", send_deadline),
     Case::new("END0015", "a call that nobody takes ends at its deadline", call_deadline),
-    Case::new("END0016", "a call that nobody answers ends at its deadline", answer_deadline),
+    Case::new("END0016", "a call to which nobody replies ends at its deadline", reply_deadline),
     Case::new("END0017", "a message in time ends the deadline", in_time),
     Case::new("END0018", "deleting an endpoint ends the waits of senders and callers", deleted_senders),
     Case::new("END0019", "deleting an endpoint ends the waits of receivers", deleted_receivers),
@@ -36,7 +36,7 @@ pub const CASES: &[Case] = &[
     Case::new("END0025", "a receiver without an IPC buffer gets the first eight words", receiver_without_buffer),
     Case::new("END0026", "a receive needs a reply object", no_reply_object),
     Case::new("END0027", "calls nest through several servers", nested),
-    Case::new("END0028", "a server answers thousands of calls on the fast path", many_calls),
+    Case::new("END0028", "a server replies to thousands of calls on the fast path", many_calls),
 ];
 
 /// Returns a message of `length` words, all different.
@@ -131,8 +131,8 @@ fn no_leak(stage: &mut Stage) -> Outcome {
             });
             system_call(Operation::Send as u64, &filled).map(drop)
         })?;
-        let answer = system_call(Operation::Receive as u64, &[address])?;
-        for (index, word) in answer[1..].iter().enumerate() {
+        let result = system_call(Operation::Receive as u64, &[address])?;
+        for (index, word) in result[1..].iter().enumerate() {
             let expected = if index < length { 0xdead_0002 + index as u64 } else { 0 };
             equal!((length, index, *word), (length, index, expected));
         }
@@ -150,7 +150,7 @@ fn flags(stage: &mut Stage) -> Outcome {
         let all = Tag::new(6, 1).with(Tag::DEADLINE | Tag::REPLY | Tag::KERNEL | Tag::NOTIFICATION).0;
         let send = system_call(Operation::Send as u64, &[address, all, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, far]).map(drop);
         let call = system_call(Operation::Call as u64, &[address, all, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, far]);
-        (send, call.map(|answer| answer[0]))
+        (send, call.map(|result| result[0]))
     })?;
     equal!(endpoint.receive(Wait::until(patience()))?.tag(), Tag::new(6, 1));
     equal!(endpoint.receive(Wait::until(patience()))?.tag(), Tag::new(6, 1));
@@ -294,7 +294,7 @@ fn call_deadline(stage: &mut Stage) -> Outcome {
     Ok(())
 }
 
-fn answer_deadline(stage: &mut Stage) -> Outcome {
+fn reply_deadline(stage: &mut Stage) -> Outcome {
     let (endpoint, never) = (stage.endpoint()?, stage.notification()?);
     let worker = stage.spawn(move || {
         let first = endpoint.receive(Wait::FOREVER)?;

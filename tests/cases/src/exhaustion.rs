@@ -14,7 +14,7 @@ use tench::abi::layout::slot;
 use tench::abi::memory::PAGE_SIZE;
 use tench::clock::Clock;
 use tench::files::{Error as FilesError, Failure as FilesFailure};
-use tench::mem::protocol::{Error as Refusal, NO_QUOTA};
+use tench::mem::protocol::{Error as MemError, NO_QUOTA};
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Block, Failure as MemFailure, Mem};
 use tench::memory::{self, Anonymous, Pages, Window, make};
@@ -29,7 +29,7 @@ use tench::{println, process};
 use tench_protocol::Rejection;
 
 use crate::case::{Case, Failure, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::stage::Stage;
 
 pub const CASES: &[Case] = &[
@@ -90,7 +90,7 @@ fn walk(server: u64, mut play: impl FnMut() -> Outcome<bool>) -> Outcome {
 
 /// Starts a process and waits for its end.
 fn all_is_well() -> Outcome {
-    equal!(PROCS.wait(PROCS.spawn("cases", &["obey"])?)?.exit_code(), Some(OBEDIENT));
+    equal!(PROCS.wait(PROCS.spawn("cases", &["comply"])?)?.exit_code(), Some(COMPLIED));
     audit()
 }
 
@@ -230,7 +230,7 @@ fn ledger_memory(_: &mut Stage) -> Outcome {
         for slot in &slots {
             match MEM.allocate(12, *slot) {
                 Ok(block) => held.push(block),
-                Err(MemFailure::Refused(Refusal::TooManyBlocks)) => {
+                Err(MemFailure::Refused(MemError::TooManyBlocks)) => {
                     was_enough = false;
                     break;
                 }
@@ -265,7 +265,7 @@ fn take_all(held: &mut Vec<Block>, slots: &[CapAddress]) -> Outcome {
             let slot = slots.as_slice().first().ok_or_else(|| Failure::new("memory is in too many fragments"))?;
             match MEM.allocate(bits, *slot) {
                 Ok(block) => held.push(block),
-                Err(MemFailure::Refused(Refusal::OutOfMemory)) => break,
+                Err(MemFailure::Refused(MemError::OutOfMemory)) => break,
                 Err(failure) => return Err(failure.into()),
             }
             slots.next();
@@ -301,7 +301,7 @@ fn nothing_left(stage: &mut Stage) -> Outcome {
 /// Makes every request to every server; those that need memory are refused, or served from the server's own.
 fn without_memory(endpoint: Cap<Endpoint>, clock: Clock) -> Outcome {
     for number in 0..20 {
-        match PROCS.spawn("cases", &["obey"]) {
+        match PROCS.spawn("cases", &["comply"]) {
             Err(ProcsFailure::Refused(ProcsError::OutOfMemory)) => {}
             Err(failure) => return Err(failure.into()),
             Ok(_) => return Err(Failure::new("a process was started without memory")),
@@ -312,7 +312,7 @@ fn without_memory(endpoint: Cap<Endpoint>, clock: Clock) -> Outcome {
             Err(refusal) if is_full(&refusal) => {}
             Err(_) => return Err(Failure::new("a name was refused for another reason")),
         }
-        clock.delay(10).map_err(|_| Failure::new("the clock does not answer"))?;
+        clock.delay(10).map_err(|_| Failure::new("the clock does not reply"))?;
         println!("  without memory: {number}");
         tench::time::sleep(Duration::from_micros(50));
         check!(make::<Frame>(20).is_err() && Pages::new(1 << 20).is_err());
@@ -336,7 +336,7 @@ fn library(_: &mut Stage) -> Outcome {
             Ok(process) => {
                 let status = PROCS.wait(process)?;
                 match (status.state, status.exit_code(), status.fault()) {
-                    (State::Exited, Some(OBEDIENT), _) => true,
+                    (State::Exited, Some(COMPLIED), _) => true,
                     // A request was refused, as it should be; or there was no memory for a stack or a page of it.
                     (State::Exited, Some(REFUSED | NO_STACK), _)
                     | (State::Faulted, _, Some(FaultKind::OutOfMemory)) => false,
@@ -380,7 +380,7 @@ pub fn use_library() -> Result<i32, memory::Error> {
             return Ok(1);
         }
     }
-    Ok(if refused { REFUSED as i32 } else { OBEDIENT as i32 })
+    Ok(if refused { REFUSED as i32 } else { COMPLIED as i32 })
 }
 
 /// An object that the library provides.
@@ -452,8 +452,8 @@ fn bundles(_: &mut Stage) -> Outcome {
     // A block counts, too.
     let block = MEM.allocate(12, memory::take_slot()?);
     AUTHORITY.set_quota(own, NO_QUOTA)?;
-    equal!(refused.map(|_| ()), Err::<(), _>(MemFailure::Refused(Refusal::QuotaExceeded)));
-    equal!(block.map(|_| ()), Err::<(), _>(MemFailure::Refused(Refusal::QuotaExceeded)));
+    equal!(refused.map(|_| ()), Err::<(), _>(MemFailure::Refused(MemError::QuotaExceeded)));
+    equal!(block.map(|_| ()), Err::<(), _>(MemFailure::Refused(MemError::QuotaExceeded)));
     equal!(slabs.figures()?.objects, 8);
     slabs.free(second.number)?;
     equal!(objects()?, 4 << 12);

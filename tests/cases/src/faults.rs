@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::ToString;
 
-use tench::abi::fault::{Class, Report, answer};
+use tench::abi::fault::{Class, Report, reply};
 use tench::abi::object::ThreadState;
 use tench::process;
 use tench::procs::Procs;
@@ -13,13 +13,13 @@ use tench_loader::fault::{Fault, Layout, Part};
 
 use crate::assembly;
 use crate::case::{Case, Failure, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::space::BASE;
 use crate::stage::{HIGH, Stage};
 use crate::worker::{Equipment, Worker, patience};
 
 /// A workload that a program must not execute.
-pub struct Deed {
+pub struct FaultTrigger {
     /// Name in a child's arguments.
     pub name: &'static str,
     /// Executes it, with an address if it takes one. Its first instruction faults, unless it jumps.
@@ -37,9 +37,15 @@ const KERNEL: u64 = 0xffff_8000_0000_0000;
 const NOTHING: u64 = BASE + (1 << 38);
 
 /// Defines a workload.
-macro_rules! deed {
+macro_rules! trigger {
     ($name:literal, $function:ident, $address:expr, $kind:ident, $text:literal) => {
-        Deed { name: $name, function: assembly::$function, address: || $address, kind: FaultKind::$kind, text: $text }
+        FaultTrigger {
+            name: $name,
+            function: assembly::$function,
+            address: || $address,
+            kind: FaultKind::$kind,
+            text: $text,
+        }
     };
 }
 
@@ -54,137 +60,143 @@ fn data() -> u64 {
     core::ptr::from_ref(&DATA).expose_provenance() as u64
 }
 
-impl Deed {
+impl FaultTrigger {
     /// All workloads.
-    pub const ALL: &[Deed] = &[
-        deed!(
+    pub const ALL: &[FaultTrigger] = &[
+        trigger!(
             "null-read",
             load,
             0,
             NullDereference,
             "read from {address} at instruction {instruction} (region first page)"
         ),
-        deed!(
+        trigger!(
             "null-write",
             store,
             8,
             NullDereference,
             "write to {address} at instruction {instruction} (region first page)"
         ),
-        deed!("null-jump", jump, 4, NullDereference, "jump to {address} at instruction {address} (region first page)"),
-        deed!(
+        trigger!(
+            "null-jump",
+            jump,
+            4,
+            NullDereference,
+            "jump to {address} at instruction {address} (region first page)"
+        ),
+        trigger!(
             "kernel-read",
             load,
             KERNEL,
             KernelAddress,
             "read from {address} at instruction {instruction} (region kernel's half)"
         ),
-        deed!(
+        trigger!(
             "kernel-write",
             store,
             KERNEL + 64,
             KernelAddress,
             "write to {address} at instruction {instruction} (region kernel's half)"
         ),
-        deed!(
+        trigger!(
             "kernel-jump",
             jump,
             KERNEL,
             KernelAddress,
             "jump to {address} at instruction {address} (region kernel's half)"
         ),
-        deed!(
+        trigger!(
             "kernel-end",
             load,
             !7,
             KernelAddress,
             "read from {address} at instruction {instruction} (region kernel's half)"
         ),
-        deed!(
+        trigger!(
             "hole",
             load,
             1 << 60,
             KernelAddress,
             "read from {address} at instruction {instruction} (region kernel's half)"
         ),
-        deed!(
+        trigger!(
             "nothing-read",
             load,
             NOTHING,
             NeverAllocated,
             "read from {address} at instruction {instruction} (region nothing there)"
         ),
-        deed!(
+        trigger!(
             "nothing-write",
             store,
             NOTHING,
             NeverAllocated,
             "write to {address} at instruction {instruction} (region nothing there)"
         ),
-        deed!(
+        trigger!(
             "code-write",
             store,
             code(),
             RightsViolation,
             "write to {address} at instruction {instruction} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "data-jump",
             jump,
             data(),
             RightsViolation,
             "jump to {address} at instruction {address} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "unaligned",
             load_exclusive,
             data() + 1,
             Misaligned,
             "read from {address} at instruction {instruction} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "unaligned-jump",
             jump,
             code() + 2,
             Misaligned,
             "syndrome {syndrome} at instruction {address} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "undefined",
             undefined,
             0,
             UndefinedInstruction,
             "at instruction {instruction} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "privileged-read",
             privileged,
             0,
             UndefinedInstruction,
             "at instruction {instruction} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "privileged-write",
             privileged_write,
             0,
             UndefinedInstruction,
             "at instruction {instruction} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "mask",
             mask_interrupts,
             0,
             PrivilegedInstruction,
             "at instruction {instruction} (region segment {segment})"
         ),
-        deed!(
+        trigger!(
             "hypervisor",
             hypervisor,
             0,
             UndefinedInstruction,
             "at instruction {instruction} (region segment {segment})"
         ),
-        deed!("breakpoint", breakpoint, 0, Breakpoint, "at instruction {instruction} (region segment {segment})"),
+        trigger!("breakpoint", breakpoint, 0, Breakpoint, "at instruction {instruction} (region segment {segment})"),
     ];
 
     /// Returns the address for the workload.
@@ -223,20 +235,23 @@ pub const CASES: &[Case] = &[
     Case::new("FLT0007", "a handler resumes a thread after it has changed its registers", changed),
     Case::new("FLT0008", "each class has its own endpoint, and the badge tells which", classes),
     Case::new("FLT0009", "a fault endpoint needs WRITE and CALL", rights),
-    Case::new("FLT0010", "a handler that ends without an answer leaves the thread stopped", handler_lost),
+    Case::new("FLT0010", "a handler that ends without a reply leaves the thread stopped", handler_lost),
     Case::new("FLT0011", "a faulted thread that nobody has heard stops with the endpoint", endpoint_lost),
     Case::new("FLT0012", "a suspended thread forgets its fault's call", suspended),
-    Case::new("FLT0013", "an unknown answer leaves the thread stopped", unknown_answer),
+    Case::new("FLT0013", "an unknown reply leaves the thread stopped", unknown_reply),
     Case::new("FLT0014", "faults are retried as often as they are resumed", retried),
     Case::new("FLT0015", "the kernel refuses a class that does not exist", no_class),
 ];
 
 /// Spawns a worker that executes a workload, and whose faults go to an endpoint.
-fn culprit(stage: &mut Stage, deed: &'static Deed) -> Outcome<(Worker<u64>, tench::sys::Cap<tench::sys::Endpoint>)> {
+fn faulting_worker(
+    stage: &mut Stage,
+    trigger: &'static FaultTrigger,
+) -> Outcome<(Worker<u64>, tench::sys::Cap<tench::sys::Endpoint>)> {
     let endpoint = stage.endpoint()?;
     let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
         // SAFETY: the fault goes to the endpoint, where the case decides.
-        unsafe { (deed.function)(deed.address()) }
+        unsafe { (trigger.function)(trigger.address()) }
     })?;
     for class in Class::ALL {
         worker.thread.faults_to(class, Some(endpoint))?;
@@ -246,8 +261,8 @@ fn culprit(stage: &mut Stage, deed: &'static Deed) -> Outcome<(Worker<u64>, tenc
 }
 
 /// Returns the workload of this name.
-fn deed(name: &str) -> &'static Deed {
-    Deed::ALL.iter().find(|deed| deed.name == name).unwrap_or(&Deed::ALL[0])
+fn trigger(name: &str) -> &'static FaultTrigger {
+    FaultTrigger::ALL.iter().find(|trigger| trigger.name == name).unwrap_or(&FaultTrigger::ALL[0])
 }
 
 /// Returns the report in a fault message.
@@ -257,21 +272,21 @@ fn report(received: &Received) -> Report {
 }
 
 fn messages(stage: &mut Stage) -> Outcome {
-    for deed in Deed::ALL {
-        let (worker, endpoint) = culprit(stage, deed)?;
+    for trigger in FaultTrigger::ALL {
+        let (worker, endpoint) = faulting_worker(stage, trigger)?;
         let received = endpoint.receive(Wait::until(patience()))?;
         let report = report(&received);
         check!(received.is_fault() && received.words().len() == 4);
-        equal!((deed.name, received.label()), (deed.name, report.class));
-        equal!((deed.name, report.instruction), (deed.name, deed.instruction()));
+        equal!((trigger.name, received.label()), (trigger.name, report.class));
+        equal!((trigger.name, report.instruction), (trigger.name, trigger.instruction()));
         let is_page_fault = report.class == Class::PageFault as u64;
-        let expected = if is_page_fault { deed.address() } else { 0 };
-        equal!((deed.name, report.address), (deed.name, expected));
-        equal!((deed.name, worker.state()?), (deed.name, ThreadState::AwaitingReply));
-        BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+        let expected = if is_page_fault { trigger.address() } else { 0 };
+        equal!((trigger.name, report.address), (trigger.name, expected));
+        equal!((trigger.name, worker.state()?), (trigger.name, ThreadState::AwaitingReply));
+        BOUND_REPLY.reply(&Message::new(reply::STOP))?;
         let info = worker.thread.query()?;
-        equal!((deed.name, info.state), (deed.name, ThreadState::Faulted));
-        equal!((deed.name, info.fault.instruction), (deed.name, report.instruction));
+        equal!((trigger.name, info.state), (trigger.name, ThreadState::Faulted));
+        equal!((trigger.name, info.fault.instruction), (trigger.name, report.instruction));
         equal!((info.fault.address, info.fault.syndrome), (report.address, report.syndrome));
         stage.clear()?;
     }
@@ -291,13 +306,13 @@ fn layout() -> Outcome<Layout> {
 
 fn reports(stage: &mut Stage) -> Outcome {
     let layout = layout()?;
-    for deed in Deed::ALL {
-        let (_, endpoint) = culprit(stage, deed)?;
+    for trigger in FaultTrigger::ALL {
+        let (_, endpoint) = faulting_worker(stage, trigger)?;
         let received = endpoint.receive(Wait::until(patience()))?;
         let report = report(&received);
         let fault = Fault { report, layout: &layout, own: None };
-        equal!((deed.name, fault.to_string()), (deed.name, deed.expected(&report, &layout)));
-        BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+        equal!((trigger.name, fault.to_string()), (trigger.name, trigger.expected(&report, &layout)));
+        BOUND_REPLY.reply(&Message::new(reply::STOP))?;
         stage.clear()?;
     }
     Ok(())
@@ -307,16 +322,16 @@ fn reports(stage: &mut Stage) -> Outcome {
 pub fn play_child(arguments: &[&str]) -> Outcome<tench::procs::Status> {
     let procs = Procs::STANDARD;
     let status = procs.wait(procs.spawn("cases", arguments)?)?;
-    let other = procs.wait(procs.spawn("cases", &["obey"])?)?;
-    equal!(other.exit_code(), Some(OBEDIENT));
+    let other = procs.wait(procs.spawn("cases", &["comply"])?)?;
+    equal!(other.exit_code(), Some(COMPLIED));
     Ok(status)
 }
 
 fn processes(_: &mut Stage) -> Outcome {
-    for deed in Deed::ALL {
-        let status = play_child(&["fault", deed.name])?;
-        equal!((deed.name, status.state), (deed.name, State::Faulted));
-        equal!((deed.name, status.fault()), (deed.name, Some(deed.kind)));
+    for trigger in FaultTrigger::ALL {
+        let status = play_child(&["fault", trigger.name])?;
+        equal!((trigger.name, status.state), (trigger.name, State::Faulted));
+        equal!((trigger.name, status.fault()), (trigger.name, Some(trigger.kind)));
     }
     Ok(())
 }
@@ -343,18 +358,18 @@ fn unhandled(stage: &mut Stage) -> Outcome {
 }
 
 fn stopped(stage: &mut Stage) -> Outcome {
-    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    let (worker, endpoint) = faulting_worker(stage, trigger("null-read"))?;
     endpoint.receive(Wait::until(patience()))?;
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     equal!(worker.state()?, ThreadState::Faulted);
     check!(!worker.has_ended());
     Ok(())
 }
 
 fn changed(stage: &mut Stage) -> Outcome {
-    let (worker, endpoint) = culprit(stage, deed("undefined"))?;
+    let (worker, endpoint) = faulting_worker(stage, trigger("undefined"))?;
     endpoint.receive(Wait::until(patience()))?;
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     let mut registers = worker.thread.read_registers(false)?;
     registers.x[0] = 0xbeef;
     registers.pc += 4;
@@ -367,10 +382,10 @@ fn changed(stage: &mut Stage) -> Outcome {
 fn classes(stage: &mut Stage) -> Outcome {
     let endpoint = stage.endpoint()?;
     for (class, name) in [(Class::PageFault, "null-read"), (Class::Exception, "undefined")] {
-        let deed = deed(name);
+        let trigger = trigger(name);
         let worker = stage.spawn_with(Equipment { start: false, ..Equipment::at(HIGH) }, move || {
             // SAFETY: the fault goes to the endpoint.
-            unsafe { (deed.function)(0) }
+            unsafe { (trigger.function)(0) }
         })?;
         for other in Class::ALL {
             let badged = stage.mint(endpoint, Rights::WRITE | Rights::CALL, 40 + other as u64)?;
@@ -379,7 +394,7 @@ fn classes(stage: &mut Stage) -> Outcome {
         worker.thread.resume()?;
         let received = endpoint.receive(Wait::until(patience()))?;
         equal!((received.label(), received.badge()), (class as u64, 40 + class as u64));
-        BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+        BOUND_REPLY.reply(&Message::new(reply::STOP))?;
         // Without an endpoint for its class, the fault stops the thread at once.
         worker.thread.faults_to(class, None)?;
         worker.thread.resume()?;
@@ -404,7 +419,7 @@ fn rights(stage: &mut Stage) -> Outcome {
 }
 
 fn handler_lost(stage: &mut Stage) -> Outcome {
-    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    let (worker, endpoint) = faulting_worker(stage, trigger("null-read"))?;
     let reply = stage.reply()?;
     endpoint.receive(Wait::until(patience()).with_reply(reply))?;
     equal!(worker.state()?, ThreadState::AwaitingReply);
@@ -414,7 +429,7 @@ fn handler_lost(stage: &mut Stage) -> Outcome {
 }
 
 fn endpoint_lost(stage: &mut Stage) -> Outcome {
-    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    let (worker, endpoint) = faulting_worker(stage, trigger("null-read"))?;
     equal!(worker.state()?, ThreadState::Sending);
     endpoint.revoke()?;
     endpoint.delete()?;
@@ -426,19 +441,19 @@ fn endpoint_lost(stage: &mut Stage) -> Outcome {
 }
 
 fn suspended(stage: &mut Stage) -> Outcome {
-    let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+    let (worker, endpoint) = faulting_worker(stage, trigger("null-read"))?;
     equal!(worker.state()?, ThreadState::Sending);
     worker.thread.suspend()?;
     refused!(endpoint.try_receive(Wait::FOREVER), WouldBlock);
     worker.thread.resume()?;
     check!(endpoint.try_receive(Wait::FOREVER)?.is_fault());
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     Ok(())
 }
 
-fn unknown_answer(stage: &mut Stage) -> Outcome {
-    for label in [answer::RESULT, 3, 0xffff_ffff_ffff] {
-        let (worker, endpoint) = culprit(stage, deed("null-read"))?;
+fn unknown_reply(stage: &mut Stage) -> Outcome {
+    for label in [reply::RESULT, 3, 0xffff_ffff_ffff] {
+        let (worker, endpoint) = faulting_worker(stage, trigger("null-read"))?;
         endpoint.receive(Wait::until(patience()))?;
         BOUND_REPLY.reply(&Message::new(label))?;
         equal!((label, worker.state()?), (label, ThreadState::Faulted));
@@ -447,13 +462,13 @@ fn unknown_answer(stage: &mut Stage) -> Outcome {
 }
 
 fn retried(stage: &mut Stage) -> Outcome {
-    let (worker, endpoint) = culprit(stage, deed("nothing-read"))?;
+    let (worker, endpoint) = faulting_worker(stage, trigger("nothing-read"))?;
     let mut received = endpoint.receive(Wait::until(patience()))?;
     for _ in 0..50 {
         equal!((received.word(1), received.word(2)), (NOTHING, code()));
-        received = endpoint.reply_receive(&Message::new(answer::RESUME), Wait::until(patience()))?;
+        received = endpoint.reply_receive(&Message::new(reply::RESUME), Wait::until(patience()))?;
     }
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     equal!(worker.state()?, ThreadState::Faulted);
     Ok(())
 }

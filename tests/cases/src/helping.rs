@@ -11,7 +11,7 @@
 
 pub mod attacks;
 
-use tench::abi::fault::{Class, answer};
+use tench::abi::fault::{Class, reply};
 use tench::abi::object::ThreadState;
 use tench::println;
 use tench::sys::thread::{Binding, Bindings};
@@ -25,13 +25,13 @@ use crate::worker::{Equipment, MOMENT, Shared, Worker, pause};
 pub const CASES: &[Case] = &[
     Case::new(
         "HLP0001",
-        "a high client is answered by busy servers with time of their own, whatever a hog does",
+        "a high client gets replies from busy servers with time of their own, whatever a hog does",
         active,
     ),
     Case::new("HLP0002", "the same servers without service starve it", active_starve),
     Case::new(
         "HLP0003",
-        "a high client is answered by busy servers on their callers' time, whatever a hog does",
+        "a high client gets replies from busy servers on their callers' time, whatever a hog does",
         passive,
     ),
     Case::new("HLP0004", "the same servers without service starve it", passive_starve),
@@ -103,7 +103,7 @@ fn work(gate: Shared) {
 }
 
 /// Replies to every request after some work.
-fn answer_all(endpoint: Cap<Endpoint>, gate: Shared, label: u64) -> Result<(), Error> {
+fn reply_to_all(endpoint: Cap<Endpoint>, gate: Shared, label: u64) -> Result<(), Error> {
     let mut received = endpoint.receive(Wait::FOREVER)?;
     loop {
         work(gate);
@@ -115,8 +115,8 @@ fn answer_all(endpoint: Cap<Endpoint>, gate: Shared, label: u64) -> Result<(), E
 fn forward_all(endpoint: Cap<Endpoint>, next: Cap<Endpoint>) -> Result<(), Error> {
     endpoint.receive(Wait::FOREVER)?;
     loop {
-        let answer = next.call(&Message::new(2))?;
-        endpoint.reply_receive(&Message::new(answer.label()), Wait::FOREVER)?;
+        let reply = next.call(&Message::new(2))?;
+        endpoint.reply_receive(&Message::new(reply.label()), Wait::FOREVER)?;
     }
 }
 
@@ -154,7 +154,7 @@ where
 fn chain(stage: &mut Stage, shape: Shape) -> Outcome<(Found, u64, Shared)> {
     let (outer, inner) = (stage.endpoint()?, stage.endpoint()?);
     let (gate, rounds) = (stage.word(0)?, stage.word(1)?);
-    server(stage, shape, inner, move || answer_all(inner, gate, 7))?;
+    server(stage, shape, inner, move || reply_to_all(inner, gate, 7))?;
     server(stage, shape, outer, move || forward_all(outer, inner))?;
     gate.set(1);
     let begin = time::instructions();
@@ -164,7 +164,7 @@ fn chain(stage: &mut Stage, shape: Shape) -> Outcome<(Found, u64, Shared)> {
     Ok((high, alone, rounds))
 }
 
-fn answered(stage: &mut Stage, passive: bool) -> Outcome {
+fn calls_busy_servers(stage: &mut Stage, passive: bool) -> Outcome {
     let (high, alone, _) = chain(stage, Shape { passive, serves: true })?;
     let (instructions, rounds) = high.join()??;
     equal!(rounds, 0);
@@ -186,7 +186,7 @@ fn starves(stage: &mut Stage, passive: bool) -> Outcome {
 }
 
 fn active(stage: &mut Stage) -> Outcome {
-    answered(stage, false)
+    calls_busy_servers(stage, false)
 }
 
 fn active_starve(stage: &mut Stage) -> Outcome {
@@ -194,7 +194,7 @@ fn active_starve(stage: &mut Stage) -> Outcome {
 }
 
 fn passive(stage: &mut Stage) -> Outcome {
-    answered(stage, true)
+    calls_busy_servers(stage, true)
 }
 
 fn passive_starve(stage: &mut Stage) -> Outcome {
@@ -204,7 +204,7 @@ fn passive_starve(stage: &mut Stage) -> Outcome {
 /// Makes the high client's foreign system call, whose handler is busy with the low one's.
 fn faults(stage: &mut Stage, serves: bool) -> Outcome<(Found, Shared)> {
     let (endpoint, gate, rounds) = (stage.endpoint()?, stage.word(0)?, stage.word(1)?);
-    server(stage, Shape { passive: false, serves }, endpoint, move || answer_all(endpoint, gate, answer::RESULT))?;
+    server(stage, Shape { passive: false, serves }, endpoint, move || reply_to_all(endpoint, gate, reply::RESULT))?;
     let high = contend(stage, gate, rounds, move || {
         tench::thread::current_thread().faults_to(Class::ForeignCall, Some(endpoint))?;
         // SAFETY: the handler changes nothing but the result.
@@ -259,7 +259,7 @@ fn binding(stage: &mut Stage) -> Outcome {
 fn busy(stage: &mut Stage) -> Outcome<(Cap<Endpoint>, Serving)> {
     let (endpoint, gate) = (stage.endpoint()?, stage.word(0)?);
     let shape = Shape { passive: false, serves: true };
-    let server = server(stage, shape, endpoint, move || answer_all(endpoint, gate, 7))?;
+    let server = server(stage, shape, endpoint, move || reply_to_all(endpoint, gate, 7))?;
     stage.spawn_with(Equipment::at(LOW), move || endpoint.call(&Message::new(1)).map(drop))?;
     pause(stage)?;
     equal!(server.thread.query()?.priority, LOW);
@@ -434,9 +434,9 @@ fn ring(stage: &mut Stage) -> Outcome {
     let start = |stage: &mut Stage, own: Cap<Endpoint>, other: Cap<Endpoint>| -> Outcome<Serving> {
         let worker = stage.spawn(move || {
             own.receive(Wait::FOREVER)?;
-            let answer = other.call(&Message::new(1)).map(drop);
+            let result = other.call(&Message::new(1)).map(drop);
             own.reply_receive(&Message::new(2), Wait::FOREVER)?;
-            answer
+            result
         })?;
         worker.thread.serve(own, 0)?;
         Ok(worker)

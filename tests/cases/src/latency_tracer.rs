@@ -21,14 +21,14 @@ fn measures() -> bool {
 fn statistics(_: &mut Stage) -> Outcome {
     let measures = measures();
     for path in 0..entry_path::LIMIT {
-        let answer = KERNEL.irq_off_intervals(path);
-        equal!(answer.is_ok(), measures);
-        check!(measures || answer == Err(Error::Unsupported));
+        let result = KERNEL.irq_off_intervals(path);
+        equal!(result.is_ok(), measures);
+        check!(measures || result == Err(Error::Unsupported));
     }
     let refusal = if measures { Error::InvalidArgument } else { Error::Unsupported };
     for path in [entry_path::LIMIT, 1 << 32, u64::MAX - 1] {
-        let answer = system_call(Operation::KernelIrqOff as u64, &[u64::from(slot::KERNEL.0), path]);
-        equal!(answer, Err(refusal));
+        let result = system_call(Operation::KernelIrqOff as u64, &[u64::from(slot::KERNEL.0), path]);
+        equal!(result, Err(refusal));
     }
     Ok(())
 }

@@ -130,8 +130,8 @@ fn refuses(stage: &mut Stage, operation: Operation, kinds: &[Kind], needed: Righ
         refused!(attempt(address | 1 << 32), InvalidCapability);
         refused!(attempt(address | 1 << 63), InvalidCapability);
         if !kinds.contains(&kind) {
-            let answer = attempt(address);
-            equal!((kind, answer.err()), (kind, Some(Error::WrongType)));
+            let result = attempt(address);
+            equal!((kind, result.err()), (kind, Some(Error::WrongType)));
         }
     }
     for right in needed.iter() {
@@ -180,9 +180,9 @@ fn cleared(_: &mut Stage) -> Outcome {
     ] {
         let x: [u64; 13] = core::array::from_fn(|index| 0x9999_0000 + index as u64);
         // SAFETY: there is no such capability, so nothing happens.
-        let answer = unsafe { raw::anything(operation, &x) };
-        equal!(answer[0], error as u64);
-        if answer[1..].iter().any(|register| *register != 0) {
+        let result = unsafe { raw::anything(operation, &x) };
+        equal!(result[0], error as u64);
+        if result[1..].iter().any(|register| *register != 0) {
             return Err(Failure::new("a register held something after a refused call"));
         }
     }

@@ -44,7 +44,7 @@ pub const CASES: &[Case] = &[
     ),
     Case::new(
         "PAGING0015",
-        "malloc answers null when memory runs out, whatever the size of the allocations",
+        "malloc returns null when memory runs out, whatever the size of the allocations",
         malloc_exhaustion,
     ),
     Case::new("PAGING0016", "pages touched in order come in runs, parts of which can go and change", in_runs),

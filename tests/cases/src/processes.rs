@@ -80,7 +80,7 @@ fn deadline(_: &mut Stage) -> Outcome {
     PROCS.kill(child)?;
     equal!(PROCS.wait_until(child, in_millis(1000))?.state, State::Killed);
     equal!(PROCS.wait_until(child, Instant::from_ticks(0))?.state, State::Killed);
-    let child = start(&["obey"])?;
+    let child = start(&["comply"])?;
     equal!(PROCS.wait_until(child, in_millis(1000))?.state, State::Exited);
     let nobody = ProcsFailure::Refused(ProcsError::NoSuchProcess);
     equal!(PROCS.wait_until(child + 1000, in_millis(1)), Err(nobody));
@@ -203,7 +203,7 @@ fn children(_: &mut Stage) -> Outcome {
         found
     };
     let before = all();
-    let children = [start(&["obey"])?, start(&["spin"])?, start(&["obey"])?];
+    let children = [start(&["comply"])?, start(&["spin"])?, start(&["comply"])?];
     equal!(all().get(before.len()..), Some(&children[..]));
     PROCS.kill(children[1])?;
     for child in children {
@@ -230,11 +230,11 @@ fn many_waiters(_: &mut Stage) -> Outcome {
     let are_done: Vec<bool> = waiters.iter().map(thread::JoinHandle::is_finished).collect();
     PROCS.kill(child)?;
     for (number, (waiter, was_done)) in waiters.into_iter().zip(are_done).enumerate() {
-        let answer = waiter.join();
+        let result = waiter.join();
         if number % 3 == 1 {
-            equal!((was_done, answer), (true, TIMED_OUT));
+            equal!((was_done, result), (true, TIMED_OUT));
         } else {
-            equal!((was_done, answer.map(|status| status.state)), (false, Ok(State::Killed)));
+            equal!((was_done, result.map(|status| status.state)), (false, Ok(State::Killed)));
         }
     }
     Ok(())
@@ -398,7 +398,7 @@ fn given_up(_: &mut Stage) -> Outcome {
     // The server checks eight of these waits at each process's end.
     let end_some = || {
         (0..WAITS / 8 + 2).try_for_each(|_| -> Outcome {
-            PROCS.wait(start(&["obey"])?)?;
+            PROCS.wait(start(&["comply"])?)?;
             Ok(())
         })
     };

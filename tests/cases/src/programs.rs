@@ -16,7 +16,7 @@ use tench::sys::{CapAddress, Kind};
 use tench::{fs, process};
 
 use crate::case::{Case, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::layout::in_use;
 use crate::stage::Stage;
 
@@ -65,10 +65,10 @@ fn refused<T>(error: ProcsError) -> Result<T, ProcsFailure> {
 
 /// Does something twice, and checks that the second time takes no memory: the first time, the process server may get
 /// memory that it keeps.
-fn without_loss(mut deed: impl FnMut() -> Outcome) -> Outcome {
-    deed()?;
+fn without_loss(mut action: impl FnMut() -> Outcome) -> Outcome {
+    action()?;
     let before = in_use()?;
-    deed()?;
+    action()?;
     equal!(in_use()?, before);
     Ok(())
 }
@@ -100,12 +100,12 @@ fn held_by(process: u64) -> Outcome<Vec<Held>> {
 /// Returns the capabilities that a child without any grants has before its first instruction, and then how it ends. The
 /// child's priority is lower than this program's, so that it runs when this thread waits.
 fn look_at(child: Spawn) -> Outcome<Vec<Held>> {
-    child.argument("obey")?;
+    child.argument("comply")?;
     let child = child.start()?;
     let held = held_by(child)?;
     equal!(PROCS.powers(child)?, 0);
     let status = PROCS.wait(child)?;
-    equal!((status.state, status.exit_code()), (State::Exited, Some(OBEDIENT)));
+    equal!((status.state, status.exit_code()), (State::Exited, Some(COMPLIED)));
     Ok(held)
 }
 
@@ -202,7 +202,7 @@ pub fn child() -> i32 {
     }
     let is_refused = PROCS.prepare_of("large", QUOTA).map(drop) == refused(ProcsError::OutOfMemory);
     let is_left = handed_over("left", &good()).is_ok();
-    if is_refused && is_left { OBEDIENT as i32 } else { 1 }
+    if is_refused && is_left { COMPLIED as i32 } else { 1 }
 }
 
 fn accounts(_: &mut Stage) -> Outcome {
@@ -219,7 +219,7 @@ fn accounts(_: &mut Stage) -> Outcome {
         let child = PROCS.prepare("cases")?;
         child.argument("handed-over")?;
         child.limit(QUOTA)?;
-        equal!(PROCS.wait(child.start()?)?.exit_code(), Some(OBEDIENT));
+        equal!(PROCS.wait(child.start()?)?.exit_code(), Some(COMPLIED));
         // A process that is killed before it runs.
         let child = handed_over("killed", &good())?;
         PROCS.kill(child.process())?;

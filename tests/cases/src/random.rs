@@ -10,7 +10,7 @@ use tench::procs::Procs;
 use tench::procs::protocol::State;
 
 use crate::case::{Case, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::stage::{KERNEL, LOW, Stage};
 use crate::worker::pause;
 
@@ -66,7 +66,7 @@ fn accounts() -> Vec<Account> {
 /// Fails unless the servers and the kernel are as they should be.
 fn all_is_well() -> Outcome {
     let procs = Procs::STANDARD;
-    equal!(procs.wait(procs.spawn("cases", &["obey"])?)?.exit_code(), Some(OBEDIENT));
+    equal!(procs.wait(procs.spawn("cases", &["comply"])?)?.exit_code(), Some(COMPLIED));
     for statistic in Statistic::ALL {
         KERNEL.query(statistic)?;
     }

@@ -1,6 +1,6 @@
 //! Tests that registers survive whatever happens to a thread.
 
-use tench::abi::fault::{Class, answer};
+use tench::abi::fault::{Class, reply};
 use tench::abi::object::ThreadState;
 use tench::abi::{Operation, Tag};
 use tench::sys::{Message, Wait, ipc::BOUND_REPLY, thread::yield_now};
@@ -111,7 +111,7 @@ fn fault(stage: &mut Stage) -> Outcome {
     let tables = stage.tables()?;
     let frame = stage.make(12)?;
     stage.map(frame, tables.level3, 0, crate::space::RW)?;
-    BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+    BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
     let (given, found) = worker.join()?;
     equal!(found[..32], given);
     equal!(found[32..], [0x1000_0000, 0]);
@@ -133,8 +133,8 @@ fn foreign(stage: &mut Stage) -> Outcome {
     equal!(received.words().len(), 13);
     equal!(received.words()[4..], given[..9]);
     equal!((received.word(0), received.word(3)), (2, 7));
-    endpoint.reply_receive(&Message::new(answer::RESUME), Wait::until(patience()))?;
-    BOUND_REPLY.reply(&Message::with_words(answer::RESULT, &[0x1234]))?;
+    endpoint.reply_receive(&Message::new(reply::RESUME), Wait::until(patience()))?;
+    BOUND_REPLY.reply(&Message::with_words(reply::RESULT, &[0x1234]))?;
     equal!(worker.join()?, (given, true, 0x1234, true));
     Ok(())
 }
@@ -254,7 +254,7 @@ fn vectors_fault(stage: &mut Stage) -> Outcome {
     worker.thread.resume()?;
     endpoint.receive(Wait::until(patience()))?;
     fill(&vectors(6));
-    BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+    BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
     check!(worker.join()?);
     check!(dump() == vectors(6));
     Ok(())

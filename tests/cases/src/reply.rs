@@ -9,8 +9,8 @@ use crate::worker::{Equipment, patience};
 
 pub const CASES: &[Case] = &[
     Case::new("RPL0001", "a reply without a caller is refused", nobody),
-    Case::new("RPL0002", "a caller is answered once", once),
-    Case::new("RPL0003", "several callers are held and answered in any order", several),
+    Case::new("RPL0002", "a caller gets one reply", once),
+    Case::new("RPL0003", "several callers are held and get replies in any order", several),
     Case::new("RPL0004", "deleting a reply object ends its caller's wait", deleted),
     Case::new("RPL0005", "deleting a reply object ends a receive with it", deleted_receiver),
     Case::new("RPL0006", "a reply object serves one thread at a time", in_use),

@@ -11,14 +11,14 @@ use tench::names::Names;
 use tench::procs::Procs;
 use tench::procs::protocol::State;
 use tench::reserve::protocol::{Error, FIRST_PRIORITY, LAST_PRIORITY, RESERVABLE};
-use tench::reserve::{Failure as ReserveFailure, Refusal, Request, Reservation, Reserve};
+use tench::reserve::{Failure as ReserveFailure, Request, Reservation, ReservationError, Reserve};
 use tench::sys::{
     Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_CSPACE, Placement, SchedulingContext, Untyped,
 };
 use tench::time::{self, frequency};
 
 use crate::case::{Case, Failure, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::stage::{KERNEL, LOW, Stage};
 use crate::worker::Equipment;
 
@@ -35,8 +35,6 @@ pub const CASES: &[Case] = &[
 ];
 
 const PROCS: Procs = Procs::STANDARD;
-/// Any error of the reservation server or of its transport.
-type Refused = ReserveFailure;
 
 /// Returns the reservation server's capability and the slot it lies in.
 pub fn server() -> Outcome<Reserve<Cap<Endpoint>>> {
@@ -46,13 +44,13 @@ pub fn server() -> Outcome<Reserve<Cap<Endpoint>>> {
 }
 
 /// Turns the server's refusal into a failure of the case.
-fn because(refusal: Refusal) -> Failure {
+fn because(refusal: ReservationError) -> Failure {
     Failure::new(format!("the reservation server refused: {refusal}"))
 }
 
 /// Turns any error of a request into a failure of the case.
-fn failed(failure: Refused) -> Failure {
-    because(Refusal::Other(failure))
+fn failed(failure: ReserveFailure) -> Failure {
+    because(ReservationError::Other(failure))
 }
 
 fn ms(milliseconds: u64) -> Duration {
@@ -100,10 +98,10 @@ fn granted(stage: &mut Stage) -> Outcome {
     // delay the next.
     equal!((info.budget, info.period), (frequency() / 1000, 5 * frequency() / 1000));
     equal!(list(&server)?, [reservation]);
-    equal!(server.request(context, &request), Err(Refusal::Other(Refused::Refused(Error::Reserved))));
-    equal!(server.release(reservation.id + 1), Err(Refused::Refused(Error::Unknown)));
+    equal!(server.request(context, &request), Err(ReservationError::Other(ReserveFailure::Refused(Error::Reserved))));
+    equal!(server.release(reservation.id + 1), Err(ReserveFailure::Refused(Error::Unknown)));
     server.release(reservation.id).map_err(failed)?;
-    equal!(server.release(reservation.id), Err(Refused::Refused(Error::Unknown)));
+    equal!(server.release(reservation.id), Err(ReserveFailure::Refused(Error::Unknown)));
     let info = context.query()?;
     equal!((info.priority, info.ceiling, info.slice, info.budget, info.period), (100, 110, 777, 0, 0));
     equal!(list(&server)?.len(), 0);
@@ -116,23 +114,23 @@ fn refused(stage: &mut Stage) -> Outcome {
     let [first, second, third]: [Cap<SchedulingContext>; 3] = contexts;
     let of = |budget, period| Request::new(Duration::from_micros(budget), Duration::from_micros(period));
     let error = |request: &Request| server.request(first, request).map(|_| ());
-    let other = |error| Err(Refusal::Other(Refused::Refused(error)));
+    let other = |error| Err(ReservationError::Other(ReserveFailure::Refused(error)));
     equal!(error(&of(19, 1000)), other(Error::BudgetTooShort));
     equal!(error(&of(100, 499)), other(Error::PeriodTooShort));
     equal!(error(&of(100, 10_000_001)), other(Error::PeriodTooLong));
     equal!(error(&of(501, 1000)), other(Error::BudgetTooLong));
     equal!(error(&Request { deadline: ms(1), ..of(100, 1000) }), other(Error::DeadlineTooLong));
-    equal!(error(&of(900, 2000)), Err(Refusal::Overcommitted { free: RESERVABLE / 2 }));
-    equal!(error(&of(410, 2000)), Err(Refusal::Excessive { free: RESERVABLE / 2 }));
+    equal!(error(&of(900, 2000)), Err(ReservationError::Overcommitted { free: RESERVABLE / 2 }));
+    equal!(error(&of(410, 2000)), Err(ReservationError::Excessive { free: RESERVABLE / 2 }));
     // A budget of 300 µs within 500 is too much beside the servers' 250; 235.2 fits, with 10 of blocking and 4.8 of
     // switching.
     let tight = Request { deadline: Duration::from_micros(500), ..of(300, 10_000) };
     let budget = Duration::from_nanos(235_200);
-    equal!(error(&tight), Err(Refusal::Unschedulable { budget }));
+    equal!(error(&tight), Err(ReservationError::Unschedulable { budget }));
     let granted = server.request(first, &Request { budget, ..tight }).map_err(because)?;
     equal!(granted.response, 500_000);
     // Admitted reservations count: a second one of this kind would have to run after the first.
-    equal!(server.request(second, &tight).map(|_| ()), Err(Refusal::Unschedulable { budget: Duration::ZERO }));
+    equal!(server.request(second, &tight).map(|_| ()), Err(ReservationError::Unschedulable { budget: Duration::ZERO }));
     // A capability that lacks a right.
     let weak = stage.mint(third, tench::sys::Rights::READ, 0)?;
     equal!(server.request(weak, &of(100, 10_000)).map(|_| ()), other(Error::BadContext));
@@ -158,17 +156,17 @@ pub fn child(others: u64) -> Option<i32> {
         own.reserve(info.budget, info.period / 2, Some(own)),
         own.reserve(0, 0, None),
     ];
-    let is_refused = tries.iter().all(|answer| *answer == high);
+    let is_refused = tries.iter().all(|result| *result == high);
     let is_whole = own
         .query()
         .is_ok_and(|now| (now.priority, now.budget, now.period) == (info.priority, info.budget, info.period));
-    let is_safe = server.release(others) == Err(Refused::Refused(Error::NotYours));
+    let is_safe = server.release(others) == Err(ReserveFailure::Refused(Error::NotYours));
     // The child may give up its reservation: then it may configure its context up to its ceiling, and gains nothing
     // else.
     own.configure(ceiling, ceiling, slice, None).ok()?;
     own.reserve(0, 0, None).ok()?;
     let is_below = own.configure(info.priority, ceiling, 0, None) == high;
-    (is_reserved && is_refused && is_whole && is_safe && is_below).then_some(OBEDIENT as i32)
+    (is_reserved && is_refused && is_whole && is_safe && is_below).then_some(COMPLIED as i32)
 }
 
 fn by_itself() -> Outcome {
@@ -179,7 +177,7 @@ fn by_itself() -> Outcome {
     spawn.argument(&format!("{}", reservation.id))?;
     spawn.configure(100, 120, 0, Powers::RESERVE)?;
     let status = PROCS.wait(spawn.start()?)?;
-    equal!((status.state, status.exit_code()), (State::Exited, Some(OBEDIENT)));
+    equal!((status.state, status.exit_code()), (State::Exited, Some(COMPLIED)));
     // The child's reservation is gone with the child.
     equal!(list(&server)?, [reservation]);
     server.release(reservation.id).map_err(failed)?;

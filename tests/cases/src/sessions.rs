@@ -15,8 +15,8 @@ use crate::case::{Case, Failure, Outcome};
 use crate::stage::Stage;
 
 pub const CASES: &[Case] = &[
-    Case::new("SESSION0001", "answers in another order than the requests reach the threads that asked", out_of_order),
-    Case::new("SESSION0002", "callers for whom the server has no room wait, and are answered", little_room),
+    Case::new("SESSION0001", "replies in another order than the requests reach the threads that asked", out_of_order),
+    Case::new("SESSION0002", "callers for whom the server has no room wait, and get replies", little_capacity),
     Case::new("SESSION0003", "of threads that call again and again none gets ahead of another", in_turn),
 ];
 
@@ -41,7 +41,7 @@ tench_protocol::codes! {
 }
 
 /// Returns the reply that a thread expects.
-const fn answer(thread: u64, number: u64) -> u64 {
+const fn reply(thread: u64, number: u64) -> u64 {
     ((3 * number) << 8) | thread
 }
 
@@ -77,12 +77,12 @@ const FACTORY: Factory = Factory {
 
 /// Lets all threads make all their calls to a server that keeps `room` requests and then replies to the one that
 /// `choose` picks by the number of replies so far and of kept requests. Returns the largest lead of one thread.
-fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
+fn run(capacity: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
     let endpoint = Arc::new(make::<tench::sys::Endpoint>(0)?);
     let threads = (0..THREADS as u64).map(|number| {
         let endpoint = Arc::clone(&endpoint);
         let body = move || {
-            let ask = |call| Tripler::at(endpoint.cap()).ask(number, call) == Ok(answer(number, call));
+            let ask = |call| Tripler::at(endpoint.cap()).ask(number, call) == Ok(reply(number, call));
             (0..CALLS).all(ask)
         };
         thread::Builder::new().spawn(body).map_err(|error| Failure::new(alloc::format!("a thread: {error}")))
@@ -91,25 +91,25 @@ fn run(room: usize, choose: fn(usize, usize) -> usize) -> Outcome<u64> {
     let replies = Replies::new(Cap::new(slot::REPLY), FACTORY);
     let mut port = Port::new(endpoint.cap(), replies, Slots::NONE);
     let mut service = Service { waiting: Vec::new(), asked: vec![0; THREADS], spread: 0 };
-    let (mut answered, mut active) = (0, THREADS);
+    let (mut replied, mut active) = (0, THREADS);
     let end = time::deadline(Duration::from_secs(20));
     while active > 0 {
-        while service.waiting.len() < room.min(active) {
+        while service.waiting.len() < capacity.min(active) {
             check!(Instant::now() < end);
             if port.next(Wait::until(end)) == Event::Request {
-                port.carry_out(|request, context, answer| Tripler::dispatch(&mut service, request, context, answer));
+                port.carry_out(|request, context, reply| Tripler::dispatch(&mut service, request, context, reply));
             }
         }
-        let (thread, number, pending) = service.waiting.remove(choose(answered, service.waiting.len()));
+        let (thread, number, pending) = service.waiting.remove(choose(replied, service.waiting.len()));
         active -= usize::from(number + 1 == CALLS);
-        answered += 1;
-        port.finish(pending, &Ok(answer(thread, number)));
+        replied += 1;
+        port.finish(pending, &Ok(reply(thread, number)));
     }
     port.close().into_iter().for_each(memory::free_slot);
     for thread in threads {
         check!(thread.join());
     }
-    equal!(answered, THREADS * CALLS as usize);
+    equal!(replied, THREADS * CALLS as usize);
     Ok(service.spread)
 }
 
@@ -117,8 +117,8 @@ fn out_of_order(_: &mut Stage) -> Outcome {
     run(THREADS, |_, waiting| waiting - 1).map(drop)
 }
 
-fn little_room(_: &mut Stage) -> Outcome {
-    run(3, |answered, waiting| answered * 7 % 5 % waiting).map(drop)
+fn little_capacity(_: &mut Stage) -> Outcome {
+    run(3, |replied, waiting| replied * 7 % 5 % waiting).map(drop)
 }
 
 fn in_turn(_: &mut Stage) -> Outcome {

@@ -107,8 +107,8 @@ fn two_processes(_: &mut Stage) -> Outcome {
     let end = time::deadline(Duration::from_secs(20));
     while !server.done && Instant::now() < end {
         if port.next(Wait::until(end)) == Event::Request {
-            port.carry_out_sharing(&mut buffers, |request, context, answer| {
-                Blocks::dispatch(&mut server, request, context, answer)
+            port.carry_out_sharing(&mut buffers, |request, context, reply| {
+                Blocks::dispatch(&mut server, request, context, reply)
             });
         }
     }
@@ -137,8 +137,8 @@ fn demand(holds: bool, step: i32) -> Result<(), i32> {
 fn client(server: Cap<Endpoint>) -> Result<(), i32> {
     // A request for shared memory as it is sent: label, offset, bytes.
     let raw = |offset: u64, bytes: u64| {
-        let answer = server.call(&Message::with_words(Blocks::SUM, &[offset, bytes]));
-        answer.map(|answer| Rejection::from_code(answer.label(), answer.word(0)))
+        let reply = server.call(&Message::with_words(Blocks::SUM, &[offset, bytes]));
+        reply.map(|reply| Rejection::from_code(reply.label(), reply.word(0)))
     };
     demand(raw(0, 0) == Ok(Some(Rejection::NotAttached)), 1)?;
     let slot = memory::take_slot().map_err(|_| 2)?;

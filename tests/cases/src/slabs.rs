@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use tench::abi::layout::slot;
-use tench::mem::protocol::Error as Refusal;
+use tench::mem::protocol::Error as MemError;
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Failure as MemFailure, Mem};
 use tench::procs::Procs;
@@ -27,8 +27,8 @@ const SIZES: &[u8] = &[16, 15, 15, 14, 13, 12, 12, 10];
 const STATICS: &[u8] = &[12];
 
 #[track_caller]
-fn is_refused<T>(answer: Result<T, MemFailure>, reason: Refusal) -> Outcome {
-    match answer {
+fn is_refused<T>(result: Result<T, MemFailure>, reason: MemError) -> Outcome {
+    match result {
         Err(MemFailure::Refused(found)) if found == reason => Ok(()),
         Err(other) => Err(Failure::new(alloc::format!("refused with: {other}"))),
         Ok(_) => Err(Failure::new("not refused")),
@@ -93,7 +93,7 @@ fn random(_: &mut Stage) -> Outcome {
                     let bundle = [one(below(9), below(3)), one(below(9), below(3))];
                     match SLABS.ask(Lifetime::Dynamic, &bundle[..1 + below(2) as usize], None) {
                         Ok(granted) => bundles.push(granted.number),
-                        Err(MemFailure::Refused(Refusal::OutOfMemory)) => {}
+                        Err(MemFailure::Refused(MemError::OutOfMemory)) => {}
                         Err(failure) => return Err(failure.into()),
                     }
                 }
@@ -114,7 +114,7 @@ fn whole(_: &mut Stage) -> Outcome {
             SLABS.set_policy(code, false)?;
             // There is room for the first, and for the second alone, but not for both.
             let both = [untyped(16, 1), untyped(16, 1)];
-            is_refused(SLABS.ask(Lifetime::Dynamic, &both, None), Refusal::OutOfMemory)?;
+            is_refused(SLABS.ask(Lifetime::Dynamic, &both, None), MemError::OutOfMemory)?;
             equal!(agree(code)?, 0);
             equal!(SLABS.figures()?.out_of_memory, 1);
             let one = SLABS.ask(Lifetime::Dynamic, &both[..1], None)?;
@@ -146,7 +146,7 @@ fn used(stage: &mut Stage) -> Outcome {
         }
         // The slots are in use: the bundle is not granted.
         let occupied = Some((Cap::<CapNode>::new(slot::CSPACE), slot::CSPACE));
-        is_refused(SLABS.ask(Lifetime::Dynamic, &bundle, occupied), Refusal::NoSuchSlot)?;
+        is_refused(SLABS.ask(Lifetime::Dynamic, &bundle, occupied), MemError::NoSuchSlot)?;
         equal!(agree(1)?, 0);
         Ok(())
     })
@@ -160,8 +160,8 @@ fn lifetimes(_: &mut Stage) -> Outcome {
         let goes = SLABS.ask(Lifetime::Dynamic, &[untyped(4, 3)], None)?;
         equal!(SLABS.ledger(last)?.objects, 3);
         equal!(SLABS.free(goes.number)?.resets, 1);
-        is_refused(SLABS.ask(Lifetime::Static, &[untyped(13, 1)], None), Refusal::OutOfMemory)?;
-        is_refused(SLABS.take_down(), Refusal::SlabsInUse)?;
+        is_refused(SLABS.ask(Lifetime::Static, &[untyped(13, 1)], None), MemError::OutOfMemory)?;
+        is_refused(SLABS.take_down(), MemError::SlabsInUse)?;
         equal!(SLABS.free(stays.number)?.resets, 2);
         equal!(SLABS.ledger(last)?.watermark, 0);
         Ok(())
@@ -169,12 +169,12 @@ fn lifetimes(_: &mut Stage) -> Outcome {
 }
 
 fn mistakes(stage: &mut Stage) -> Outcome {
-    is_refused(SLABS.figures(), Refusal::NoSlabs)?;
-    is_refused(SLABS.set_up(&[], &[]), Refusal::BadSize)?;
-    is_refused(SLABS.set_up(&[31], &[]), Refusal::BadSize)?;
-    is_refused(SLABS.set_up(&[3], &[]), Refusal::BadSize)?;
+    is_refused(SLABS.figures(), MemError::NoSlabs)?;
+    is_refused(SLABS.set_up(&[], &[]), MemError::BadSize)?;
+    is_refused(SLABS.set_up(&[31], &[]), MemError::BadSize)?;
+    is_refused(SLABS.set_up(&[3], &[]), MemError::BadSize)?;
     with_slabs(|| {
-        is_refused(SLABS.set_up(SIZES, &[]), Refusal::SlabsInUse)?;
+        is_refused(SLABS.set_up(SIZES, &[]), MemError::SlabsInUse)?;
         for bundle in [
             &[][..],
             &[untyped(4, 0)],
@@ -183,16 +183,16 @@ fn mistakes(stage: &mut Stage) -> Outcome {
             &[untyped(3, 1)],
             &[Descriptor { kind: Kind::Mapping, size: 0, count: 1 }],
         ] {
-            is_refused(SLABS.ask(Lifetime::Dynamic, bundle, None), Refusal::BadSize)?;
+            is_refused(SLABS.ask(Lifetime::Dynamic, bundle, None), MemError::BadSize)?;
         }
-        is_refused(SLABS.free(0), Refusal::NoSuchBundle)?;
-        is_refused(SLABS.ledger(99), Refusal::NoSuchSlab)?;
-        is_refused(SLABS.kernel(99), Refusal::NoSuchSlab)?;
-        is_refused(SLABS.set_policy(99, false), Refusal::NoSuchPolicy)?;
+        is_refused(SLABS.free(0), MemError::NoSuchBundle)?;
+        is_refused(SLABS.ledger(99), MemError::NoSuchSlab)?;
+        is_refused(SLABS.kernel(99), MemError::NoSuchSlab)?;
+        is_refused(SLABS.set_policy(99, false), MemError::NoSuchPolicy)?;
         let one = SLABS.ask(Lifetime::Dynamic, &[untyped(4, 1)], None)?;
-        is_refused(SLABS.set_policy(0, true), Refusal::SlabsInUse)?;
+        is_refused(SLABS.set_policy(0, true), MemError::SlabsInUse)?;
         SLABS.free(one.number)?;
-        is_refused(SLABS.free(one.number), Refusal::NoSuchBundle)?;
+        is_refused(SLABS.free(one.number), MemError::NoSuchBundle)?;
         equal!(agree(0)?, 0);
         let _ = stage;
         Ok(())

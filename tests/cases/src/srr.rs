@@ -94,11 +94,12 @@ const LEAVES: u64 = 8;
 fn call(server: Tid, until: Instant) -> bool {
     let (mut number, mut round) = (0, 0);
     while Instant::now() < until {
-        let mut answer = [0; 8];
-        if send(server, &[number, 0, 0, 0, 0, 0, 0, 0], &mut answer) != Ok(8) || answer[0] != number.wrapping_add(1) {
+        let mut response = [0; 8];
+        if send(server, &[number, 0, 0, 0, 0, 0, 0, 0], &mut response) != Ok(8) || response[0] != number.wrapping_add(1)
+        {
             return false;
         }
-        number = answer[0];
+        number = response[0];
         yield_now();
         // A task that ends at once, one way or the other, and a reply to a task that does not wait for one.
         round += 1;
@@ -135,12 +136,12 @@ fn interfering() -> Outcome {
         for (priority, delay) in [(8, 1), (7, 2), (3, 1), (1, 3)] {
             let number = number.clone();
             let sleeper = move || {
-                let mut answer = [0; 8];
+                let mut response = [0; 8];
                 while Instant::now() < until {
                     // Its wake-up changes the other tasks' state.
-                    let asked = clock::delay(clock, delay).is_ok() && send(server, &[1; 8], &mut answer) == Ok(8);
+                    let asked = clock::delay(clock, delay).is_ok() && send(server, &[1; 8], &mut response) == Ok(8);
                     let made = create(7, yield_now).is_ok();
-                    if !(asked && made && answer[0] == 2) {
+                    if !(asked && made && response[0] == 2) {
                         return;
                     }
                 }

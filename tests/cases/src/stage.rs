@@ -184,9 +184,9 @@ pub fn system_call(operation: u64, arguments: &[u64]) -> Result<[u64; 8], Error>
     let mut x = [0; 13];
     x[..arguments.len()].copy_from_slice(arguments);
     // SAFETY: cases name only memory and objects of their own.
-    let answer = unsafe { raw::anything(operation, &x) };
-    match Error::from_code(answer[0]) {
+    let result = unsafe { raw::anything(operation, &x) };
+    match Error::from_code(result[0]) {
         Some(error) => Err(error),
-        None => Ok(core::array::from_fn(|index| answer[index + 1])),
+        None => Ok(core::array::from_fn(|index| result[index + 1])),
     }
 }

@@ -16,10 +16,10 @@ use tench::stream::protocol::Error as StreamError;
 use tench::sys::{Cap, CapAddress, Instant};
 use tench::time::{self, Duration};
 use tench::{fs, memory, process, thread};
-use tench_protocol::{Failure as Refused, Rejection, again};
+use tench_protocol::{Failure as RequestFailure, Rejection, again};
 
 use crate::case::{Case, Failure, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::stage::Stage;
 
 pub const CASES: &[Case] = &[
@@ -98,7 +98,7 @@ fn demand(holds: bool) -> Result<(), Error> {
 
 /// Returns whether the file server refused the request for this reason.
 fn is_refused<T>(result: Result<T, Error>, reason: FilesError) -> bool {
-    matches!(result, Err(Error::Files(Refused::Refused(error))) if error == reason)
+    matches!(result, Err(Error::Files(RequestFailure::Refused(error))) if error == reason)
 }
 
 fn files(_: &mut Stage) -> Outcome {
@@ -146,7 +146,7 @@ fn no_space(_: &mut Stage) -> Outcome {
             Err(error) => break error,
         }
     };
-    equal!(error, Error::Stream(Refused::Refused(StreamError::NoSpace)));
+    equal!(error, Error::Stream(RequestFailure::Refused(StreamError::NoSpace)));
     equal!(usage()?.bytes, position);
     check!(fs::create("/tmp/other")?.write(b"x").is_err());
     check!(file.info()?.size <= position);
@@ -313,7 +313,7 @@ fn some_processes() -> Outcome {
     let never = prepare("write")?;
     writer.give(&never, slot::STDOUT)?;
     let late = Procs::STANDARD.prepare("cases")?;
-    late.argument("obey")?;
+    late.argument("comply")?;
     let closed = writer.share(late.process())?;
     closed.stream().close().map_err(|_| Failure::new("an end is not closed"))?;
     late.give_in(closed.cap(), slot::STDOUT)?;
@@ -323,7 +323,7 @@ fn some_processes() -> Outcome {
     never.abandon();
     writer.write(b"not what it expects")?;
     equal!(Procs::STANDARD.wait(child)?.exit_code(), Some(1));
-    equal!(Procs::STANDARD.wait(late)?.exit_code(), Some(OBEDIENT));
+    equal!(Procs::STANDARD.wait(late)?.exit_code(), Some(COMPLIED));
     Ok(())
 }
 
@@ -344,15 +344,15 @@ fn hostile(_: &mut Stage) -> Outcome {
     let (reader, writer) = io::pipe()?;
     // The capability's kind keeps the interfaces apart.
     let as_files = Files::at(reader.cap()).usage();
-    check!(matches!(as_files, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
+    check!(matches!(as_files, Err(RequestFailure::Rejected(Rejection::OtherInterface(_)))));
     let as_stream = Stream::at(Cap::new(slot::FILES)).read(1);
-    check!(matches!(as_stream, Err(Refused::Rejected(Rejection::OtherInterface(_)))));
-    check!(matches!(FILES.process_ended(1, 0), Err(Refused::Rejected(Rejection::NotAllowed))));
-    check!(matches!(FILES.process_lives(1, 1), Err(Refused::Rejected(Rejection::NotAllowed))));
-    equal!(reader.stream().write(b"x"), Err(Refused::Refused(StreamError::NotForWriting)));
-    equal!(writer.stream().read(1), Err(Refused::Refused(StreamError::NotForReading)));
-    equal!(reader.stream().seek(1), Err(Refused::Refused(StreamError::NotAFile)));
-    equal!(writer.stream().truncate(1), Err(Refused::Refused(StreamError::NotAFile)));
+    check!(matches!(as_stream, Err(RequestFailure::Rejected(Rejection::OtherInterface(_)))));
+    check!(matches!(FILES.process_ended(1, 0), Err(RequestFailure::Rejected(Rejection::NotAllowed))));
+    check!(matches!(FILES.process_lives(1, 1), Err(RequestFailure::Rejected(Rejection::NotAllowed))));
+    equal!(reader.stream().write(b"x"), Err(RequestFailure::Refused(StreamError::NotForWriting)));
+    equal!(writer.stream().read(1), Err(RequestFailure::Refused(StreamError::NotForReading)));
+    equal!(reader.stream().seek(1), Err(RequestFailure::Refused(StreamError::NotAFile)));
+    equal!(writer.stream().truncate(1), Err(RequestFailure::Refused(StreamError::NotAFile)));
     // Without a slot the capability does not arrive; the end goes with the process or is closed in time.
     check!(Stream::at(reader.cap()).share(process::id(), CapAddress::NULL).is_err());
     // A copy of a closed end's capability is useless, also when there are other ends.
@@ -360,8 +360,8 @@ fn hostile(_: &mut Stage) -> Outcome {
     reader.cap().copy_to(copy)?;
     drop(reader);
     let other = io::pipe()?;
-    equal!(Stream::at(Cap::new(copy)).read(1), Err(Refused::Refused(StreamError::Closed)));
-    equal!(Stream::at(Cap::new(copy)).close(), Err(Refused::Refused(StreamError::Closed)));
+    equal!(Stream::at(Cap::new(copy)).read(1), Err(RequestFailure::Refused(StreamError::Closed)));
+    equal!(Stream::at(Cap::new(copy)).close(), Err(RequestFailure::Refused(StreamError::Closed)));
     tench::sys::OWN_CSPACE.delete_at(copy)?;
     memory::free_slot(copy);
     drop((other, writer));
@@ -384,9 +384,9 @@ fn restarted(_: &mut Stage) -> Outcome {
     }
     let start = Instant::now();
     Procs::STANDARD.kill(Procs::STANDARD.find("files", 0)?)?;
-    check!(matches!(waits.join(), Err(Refused::Lost(_))));
-    equal!(FILES.usage(), Err(Refused::Restarted));
-    check!(matches!(writer.stream().write(b"x"), Err(Refused::Lost(_))));
+    check!(matches!(waits.join(), Err(RequestFailure::Lost(_))));
+    equal!(FILES.usage(), Err(RequestFailure::Restarted));
+    check!(matches!(writer.stream().write(b"x"), Err(RequestFailure::Lost(_))));
     drop((reader, writer));
     check!(time::elapsed(start) < Duration::from_secs(10));
     check!(is_refused(fs::read("/tmp/lost"), FilesError::NoSuchFile));

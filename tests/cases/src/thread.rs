@@ -33,7 +33,7 @@ pub const CASES: &[Case] = &[
     Case::new("THR0018", "a deleted thread is gone in every state", deleted),
     Case::new("THR0019", "a thread that deletes itself is gone", deletes_itself),
     Case::new("THR0027", "the memory of a thread that deleted itself is used again", revoked_itself),
-    Case::new("THR0020", "a caller that is deleted is answered by nobody", deleted_caller),
+    Case::new("THR0020", "a caller that is deleted gets a reply from nobody", deleted_caller),
     Case::new(
         "THR0021",
         "a server that is deleted leaves its caller waiting until the reply object goes",

@@ -109,8 +109,8 @@ fn same_time(stage: &mut Stage) -> Outcome {
     }
     check!(Instant::now() < deadline);
     for waiter in waiters {
-        let (answer, end) = waiter.join()?;
-        equal!(answer, Err(Error::TimedOut));
+        let (result, end) = waiter.join()?;
+        equal!(result, Err(Error::TimedOut));
         check!(end >= deadline && end.since(deadline) <= 4 * LATE);
     }
     Ok(())
@@ -121,9 +121,9 @@ fn killed(stage: &mut Stage) -> Outcome {
     let deadlines = [1, 2, 3].map(|moments| Instant::now().after(moments * MOMENT));
     let waiters = deadlines.map(|deadline| {
         stage.spawn(move || {
-            let answer = never.wait_until(deadline);
+            let result = never.wait_until(deadline);
             word.fetch_add();
-            answer
+            result
         })
     });
     let [first, second, third] = waiters;
@@ -148,7 +148,7 @@ fn clock() -> Outcome<(Clock<Cap<Endpoint>>, Cap<Endpoint>)> {
 }
 
 /// Turns the clock server's refusal into a failure.
-fn refusal(failure: tench::clock::Failure) -> Failure {
+fn clock_failure(failure: tench::clock::Failure) -> Failure {
     Failure::new(alloc::format!("the clock refused: {failure}"))
 }
 
@@ -158,22 +158,22 @@ fn clock_delays(_: &mut Stage) -> Outcome {
     for nanoseconds in NANOSECONDS {
         let wanted = ticks(Duration::from_nanos(nanoseconds), frequency());
         let begin = Instant::now();
-        let said = clock.delay(wanted).map_err(refusal)?;
+        let said = clock.delay(wanted).map_err(clock_failure)?;
         latest = latest.max(judge(begin.after(wanted), LATE_BY_CLOCK)?);
         check!(said >= begin.after(wanted) && said <= Instant::now());
         let deadline = Instant::now().after(wanted);
-        check!(clock.delay_until(deadline).map_err(refusal)? >= deadline);
+        check!(clock.delay_until(deadline).map_err(clock_failure)? >= deadline);
         latest = latest.max(judge(deadline, LATE_BY_CLOCK)?);
     }
     for past in [0, 1, Instant::now().ticks() - 1] {
         let begin = Instant::now();
-        check!(clock.delay_until(Instant::from_ticks(past)).map_err(refusal)? >= begin);
+        check!(clock.delay_until(Instant::from_ticks(past)).map_err(clock_failure)? >= begin);
         judge(begin, LATE_BY_CLOCK)?;
     }
     // The tenths of a second do not drift, whenever the time is queried.
     for _ in 0..3 {
         let before = Instant::now().ticks() * TICKS_PER_SECOND / frequency();
-        let said = clock.await_event(Event::Tick).map_err(refusal)?;
+        let said = clock.await_event(Event::Tick).map_err(clock_failure)?;
         equal!(said.ticks() * TICKS_PER_SECOND / frequency(), before + 1);
         judge(Instant::from_ticks((before + 1) * frequency() / TICKS_PER_SECOND), LATE_BY_CLOCK)?;
     }

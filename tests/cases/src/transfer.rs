@@ -18,7 +18,7 @@ pub const CASES: &[Case] = &[
     Case::new("CAP0008", "a transferred capability keeps badge and rights", keeps),
     Case::new("CAP0009", "a copy that was sent goes with a revocation", revoked),
     Case::new("CAP0010", "an untyped can be moved to somebody else", untyped_moves),
-    Case::new("CAP0011", "a reply object can be passed on, and another thread answers", reply_passed),
+    Case::new("CAP0011", "a reply object can be passed on, and another thread replies", reply_passed),
 ];
 
 /// Receives with these slots on offer. Returns which were filled.

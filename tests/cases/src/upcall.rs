@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use tench::abi::fault::{Class, answer};
+use tench::abi::fault::{Class, reply};
 use tench::abi::object::ThreadState;
 use tench::sys::block::read_registers;
 use tench::sys::thread::upcall_return;
@@ -16,7 +16,7 @@ use crate::worker::{Equipment, Worker, patience};
 pub const CASES: &[Case] = &[
     Case::new("UPC0001", "an upcall is told what happened, and goes on with other registers", page_fault),
     Case::new("UPC0002", "an upcall handles an exception on a stack of its own", exception),
-    Case::new("UPC0003", "an upcall answers foreign system calls", foreign),
+    Case::new("UPC0003", "an upcall handles foreign system calls", foreign),
     Case::new("UPC0004", "a fault in an upcall goes to the endpoint", double_fault),
     Case::new("UPC0005", "without an IPC buffer a fault goes to the endpoint", without_buffer),
 ];
@@ -117,7 +117,7 @@ fn double_fault(stage: &mut Stage) -> Outcome {
     let worker = self_reliant(stage, handler, Some(endpoint), || unsafe { assembly::undefined(0) })?;
     let received = endpoint.receive(Wait::until(patience()))?;
     check!(received.is_fault());
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     equal!(worker.state()?, ThreadState::Faulted);
     Ok(())
 }
@@ -132,6 +132,6 @@ fn without_buffer(stage: &mut Stage) -> Outcome {
     unsafe { worker.thread.faults_upcall(Class::Exception, Some(endpoint), entry, 0) }?;
     worker.thread.resume()?;
     check!(endpoint.receive(Wait::until(patience()))?.is_fault());
-    BOUND_REPLY.reply(&Message::new(answer::STOP))?;
+    BOUND_REPLY.reply(&Message::new(reply::STOP))?;
     Ok(())
 }

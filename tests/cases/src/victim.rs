@@ -93,12 +93,12 @@ fn wait_everywhere() -> Option<()> {
 /// Prepares a child that is never started, abandons one, and starts one.
 fn start_children() -> Option<u64> {
     let half = Procs::STANDARD.prepare("cases").ok()?;
-    half.argument("obey").ok()?;
+    half.argument("comply").ok()?;
     half.give_in(make::<Endpoint>(0).ok()?.leak(), slot::EXTRA).ok()?;
     let other = Procs::STANDARD.prepare("cases").ok()?;
-    other.argument("obey").ok()?;
+    other.argument("comply").ok()?;
     other.abandon();
     let child = Procs::STANDARD.prepare("cases").ok()?;
-    child.argument("obey").ok()?;
+    child.argument("comply").ok()?;
     child.start().ok()
 }

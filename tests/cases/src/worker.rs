@@ -31,7 +31,7 @@ const BLOCK: usize = 1024;
 const BODY: usize = 2048;
 const RESULT: usize = 3072;
 /// Bytes for the body, and for the result.
-const ROOM: usize = 1024;
+const CAPACITY: usize = 1024;
 /// Ticks after which a wait for something that must happen fails: one second.
 const PATIENCE: u64 = 62_500_000;
 /// A tenth of a millisecond in ticks.
@@ -121,7 +121,7 @@ impl Stage {
         F: FnOnce() -> T + Copy + 'static,
         T: Copy + 'static,
     {
-        const { assert!(size_of::<F>() <= ROOM && size_of::<T>() <= ROOM) };
+        const { assert!(size_of::<F>() <= CAPACITY && size_of::<T>() <= CAPACITY) };
         let (thread, scheduling) = (self.make::<Thread>(0)?, self.make::<SchedulingContext>(0)?);
         let (reply, done) = (self.reply()?, self.notification()?);
         let Some((stack, page)) = self.worker_memory.get(self.workers) else {

@@ -54,6 +54,6 @@ unsafe impl GlobalAlloc for Counting {
 pub fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     NOW.set(0);
     MOST.set(0);
-    let answer = run();
-    (answer, MOST.get() as usize)
+    let result = run();
+    (result, MOST.get() as usize)
 }

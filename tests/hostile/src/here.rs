@@ -85,12 +85,12 @@ impl<P: Probe> Here<P> {
     /// Carries a request to the server and its reply back.
     fn carry(&mut self, request: &Message) -> Result<Received, Error> {
         let disturbed = self.on_the_way(request, 3);
-        let (flow, answer) = self.serve(&arrive(&disturbed, self.badge)?);
+        let (flow, reply) = self.serve(&arrive(&disturbed, self.badge)?);
         if flow == Flow::Later {
             return Err(Error::Aborted);
         }
-        let answer = self.on_the_way(&answer, 1);
-        arrive(&answer, 0)
+        let reply = self.on_the_way(&reply, 1);
+        arrive(&reply, 0)
     }
 
     /// Returns the message as it arrives: with hostile dice, it is disturbed in `quarters` of four cases.
@@ -110,27 +110,27 @@ impl<P: Probe> Here<P> {
     /// Serves one request and checks it and its reply.
     fn serve(&mut self, request: &Received) -> (Flow, Message) {
         self.tape.clear();
-        let mut answer = Message::with_words(77, &[7, 7, 7]);
+        let mut reply = Message::with_words(77, &[7, 7, 7]);
         let mut everybody = Everybody(self.shared.clone());
         let mut context = Context::new(self.badge, &mut self.replies);
         context.kind_of = kind_of;
         context.attachments = Some(&mut everybody);
-        let flow = P::dispatch(&mut self.tape, request, &mut context, &mut answer);
+        let flow = P::dispatch(&mut self.tape, request, &mut context, &mut reply);
         let kept = context.kept.get();
         assert_eq!(kept, self.tape.kept, "what the server keeps is what is kept");
         assert_eq!(kept >> request.caps().len(), 0, "nothing is kept that has not come");
-        self.check(request, flow, &answer);
-        (flow, answer)
+        self.check(request, flow, &reply);
+        (flow, reply)
     }
 
     /// Checks what must be true of every request and its reply.
-    fn check(&mut self, request: &Received, flow: Flow, answer: &Message) {
+    fn check(&mut self, request: &Received, flow: Flow, reply: &Message) {
         let method = P::METHODS.iter().find(|method| method.label == request.label());
-        let label = answer.label();
-        let received = arrive(answer, 0).expect("the answer can be sent");
+        let label = reply.label();
+        let received = arrive(reply, 0).expect("the reply can be sent");
         match self.tape.seen.as_slice() {
             [] => {
-                assert_eq!(flow, Flow::Answer, "what nobody saw is answered");
+                assert_eq!(flow, Flow::Reply, "what nobody saw gets a reply");
                 let rejection = Rejection::from_code(label, received.word(0)).expect("what nobody saw is rejected");
                 assert_eq!((received.words().len(), received.caps().len()), (1, 0));
                 match rejection {
@@ -155,9 +155,9 @@ impl<P: Probe> Here<P> {
                 assert_eq!(seen.words(), words, "every word is an argument's, or part of one");
                 assert_eq!(seen.caps(), request.caps(), "all capabilities belong to arguments");
                 assert!(method.permits(self.badge), "not everybody may do this");
-                assert!(flow == Flow::Answer || method.later, "this is answered at once");
-                assert!(flow == Flow::Later || label == DONE || P::is_error(label), "an answer of the interface");
-                assert_eq!(flow == Flow::Answer, self.tape.answer.is_some(), "the server knows what becomes of it");
+                assert!(flow == Flow::Reply || method.later, "this gets a reply at once");
+                assert!(flow == Flow::Later || label == DONE || P::is_error(label), "a reply of the interface");
+                assert_eq!(flow == Flow::Reply, self.tape.reply.is_some(), "the server knows what becomes of it");
             }
             _ => panic!("one request was carried out twice"),
         }
@@ -176,8 +176,8 @@ impl<P> Clone for Way<'_, P> {
 impl<P> Copy for Way<'_, P> {}
 
 impl<P: Probe> Transport for Way<'_, P> {
-    fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        *answer = self.0.borrow_mut().carry(request)?;
+    fn call(self, request: &Message, _: &[CapAddress], reply: &mut Received) -> Result<(), Error> {
+        *reply = self.0.borrow_mut().carry(request)?;
         Ok(())
     }
 }
@@ -232,11 +232,11 @@ pub fn round_trip<P: Probe>(bytes: &[u8]) -> BTreeSet<u64> {
         let [seen] = tape.seen.as_slice() else { panic!("{} was not reached: {outcome:?}", method.label) };
         assert_equal(seen, &sent);
         reached.insert(method.label);
-        match (&tape.answer, &outcome) {
-            (Some(answer), Outcome::Answered(got)) => assert_equal(answer, got),
-            (Some(answer), Outcome::Failed(Failure::Refused(error))) => assert_eq!(answer.label(), *error),
+        match (&tape.reply, &outcome) {
+            (Some(reply), Outcome::Replied(got)) => assert_equal(reply, got),
+            (Some(reply), Outcome::Failed(Failure::Refused(error))) => assert_eq!(reply.label(), *error),
             (None, Outcome::Failed(Failure::Lost(Error::Aborted))) => assert!(method.later),
-            (answer, outcome) => panic!("{answer:?} became {outcome:?}"),
+            (reply, outcome) => panic!("{reply:?} became {outcome:?}"),
         }
     }
     reached

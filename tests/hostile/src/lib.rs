@@ -76,7 +76,7 @@ pub trait Probe {
     const METHODS: &'static [Method];
 
     /// Dispatches a request to the recording server.
-    fn dispatch(tape: &mut Tape, request: &Received, context: &mut Context<'_>, answer: &mut Message) -> Flow;
+    fn dispatch(tape: &mut Tape, request: &Received, context: &mut Context<'_>, reply: &mut Message) -> Flow;
 
     /// Returns whether the interface has an error of this number.
     fn is_error(code: u64) -> bool;
@@ -91,7 +91,7 @@ pub trait Probe {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Success; the values, written again as a message.
-    Answered(Message),
+    Replied(Message),
     /// Failure; errors of the interface by number.
     Failed(Failure<u64>),
 }
@@ -104,7 +104,7 @@ pub struct Tape {
     /// Requests that have reached the server, written again as messages.
     pub seen: Vec<Message>,
     /// Last reply.
-    pub answer: Option<Message>,
+    pub reply: Option<Message>,
     /// Capabilities of the last request that the server has kept, a bit for each.
     pub kept: u8,
     /// Words of the last request that end a text, and how many of their bits belong to the text.
@@ -120,14 +120,14 @@ impl Tape {
     /// Makes a tape with dice that decide the replies.
     pub fn new(dice: Dice) -> Tape {
         let (texts, bytes) = Default::default();
-        Tape { dice, seen: Vec::new(), answer: None, kept: 0, tails: Vec::new(), caps: 0, texts, bytes }
+        Tape { dice, seen: Vec::new(), reply: None, kept: 0, tails: Vec::new(), caps: 0, texts, bytes }
     }
 
     /// Clears the records before the next request.
     pub fn clear(&mut self) {
         self.seen.clear();
         self.tails.clear();
-        (self.answer, self.kept, self.caps) = (None, 0, 0);
+        (self.reply, self.kept, self.caps) = (None, 0, 0);
     }
 
     /// Records that a text of `length` bytes begins at this word.

@@ -44,7 +44,7 @@ macro_rules! interfaces {
                 }
 
                 #[test]
-                fn nothing_invalid_reaches_the_server(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+                fn no_invalid_message_reaches_the_server(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
                     hostile::<Probe>(&bytes);
                 }
             }

@@ -4,12 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use tench_hostile::notes_protocol::{Error, Notes, NotesService};
-use tench_protocol::shared::Room;
+use tench_protocol::shared::Allocator;
 use tench_protocol::{
     Attachments, Caller, Context, Factory, Failure, Memory, Rejection, Replies, Shared, SharedMut, Shares, Text,
     Transport,
 };
-use tench_sys::{Cap, CapAddress, Error as Lost, Frame, Message, Received};
+use tench_sys::{Cap, CapAddress, Error as KernelError, Frame, Message, Received};
 
 /// Bytes of a buffer.
 const SIZE: usize = 4096;
@@ -46,9 +46,9 @@ impl Memory for Restless {
 struct Buffers(BTreeMap<Caller, &'static Restless>);
 
 impl Attachments for Buffers {
-    fn attach(&mut self, caller: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), Lost> {
+    fn attach(&mut self, caller: Caller, bytes: u64) -> Result<(Cap<Frame>, u64), KernelError> {
         if caller.process >= 10 || bytes > SIZE as u64 {
-            return Err(Lost::OutOfMemory);
+            return Err(KernelError::OutOfMemory);
         }
         // Leaked, since tests end soon.
         let memory = Restless { bytes: vec![0; SIZE].into(), reads: Cell::new(0), changes: Cell::new(false) };
@@ -104,15 +104,15 @@ struct Here {
 struct Way<'h>(&'h RefCell<Here>, Caller);
 
 impl Transport for Way<'_> {
-    fn call(self, request: &Message, _: &[CapAddress], received: &mut Received) -> Result<(), Lost> {
+    fn call(self, request: &Message, _: &[CapAddress], received: &mut Received) -> Result<(), KernelError> {
         let Here { board, buffers, replies } = &mut *self.0.borrow_mut();
-        let mut answer = Message::new(0);
+        let mut reply = Message::new(0);
         let mut context = Context::new(self.1.process, replies);
         if let Some(buffers) = buffers {
             context.attachments = Some(buffers);
         }
-        let _ = Notes::dispatch(board, &Received::from_message(request, self.1.process), &mut context, &mut answer);
-        *received = Received::from_message(&answer, 0);
+        let _ = Notes::dispatch(board, &Received::from_message(request, self.1.process), &mut context, &mut reply);
+        *received = Received::from_message(&reply, 0);
         Ok(())
     }
 }
@@ -156,7 +156,7 @@ fn bytes_go_there_and_come_back() {
 }
 
 #[test]
-fn nothing_is_shared_with_others_or_without_being_attached() {
+fn memory_is_shared_only_with_attached_clients() {
     let here = here(Some(Buffers::default()));
     let [one, other] = [1, 2].map(|caller| Notes::at(Way(&here, Caller::alone(caller))));
     assert_eq!(one.write("a", 0, b"secret"), Err(Failure::Rejected(Rejection::NotAttached)));
@@ -178,12 +178,12 @@ fn buffers_that_are_not_to_be_had_are_refused() {
     assert_eq!(refused(1, u64::MAX), Failure::Rejected(Rejection::NoBuffer));
     assert_eq!(refused(10, 1), Failure::Rejected(Rejection::NoBuffer));
     let without = self::here(None);
-    let answer = Notes::at(Way(&without, Caller::alone(1))).attach_buffer(1, SLOT).unwrap_err();
-    assert_eq!(answer, Failure::Rejected(Rejection::NoBuffer), "a server that shares nothing");
+    let reply = Notes::at(Way(&without, Caller::alone(1))).attach_buffer(1, SLOT).unwrap_err();
+    assert_eq!(reply, Failure::Rejected(Rejection::NoBuffer), "a server that shares nothing");
 }
 
 #[test]
-fn what_is_not_inside_the_memory_is_refused() {
+fn regions_outside_the_memory_are_refused() {
     let here = here(Some(Buffers::default()));
     let way = Way(&here, Caller::alone(1));
     Notes::at(way).attach_buffer(1, SLOT).unwrap();
@@ -191,9 +191,9 @@ fn what_is_not_inside_the_memory_is_refused() {
     let asked = |offset: u64, length: u64| {
         let mut message = Message::new(Notes::TURN);
         message.extend(&[offset, length, 0, 0]);
-        let mut answer = Received::new();
-        way.call(&message, &[], &mut answer).unwrap();
-        Rejection::from_code(answer.label(), answer.word(0))
+        let mut reply = Received::new();
+        way.call(&message, &[], &mut reply).unwrap();
+        Rejection::from_code(reply.label(), reply.word(0))
     };
     for (offset, length) in
         [(0, size + 1), (size, 1), (size + 1, 0), (1, size), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)]
@@ -206,7 +206,7 @@ fn what_is_not_inside_the_memory_is_refused() {
 }
 
 #[test]
-fn clients_put_in_no_more_than_there_is_room() {
+fn clients_put_in_no_more_than_fits() {
     let here = here(Some(Buffers::default()));
     let notes = Notes::at(Way(&here, Caller::alone(1)));
     notes.attach_buffer(1, SLOT).unwrap();
@@ -214,12 +214,14 @@ fn clients_put_in_no_more_than_there_is_room() {
     assert_eq!(notes.turn(&[0; 2048], &mut [0; 2049]), Err(Failure::TooLong));
     assert_eq!(notes.turn(&[0; 2048], &mut [0; 2048]), Ok(()));
     let memory = Restless { bytes: vec![0; 8].into(), reads: Cell::new(0), changes: Cell::new(false) };
-    let mut room = Room::new(&memory);
-    assert!(room.reserve(usize::MAX).is_none() && room.reserve(8).is_some() && room.reserve(1).is_none());
+    let mut allocator = Allocator::new(&memory);
+    assert!(
+        allocator.reserve(usize::MAX).is_none() && allocator.reserve(8).is_some() && allocator.reserve(1).is_none()
+    );
 }
 
 #[test]
-fn what_changes_meanwhile_is_copied_once() {
+fn memory_that_changes_meanwhile_is_copied_once() {
     let here = here(Some(Buffers::default()));
     let way = Way(&here, Caller::alone(1));
     let notes = Notes::at(way);
@@ -244,7 +246,7 @@ fn parts_end_where_the_region_ends() {
     assert_eq!((shared.read(0, &mut bytes), bytes), (5, [4, 5, 6, 7, 8]));
     assert_eq!((shared.read(6, &mut bytes), bytes), (2, [10, 11, 6, 7, 8]));
     assert_eq!((shared.read(8, &mut bytes), shared.read(usize::MAX, &mut bytes)), (0, 0));
-    let room = SharedMut::decode(&mut source(), &memory).unwrap();
-    assert_eq!((room.write(7, &[1, 2, 3]), room.write(9, &[1])), (1, 0));
+    let shared = SharedMut::decode(&mut source(), &memory).unwrap();
+    assert_eq!((shared.write(7, &[1, 2, 3]), shared.write(9, &[1])), (1, 0));
     assert_eq!(memory.bytes.borrow()[10..13], [10, 1, 12]);
 }

@@ -61,10 +61,10 @@ const LINE: usize = 64;
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// A workload of the saboteur.
-type Deed = fn() -> Result<(), String>;
+type Action = fn() -> Result<(), String>;
 
 /// Workloads by the name of the program that requests them.
-const DEEDS: [(&str, Deed); 6] = [
+const ACTIONS: [(&str, Action); 6] = [
     ("end-monitor", end_monitor),
     ("empty-monitor", empty_monitor),
     ("end-slowly", end_slowly),
@@ -92,9 +92,9 @@ fn lie_in_wait() -> Result<(), String> {
         return Ok(());
     }
     loop {
-        for (name, deed) in DEEDS {
+        for (name, action) in ACTIONS {
             if Procs::STANDARD.find(name, 0).is_ok() {
-                deed()?;
+                action()?;
             }
         }
         time::sleep(PERIOD);

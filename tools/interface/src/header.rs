@@ -153,7 +153,7 @@ fn failures(source: &Source) -> Vec<String> {
         None => lines.push("    return tench_failure(code);".into()),
     }
     lines.extend(["}".to_string(), String::new()]);
-    lines.push("/* Calls. An error that the interface does not have is no answer. */".into());
+    lines.push("/* Calls. An error that the interface does not have is no reply. */".into());
     lines.push(format!("static inline int tench_{name}_call(tench_cap server, struct tench_message *message)"));
     lines.push("{".into());
     lines.push("    int code = tench_call(server, message);".into());
@@ -253,7 +253,7 @@ fn argument(source: &Source, name: &str, shape: &Shape) -> Result<Argument> {
 
 /// Returns the members of a result, and the statements that read them from the reply.
 fn result(source: &Source, name: &str, shape: &Shape) -> Result<(Vec<String>, Vec<String>)> {
-    let lvalue = format!("answer->{name}");
+    let lvalue = format!("reply->{name}");
     Ok(match shape {
         Shape::Plain(of) => {
             let of = CType::of(source, of)?;
@@ -288,7 +288,7 @@ fn is_nothing(shape: &Shape) -> bool {
 
 /// Names that the functions use themselves, and C keywords that are not Rust's.
 const TAKEN: [&str; 22] = [
-    "answer", "code", "message", "reader", "rest", "server", "slot", "space", "auto", "case", "char", "default",
+    "code", "message", "reader", "reply", "rest", "server", "slot", "space", "auto", "case", "char", "default",
     "double", "float", "goto", "int", "long", "register", "short", "signed", "switch", "volatile",
 ];
 
@@ -347,7 +347,7 @@ impl Function {
         }
         parameters.extend(slots.iter().map(|slot| format!("tench_cap {slot}")));
         if !members.is_empty() {
-            parameters.push(format!("struct {name}_answer *answer"));
+            parameters.push(format!("struct {name}_reply *reply"));
         }
         Ok(Function { name, parameters, refusals, put, slots, members, take })
     }
@@ -373,7 +373,7 @@ fn function(source: &Source, method: &Method) -> Result<Vec<String>> {
     let number = page::label(&source.interface, method);
     let mut lines = vec![format!("#define {label} UINT64_C({number:#x})"), String::new()];
     if !function.members.is_empty() {
-        lines.extend([format!("/* What {name} answers. */"), format!("struct {name}_answer {{")]);
+        lines.extend([format!("/* What {name} returns. */"), format!("struct {name}_reply {{")]);
         lines.extend(indented(function.members.clone()));
         lines.extend(["};".to_string(), String::new()]);
     }

@@ -101,7 +101,7 @@ impl Method {
     }
 
     /// Returns whether the server may reply later.
-    pub fn may_answer_later(&self) -> bool {
+    pub fn may_reply_later(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter.of, Of::Later))
     }
 
@@ -299,10 +299,10 @@ fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
         results,
         result,
     };
-    if method.may_answer_later() {
+    if method.may_reply_later() {
         // The server returns `None` if it has kept the request.
-        let Type::Path(path) = &method.result else { return Err(later_answers(&method.result)) };
-        let inner = argument(path, "Option").ok_or_else(|| later_answers(&method.result))?;
+        let Type::Path(path) = &method.result else { return Err(later_result(&method.result)) };
+        let inner = argument(path, "Option").ok_or_else(|| later_result(&method.result))?;
         let results = match &inner {
             Type::Tuple(tuple) => tuple.elems.iter().map(shape).collect::<Result<Vec<_>>>()?,
             one => vec![shape(one)?],
@@ -312,13 +312,13 @@ fn method(function: &mut TraitItemFn) -> Result<(Method, Type)> {
     Ok((method, error))
 }
 
-fn later_answers(place: &Type) -> syn::Error {
-    syn::Error::new_spanned(place, "a method that may answer later has the result Result<Option<T>, E>")
+fn later_result(place: &Type) -> syn::Error {
+    syn::Error::new_spanned(place, "a method that may reply later has the result Result<Option<T>, E>")
 }
 
 /// Returns the result and error type.
 fn outcome(output: &ReturnType, place: &Ident) -> Result<(Type, Type)> {
-    let wrong = || syn::Error::new_spanned(place, "a method of an interface answers Result<T, E>");
+    let wrong = || syn::Error::new_spanned(place, "a method of an interface returns Result<T, E>");
     let ReturnType::Type(_, kind) = output else { return Err(wrong()) };
     let Type::Path(path) = &**kind else { return Err(wrong()) };
     let segment = path.path.segments.last().filter(|segment| segment.ident == "Result").ok_or_else(wrong)?;

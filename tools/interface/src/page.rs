@@ -26,18 +26,18 @@ pub fn page(source: &Source, path: &Path) -> Result<String> {
     for line in &interface.documentation {
         let _ = writeln!(page, "{}", unlinked(line));
     }
-    page.push_str("\n| number | method | arguments | answers |\n|---:|---|---|---|\n");
+    page.push_str("\n| number | method | arguments | results |\n|---:|---|---|---|\n");
     for method in &interface.methods {
         let arguments: Vec<_> =
             method.arguments().map(|(name, shape)| format!("`{name}`: {}", phrase(shape))).collect();
-        let answers: Vec<_> = method.results.iter().map(phrase).filter(|text| text != "nothing").collect();
+        let results: Vec<_> = method.results.iter().map(phrase).filter(|text| text != "nothing").collect();
         let arguments = or_nothing(&arguments.join(", "));
         let _ = writeln!(
             page,
             "| {} | `{}` | {arguments} | {} |",
             method.number,
             method.name,
-            or_nothing(&answers.join(", "))
+            or_nothing(&results.join(", "))
         );
     }
     for method in &interface.methods {
@@ -74,8 +74,8 @@ fn section(page: &mut String, source: &Source, method: &Method) -> Result<()> {
     if let Some(power) = &method.power {
         let _ = writeln!(page, "\nOnly for those with the power `{}`.", power.to_string().to_lowercase());
     }
-    if method.may_answer_later() {
-        page.push_str("\nThe answer may come later.\n");
+    if method.may_reply_later() {
+        page.push_str("\nThe reply may come later.\n");
     }
     if method.shares() {
         page.push_str("\nNot for C: it needs a buffer that is shared with the server.\n");

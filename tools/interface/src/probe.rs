@@ -122,14 +122,14 @@ fn recorded(interface: &Interface, method: &Method) -> TokenStream {
         #keep
         if self.dice.below(4) == 0 {
             let recorded_error = crate::Random::random(&mut self.dice);
-            self.answer = Some(sys::Message::new(::tench_protocol::Code::code(recorded_error)));
+            self.reply = Some(sys::Message::new(::tench_protocol::Code::code(recorded_error)));
             return Err(recorded_error);
         }
         #(#texts)*
         let recorded_value = #value;
-        let mut recorded_answer = sys::Message::new(0);
-        recorded_value.encode(&mut recorded_answer);
-        self.answer = Some(recorded_answer);
+        let mut recorded_reply = sys::Message::new(0);
+        recorded_value.encode(&mut recorded_reply);
+        self.reply = Some(recorded_reply);
         #done
     }
 }
@@ -200,7 +200,7 @@ fn probe(source: &Source) -> TokenStream {
     let (version, name) = (interface.version, interface.name());
     let arms = interface.methods.iter().map(|method| arm(interface, method));
     let methods = interface.methods.iter().map(|method| {
-        let (constant, authority, later) = (method.constant(), method.needs_authority, method.may_answer_later());
+        let (constant, authority, later) = (method.constant(), method.needs_authority, method.may_reply_later());
         let power = match &method.power {
             Some(power) => ours!(::tench_protocol::Powers::#power),
             None => ours!(::tench_protocol::Powers::empty()),
@@ -227,9 +227,9 @@ fn probe(source: &Source) -> TokenStream {
                 tape: &mut crate::Tape,
                 request: &sys::Received,
                 context: &mut ::tench_protocol::Context<'_>,
-                answer: &mut sys::Message,
+                reply: &mut sys::Message,
             ) -> ::tench_protocol::Flow {
-                #client::dispatch(tape, request, context, answer)
+                #client::dispatch(tape, request, context, reply)
             }
 
             fn is_error(code: u64) -> bool {
@@ -319,7 +319,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
                 Ok(#pattern) => {
                     let mut got = sys::Message::new(0);
                     #(#got)*
-                    crate::Outcome::Answered(got)
+                    crate::Outcome::Replied(got)
                 }
                 Err(failure) => crate::Outcome::Failed(failure.map(::tench_protocol::Code::code)),
             };

@@ -151,8 +151,8 @@ fn stub(interface: &Interface, method: &Method) -> TokenStream {
         let given = given(shape);
         ours!(#name: #given)
     });
-    let answers: Vec<_> = method.results.iter().map(gotten).collect();
-    let answer = together(&answers);
+    let results: Vec<_> = method.results.iter().map(gotten).collect();
+    let returned = together(&results);
     let slots: Vec<Ident> = method
         .results
         .iter()
@@ -165,7 +165,7 @@ fn stub(interface: &Interface, method: &Method) -> TokenStream {
     } else {
         long_call(client, &constant, &arguments, method, &slots)
     };
-    let result = ours!(::core::result::Result<#answer, ::tench_protocol::Failure<#error>>);
+    let result = ours!(::core::result::Result<#returned, ::tench_protocol::Failure<#error>>);
     let (condition, body) = if method.shares() {
         (ours!(where Way: ::tench_protocol::Shares), sharing(&arguments, &result, &body))
     } else {
@@ -197,18 +197,18 @@ fn sharing(arguments: &[(&Ident, &Shape)], result: &TokenStream, body: &TokenStr
     let put = arguments.iter().filter_map(|(name, shape)| {
         let region = region(name);
         match shape {
-            Shape::Shared(false) => Some(ours!(let #region = room.put(#name).#too_long;)),
-            Shape::Shared(true) => Some(ours!(let #region = room.reserve(#name.len()).#too_long;)),
+            Shape::Shared(false) => Some(ours!(let #region = allocator.put(#name).#too_long;)),
+            Shape::Shared(true) => Some(ours!(let #region = allocator.reserve(#name.len()).#too_long;)),
             _ => None,
         }
     });
     let take = arguments.iter().filter_map(|(name, shape)| {
         let region = region(name);
-        matches!(shape, Shape::Shared(true)).then(|| ours!(room.take(#region, #name);))
+        matches!(shape, Shape::Shared(true)).then(|| ours!(allocator.take(#region, #name);))
     });
     ours! {
         self.way.share(|memory| -> #result {
-            let mut room = ::tench_protocol::shared::Room::new(memory);
+            let mut allocator = ::tench_protocol::shared::Allocator::new(memory);
             #(#put)*
             let outcome = (|| -> #result { #body })();
             if outcome.is_ok() {
@@ -236,12 +236,12 @@ fn attach_stub(interface: &Interface) -> TokenStream {
             use ::tench_protocol::{Decode, Encode, wire};
             let mut request = wire::Registers::default();
             bytes.encode(&mut request);
-            let answer = self.way.call_short(#client::<()>::ATTACH_BUFFER, &request, 0, &[slot]);
-            let answer = answer.map_err(|error| self.way.failed(error))?;
-            ::tench_protocol::transport::check(answer.words.tag, || answer.words.words[0])?;
-            let words = answer.words().ok_or(::tench_protocol::Failure::Malformed)?;
+            let reply = self.way.call_short(#client::<()>::ATTACH_BUFFER, &request, 0, &[slot]);
+            let reply = reply.map_err(|error| self.way.failed(error))?;
+            ::tench_protocol::transport::check(reply.words.tag, || reply.words.words[0])?;
+            let words = reply.words().ok_or(::tench_protocol::Failure::Malformed)?;
             let kept = ::core::cell::Cell::new(0);
-            let mut source = wire::Source::new(words, answer.caps(), &kept);
+            let mut source = wire::Source::new(words, reply.caps(), &kept);
             let (frame, bits) = <(wire::Sent<::tench_protocol::sys::Frame>, u64)>::decode(&mut source)
                 .ok_or(::tench_protocol::Failure::Malformed)?;
             if source.is_done() { Ok((frame.cap(), bits)) } else { Err(::tench_protocol::Failure::Malformed) }
@@ -254,18 +254,18 @@ fn attach_arm(interface: &Interface) -> TokenStream {
     let (error, number) = (&interface.error, ATTACH);
     ours! {
         #number => {
-            let Some(bytes) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(answer) };
+            let Some(bytes) = Decode::decode(&mut source) else { return Rejection::BadArguments.write(reply) };
             if !source.is_done() {
-                return Rejection::BadArguments.write(answer);
+                return Rejection::BadArguments.write(reply);
             }
-            let Some(attachments) = &mut context.attachments else { return Rejection::NoBuffer.write(answer) };
+            let Some(attachments) = &mut context.attachments else { return Rejection::NoBuffer.write(reply) };
             match attachments.attach(context.caller, bytes) {
                 Ok((frame, bits)) => {
                     let buffer = (wire::Sent::<::tench_protocol::sys::Frame>::new(frame), bits);
-                    ::tench_protocol::replies::write::<_, #error>(&Ok(buffer), answer);
-                    Flow::Answer
+                    ::tench_protocol::replies::write::<_, #error>(&Ok(buffer), reply);
+                    Flow::Reply
                 }
-                Err(_) => Rejection::NoBuffer.write(answer),
+                Err(_) => Rejection::NoBuffer.write(reply),
             }
         }
     }
@@ -284,19 +284,19 @@ fn short_call(client: &Ident, constant: &Ident, arguments: &[(&Ident, &Shape)], 
         if FITS {
             let mut words = wire::Registers::default();
             #(Encode::encode(&#names, &mut words);)*
-            let answer = self.way.call_registers(#client::<()>::#constant, &words).map_err(|error| self.way.failed(error))?;
-            ::tench_protocol::transport::check(answer.tag, || answer.words[0])?;
-            let words = answer.words.get(..answer.tag.length()).ok_or(::tench_protocol::Failure::Malformed)?;
+            let reply = self.way.call_registers(#client::<()>::#constant, &words).map_err(|error| self.way.failed(error))?;
+            ::tench_protocol::transport::check(reply.tag, || reply.words[0])?;
+            let words = reply.words.get(..reply.tag.length()).ok_or(::tench_protocol::Failure::Malformed)?;
             let mut source = wire::Source::new(words, &[], &kept);
             let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
             return if source.is_done() { Ok(result) } else { Err(::tench_protocol::Failure::Malformed) };
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(Encode::encode(&#names, &mut request);)*
-        let mut answer = ::tench_protocol::sys::Received::new();
-        self.way.call(&request, &[], &mut answer).map_err(|error| self.way.failed(error))?;
-        ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
-        let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
+        let mut reply = ::tench_protocol::sys::Received::new();
+        self.way.call(&request, &[], &mut reply).map_err(|error| self.way.failed(error))?;
+        ::tench_protocol::transport::check(reply.tag(), || reply.word(0))?;
+        let mut source = wire::Source::new(reply.words(), reply.caps(), &kept);
         let result = Decode::decode(&mut source).ok_or(::tench_protocol::Failure::Malformed)?;
         if source.is_done() { Ok(result) } else { Err(::tench_protocol::Failure::Malformed) }
     }
@@ -361,20 +361,20 @@ fn long_call(
         if FITS {
             let mut request = wire::Registers::default();
             #(#put)*
-            let answer = self.way.call_short(#client::<()>::#constant, &request, CAPS, &[#(#slots),*]);
-            let answer = answer.map_err(|error| self.way.failed(error))?;
-            ::tench_protocol::transport::check(answer.words.tag, || answer.words.words[0])?;
-            let words = answer.words().ok_or(::tench_protocol::Failure::Malformed)?;
-            let mut source = wire::Source::new(words, answer.caps(), &kept);
+            let reply = self.way.call_short(#client::<()>::#constant, &request, CAPS, &[#(#slots),*]);
+            let reply = reply.map_err(|error| self.way.failed(error))?;
+            ::tench_protocol::transport::check(reply.words.tag, || reply.words.words[0])?;
+            let words = reply.words().ok_or(::tench_protocol::Failure::Malformed)?;
+            let mut source = wire::Source::new(words, reply.caps(), &kept);
             let result = #take;
             return if source.is_done() { Ok(result) } else { Err(::tench_protocol::Failure::Malformed) };
         }
         let mut request = ::tench_protocol::sys::Message::new(#client::<()>::#constant);
         #(#put)*
-        let mut answer = ::tench_protocol::sys::Received::new();
-        self.way.call(&request, &[#(#slots),*], &mut answer).map_err(|error| self.way.failed(error))?;
-        ::tench_protocol::transport::check(answer.tag(), || answer.word(0))?;
-        let mut source = wire::Source::new(answer.words(), answer.caps(), &kept);
+        let mut reply = ::tench_protocol::sys::Received::new();
+        self.way.call(&request, &[#(#slots),*], &mut reply).map_err(|error| self.way.failed(error))?;
+        ::tench_protocol::transport::check(reply.tag(), || reply.word(0))?;
+        let mut source = wire::Source::new(reply.words(), reply.caps(), &kept);
         let result = #take;
         if source.is_done() { Ok(result) } else { Err(::tench_protocol::Failure::Malformed) }
     }
@@ -406,24 +406,24 @@ fn dispatch(interface: &Interface) -> TokenStream {
             server: &mut S,
             request: &::tench_protocol::sys::Received,
             context: &mut ::tench_protocol::Context<'_>,
-            answer: &mut ::tench_protocol::sys::Message,
+            reply: &mut ::tench_protocol::sys::Message,
         ) -> ::tench_protocol::Flow {
             use ::tench_protocol::{Decode, Flow, Rejection, wire};
             #(#limits)*
             if request.is_fault() {
-                return Rejection::NoSuchMethod.write(answer);
+                return Rejection::NoSuchMethod.write(reply);
             }
             let mut source =
                 wire::Source::new(request.words(), request.caps(), &context.kept).with_kinds(context.kind_of);
             // First the part that all labels share, so that few instructions find the method.
             const COMMON: u64 = ::tench_protocol::label(#client::<()>::INTERFACE, #version, 0) >> 16;
             if request.label() >> 16 != COMMON {
-                return Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(answer);
+                return Rejection::of_label(request.label(), #client::<()>::INTERFACE, #version).write(reply);
             }
             match request.label() as u16 {
                 #(#arms)*
                 #attach
-                _ => Rejection::NoSuchMethod.write(answer),
+                _ => Rejection::NoSuchMethod.write(reply),
             }
         }
     }
@@ -434,21 +434,21 @@ fn admission(method: &Method) -> TokenStream {
     let authority = method.needs_authority.then(|| {
         ours! {
             if context.caller != ::tench_protocol::Caller::AUTHORITY {
-                return Rejection::NotAllowed.write(answer);
+                return Rejection::NotAllowed.write(reply);
             }
         }
     });
     let power = method.power.as_ref().map(|power| {
         ours! {
             if !context.powers.contains(::tench_protocol::Powers::#power) {
-                return Rejection::NotAllowed.write(answer);
+                return Rejection::NotAllowed.write(reply);
             }
         }
     });
     let memory = method.shares().then(|| {
         ours! {
             let Some(memory) = ::tench_protocol::shared::memory_of(&context.attachments, context.caller) else {
-                return Rejection::NotAttached.write(answer);
+                return Rejection::NotAttached.write(reply);
             };
         }
     });
@@ -471,7 +471,7 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
             _ => ours!(Decode::decode(&mut source)),
         };
         ours! {
-            let Some(#name) = #decoded else { return Rejection::BadArguments.write(answer) };
+            let Some(#name) = #decoded else { return Rejection::BadArguments.write(reply) };
         }
     });
     let parameters = method.parameters.iter().map(|parameter| {
@@ -485,26 +485,26 @@ fn arm(interface: &Interface, method: &Method) -> TokenStream {
         }
     });
     let call = ours!(<S as #service>::#name(server, #(#parameters),*));
-    let finish = if method.may_answer_later() {
+    let finish = if method.may_reply_later() {
         ours! {
             match #call {
-                Ok(Some(value)) => ::tench_protocol::replies::write::<_, #error>(&Ok(value), answer),
+                Ok(Some(value)) => ::tench_protocol::replies::write::<_, #error>(&Ok(value), reply),
                 Ok(None) => return Flow::Later,
-                Err(error) => ::tench_protocol::replies::write::<(), #error>(&Err(error), answer),
+                Err(error) => ::tench_protocol::replies::write::<(), #error>(&Err(error), reply),
             }
         }
     } else {
-        ours!(::tench_protocol::replies::write(&#call, answer))
+        ours!(::tench_protocol::replies::write(&#call, reply))
     };
     ours! {
         #number => {
             #admission
             #(#takes)*
             if !source.is_done() {
-                return Rejection::BadArguments.write(answer);
+                return Rejection::BadArguments.write(reply);
             }
             #finish;
-            Flow::Answer
+            Flow::Reply
         }
     }
 }

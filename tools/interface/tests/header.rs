@@ -101,12 +101,12 @@ fn methods_become_functions() {
          *twice,\n    const enum tench_shelf_colour *tags, size_t tags_count)\n{\n    if (tags_count > 4)\n        \
          return TENCH_TOO_LONG;\n",
     );
-    assert_lines(&header, "struct tench_shelf_look_answer {\n    struct tench_shelf_item first;\n    int8_t second;\n");
+    assert_lines(&header, "struct tench_shelf_look_reply {\n    struct tench_shelf_item first;\n    int8_t second;\n");
     // A parameter whose name the function uses itself is renamed in C.
     assert_lines(
         &header,
         "static inline int tench_shelf_look(tench_cap server, const char *message_, size_t message__length, tench_cap \
-         slot,\n    struct tench_shelf_look_answer *answer)\n",
+         slot,\n    struct tench_shelf_look_reply *reply)\n",
     );
     assert_lines(&header, "    tench_take_cap(reader);\n");
     let look = &source.interface.methods[0];

@@ -62,14 +62,14 @@ fn numbers_and_errors_agree() {
 }
 
 #[test]
-fn a_method_answers_a_result() {
+fn a_method_returns_a_result() {
     for result in ["()", "u64", "Option<u64>", "Result<u64>", "Result<u64, Error, Other>", "(u64, Error)"] {
-        assert_eq!(with("", result), "a method of an interface answers Result<T, E>", "{result}");
+        assert_eq!(with("", result), "a method of an interface returns Result<T, E>", "{result}");
     }
-    assert_eq!(said("#[method(1)] fn wait(&mut self);"), "a method of an interface answers Result<T, E>");
+    assert_eq!(said("#[method(1)] fn wait(&mut self);"), "a method of an interface returns Result<T, E>");
     assert_eq!(
         with("later: Later<'_, u64, Error>", "Result<u64, Error>"),
-        "a method that may answer later has the result Result<Option<T>, E>"
+        "a method that may reply later has the result Result<Option<T>, E>"
     );
 }
 

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_held_up_by_nobody() {
+    fn a_waiting_thread_is_delayed_by_nobody() {
         let counters = Counters::new();
         counters.runs(true, 10);
         counters.first_waits();

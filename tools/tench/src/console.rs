@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// A connection to the console.
 pub struct Console {
-    answers: BufReader<UnixStream>,
+    replies: BufReader<UnixStream>,
 }
 
 /// Returns a path for a machine's socket: a short one, because socket paths are limited.
@@ -29,9 +29,8 @@ pub fn listen(command: &mut Command, socket: &Path) {
 impl Console {
     /// Connects to a listening emulator.
     pub fn connect(socket: &Path) -> Result<Console> {
-        let stream =
-            UnixStream::connect(socket).into_diagnostic().wrap_err("the emulator's console does not answer")?;
-        let mut console = Console { answers: BufReader::new(stream) };
+        let stream = UnixStream::connect(socket).into_diagnostic().wrap_err("the emulator's console does not reply")?;
+        let mut console = Console { replies: BufReader::new(stream) };
         console.line()?;
         console.execute("qmp_capabilities", Value::Null)?;
         Ok(console)
@@ -58,13 +57,13 @@ impl Console {
         if !arguments.is_null() {
             line["arguments"] = arguments;
         }
-        writeln!(self.answers.get_mut(), "{line}").into_diagnostic()?;
+        writeln!(self.replies.get_mut(), "{line}").into_diagnostic()?;
         loop {
-            let answer = self.line()?;
-            if let Some(error) = answer.get("error") {
+            let reply = self.line()?;
+            if let Some(error) = reply.get("error") {
                 return Err(miette!("the emulator refused {command}: {error}"));
             }
-            if answer.get("return").is_some() {
+            if reply.get("return").is_some() {
                 return Ok(());
             }
         }
@@ -72,7 +71,7 @@ impl Console {
 
     fn line(&mut self) -> Result<Value> {
         let mut line = String::new();
-        if self.answers.read_line(&mut line).into_diagnostic()? == 0 {
+        if self.replies.read_line(&mut line).into_diagnostic()? == 0 {
             return Err(miette!("the emulator's console was closed"));
         }
         serde_json::from_str(&line).into_diagnostic()

@@ -270,7 +270,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_not_written_fills_pages_of_the_file() {
+    fn read_only_data_fills_whole_pages_of_the_file() {
         let note = (0x20_0010, elf::PF_R, &b"a note"[..], 6);
         let parts: [Part; 4] = [
             (0x20_0010, elf::PF_R, b"a note and constants", 20),
@@ -302,7 +302,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_can_be_moved_is_relocated() {
+    fn position_independent_programs_are_relocated() {
         let file = tench_corpus::good::Movable::new().write();
         let read = Executable::parse(&lay_out(&file).unwrap()).unwrap();
         assert_eq!(read.entry, address::PROGRAM + 0x1000);
@@ -314,7 +314,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_is_no_executable_is_refused() {
+    fn files_that_are_no_executables_are_refused() {
         let mut shared = executable(0, &[(0, elf::PF_R, b"x", 1)]);
         shared[16] = 3;
         let mut cut = executable(0, &[(0, elf::PF_R, b"x", 1)]);

@@ -14,11 +14,11 @@
 
 static int list(void)
 {
-    struct tench_names_next_answer name;
+    struct tench_names_next_reply name;
     char last[TENCH_NAMES_MAX_NAME + 1] = "";
     int code;
     while ((code = tench_names_next(tench_server_names(), last, strlen(last), &name)) == TENCH_DONE) {
-        struct tench_procs_status_answer owner;
+        struct tench_procs_status_reply owner;
         int known = tench_procs_status(tench_server_procs(), name.second, &owner);
         if (known == TENCH_DONE)
             printf("%s is served by %s\n", name.first, owner.value.name);
@@ -31,7 +31,7 @@ static int list(void)
         printf("census: %s\n", tench_names_failure(code));
         return EXIT_FAILURE;
     }
-    struct tench_procs_status_answer self;
+    struct tench_procs_status_reply self;
     if (tench_procs_status(tench_server_procs(), tench_process(), &self) != TENCH_DONE)
         return EXIT_FAILURE;
     const char *state = self.value.state == TENCH_PROCS_STATE_RUNNING ? "runs" : "does not run";
@@ -48,8 +48,8 @@ static int wait_at(const char *name)
         tench_drop(clock);
         return EXIT_FAILURE;
     }
-    struct tench_clock_time_answer before;
-    struct tench_clock_delay_answer after;
+    struct tench_clock_time_reply before;
+    struct tench_clock_delay_reply after;
     code = tench_clock_time(clock, &before);
     if (code == TENCH_DONE)
         code = tench_clock_delay(clock, before.second * MILLISECONDS / 1000, &after);
@@ -57,7 +57,7 @@ static int wait_at(const char *name)
         uint64_t waited = (after.value - before.first) * 1000 / before.second;
         printf("waited %s\n", waited >= MILLISECONDS && waited < 10 * MILLISECONDS ? "as long as told" : "wrongly");
         /* Only for the process server. */
-        struct tench_clock_process_ended_answer more;
+        struct tench_clock_process_ended_reply more;
         code = tench_clock_process_ended(clock, tench_process(), &more);
         printf("to speak for others: %s\n", tench_clock_failure(code));
     } else {

@@ -84,8 +84,8 @@ static void call_another_system(void)
 
 static const struct {
     const char *kind;
-    void (*deed)(void);
-} deeds[] = {
+    void (*trigger)(void);
+} triggers[] = {
     {"null", write_to_null},
     {"stack", use_too_much_stack},
     {"never", read_where_nothing_is},
@@ -97,13 +97,13 @@ static const struct {
     {"foreign", call_another_system},
 };
 
-#define COUNT (sizeof deeds / sizeof deeds[0])
+#define COUNT (sizeof triggers / sizeof triggers[0])
 
 static int usage(void)
 {
     printf("usage: fault KIND, where KIND is");
     for (size_t i = 0; i < COUNT; i++)
-        printf("%s%s", i == 0 ? " " : i + 1 < COUNT ? ", " : " or ", deeds[i].kind);
+        printf("%s%s", i == 0 ? " " : i + 1 < COUNT ? ", " : " or ", triggers[i].kind);
     printf("\n");
     return EXIT_FAILURE;
 }
@@ -113,8 +113,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return usage();
     for (size_t i = 0; i < COUNT; i++) {
-        if (strcmp(argv[1], deeds[i].kind) == 0) {
-            deeds[i].deed();
+        if (strcmp(argv[1], triggers[i].kind) == 0) {
+            triggers[i].trigger();
             printf("fault: nothing happened\n");
             return EXIT_FAILURE;
         }

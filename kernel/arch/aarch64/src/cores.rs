@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use arrayvec::ArrayVec;
-use smccc::psci::{self, AffinityState, LowestAffinityLevel, error::Error as Refusal};
+use smccc::psci::{self, AffinityState, LowestAffinityLevel, error::Error as PsciError};
 use smccc::{Hvc, Smc};
 use tench_abi::Error;
 use tench_abi::object::CorePower;
@@ -54,8 +54,8 @@ impl Cores {
             Some(Conduit::SecureMonitor) => psci::cpu_on::<Smc>(affinity, image, boot),
             None => return Err(Error::CoreRefused),
         };
-        started.map_err(|refusal| match refusal {
-            Refusal::AlreadyOn | Refusal::OnPending => Error::CoreRunning,
+        started.map_err(|error| match error {
+            PsciError::AlreadyOn | PsciError::OnPending => Error::CoreRunning,
             _ => Error::CoreRefused,
         })
     }

@@ -19,7 +19,7 @@ pub fn set_port(address: usize) {
 }
 
 /// Returns whether a byte can be printed without waiting.
-pub fn has_room() -> bool {
+pub fn can_write() -> bool {
     let port = PORT.load(Ordering::Relaxed);
     let flags = (port + FLAGS) as *const u32;
     // SAFETY: the port was found in the device tree and is mapped as device memory; reading flags has no side effect.
@@ -32,10 +32,10 @@ pub fn print(byte: u8) {
     if port == 0 {
         return;
     }
-    while !has_room() {
+    while !can_write() {
         core::hint::spin_loop();
     }
-    // SAFETY: as in `has_room`; writing the data register transmits.
+    // SAFETY: as in `can_write`; writing the data register transmits.
     unsafe { (port as *mut u32).write_volatile(u32::from(byte)) };
 }
 

@@ -199,8 +199,8 @@ unsafe impl Arch for Machine {
         // SAFETY: the caller's contract is the assembly's.
         unsafe { trap::tench_switch(from.address(), to.address()) };
     }
-    fn print_has_room(&self) -> bool {
-        early::has_room()
+    fn can_print(&self) -> bool {
+        early::can_write()
     }
     fn print(&mut self, byte: u8) {
         early::print(byte);

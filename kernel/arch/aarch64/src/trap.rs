@@ -183,12 +183,12 @@ unsafe fn hand_off<const EMPTY: bool>(handoff: fast::Handoff, old: usize) -> ! {
     }
 }
 
-/// Returns to the thread that made this system call; `answer` is its `x0`.
+/// Returns to the thread that made this system call; `code` is its `x0`.
 ///
 /// # Safety
 /// The thread at `old` made the system call, and nothing but `x19`..`x30` may differ from its state at the call.
 #[inline(always)]
-unsafe fn hand_back(answer: u64, old: usize) -> ! {
+unsafe fn hand_back(code: u64, old: usize) -> ! {
     // SAFETY: the entry left `ELR_EL1`, `SP_EL0` and `SPSR_EL1` as the exception set them; compiled code may have used
     // the preserved registers, which the entry has saved.
     unsafe {
@@ -219,7 +219,7 @@ unsafe fn hand_back(answer: u64, old: usize) -> ! {
             "mov x17, #0",
             "mov x18, #0",
             "eret",
-            in("x0") answer,
+            in("x0") code,
             in("x2") old,
             options(noreturn)
         )
@@ -276,10 +276,10 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
             latency_tracer::end_interval(&mut token(), edge::HAND_OFF);
             hand_off::<EMPTY>(handoff, old)
         },
-        // SAFETY: the answer is for this trap's thread.
-        fast::Fast::Answer(answer) => unsafe {
+        // SAFETY: the code is for this trap's thread.
+        fast::Fast::Return(code) => unsafe {
             latency_tracer::end_interval(&mut token(), edge::HAND_BACK);
-            hand_back(answer, old)
+            hand_back(code, old)
         },
         // SAFETY: as above.
         fast::Fast::Resume(next) => unsafe { resume(next, old) },
@@ -291,7 +291,7 @@ unsafe fn conclude<const OPERATION: u64, const EMPTY: bool>(fast: fast::Fast, ad
             go_on_in!("tench_fast_notify", address, tag, old, slot)
         }
         fast::Fast::Other(slot) if OPERATION == Operation::ReplyReceive as u64 => {
-            go_on_in!("tench_answer_deferred", address, tag, old, slot)
+            go_on_in!("tench_reply_deferred", address, tag, old, slot)
         }
         fast::Fast::Other(slot) => go_on_in!("tench_fast_receive_message", address, tag, old, slot),
         // SAFETY: the entry saved everything but `x0`, `x1`, `x10`, which are passed to the slow path here.
@@ -354,8 +354,8 @@ messages!(
 
 /// Fast path of `ReplyReceive` to a deferred caller, entered likewise.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tench_answer_deferred(address: u64, tag: u64, old: usize, slot: usize) -> ! {
-    let fast = fast::answer_deferred(&mut token(), thread(old), self::slot(slot), tag);
+unsafe extern "C" fn tench_reply_deferred(address: u64, tag: u64, old: usize, slot: usize) -> ! {
+    let fast = fast::reply_deferred(&mut token(), thread(old), self::slot(slot), tag);
     // SAFETY: this is the trap's thread and system call.
     unsafe { conclude::<{ Operation::ReplyReceive as u64 }, false>(fast, address, tag, old) }
 }

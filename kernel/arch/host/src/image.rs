@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_there_is_taken_back() {
+    fn objects_made_later_are_removed_on_restore() {
         let (mut m, regions, image, _) = machine();
         let made = (m.make(Kind::CapNode, 8), m.make(Kind::Frame, 12));
         let addresses = [m.cap(made.0).object, m.cap(made.1).object];

@@ -29,4 +29,4 @@ pub mod translation;
 pub mod weave;
 
 pub use host::Host;
-pub use machine::{Answer, Machine};
+pub use machine::{Machine, ResultRegisters};

@@ -37,12 +37,12 @@ pub use crate::boot::{ARCHIVE, DEVICE, FREE, LARGE_DEVICE, PROGRAM, RAM, RAM_MED
 
 /// The registers of a thread after a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Answer {
+pub struct ResultRegisters {
     /// Registers `x0`..`x10`.
     pub x: [u64; 11],
 }
 
-impl Answer {
+impl ResultRegisters {
     /// Returns the error if the call failed.
     pub fn error(&self) -> Option<Error> {
         if self.x[0] == 0 {
@@ -159,7 +159,7 @@ impl Machine {
         let result = catch_unwind(AssertUnwindSafe(|| stacks.enter(thread, move || job(&mut inner), continues)));
         match result {
             Ok(next) => {
-                assert!(k.current() == next, "the kernel answers {next:?}, but {:?} is current", k.current());
+                assert!(k.current() == next, "the kernel returns {next:?}, but {:?} is current", k.current());
                 assert_eq!(k.arch().active.len(), 0, "interrupts acknowledged and not ended");
                 assert_eq!(k.state().nesting, 0, "handlers of interrupts entered and not left");
             }
@@ -172,7 +172,7 @@ impl Machine {
 
     /// Makes system call `number` with these registers (`x0`..`x12`, without `x10`) as the running thread. Returns the
     /// thread's registers afterwards; they hold the call's results only once the thread runs again.
-    pub fn system_call(&mut self, number: u64, registers: &[u64; 13]) -> Answer {
+    pub fn system_call(&mut self, number: u64, registers: &[u64; 13]) -> ResultRegisters {
         let thread = self.current();
         assert!(!self.idle(), "nobody runs");
         let x = &mut self.thread(thread).registers.x;
@@ -183,25 +183,25 @@ impl Machine {
             Some(next) => next,
             None => entry::system_call(k),
         });
-        self.answer(thread)
+        self.results(thread)
     }
 
     /// Returns the registers of a thread.
-    pub fn answer(&mut self, thread: Ref<Thread>) -> Answer {
-        let mut answer = Answer { x: [0; 11] };
-        answer.x.copy_from_slice(&self.thread(thread).registers.x[..11]);
-        answer
+    pub fn results(&mut self, thread: Ref<Thread>) -> ResultRegisters {
+        let mut result = ResultRegisters { x: [0; 11] };
+        result.x.copy_from_slice(&self.thread(thread).registers.x[..11]);
+        result
     }
 
     /// Makes a system call as the running thread; `arguments` are `x0`, `x1` and so on.
-    pub fn call(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
+    pub fn call(&mut self, operation: Operation, arguments: &[u64]) -> ResultRegisters {
         let mut registers = [0; 13];
         registers[..arguments.len()].copy_from_slice(arguments);
         self.system_call(operation as u64, &registers)
     }
 
     /// Makes a system call as `thread`, which becomes the running thread.
-    pub fn call_as(&mut self, thread: Ref<Thread>, operation: Operation, arguments: &[u64]) -> Answer {
+    pub fn call_as(&mut self, thread: Ref<Thread>, operation: Operation, arguments: &[u64]) -> ResultRegisters {
         self.run(thread);
         self.call(operation, arguments)
     }
@@ -297,7 +297,7 @@ impl Machine {
     }
 
     /// Retypes `count` objects at the watermark of an untyped, into the slots from `destination` on.
-    pub fn retype(&mut self, untyped: u64, kind: Kind, size: u64, count: u64, destination: u64) -> Answer {
+    pub fn retype(&mut self, untyped: u64, kind: Kind, size: u64, count: u64, destination: u64) -> ResultRegisters {
         self.call(Operation::UntypedRetype, &[untyped, kind as u64, size, count, WATERMARK, 0, destination])
     }
 
@@ -372,16 +372,16 @@ fn fast_path(k: &mut Kernel<Host>, thread: Ref<Thread>) -> Option<Ref<Thread>> {
     };
     let found = match (found, Operation::from_code(number)?) {
         (Fast::Other(slot), Operation::Signal) => fast::notify(k, slot),
-        (Fast::Other(slot), Operation::ReplyReceive) => fast::answer_deferred(k, thread, slot, tag),
+        (Fast::Other(slot), Operation::ReplyReceive) => fast::reply_deferred(k, thread, slot, tag),
         (Fast::Other(slot), _) => fast::receive_message(k, thread, slot, tag),
         (found, _) => found,
     };
     let handoff = match found {
         Fast::HandOff(handoff) => handoff,
-        Fast::Answer(answer) => {
+        Fast::Return(code) => {
             let x = &mut k.get(thread).registers.x;
             x[..11].fill(0);
-            x[0] = answer;
+            x[0] = code;
             return Some(thread);
         }
         Fast::Resume(next) => return Some(exchange(k, thread, next)),

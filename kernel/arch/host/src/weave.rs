@@ -23,7 +23,7 @@ use tench_kernel::{Kernel, SlotRef, scheduler};
 
 use crate::check;
 use crate::host::Host;
-use crate::machine::{Answer, Machine};
+use crate::machine::{Machine, ResultRegisters};
 
 /// A system call that a thread is to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct Moment<'m> {
 struct Actor {
     thread: Ref<Thread>,
     calls: std::vec::IntoIter<Call>,
-    answers: Vec<Answer>,
+    results: Vec<ResultRegisters>,
     /// Set while a call that it has made has not ended.
     calling: bool,
     points: usize,
@@ -101,7 +101,7 @@ pub struct Weave {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// The call returned, with these registers.
-    Answered(Answer),
+    Returned(ResultRegisters),
     /// The call never ended: the thread was deleted, stopped, or is never to continue.
     Never,
 }
@@ -112,7 +112,7 @@ impl Weave {
         let new = |(thread, calls): (Ref<Thread>, Vec<Call>)| Actor {
             thread,
             calls: calls.into_iter(),
-            answers: Vec::new(),
+            results: Vec::new(),
             calling: false,
             points: 0,
             was_away: false,
@@ -209,7 +209,7 @@ impl Weave {
     /// Returns how each actor's calls ended.
     pub fn ends(&self) -> Vec<Vec<End>> {
         let ends = |actor: &Actor| {
-            let mut ends: Vec<End> = actor.answers.iter().map(|answer| End::Answered(*answer)).collect();
+            let mut ends: Vec<End> = actor.results.iter().map(|result| End::Returned(*result)).collect();
             if actor.has_work() {
                 ends.push(End::Never);
             }
@@ -271,9 +271,9 @@ impl Shared {
                 let t = k.get(actor.thread);
                 let waits = !matches!(t.state, ThreadState::Ready | ThreadState::Suspended);
                 if t.kernel_stack_pointer == 0 && !waits {
-                    let mut answer = Answer { x: [0; 11] };
-                    answer.x.copy_from_slice(&t.registers.x[..11]);
-                    actor.answers.push(answer);
+                    let mut result = ResultRegisters { x: [0; 11] };
+                    result.x.copy_from_slice(&t.registers.x[..11]);
+                    actor.results.push(result);
                     actor.calling = false;
                 }
             }

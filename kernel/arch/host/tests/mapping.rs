@@ -375,7 +375,7 @@ fn mapping_stops_where_another_thread_maps_at_a_preemption_point() {
     w.m.check();
     w.m.call(Operation::Receive, &[notification, 0]);
     assert!(w.m.current() == first);
-    assert_eq!(w.m.answer(first).err(), Error::AlreadyMapped);
+    assert_eq!(w.m.results(first).err(), Error::AlreadyMapped);
     w.m.check();
     assert_eq!(w.m.call(Operation::MappingQuery, &[mapping]).ok()[2], 64);
 }

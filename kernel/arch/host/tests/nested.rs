@@ -127,7 +127,7 @@ fn many_deadlines_let_interrupts_in_between_batches() {
     assert_eq!(seen.borrow().depths, [1; 4], "five batches");
     assert_eq!(seen.borrow().woken, [BATCH, 2 * BATCH, 3 * BATCH, 4 * BATCH]);
     for sleeper in w.sleepers.clone() {
-        assert_eq!(w.m.answer(sleeper).err(), Error::TimedOut);
+        assert_eq!(w.m.results(sleeper).err(), Error::TimedOut);
     }
     assert_eq!(w.m.host().timer.unwrap_or(u64::MAX), u64::MAX, "no deadline is left");
     assert_eq!(statistic(&mut w.m, Statistic::DeepestNesting), 1, "nothing came at the preemption points");
@@ -145,7 +145,7 @@ fn a_single_batch_passes_no_preemption_point() {
 
 #[test]
 #[cfg_attr(not(feature = "preemption"), ignore = "preemption points let nobody in")]
-fn nobody_runs_before_the_outermost_handler_is_left() {
+fn no_thread_runs_before_the_outermost_handler_returns() {
     let mut w = world(&[195; 3 * BATCH], false);
     let seen = observe(&mut w, |k, n| {
         if n == 1 {
@@ -160,7 +160,7 @@ fn nobody_runs_before_the_outermost_handler_is_left() {
         "it was woken at the first preemption point, and waited for the last"
     );
     assert!(w.m.current() == w.driver, "then it ran, before the others");
-    assert_eq!(w.m.answer(w.driver).ok()[10], 1);
+    assert_eq!(w.m.results(w.driver).ok()[10], 1);
     for sleeper in w.sleepers.clone() {
         assert!(!w.m.waits(sleeper));
     }
@@ -244,7 +244,7 @@ fn deadlines_that_pass_in_a_handler_are_met_by_it() {
     observe(&mut w, |k, _| k.arch().time = 2000);
     w.m.pass_time(1000);
     w.m.check();
-    assert_eq!(w.m.answer(late).err(), Error::TimedOut);
+    assert_eq!(w.m.results(late).err(), Error::TimedOut);
     assert_eq!(statistic(&mut w.m, Statistic::Interrupts), 1);
 }
 
@@ -311,7 +311,7 @@ proptest! {
     /// nested, all that was due has happened when the outermost is left, and then the first thread of the highest
     /// priority runs.
     #[test]
-    fn whatever_arrives(
+    fn any_interrupts_may_arrive_in_handlers(
         sleepers in prop::collection::vec((1..250u64, 1..3000u64), 1..13),
         steps in prop::collection::vec(step(), 0..12),
         fast in any::<bool>(),

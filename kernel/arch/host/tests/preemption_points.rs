@@ -37,8 +37,8 @@ fn a_frame_that_shrinks_at_a_preemption_point_is_checked_again() {
             cspace::move_to(k, from.expect("there"), to.expect("empty")).expect("moved");
         }
     }));
-    let answer = m.call(Operation::ThreadConfigure, &[thread, CSPACE, VSPACE, large, 1 << 20]);
-    assert_eq!(answer.err(), Error::InvalidArgument);
+    let result = m.call(Operation::ThreadConfigure, &[thread, CSPACE, VSPACE, large, 1 << 20]);
+    assert_eq!(result.err(), Error::InvalidArgument);
     m.check();
     let thread = m.thread_at(thread);
     assert_eq!(m.thread(thread).ipc_buffer, 0);
@@ -55,8 +55,8 @@ fn a_thread_deleted_at_a_preemption_point_is_configured_no_further() {
             delete::delete(k, slot).expect("deleted");
         }
     }));
-    let answer = m.call(Operation::ThreadConfigure, &[thread, CSPACE, VSPACE, 0, 0]);
-    assert_eq!(answer.err(), Error::InvalidCapability);
+    let result = m.call(Operation::ThreadConfigure, &[thread, CSPACE, VSPACE, 0, 0]);
+    assert_eq!(result.err(), Error::InvalidCapability);
     m.check();
 }
 
@@ -85,7 +85,7 @@ fn a_reply_object_that_is_named_for_one_receive_is_free_after_a_fast_call() {
     assert!(m.current() == client);
     m.call(Operation::Call, &[endpoint, 1, 42]);
     assert!(m.current() == server);
-    assert_eq!(m.answer(server).ok()[2], 42);
+    assert_eq!(m.results(server).ok()[2], 42);
     m.check();
 }
 
@@ -140,7 +140,7 @@ fn a_handler_that_arrives_at_the_preemption_point_gets_the_fault() {
     m.call(Operation::Receive, &[endpoint, 0]);
     m.check();
     assert!(m.current() == handler, "nobody else is left");
-    assert_eq!(m.answer(handler).ok()[2..6], [FAULT.class, FAULT.address, FAULT.instruction, FAULT.syndrome]);
+    assert_eq!(m.results(handler).ok()[2..6], [FAULT.class, FAULT.address, FAULT.instruction, FAULT.syndrome]);
     assert!(matches!(m.thread(first).state, ThreadState::AwaitingReply(_)));
 }
 

@@ -109,6 +109,6 @@ pub fn query<A: Arch>(k: &mut Kernel<A>, caller: Ref<Thread>) -> Result<Outcome,
     };
     let (priority, fault, scheduling) = (t.priority.max(0) as u64, t.fault, t.base.context);
     let consumed = scheduling.map_or(0, |context| k.get(context).consumed);
-    let answers = [state as u64, priority, consumed, depth, fault.address, fault.instruction, fault.syndrome];
-    Ok(Outcome::results(k, caller, &answers))
+    let results = [state as u64, priority, consumed, depth, fault.address, fault.instruction, fault.syndrome];
+    Ok(Outcome::results(k, caller, &results))
 }

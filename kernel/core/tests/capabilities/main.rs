@@ -5,7 +5,7 @@ mod model;
 
 use std::collections::BTreeSet;
 
-use model::{Answer, Known, Model, Object};
+use model::{CallResult, Known, Model, Object};
 use proptest::prelude::*;
 use tench_abi::layout::{WATERMARK, slot};
 use tench_abi::{Kind, Operation};
@@ -233,14 +233,14 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 /// Makes a call. Returns its result in the model's form, with the first `results` registers.
-fn call(machine: &mut Machine, operation: Operation, arguments: &[u64], results: usize) -> Answer {
-    let answer = machine.call(operation, arguments);
-    match answer.error() {
+fn call(machine: &mut Machine, operation: Operation, arguments: &[u64], results: usize) -> CallResult {
+    let result = machine.call(operation, arguments);
+    match result.error() {
         Some(error) => {
-            assert_eq!(answer.x[1..], [0; 10], "a refusal answers nothing else");
+            assert_eq!(result.x[1..], [0; 10], "a refusal returns nothing else");
             Err(error)
         }
-        None => Ok(answer.x[1..=results].to_vec()),
+        None => Ok(result.x[1..=results].to_vec()),
     }
 }
 
@@ -269,8 +269,8 @@ fn apply(machine: &mut Machine, model: &mut Model, step: &Step) {
         Step::Revoke(address) => (Operation::Revoke, vec![0, address], model.revoke(address)),
     };
     let results = expected.as_ref().map_or(0, Vec::len);
-    let answer = call(machine, operation, &arguments, results);
-    assert_eq!(answer, expected, "{step:?}");
+    let result = call(machine, operation, &arguments, results);
+    assert_eq!(result, expected, "{step:?}");
 }
 
 /// Compares every slot, and every untyped's watermark and children.
@@ -295,8 +295,8 @@ fn begin() -> (Machine, Model) {
     let mut machine = Machine::new();
     let mut model = Model::default();
     for address in UNTYPED {
-        let answer = machine.call(Operation::Identify, &[0, address, KERNEL]).ok();
-        let (bits, start) = (answer[3] as u32, answer[5]);
+        let result = machine.call(Operation::Identify, &[0, address, KERNEL]).ok();
+        let (bits, start) = (result[3] as u32, result[5]);
         let (kept, device) = (address != RAM_SMALL, address == DEVICE);
         let kind = Kind::Untyped;
         model.add(Object { kind, start, bits, parent: None, watermark: 0, kept, device, borrowed: false }, address);

@@ -55,7 +55,7 @@ pub struct Model {
 }
 
 /// The result of a call: an error, or `x1` and the following registers.
-pub type Answer = Result<Vec<u64>, Error>;
+pub type CallResult = Result<Vec<u64>, Error>;
 
 impl Model {
     pub fn add(&mut self, object: Object, address: u64) {
@@ -88,7 +88,7 @@ impl Model {
         if self.caps.contains_key(&address) { Err(Error::SlotOccupied) } else { Ok(()) }
     }
 
-    pub fn retype(&mut self, from: u64, kind: Kind, size: u64, count: u64, placement: u64, first: u64) -> Answer {
+    pub fn retype(&mut self, from: u64, kind: Kind, size: u64, count: u64, placement: u64, first: u64) -> CallResult {
         let untyped = self.cap(from)?.clone();
         let source = self.object(&untyped).clone();
         if source.kind != Kind::Untyped {
@@ -132,7 +132,7 @@ impl Model {
         Ok(vec![offset])
     }
 
-    pub fn split(&mut self, address: u64, to: u64) -> Answer {
+    pub fn split(&mut self, address: u64, to: u64) -> CallResult {
         let known = self.cap(address)?.clone();
         let mut lower = self.object(&known).clone();
         if lower.kind != Kind::Untyped {
@@ -166,7 +166,7 @@ impl Model {
         Ok(vec![])
     }
 
-    pub fn children(&self, address: u64) -> Answer {
+    pub fn children(&self, address: u64) -> CallResult {
         let known = self.cap(address)?;
         if self.object(known).kind != Kind::Untyped {
             return Err(Error::WrongType);
@@ -179,7 +179,7 @@ impl Model {
         Ok(vec![sizes.len() as u64, sizes.iter().sum()])
     }
 
-    pub fn mint(&mut self, from: u64, to: u64, mask: u64, badge: u64) -> Answer {
+    pub fn mint(&mut self, from: u64, to: u64, mask: u64, badge: u64) -> CallResult {
         let mut known = self.cap(from)?.clone();
         self.destination(to)?;
         let kind = self.object(&known).kind;
@@ -201,7 +201,7 @@ impl Model {
         Ok(vec![])
     }
 
-    pub fn shift(&mut self, from: u64, to: u64) -> Answer {
+    pub fn shift(&mut self, from: u64, to: u64) -> CallResult {
         let known = self.cap(from)?.clone();
         self.destination(to)?;
         self.caps.remove(&from);
@@ -230,7 +230,7 @@ impl Model {
         if has_children { None } else { Some(object) }
     }
 
-    pub fn delete(&mut self, address: u64) -> Answer {
+    pub fn delete(&mut self, address: u64) -> CallResult {
         if self.cap(address)?.exported {
             self.request_revoke(address);
             return Err(Error::RemoteCopies);
@@ -252,7 +252,7 @@ impl Model {
         false
     }
 
-    pub fn revoke(&mut self, address: u64) -> Answer {
+    pub fn revoke(&mut self, address: u64) -> CallResult {
         let known = self.cap(address)?.clone();
         let untyped = self.object(&known).kind == Kind::Untyped;
         let goes = |other: &Known| {
@@ -279,14 +279,14 @@ impl Model {
         self.caps.get_mut(&address).expect("it exists").revoke_requested = true;
     }
 
-    pub fn identify(&self, address: u64) -> Answer {
+    pub fn identify(&self, address: u64) -> CallResult {
         let Ok(known) = self.cap(address) else { return Ok(vec![0; 5]) };
         let object = self.object(known);
         let physical = if matches!(object.kind, Kind::Untyped | Kind::Frame) { object.start } else { 0 };
         Ok(vec![object.kind as u64, known.rights.into(), object.bits.into(), known.badge, physical])
     }
 
-    pub fn query(&self, address: u64) -> Answer {
+    pub fn query(&self, address: u64) -> CallResult {
         let known = self.cap(address)?;
         let object = self.object(known);
         if object.kind != Kind::Untyped {
@@ -298,7 +298,7 @@ impl Model {
         Ok(vec![object.bits.into(), object.watermark])
     }
 
-    pub fn export(&mut self, address: u64) -> Answer {
+    pub fn export(&mut self, address: u64) -> CallResult {
         let known = self.cap(address)?.clone();
         let object = self.object(&known);
         if !matches!(object.kind, Kind::Untyped | Kind::Frame | Kind::Endpoint) {
@@ -324,7 +324,7 @@ impl Model {
         Ok(vec![])
     }
 
-    pub fn unexport(&mut self, address: u64) -> Answer {
+    pub fn unexport(&mut self, address: u64) -> CallResult {
         let known = self.cap(address)?;
         if !known.exported {
             return Err(Error::NotExported);
@@ -349,7 +349,7 @@ impl Model {
         self.objects.values().any(|child| child.parent == Some(object))
     }
 
-    pub fn import(&mut self, kind: Kind, start: u64, size: u64, rights: u64, to: u64) -> Answer {
+    pub fn import(&mut self, kind: Kind, start: u64, size: u64, rights: u64, to: u64) -> CallResult {
         if !matches!(kind, Kind::Untyped | Kind::Frame) {
             return Err(Error::InvalidArgument);
         }
@@ -393,7 +393,7 @@ impl Model {
         innermost.map(Some).ok_or(Error::Overlap)
     }
 
-    pub fn holders(&self, address: u64) -> Answer {
+    pub fn holders(&self, address: u64) -> CallResult {
         let known = self.cap(address)?;
         let object = self.object(known);
         let others = match object.kind {

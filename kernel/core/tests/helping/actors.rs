@@ -3,7 +3,7 @@
 use tench_abi::layout::{UNBIND, slot};
 use tench_abi::{Error, Kind, Operation, Tag, fault};
 use tench_arch_host::machine::at;
-use tench_arch_host::{Answer, Machine};
+use tench_arch_host::{Machine, ResultRegisters};
 use tench_kernel::object::{Ref, Reply};
 use tench_kernel::thread::{Thread, ThreadState};
 use tench_kernel::{account, cspace, endpoint, scheduler};
@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// Makes a system call as the first thread.
-    pub fn try_to(&mut self, operation: Operation, arguments: &[u64]) -> Answer {
+    pub fn try_to(&mut self, operation: Operation, arguments: &[u64]) -> ResultRegisters {
         self.arrange(|machine| machine.call(operation, arguments))
     }
 
@@ -149,8 +149,8 @@ impl Stage {
     }
 
     /// Makes a server reply to its caller, and receive the next message.
-    pub fn answer(&mut self, server: Actor) {
-        let tag = Tag::new(fault::answer::RESUME, 0).0;
+    pub fn reply_and_receive(&mut self, server: Actor) {
+        let tag = Tag::new(fault::reply::RESUME, 0).0;
         self.machine.call_as(server.thread, Operation::ReplyReceive, &[server.endpoint, tag]);
         self.check();
     }

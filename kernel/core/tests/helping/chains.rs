@@ -22,14 +22,14 @@ fn a_chain_of_servers_runs_on_the_time_of_who_waits() {
         // next client's.
         for server in servers.iter().rev() {
             assert!(stage.machine.current() == server.thread, "it is the server's turn");
-            stage.answer(*server);
+            stage.reply_and_receive(*server);
             let expected = if *server == servers[0] { (200, Some(high.time)) } else { (10, Some(server.time)) };
             assert_eq!(stage.runs_on(*server), expected);
         }
         assert_eq!(stage.priority(low), 5);
         // The first server has received the high client's call when it replied to the low client.
         assert_eq!(stage.state(high), ThreadState::AwaitingReply(stage.reply(servers[0])));
-        stage.answer(servers[0]);
+        stage.reply_and_receive(servers[0]);
         assert!(stage.machine.current() == high.thread);
         assert_eq!(stage.runs_on(servers[0]), (10, Some(servers[0].time)));
     }
@@ -97,7 +97,7 @@ fn brings_a_chain(coming: Coming) {
 }
 
 #[test]
-fn who_brings_a_chain_keeps_no_server_from_helping_the_next() {
+fn a_caller_with_a_chain_keeps_no_server_from_helping_the_next() {
     for own in 1..=CHAIN + 2 {
         for [is_first_busy, are_others_busy] in [[false, false], [false, true], [true, false], [true, true]] {
             brings_a_chain(Coming { own, is_first_busy, are_others_busy });
@@ -107,7 +107,7 @@ fn who_brings_a_chain_keeps_no_server_from_helping_the_next() {
 
 /// Checks the case where the first server has declared no depth, and calls one that waits for no other.
 #[test]
-fn who_calls_with_a_chain_stops_helping() {
+fn a_caller_with_a_chain_stops_helping() {
     let mut stage = Stage::new();
     let (low, own) = (stage.actor(5), (1..CHAIN).map(|_| stage.server(250, true)).collect::<Vec<_>>());
     let (first, second) = (stage.server(250, true), stage.server(250, true));
@@ -124,8 +124,8 @@ fn who_calls_with_a_chain_stops_helping() {
     stage.call(high, first);
     assert_eq!([first, second].map(|server| stage.runs_on(server)), [(200, Some(high.time)); 2]);
     // A thread that got its reply helps again when it waits again.
-    stage.answer(second);
-    stage.answer(first);
+    stage.reply_and_receive(second);
+    stage.reply_and_receive(first);
     assert_eq!(stage.runs_on(own[CHAIN - 2]), (5, Some(low.time)));
 }
 
@@ -142,15 +142,15 @@ fn chain_to(stage: &mut Stage, length: usize, endpoint: u64) {
 }
 
 #[test]
-fn who_comes_with_a_chain_before_a_thread_serves_keeps_it_from_nothing() {
+fn a_caller_with_a_chain_before_a_thread_serves_does_not_limit_the_thread() {
     let mut stage = Stage::new();
     let second = stage.server_of_depth(250, 1);
     let (first, others) = (stage.server(250, false), [4, 4].map(|priority| stage.actor(priority)));
     stage.cancel(first);
     chain_to(&mut stage, CHAIN - 1, first.endpoint);
     stage.manage(Operation::ThreadServe, &[first.capability, first.endpoint, 2]);
-    stage.answer(first);
-    stage.answer(first);
+    stage.reply_and_receive(first);
+    stage.reply_and_receive(first);
     // All threads that came then are served.
     stage.call(others[0], first);
     chain_to(&mut stage, CHAIN - 1, first.endpoint);
@@ -162,7 +162,7 @@ fn who_comes_with_a_chain_before_a_thread_serves_keeps_it_from_nothing() {
 }
 
 #[test]
-fn who_waited_for_a_server_without_depth_is_higher_than_the_next_allows() {
+fn a_waiter_of_a_server_without_depth_exceeds_the_height_that_the_next_allows() {
     let mut stage = Stage::new();
     let (first, other) = (stage.server(250, true), stage.actor(4));
     stage.call(other, first);
@@ -178,7 +178,7 @@ fn who_waited_for_a_server_without_depth_is_higher_than_the_next_allows() {
 /// Checks a server that was set aside: its caller raises its height too far meanwhile, then it becomes the current
 /// caller again.
 #[test]
-fn who_is_a_caller_again_helps() {
+fn a_thread_that_calls_again_helps_again() {
     let mut stage = Stage::new();
     let (first, second) = (stage.server_of_depth(250, 1), stage.server_of_depth(250, 0));
     let deferred = stage.make(Kind::Reply);
@@ -204,8 +204,8 @@ fn a_depth_is_one_of_three() {
     let mut stage = Stage::new();
     let (actor, endpoint) = (stage.actor(10), stage.make(Kind::Endpoint));
     for refused in [MAX_DEPTH + 1, 255, 256, u64::MAX] {
-        let answer = stage.try_to(Operation::ThreadServe, &[actor.capability, endpoint, refused]);
-        assert_eq!(answer.err(), Error::InvalidArgument);
+        let result = stage.try_to(Operation::ThreadServe, &[actor.capability, endpoint, refused]);
+        assert_eq!(result.err(), Error::InvalidArgument);
     }
     for depth in 0..=MAX_DEPTH {
         stage.manage(Operation::ThreadServe, &[actor.capability, endpoint, depth]);
@@ -259,8 +259,8 @@ fn a_context_that_goes_is_taken_from_the_whole_chain() {
             let next = stage.actor(60);
             stage.call(next, server);
             assert_eq!(stage.runs_on(server), (60, Some(next.time)));
-            stage.answer(server);
-            stage.answer(server);
+            stage.reply_and_receive(server);
+            stage.reply_and_receive(server);
             assert!(stage.machine.current() == next.thread);
             stage.manage(Operation::ThreadSuspend, &[next.capability]);
         }
@@ -269,14 +269,14 @@ fn a_context_that_goes_is_taken_from_the_whole_chain() {
 }
 
 #[test]
-fn who_is_suspended_helps_nobody() {
+fn a_suspended_thread_helps_nobody() {
     let mut stage = Stage::new();
     let (server, low, high) = (stage.server(10, true), stage.actor(5), stage.actor(200));
     stage.call(low, server);
     stage.call(high, server);
     stage.set_suspended(high, true);
     assert_eq!(stage.priority(server), 5, "it falls at once");
-    stage.answer(server);
+    stage.reply_and_receive(server);
     assert_eq!(stage.runs_on(server), (10, Some(server.time)), "it works for who is suspended on its own time");
     stage.set_suspended(high, false);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));

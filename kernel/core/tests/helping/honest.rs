@@ -77,13 +77,13 @@ impl Play {
                     (x[0], x[1], x[11]) = (server.endpoint, Tag::REPLY, self.extra[n]);
                     self.stage.machine.system_call(Operation::Receive as u64, &x);
                 } else if what == 9 {
-                    (x[0], x[1]) = (self.extra[n], Tag::new(tench_abi::fault::answer::RESUME, 0).0);
+                    (x[0], x[1]) = (self.extra[n], Tag::new(tench_abi::fault::reply::RESUME, 0).0);
                     self.stage.machine.system_call(Operation::Reply as u64, &x);
                 } else if n + 1 < SERVERS && what < 5 {
                     x[0] = self.servers[n + 1].endpoint;
                     self.stage.machine.system_call(Operation::Call as u64, &x);
                 } else {
-                    (x[0], x[1]) = (server.endpoint, Tag::new(tench_abi::fault::answer::RESUME, 0).0);
+                    (x[0], x[1]) = (server.endpoint, Tag::new(tench_abi::fault::reply::RESUME, 0).0);
                     self.stage.machine.system_call(Operation::ReplyReceive as u64, &x);
                 }
             }
@@ -211,7 +211,7 @@ impl Play {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn nobody_keeps_servers_from_helping_each_other(
+    fn no_client_keeps_servers_from_helping_each_other(
         fast: bool,
         steps in prop::collection::vec((0..48u8, 0..21usize, 0..21usize, 0..100u64), 1..250),
     ) {

@@ -17,7 +17,7 @@ fn standings(stage: &mut Stage, actors: &[Actor]) -> Vec<(Option<usize>, u8, i16
 }
 
 #[test]
-fn whoever_stops_waiting_changes_little_at_once() {
+fn the_end_of_a_wait_changes_few_heights_at_once() {
     for length in [8, 12, 16] {
         let mut stage = Stage::new();
         let (low, servers, high) = chain(&mut stage, length, true);
@@ -38,7 +38,7 @@ fn whoever_stops_waiting_changes_little_at_once() {
 /// Checks a server that replies to the caller of its own caller, in that caller's reply object, and receives with this
 /// object: no thread helps the server any more.
 #[test]
-fn who_takes_its_callers_reply_object_has_no_height() {
+fn a_server_that_takes_its_callers_reply_object_has_no_height() {
     let mut stage = Stage::new();
     let (worker, server) = (stage.server(10, false), stage.server(20, false));
     let [first, second] = [30, 30].map(|priority| stage.actor(priority));
@@ -58,7 +58,7 @@ fn who_takes_its_callers_reply_object_has_no_height() {
 /// Checks a server that continues the request of a client that gave up, and then loses its own context: the server for
 /// which it waits stays as urgent as the client was.
 #[test]
-fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_time() {
+fn work_for_a_caller_keeps_its_priority_when_the_server_between_has_no_time() {
     let mut stage = Stage::new();
     let (first, second, low) = (stage.server(200, true), stage.server(200, true), stage.actor(5));
     stage.call(low, first);
@@ -72,7 +72,7 @@ fn what_was_begun_for_somebody_stays_as_urgent_when_the_server_between_has_no_ti
 /// Checks a client that gives up, followed by the server that continued its request and called another server: that
 /// other server stays as urgent as the client was.
 #[test]
-fn what_was_begun_for_somebody_stays_as_urgent_through_two_servers() {
+fn work_for_a_caller_keeps_its_priority_through_two_servers() {
     let mut stage = Stage::new();
     let (first, second, low) = (stage.server(90, true), stage.server(200, true), stage.actor(5));
     stage.call(low, first);

@@ -6,7 +6,7 @@ use tench_kernel::thread::ThreadState;
 use crate::actors::{Actor, Stage};
 
 #[test]
-fn what_is_signalled_to_a_server_makes_its_own_time_count() {
+fn a_signal_to_a_server_runs_on_the_servers_own_time() {
     let mut stage = Stage::new();
     let (server, low) = (stage.server(90, true), stage.actor(5));
     stage.hog(50);
@@ -19,8 +19,8 @@ fn what_is_signalled_to_a_server_makes_its_own_time_count() {
     stage.manage(Operation::Signal, &[notification]);
     assert_eq!(stage.runs_on(server), (90, Some(server.time)));
     assert!(stage.machine.current() == server.thread, "it finishes the request, and then has the signal");
-    stage.answer(server);
-    assert!(stage.machine.answer(server.thread).x[1] & Tag::NOTIFICATION != 0);
+    stage.reply_and_receive(server);
+    assert!(stage.machine.results(server.thread).x[1] & Tag::NOTIFICATION != 0);
     // If another thread takes the signal, the server is no longer urgent.
     stage.machine.call_as(server.thread, Operation::Receive, &[server.endpoint, 0]);
     stage.call(low, server);
@@ -61,7 +61,7 @@ fn an_alarm_goes_off_while_the_server_works() {
         assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
         assert_eq!(stage.state(server), ThreadState::Ready);
         stage.check();
-        stage.answer(server);
+        stage.reply_and_receive(server);
         assert_eq!(stage.machine.thread(server.thread).blockers, 0);
     }
 }
@@ -122,7 +122,7 @@ fn an_alarm_goes_off_while_the_server_does_what_was_sent_before_it_served() {
     assert_eq!(stage.runs_on(server), (5, Some(server.time)));
     stage.machine.pass_time(1000);
     assert_eq!(stage.runs_on(server), (90, Some(server.time)), "its own time has come");
-    stage.answer(server);
+    stage.reply_and_receive(server);
     assert_eq!(stage.machine.thread(server.thread).blockers, 0);
 }
 

@@ -35,13 +35,13 @@ fn the_first_in_the_queue_helps_however_many_wait() {
     let mut expected: Vec<usize> = (0..many.len()).collect();
     expected.sort_by_key(|n| (std::cmp::Reverse(n % 3), *n));
     for n in expected {
-        stage.answer(server);
+        stage.reply_and_receive(server);
         assert_eq!(stage.state(many[n]), ThreadState::AwaitingReply(stage.reply(server)), "client {n}");
     }
 }
 
 #[test]
-fn who_stops_waiting_in_the_queue_helps_no_more() {
+fn a_caller_that_leaves_the_queue_helps_no_more() {
     for (end, first, then) in ENDS.iter().flat_map(|end| [(end, 200, 150), (end, 150, 200)]) {
         let mut stage = Stage::new();
         let (server, low) = (stage.server(10, true), stage.actor(5));
@@ -69,9 +69,9 @@ fn a_server_without_time_goes_on_when_the_next_waits() {
     assert_eq!(stage.runs_on(server), (-1, None));
     stage.call(high, server);
     assert!(stage.machine.current() == server.thread, "it finishes the first request on the next client's time");
-    stage.answer(server);
+    stage.reply_and_receive(server);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)));
-    stage.answer(server);
+    stage.reply_and_receive(server);
     assert!(stage.machine.current() == high.thread);
     assert_eq!(stage.runs_on(server), (-1, None));
 }
@@ -94,17 +94,17 @@ fn senders_wait_in_turn_where_nobody_serves_and_by_priority_where_somebody_does(
             stage.call(higher, server);
             assert!(waits(&mut stage, higher));
         }
-        stage.answer(server);
+        stage.reply_and_receive(server);
         let first = if served { high } else { low };
         assert!(matches!(stage.state(first), ThreadState::AwaitingReply(_)), "served: {served}");
-        stage.answer(server);
+        stage.reply_and_receive(server);
         let second = if served { low } else { high };
         assert!(matches!(stage.state(second), ThreadState::AwaitingReply(_)), "served: {served}");
     }
 }
 
 #[test]
-fn what_is_bound() {
+fn binding_a_thread_to_an_endpoint_is_checked() {
     let mut stage = Stage::new();
     let (server, other) = (stage.server(10, true), stage.actor(20));
     let endpoint = stage.make(Kind::Endpoint);

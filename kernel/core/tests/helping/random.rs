@@ -105,7 +105,7 @@ impl Play {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
     #[test]
-    fn everybody_runs_on_what_follows_from_scratch(
+    fn donations_equal_those_computed_from_scratch(
         fast: bool,
         steps in prop::collection::vec((0..33u8, 0..6usize, 0..6usize, 0..100u64), 1..120),
     ) {

@@ -21,7 +21,7 @@ fn a_server_of_high_priority_works_at_its_clients() {
         assert_eq!(stage.runs_on(server), (5, Some(low.time)));
         stage.machine.reschedule();
         assert!(stage.machine.current() == stage.hog, "the hog comes before what is done for the low one");
-        stage.answer(server);
+        stage.reply_and_receive(server);
         assert_eq!(stage.runs_on(server), (250, Some(server.time)));
     }
 }
@@ -43,7 +43,7 @@ fn an_abandoned_request_is_finished_on_own_time_as_urgently_as_it_was() {
             stage.machine.pass_time(500);
             assert_eq!(stage.priority(server), expected);
             // After the next receive nothing of that is left.
-            stage.answer(server);
+            stage.reply_and_receive(server);
             assert_eq!(stage.runs_on(server), (90, Some(server.time)));
             assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
         }
@@ -61,7 +61,7 @@ fn nothing_is_sent_to_a_server() {
         let before = stage.state(server);
         stage.machine.call_as(low.thread, operation, &[server.endpoint, 0]);
         stage.check();
-        assert_eq!(stage.machine.answer(low.thread).x[0], Error::CallsOnly as u64, "{operation:?}, busy: {busy}");
+        assert_eq!(stage.machine.results(low.thread).x[0], Error::CallsOnly as u64, "{operation:?}, busy: {busy}");
         assert_eq!((stage.state(low), stage.state(server)), (ThreadState::Ready, before));
         // When no thread serves the endpoint any more, messages may wait there.
         stage.serve(server, 0);
@@ -72,7 +72,7 @@ fn nothing_is_sent_to_a_server() {
 }
 
 #[test]
-fn what_was_sent_before_a_thread_served_is_no_more_urgent_for_it_than_the_sender() {
+fn a_message_sent_before_a_thread_served_has_the_senders_priority() {
     let mut stage = Stage::new();
     let (server, low) = (stage.server(250, false), stage.actor(5));
     stage.hog(100);
@@ -88,15 +88,15 @@ fn what_was_sent_before_a_thread_served_is_no_more_urgent_for_it_than_the_sender
     let high = stage.actor(200);
     stage.call(high, server);
     assert_eq!(stage.runs_on(server), (200, Some(high.time)), "who waits behind it helps");
-    stage.answer(server);
-    stage.answer(server);
+    stage.reply_and_receive(server);
+    stage.reply_and_receive(server);
     assert_eq!(stage.runs_on(server), (250, Some(server.time)));
     assert_eq!(stage.machine.thread(server.thread).cap, UNCAPPED);
 }
 
 /// Checks the urgency of a timeout fault of a server that continues the request of a client of low priority.
 #[test]
-fn that_a_servers_time_is_used_up_is_no_more_urgent_than_what_it_does() {
+fn the_timeout_fault_of_a_server_has_the_priority_of_its_work() {
     let mut stage = Stage::new();
     let (handler, server, low) = (stage.server(250, true), stage.server(200, true), stage.actor(5));
     stage.configure(server, 200);
@@ -114,7 +114,7 @@ fn that_a_servers_time_is_used_up_is_no_more_urgent_than_what_it_does() {
 }
 
 #[test]
-fn what_is_sent_to_a_thread_that_serves_nobody_is_its_own_affair() {
+fn a_message_to_a_thread_that_serves_nobody_changes_no_priority() {
     let mut stage = Stage::new();
     let (task, low) = (stage.server(250, false), stage.actor(5));
     stage.machine.call_as(low.thread, Operation::Send, &[task.endpoint, 0]);
@@ -123,7 +123,7 @@ fn what_is_sent_to_a_thread_that_serves_nobody_is_its_own_affair() {
 }
 
 #[test]
-fn that_somebodys_time_is_used_up_is_no_more_urgent_for_a_server_than_he_is() {
+fn the_timeout_fault_of_a_client_has_the_clients_priority_at_a_server() {
     let mut stage = Stage::new();
     let (server, low) = (stage.server(250, true), stage.actor(5));
     stage.configure(low, 5);
@@ -135,12 +135,12 @@ fn that_somebodys_time_is_used_up_is_no_more_urgent_for_a_server_than_he_is() {
     stage.check();
     assert_eq!(stage.state(low), ThreadState::AwaitingReply(stage.reply(server)));
     assert_eq!(stage.runs_on(server), (5, Some(server.time)));
-    stage.answer(server);
+    stage.reply_and_receive(server);
     assert_eq!(stage.runs_on(server), (250, Some(server.time)));
 }
 
 #[test]
-fn what_was_begun_on_limited_time_goes_on_when_nobody_else_runs() {
+fn work_on_limited_time_continues_when_no_other_thread_runs() {
     for end in ENDS {
         let mut stage = Stage::new();
         let (server, caller) = (stage.server(250, true), stage.actor(180));
@@ -157,14 +157,14 @@ fn what_was_begun_on_limited_time_goes_on_when_nobody_else_runs() {
         let next = stage.actor(30);
         stage.call(next, server);
         assert_eq!(stage.runs_on(server), (30, Some(next.time)));
-        stage.answer(server);
-        stage.answer(server);
+        stage.reply_and_receive(server);
+        stage.reply_and_receive(server);
         assert_eq!(stage.runs_on(server), (250, Some(server.time)));
     }
 }
 
 #[test]
-fn what_a_limited_thread_leaves_at_the_end_of_a_chain_is_on_nobodys_budget_at_no_priority() {
+fn work_that_a_limited_thread_leaves_at_the_end_of_a_chain_has_neither_budget_nor_priority() {
     let mut stage = Stage::new();
     let caller = stage.actor(180);
     stage.manage(Operation::SchedulingReserve, &[caller.time, 1000, 10_000, 0]);
@@ -180,7 +180,7 @@ fn what_a_limited_thread_leaves_at_the_end_of_a_chain_is_on_nobodys_budget_at_no
 }
 
 #[test]
-fn whoever_was_received_last_helps() {
+fn the_last_received_caller_helps() {
     let mut stage = Stage::new();
     let server = stage.server(10, true);
     let deferred = stage.make(Kind::Reply);
@@ -188,7 +188,7 @@ fn whoever_was_received_last_helps() {
     stage.machine.run(high.thread);
     stage.machine.call(Operation::Call, &[server.endpoint, 0]);
     assert_eq!(stage.priority(server), 200);
-    stage.answer(server);
+    stage.reply_and_receive(server);
     // The next caller goes to another reply object.
     stage.cancel(server);
     stage.receive_with(server, Operation::Receive, deferred);
@@ -231,7 +231,7 @@ fn callers_received_without_the_call_right_are_deferred() {
 }
 
 #[test]
-fn who_has_faulted_helps_the_handler() {
+fn a_faulted_thread_helps_its_handler() {
     for fast in [false, true] {
         let mut stage = Stage::new();
         stage.machine.fast = fast;
@@ -246,8 +246,8 @@ fn who_has_faulted_helps_the_handler() {
         }
         assert_eq!(stage.runs_on(handler), (200, Some(high.time)));
         assert!(stage.machine.current() == handler.thread);
-        stage.answer(handler);
-        stage.answer(handler);
+        stage.reply_and_receive(handler);
+        stage.reply_and_receive(handler);
         assert_eq!((stage.priority(handler), stage.machine.current()), (10, high.thread));
     }
 }
@@ -270,7 +270,7 @@ fn the_end_of_a_server_or_its_endpoint() {
     stage.manage(Operation::Revoke, &[0, first.endpoint]);
     stage.manage(Operation::Delete, &[0, first.endpoint]);
     assert_eq!(stage.priority(successor), 15);
-    assert_eq!(stage.machine.answer(high.thread).err(), Error::Aborted);
+    assert_eq!(stage.machine.results(high.thread).err(), Error::Aborted);
     assert!(stage.machine.thread(successor.thread).served.is_none());
     // A server's reply object is deleted, with the caller in it.
     let third = stage.server(30, true);
@@ -282,7 +282,7 @@ fn the_end_of_a_server_or_its_endpoint() {
 }
 
 #[test]
-fn who_may_give_priorities_does_not_depend_on_whose_time_it_is() {
+fn the_authority_over_priorities_does_not_depend_on_donated_time() {
     let mut stage = Stage::new();
     let (server, client) = (stage.server(50, true), stage.actor(200));
     stage.manage(Operation::SchedulingConfigure, &[server.time, 50, 60, 0]);

@@ -138,7 +138,7 @@ fn a_long_ring_is_resolved_in_the_end() {
 }
 
 #[test]
-fn who_tells_of_a_budget_closes_no_ring() {
+fn a_budget_report_closes_no_cycle() {
     let works = [false, true].map(|urgent| {
         let work: Box<dyn FnOnce() + Send> = Box::new(move || report_ring(urgent));
         (format!("urgent: {urgent}"), work)
@@ -149,7 +149,7 @@ fn who_tells_of_a_budget_closes_no_ring() {
 /// Checks threads that wait at endpoints that no thread serves, each of which then begins to serve the endpoint at
 /// which the next waits.
 #[test]
-fn who_begins_to_serve_while_it_waits_makes_no_long_chain() {
+fn a_thread_that_starts_to_serve_while_it_waits_makes_no_long_chain() {
     for length in [3, 8] {
         let mut stage = Stage::new();
         let endpoints: Vec<_> = (0..=length).map(|_| stage.make(Kind::Endpoint)).collect();

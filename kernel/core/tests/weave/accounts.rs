@@ -24,22 +24,22 @@ fn passed_over() -> (Weave, Ref<Thread>) {
         moment.candidates.contains(&wanted).then_some(wanted)
     }));
     assert_eq!(run.points(), [1, 2]);
-    assert!(matches!(run.ends()[1][..], [End::Answered(answer)] if answer.x[0] == 0), "B has suspended the account");
+    assert!(matches!(run.ends()[1][..], [End::Returned(result)] if result.x[0] == 0), "B has suspended the account");
     assert!(!run.machine.thread(actors[0]).account_suspended, "A is not stopped yet");
     (run, actors[0])
 }
 
 #[test]
-fn who_finds_its_account_gone_stops_with_the_others() {
+fn a_thread_whose_account_is_deleted_stops_with_the_others() {
     let (mut run, a) = passed_over();
     run.machine.call(Operation::Move, &[0, slots::ROOT, 0, slots::SPARE]).ok();
     run.run(Box::new(|moment| moment.candidates.contains(&0).then_some(0)));
-    assert!(matches!(run.ends()[0][..], [End::Answered(answer)] if answer.err() == Error::InvalidCapability));
+    assert!(matches!(run.ends()[0][..], [End::Returned(result)] if result.err() == Error::InvalidCapability));
     assert!(run.machine.thread(a).account_suspended, "A may not run");
 }
 
 #[test]
-fn who_is_made_to_forget_stops_with_the_others() {
+fn a_thread_whose_operation_is_cancelled_stops_with_the_others() {
     let (mut run, a) = passed_over();
     run.machine.call(Operation::ThreadSuspend, &[slots::ACTORS]).ok();
     run.machine.call(Operation::ThreadWriteRegisters, &[slots::ACTORS, 1]).ok();

@@ -42,7 +42,7 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
     if passed && !matches!(other.name, "suspend itself" | "delete the own thread") {
         let woken = &ends[1];
         assert!(woken.len() + 1 >= expected, "the thread that was woken came to its end: {woken:?}");
-        assert_eq!(woken.iter().filter(|end| matches!(end, End::Answered(_))).count() + 1, expected, "{woken:?}");
+        assert_eq!(woken.iter().filter(|end| matches!(end, End::Returned(_))).count() + 1, expected, "{woken:?}");
     }
     delete_all(&mut weave);
     drop(shown);
@@ -50,7 +50,7 @@ fn interrupt(subject: &Subject, other: &Subject, at: usize) -> bool {
 }
 
 #[test]
-fn whoever_an_interrupt_wakes_may_do_anything() {
+fn a_thread_woken_by_an_interrupt_may_call_anything() {
     let mut interrupted = 0;
     for subject in WITH_PREEMPTION_POINTS {
         for other in WITHOUT_PREEMPTION_POINTS {

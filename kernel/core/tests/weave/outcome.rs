@@ -173,17 +173,17 @@ impl References {
     fn is_disturbed(&self, actor: usize, ends: &[End]) -> bool {
         ends.iter().any(|end| match end {
             End::Never => true,
-            End::Answered(answer) if answer.x[0] == FORGOTTEN => true,
-            End::Answered(answer) => match (error(answer.x[0]), self.operations[actor]) {
+            End::Returned(result) if result.x[0] == FORGOTTEN => true,
+            End::Returned(result) => match (error(result.x[0]), self.operations[actor]) {
                 (Some(Error::Aborted | Error::InvalidCapability), _) => true,
                 // Another thread has finished the deletion.
-                (None, Some(Operation::Delete)) => answer.x[1] == 0,
+                (None, Some(Operation::Delete)) => result.x[1] == 0,
                 // A revocation ends when its capability is deleted, and does not count what others delete.
                 (None, Some(Operation::Revoke)) => true,
                 // A revocation does not look again whether the exported capabilities that it passed are still there.
                 (Some(Error::RemoteCopies), Some(Operation::Revoke)) => true,
                 // Changes that others make meanwhile are counted before or after.
-                (None, Some(Operation::UntypedChildren)) => self.is_between(actor, answer.x[2]),
+                (None, Some(Operation::UntypedChildren)) => self.is_between(actor, result.x[2]),
                 _ => false,
             },
         })
@@ -194,7 +194,7 @@ impl References {
     fn is_between(&self, actor: usize, bytes: u64) -> bool {
         let ends = self.known.iter().flat_map(|known| &known.outcome.ends[actor]);
         let counts: Vec<u64> =
-            ends.filter_map(|end| if let End::Answered(answer) = end { Some(answer.x[2]) } else { None }).collect();
+            ends.filter_map(|end| if let End::Returned(result) = end { Some(result.x[2]) } else { None }).collect();
         counts.iter().min().is_some_and(|least| *least <= bytes)
             && counts.iter().max().is_some_and(|most| bytes <= *most)
     }
@@ -202,7 +202,7 @@ impl References {
     /// Returns true if two revocations that finish have deleted exactly as many as one after the other.
     fn counts_add_up(&self, outcome: &Outcome) -> bool {
         let count = |ends: &[End]| match ends {
-            [End::Answered(answer)] if answer.x[0] == 0 => Some(answer.x[1]),
+            [End::Returned(result)] if result.x[0] == 0 => Some(result.x[1]),
             _ => None,
         };
         let sum = |outcome: &Outcome| Some(count(&outcome.ends[0])? + count(&outcome.ends[1])?);
@@ -228,7 +228,7 @@ impl References {
 
 /// Returns true if the last call failed.
 fn is_refused(ends: &[End]) -> bool {
-    matches!(ends.last(), Some(End::Answered(answer)) if error(answer.x[0]).is_some())
+    matches!(ends.last(), Some(End::Returned(result)) if error(result.x[0]).is_some())
 }
 
 /// Returns the error that a code names.
@@ -240,9 +240,9 @@ fn error(code: u64) -> Option<Error> {
 fn describe(ends: &[End]) -> String {
     let one = |end: &End| match end {
         End::Never => "never".to_owned(),
-        End::Answered(answer) if answer.x[0] == FORGOTTEN => "forgotten".to_owned(),
-        End::Answered(answer) => {
-            error(answer.x[0]).map_or_else(|| format!("{:x?}", &answer.x[1..3]), |e| format!("{e:?}"))
+        End::Returned(result) if result.x[0] == FORGOTTEN => "forgotten".to_owned(),
+        End::Returned(result) => {
+            error(result.x[0]).map_or_else(|| format!("{:x?}", &result.x[1..3]), |e| format!("{e:?}"))
         }
     };
     ends.iter().map(one).collect::<Vec<_>>().join("+")

@@ -19,11 +19,11 @@ fn in_parts(operation: Operation) -> Option<Operation> {
 fn call(m: &mut Machine, operation: Operation, arguments: &[u64]) -> (Result<[u64; 3], Error>, u64) {
     let before = m.kernel().state().statistics.preemption_points;
     let found = m.call(operation, arguments);
-    let answer = match Error::from_code(found.x[0]) {
+    let result = match Error::from_code(found.x[0]) {
         Some(error) => Err(error),
         None => Ok([found.x[1], found.x[2], found.x[3]]),
     };
-    (answer, m.kernel().state().statistics.preemption_points - before)
+    (result, m.kernel().state().statistics.preemption_points - before)
 }
 
 /// Plays a subject in a world of its own. Returns the last result, the state, and each call's number of preemption
@@ -42,12 +42,12 @@ fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, Stri
                 }
                 _ => one.operation,
             };
-            let (answer, points) = call(&mut m, operation, &arguments);
+            let (result, points) = call(&mut m, operation, &arguments);
             m.check();
             passed.push(points);
             assert!(passed.len() < 10_000, "{}: parts of {limit:?} preemption points come to no end", subject.name);
-            last = answer;
-            if answer != Err(Error::Unfinished) {
+            last = result;
+            if result != Err(Error::Unfinished) {
                 break;
             }
         }
@@ -62,16 +62,16 @@ fn play(subject: &Subject, limit: Option<u64>) -> (Result<[u64; 3], Error>, Stri
 fn many_parts_come_to_the_same_as_one_call() {
     let mut divided = 0;
     for subject in WITH_PREEMPTION_POINTS.iter().filter(|subject| subject.points.and_then(in_parts).is_some()) {
-        let (answer, state, whole) = play(subject, None);
+        let (result, state, whole) = play(subject, None);
         for limit in [0, 1, 2, 5, 1000] {
             let (found, parts_state, parts) = play(subject, Some(limit));
             assert!(parts_state == state, "{}, parts of {limit} preemption points", subject.name);
             // A revocation returns the count of its last part.
-            match (answer, found) {
+            match (result, found) {
                 (Ok([count, ..]), Ok([last, ..])) if subject.points == Some(Operation::Revoke) => {
                     assert!(last <= count)
                 }
-                _ => assert_eq!(found, answer, "{}, parts of {limit} preemption points", subject.name),
+                _ => assert_eq!(found, result, "{}, parts of {limit} preemption points", subject.name),
             }
             divided += usize::from(parts.len() > whole.len());
             // Examining exported capabilities passes preemption points that do not count.

@@ -68,10 +68,10 @@ fn memory(run: &mut Weave) -> u64 {
 /// which it was made, also after one more change.
 fn judge(run: &mut Weave, before: u64) {
     let (ends, trace) = (run.ends(), run.trace());
-    let is_replaced = ends[1].iter().all(|end| matches!(end, End::Answered(answer) if answer.error().is_none()));
+    let is_replaced = ends[1].iter().all(|end| matches!(end, End::Returned(result) if result.error().is_none()));
     assert!(is_replaced && ends[1].len() == 3, "{ends:?}: {trace}");
     assert_eq!(memory(run), before, "{trace}");
-    assert!(matches!(ends[0][..], [End::Answered(answer)] if answer.err() == Error::Aborted), "{ends:?}: {trace}");
+    assert!(matches!(ends[0][..], [End::Returned(result)] if result.err() == Error::Aborted), "{ends:?}: {trace}");
     run.machine.call(Operation::MappingProtect, &[p::MAPPING, READ]).ok();
     run.machine.check();
 }

@@ -16,13 +16,13 @@ enum Restarted {
     /// The operation fails, though no other thread has intervened: it finds its own earlier effects.
     Refused(Error),
     /// The operation returns another result than undisturbed.
-    OtherAnswer,
+    OtherResult,
     /// The outcome is the undisturbed one if the operation is interrupted once, but the operation never ends if it is
     /// interrupted at its first preemption point each time.
     NeverEnds,
 }
 
-use Restarted::{NeverEnds, OtherAnswer, Refused, Same};
+use Restarted::{NeverEnds, OtherResult, Refused, Same};
 
 /// The outcomes, by subject.
 const VERDICTS: &[(&str, Restarted)] = &[
@@ -37,9 +37,9 @@ const VERDICTS: &[(&str, Restarted)] = &[
     ("delete a thread", Same),
     ("delete a table", Same),
     ("delete an endpoint", Same),
-    ("revoke the pool", OtherAnswer),
-    ("revoke the inner untyped", OtherAnswer),
-    ("revoke an endpoint", OtherAnswer),
+    ("revoke the pool", OtherResult),
+    ("revoke the inner untyped", OtherResult),
+    ("revoke an endpoint", OtherResult),
     // The revocation deletes one capability, in the last step.
     ("revoke a mapped frame", Same),
     // Before its first preemption point the revocation finds only capabilities that stay.
@@ -99,8 +99,8 @@ fn verdict(subject: &Subject) -> Option<Restarted> {
         let once = restart(subject, at, 1);
         match (&once.ends[0][..], once == undisturbed) {
             (_, true) => {}
-            ([End::Answered(answer)], _) if answer.error().is_some() => return Some(Refused(answer.err())),
-            _ => return Some(OtherAnswer),
+            ([End::Returned(result)], _) if result.error().is_some() => return Some(Refused(result.err())),
+            _ => return Some(OtherResult),
         }
     }
     // Each time the operation reaches its first preemption point.

@@ -10,7 +10,7 @@ use crate::pairs::HANDLERS;
 use crate::world::{FORGOTTEN, Subject, WITH_PREEMPTION_POINTS, WITHOUT_PREEMPTION_POINTS};
 
 /// The errors with which an operation may fail that finds things changed.
-const REFUSALS: [Error; 20] = [
+const EXPECTED_ERRORS: [Error; 20] = [
     Error::InvalidCapability,
     Error::WrongType,
     Error::NoSuchSlot,
@@ -70,12 +70,12 @@ fn weave_three(seed: u64) -> usize {
     run.run(Box::new(move |moment| Some(moment.candidates[random.below(moment.candidates.len())])));
     for (subject, ends) in three.iter().zip(run.ends()) {
         for end in ends {
-            if let End::Answered(answer) = end
-                && answer.x[0] != FORGOTTEN
+            if let End::Returned(result) = end
+                && result.x[0] != FORGOTTEN
             {
-                let refusal = answer.error();
-                let fits = refusal.is_none_or(|error| REFUSALS.contains(&error));
-                assert!(fits, "{} was told {refusal:?}", subject.name);
+                let error = result.error();
+                let fits = error.is_none_or(|error| EXPECTED_ERRORS.contains(&error));
+                assert!(fits, "{} got {error:?}", subject.name);
             }
         }
     }

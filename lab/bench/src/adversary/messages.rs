@@ -1,7 +1,7 @@
 //! Workloads of the longest messages, and of as many waiting senders as there can be; of faults, which are messages
 //! too; and of the floating-point unit.
 
-use tench::abi::fault::{Class, answer};
+use tench::abi::fault::{Class, reply};
 use tench::abi::message::MAX_WORDS;
 use tench::abi::{Operation, Tag};
 use tench::sys::{
@@ -97,7 +97,7 @@ pub fn queued(arena: &mut Arena) -> Result<(), Error> {
 }
 
 /// Lets the server reply to one caller and receive the message of the next: both as long as can be, in one call.
-pub fn answered(arena: &mut Arena) -> Result<(), Error> {
+pub fn replies(arena: &mut Arena) -> Result<(), Error> {
     let (server, caller, endpoint) = pair(arena)?;
     let (first, second) = (arena.attachments()?, arena.attachments()?);
     let other = arena.correspondent(HIGH, 2)?;
@@ -106,7 +106,7 @@ pub fn answered(arena: &mut Arena) -> Result<(), Error> {
     caller.call(Operation::Call, &[at, 0])?;
     let later = Instant::now().after(1 << 40).ticks();
     for round in 0..8 {
-        let (asks, answered, buffer) = if round % 2 == 0 { (other, caller, 1) } else { (caller, other, 2) };
+        let (asks, replied, buffer) = if round % 2 == 0 { (other, caller, 1) } else { (caller, other, 2) };
         let asks_buffer = 3 - buffer;
         let mut arguments = [0; 13];
         (arguments[0], arguments[1], arguments[12]) = (at, LONGEST | Tag::DEADLINE, later);
@@ -116,7 +116,7 @@ pub fn answered(arena: &mut Arena) -> Result<(), Error> {
         // The slots for what arrives are those of what was sent: they are empty by then.
         arena.write_ipc_buffer(0, moved(first.send), second.back);
         server.call(Operation::ReplyReceive, &[at, LONGEST])?;
-        let _ = answered.thread.query()?;
+        let _ = replied.thread.query()?;
         for i in 0..4 {
             for (from, to) in [(first.back[i], first.send[i]), (second.back[i], second.send[i])] {
                 Cap::<Frame>::new(CapAddress(from)).move_to(CapAddress(to))?;
@@ -205,7 +205,7 @@ pub fn faults(arena: &mut Arena) -> Result<(), Error> {
         for _ in 0..20 {
             let received = endpoint.receive(Wait::FOREVER.with_reply(reply))?;
             let _ = received.label();
-            reply.reply(&Message::new(answer::RESUME))?;
+            reply.reply(&Message::new(reply::RESUME))?;
         }
         victim.thread.suspend()?;
         victim.thread.faults_to(class, None)?;
@@ -219,7 +219,7 @@ pub fn faults(arena: &mut Arena) -> Result<(), Error> {
     server.call(Operation::Receive, &[at, 0])?;
     victim.start(Code::Touch, &[], [0, 8, 0])?;
     for _ in 0..10 {
-        server.call(Operation::ReplyReceive, &[at, Tag::new(answer::RESUME, 0).0])?;
+        server.call(Operation::ReplyReceive, &[at, Tag::new(reply::RESUME, 0).0])?;
     }
     OWN_CSPACE.delete_at(endpoint.address())?;
     Ok(())

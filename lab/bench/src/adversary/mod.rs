@@ -17,11 +17,11 @@
 //! | [`chaos`] | every system call with every kind of argument, threads that are deleted in the middle of operations |
 //!
 //! The figures are the longest interrupts-off interval of each path; the notes say where it began, and in which
-//! workload ([`culprits`]). A kernel in which an interval exceeds the bound fails the tests.
+//! workload ([`attribution`]). A kernel in which an interval exceeds the bound fails the tests.
 
+mod attribution;
 mod chaos;
 mod crowds;
-mod culprits;
 mod maps;
 mod messages;
 mod threads;
@@ -39,7 +39,7 @@ use tench::println;
 use tench::sys::cap::Object;
 use tench::sys::{Cap, CapAddress, CapNode, Error, Kind, OWN_CSPACE, Untyped};
 
-use culprits::Culprits;
+use attribution::Attribution;
 
 use crate::soak::{Random, executed};
 use crate::{KERNEL, figure};
@@ -64,10 +64,10 @@ fn problem<E: Display>(what: &str) -> impl Fn(E) -> String {
 }
 
 /// Body of a workload.
-type Deed = fn(&mut Arena) -> Result<(), Error>;
+type Workload = fn(&mut Arena) -> Result<(), Error>;
 
 /// All workloads, by name.
-const DEEDS: [(&str, Deed); 29] = [
+const WORKLOADS: [(&str, Workload); 29] = [
     ("notifications by the hundred thousand", trees::wide),
     ("blocks of memory by the hundred thousand", trees::blocks),
     ("copies by the hundred thousand", trees::copies),
@@ -85,7 +85,7 @@ const DEEDS: [(&str, Deed); 29] = [
     ("mappings that move", maps::moves),
     ("the longest messages to who waits", messages::waiting),
     ("the longest messages to who comes", messages::queued),
-    ("answers and messages at once", messages::answered),
+    ("replies and messages at once", messages::replies),
     ("queues of senders", messages::senders),
     ("faults", messages::faults),
     ("the floating-point unit", messages::float),
@@ -130,7 +130,7 @@ impl Arena {
     fn slots(&mut self, count: u32) -> CapAddress {
         let first = self.next_slot;
         self.next_slot += count;
-        assert!(self.next_slot <= NODE_SLOTS as u32, "a deed has {NODE_SLOTS} slots");
+        assert!(self.next_slot <= NODE_SLOTS as u32, "a workload has {NODE_SLOTS} slots");
         CapAddress::new(NODE_INDEX, first)
     }
 
@@ -182,13 +182,13 @@ impl Arena {
 }
 
 /// Runs every workload once.
-fn round(arena: &mut Arena, culprits: &mut Culprits) -> Result<(), String> {
-    for (name, deed) in DEEDS {
+fn round(arena: &mut Arena, attribution: &mut Attribution) -> Result<(), String> {
+    for (name, workload) in WORKLOADS {
         println!("  {name}");
-        let done = deed(arena).map_err(|error| format!("adversary: {name}: {error}"));
+        let done = workload(arena).map_err(|error| format!("adversary: {name}: {error}"));
         let cleared = done.and_then(|()| arena.clear().map_err(|what| format!("adversary: {name}: {what}")));
         // The lengths may say why it failed.
-        culprits.read(name)?;
+        attribution.read(name)?;
         cleared?;
     }
     Ok(())
@@ -202,14 +202,14 @@ pub fn run() -> Result<(), String> {
     let mut arena = Arena::new(seed)?;
     KERNEL.reset_irq_off_intervals().map_err(problem("the kernel's measuring"))?;
     let ticker = threads::Ticker::start()?;
-    let mut culprits = Culprits::new();
-    culprits.read(culprits::BEFORE)?;
+    let mut attribution = Attribution::new();
+    attribution.read(attribution::BEFORE)?;
     let start = executed()?;
     let (mut rounds, mut next_note) = (0_u64, 10);
     while rounds == 0 || executed()? - start < instructions {
-        if let Err(what) = round(&mut arena, &mut culprits) {
+        if let Err(what) = round(&mut arena, &mut attribution) {
             // The measurements until then may say why.
-            report(rounds + 1, &mut culprits)?;
+            report(rounds + 1, &mut attribution)?;
             return Err(what);
         }
         rounds += 1;
@@ -220,7 +220,7 @@ pub fn run() -> Result<(), String> {
         }
     }
     drop(ticker);
-    report(rounds, &mut culprits)?;
+    report(rounds, &mut attribution)?;
     if instructions > 0 {
         figure("instructions", executed()? - start);
         figure("rounds", rounds);
@@ -229,27 +229,27 @@ pub fn run() -> Result<(), String> {
 }
 
 /// Prints the kernel's measurements.
-fn report(rounds: u64, culprits: &mut Culprits) -> Result<(), String> {
+fn report(rounds: u64, attribution: &mut Attribution) -> Result<(), String> {
     let mut worst = (0, "", "");
     for path in 0..entry_path::LIMIT {
         let Some(name) = entry_path::name(path) else { continue };
-        let (s, deed) = culprits.read_path(path, culprits::AFTER)?;
+        let (s, workload) = attribution.read_path(path, attribution::AFTER)?;
         if s.count == 0 {
             continue;
         }
-        worst = worst.max((s.longest, name, deed));
+        worst = worst.max((s.longest, name, workload));
         let key = name.replace(' ', "_");
         figure(&format!("worst_{key}"), s.longest);
         println!("sample: longest {path} {}", s.longest);
         println!("sample: count {path} {}", s.count / rounds);
         println!("sample: mean {path} {}", s.sum / s.count);
-        println!("text: deed {path} {deed}");
+        println!("text: workload {path} {workload}");
         println!("note: {:>6} {:>10} {:>6}  {name}", s.longest, s.count, s.sum / s.count);
-        println!("  in: {deed}");
+        println!("  in: {workload}");
         println!("  at {:#x}", s.address);
     }
-    let (longest, name, deed) = worst;
+    let (longest, name, workload) = worst;
     figure("irq_off_worst", longest);
-    println!("note: the longest interrupts-off interval: {longest} instructions of {name}, in: {deed}");
+    println!("note: the longest interrupts-off interval: {longest} instructions of {name}, in: {workload}");
     Ok(())
 }

@@ -82,7 +82,7 @@ impl Race {
             }
             let sent = thread << 32 | number;
             if call(client, sent, threads)? != sent + 1 {
-                return Err("contention: an answer has reached the wrong thread".into());
+                return Err("contention: a reply has reached the wrong thread".into());
             }
             self.calls.fetch_add(1, Ordering::Relaxed);
             // Taken after the last call of the first thread, or of all.

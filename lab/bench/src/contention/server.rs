@@ -8,7 +8,7 @@ use tench::thread;
 use tench_protocol::{Event, Later, Pending, interface};
 
 /// Maximum number of threads that can wait together.
-const ROOM: usize = 64;
+const CAPACITY: usize = 64;
 
 /// A service that replies each number plus one.
 #[interface(client = Meeting, version = 1)]
@@ -52,7 +52,7 @@ impl MeetingService for Table {
     }
 
     fn together(&mut self, later: Later<'_, u64, Error>, number: u64, threads: u64) -> Result<Option<u64>, Error> {
-        if self.waiting.len() >= ROOM {
+        if self.waiting.len() >= CAPACITY {
             return Err(Error::Full);
         }
         self.threads = threads as usize;
@@ -63,11 +63,11 @@ impl MeetingService for Table {
 
 /// Runs the server's process, which serves until it is killed.
 pub fn serve() -> Result<(), String> {
-    let mut table = Table { waiting: Vec::with_capacity(ROOM), threads: 0 };
+    let mut table = Table { waiting: Vec::with_capacity(CAPACITY), threads: 0 };
     let mut port = tench::server::port(0, 1);
     loop {
         if port.next(Wait::FOREVER) == Event::Request {
-            port.carry_out(|request, context, answer| Meeting::dispatch(&mut table, request, context, answer));
+            port.carry_out(|request, context, reply| Meeting::dispatch(&mut table, request, context, reply));
         }
         if table.waiting.len() >= table.threads {
             while let Some((number, pending)) = table.waiting.pop() {

@@ -100,24 +100,24 @@ fn trip(client: &mut Channel<'_>, server: &mut Channel<'_>, words: usize, togeth
     for _ in 0..together {
         client.request(1, message).map_err(|_| failed("a request was refused"))?;
     }
-    let (mut asked, mut answered, mut turns) = (0, 0, 0);
-    while answered < together {
+    let (mut asked, mut replied, mut turns) = (0, 0, 0);
+    while replied < together {
         turns += 1;
         if turns > TURNS * together {
-            return Err(failed("no answer came"));
+            return Err(failed("no reply came"));
         }
         // A message longer than the room goes on when the other side has received some of it.
         if asked < together
             && let Ok(Some(Incoming::Request(request, _))) = server.receive()
         {
-            server.answer(request, message).map_err(|_| failed("an answer was refused"))?;
+            server.reply(request, message).map_err(|_| failed("a reply was refused"))?;
             asked += 1;
             if asked < together {
                 continue;
             }
         }
-        if let Ok(Some(Incoming::Answer(..))) = client.receive() {
-            answered += 1;
+        if let Ok(Some(Incoming::Reply(..))) = client.receive() {
+            replied += 1;
         } else if asked == together {
             let _ = server.receive();
         }
@@ -133,11 +133,11 @@ fn stream(
     message: &[u64],
     (together, owed): (u64, &mut VecDeque<Request>),
 ) -> Result<(), String> {
-    let (mut asked, mut answered, mut turns) = (0, 0, 0);
-    while answered < together {
+    let (mut asked, mut replied, mut turns) = (0, 0, 0);
+    while replied < together {
         turns += 1;
         if turns > TURNS * together {
-            return Err("cores: no answer came".into());
+            return Err("cores: no reply came".into());
         }
         while asked < together && sent(client.request(1, message).map(drop))? {
             asked += 1;
@@ -146,20 +146,20 @@ fn stream(
             if let Incoming::Request(request, _) = incoming {
                 owed.push_back(request);
             }
-            answer(server, owed, message)?;
+            reply(server, owed, message)?;
         }
-        answer(server, owed, message)?;
+        reply(server, owed, message)?;
         while let Some(incoming) = client.receive().map_err(|broken| format!("cores: {broken}"))? {
-            answered += u64::from(matches!(incoming, Incoming::Answer(..)));
+            replied += u64::from(matches!(incoming, Incoming::Reply(..)));
         }
     }
     Ok(())
 }
 
 /// Replies to the requests for whose replies there is room.
-fn answer(server: &mut Channel<'_>, owed: &mut VecDeque<Request>, message: &[u64]) -> Result<(), String> {
+fn reply(server: &mut Channel<'_>, owed: &mut VecDeque<Request>, message: &[u64]) -> Result<(), String> {
     while let Some(request) = owed.front()
-        && sent(server.answer(*request, message))?
+        && sent(server.reply(*request, message))?
     {
         owed.pop_front();
     }

@@ -151,7 +151,7 @@ fn serve(mut channel: Channel, mut listener: Listener) -> Result<(), String> {
                 continue;
             }
         };
-        while !sent(channel.answer(request, &WORDS[..words]))? {
+        while !sent(channel.reply(request, &WORDS[..words]))? {
             channel.wait(true, &mut listener).map_err(problem("the channel"))?;
         }
     }
@@ -159,13 +159,13 @@ fn serve(mut channel: Channel, mut listener: Listener) -> Result<(), String> {
 
 /// Makes requests of this many words, and awaits their replies.
 fn trip(channel: &mut Channel, mut listener: Listener, words: usize, together: u64) -> Result<(), String> {
-    let (mut asked, mut answered) = (0, 0);
-    while answered < together {
+    let (mut asked, mut replied) = (0, 0);
+    while replied < together {
         while asked < together && sent(channel.request(ECHO, &WORDS[..words]).map(drop))? {
             asked += 1;
         }
         match channel.receive().map_err(problem("the channel"))? {
-            Some(Incoming::Answer(..)) => answered += 1,
+            Some(Incoming::Reply(..)) => replied += 1,
             Some(_) => {}
             None => channel.wait(asked < together, &mut listener).map_err(problem("the channel"))?,
         }

@@ -233,7 +233,7 @@ impl Actor {
         }
         let records: Vec<RawRecord> = (0..count).map(|index| self.record(index)).collect();
         match records.iter().find(|record| record.code != self.role.code) {
-            Some(record) => Err(format!("a round answered {}, not {}", record.code, self.role.code)),
+            Some(record) => Err(format!("a round returned {}, not {}", record.code, self.role.code)),
             None => Ok(records),
         }
     }

@@ -66,26 +66,26 @@ fn stub(bench: &Bench, length: usize, paths: u64) -> Result<(), String> {
     let message = Message::with_words(0, &[7; MAX_WORDS][..length]);
     let mut calls = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        let (before, after, answer);
+        let (before, after, result);
         match length {
             0 => {
                 before = instructions();
-                answer = endpoint.call0(0).map(|_| ());
+                result = endpoint.call0(0).map(|_| ());
                 after = instructions();
             }
             REGISTER_WORDS => {
                 before = instructions();
-                answer = endpoint.call8(0, 7, 7, 7, 7, 7, 7, 7, 7).map(|_| ());
+                result = endpoint.call8(0, 7, 7, 7, 7, 7, 7, 7, 7).map(|_| ());
                 after = instructions();
             }
             _ => {
                 before = instructions();
                 let received = endpoint.call(&message);
                 after = instructions();
-                answer = received.map(|received| assert_eq!(received.words().len(), length));
+                result = received.map(|received| assert_eq!(received.words().len(), length));
             }
         }
-        answer.map_err(problem(&what))?;
+        result.map_err(problem(&what))?;
         calls.push(RawRecord { before, after, ..RawRecord::default() });
     }
     let server = server.records().map_err(problem(&what))?;

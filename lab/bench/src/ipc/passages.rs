@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_something_else_lies_between_is_no_passage() {
+    fn readings_with_other_work_between_them_are_no_passage() {
         let (client, mut server) = conversation(1000);
         server.truncate(8);
         // The last two calls find no server.

@@ -37,7 +37,7 @@ const MAPPINGS: usize = 8;
 const MESSAGES: usize = 16;
 
 const WRITABLE: MapFlags = MapFlags::READ.union(MapFlags::WRITE);
-type Answer = Result<(), tench::abi::Error>;
+type Outcome = Result<(), tench::abi::Error>;
 
 /// Resources of the load.
 struct Adversary {
@@ -107,13 +107,13 @@ impl Adversary {
     }
 
     /// Makes a large object of memory that is not zero.
-    fn zero(&self) -> Answer {
+    fn zero(&self) -> Outcome {
         let frame = self.memory.cap().retype::<Frame>(MEMORY_BITS, self.slots)?;
         frame.delete().map(|_| ())
     }
 
     /// Makes many objects of one untyped, and copies of some of their capabilities, and revokes it.
-    fn tree(&self) -> Answer {
+    fn tree(&self) -> Outcome {
         let cspace = self.cspace()?;
         for node in 0..NODES {
             let first = address(node, 0);
@@ -136,7 +136,7 @@ impl Adversary {
     }
 
     /// Deletes a CSpace full of copies.
-    fn nodes(&self) -> Answer {
+    fn nodes(&self) -> Outcome {
         let cspace = self.cspace()?;
         for node in 0..NODES {
             for index in 0..NODE_SLOTS {
@@ -159,12 +159,12 @@ impl Adversary {
     }
 
     /// Deletes the rest of a CSpace.
-    fn discard(&self) -> Answer {
+    fn discard(&self) -> Outcome {
         self.nodes.cap().revoke().map(|_| ())
     }
 
     /// Maps many pages in one call, and undoes many such calls in one.
-    fn mappings(&self) -> Answer {
+    fn mappings(&self) -> Outcome {
         let frame = self.memory.cap().retype::<Frame>(u64::from(PAGE_BITS + TABLE_ENTRIES.ilog2()), self.slots)?;
         for (number, table) in self.tables.iter().enumerate() {
             let slot = CapAddress(self.slots.0 + 1 + number as u32);
@@ -176,7 +176,7 @@ impl Adversary {
     }
 
     /// Sends long messages with as many capabilities as there can be.
-    fn messages(&self) -> Answer {
+    fn messages(&self) -> Outcome {
         let mut message = Message::with_words(1, &[7; MAX_WORDS]);
         for _ in 0..MAX_CAPS {
             message.copy_cap(Cap::<Endpoint>::new(slot::PROCS));

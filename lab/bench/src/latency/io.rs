@@ -211,11 +211,11 @@ impl Sender {
         self.message.push(part as u64);
         self.message.extend(&data);
         self.exchange()?;
-        let answered = &self.received.words()[1..];
-        if answered.first() != data.last() || answered.len() != WORDS {
+        let replied = &self.received.words()[1..];
+        if replied.first() != data.last() || replied.len() != WORDS {
             return Err("latency: a packet came back damaged".into());
         }
-        for (word, value) in answered.iter().enumerate() {
+        for (word, value) in replied.iter().enumerate() {
             buffer.write64(part * PART_BYTES + word * size_of::<u64>(), *value);
         }
         Ok(())
@@ -253,11 +253,11 @@ pub fn peer() -> Result<(), String> {
     offer_slots(&[slot]);
     endpoint.receive_into(Wait::FOREVER, &mut received).map_err(problem("receiving"))?;
     loop {
-        let answer = match received.label() {
+        let reply = match received.label() {
             label::PART => take_part(&received, &mut ring, &mut message),
             _ => take_buffer(&received, slot),
         };
-        if answer.is_none() {
+        if reply.is_none() {
             message.restart(label::REFUSED);
         } else if received.label() != label::PART {
             message.restart(label::BUFFER);

@@ -89,7 +89,7 @@ fn measure(key: &str, reading: u64, mut request: impl FnMut() -> Result<bool, St
         let outcome = request();
         let cost = instructions() - before - reading;
         if !outcome? {
-            return Err(format!("rpc: {key}: the answer is wrong"));
+            return Err(format!("rpc: {key}: the reply is wrong"));
         }
         if round > 0 {
             costs.push(cost);

@@ -120,8 +120,8 @@ pub fn serve() -> Result<(), String> {
     let mut port = tench::server::port(0, 1);
     loop {
         if port.next(Wait::FOREVER) == Event::Request {
-            port.carry_out_sharing(&mut buffers, |request, context, answer| {
-                Strings::dispatch(&mut kept, request, context, answer)
+            port.carry_out_sharing(&mut buffers, |request, context, reply| {
+                Strings::dispatch(&mut kept, request, context, reply)
             });
         }
     }

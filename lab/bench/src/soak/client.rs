@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use tench::abi::Powers;
 use tench::mem::Failure as MemFailure;
-use tench::mem::protocol::Error as Refusal;
+use tench::mem::protocol::Error as MemError;
 use tench::procs::{Failure, Procs};
 use tench::{memory, println};
 
@@ -89,12 +89,12 @@ pub fn run() -> Result<(), String> {
 
 /// Returns whether the memory server refused for lack of memory.
 pub const fn is_short(failure: &MemFailure) -> bool {
-    matches!(failure, MemFailure::Refused(Refusal::OutOfMemory | Refusal::QuotaExceeded | Refusal::TooManyBlocks))
+    matches!(failure, MemFailure::Refused(MemError::OutOfMemory | MemError::QuotaExceeded | MemError::TooManyBlocks))
 }
 
 /// Returns what was made, or none if memory was short.
-pub fn made<T>(answer: Result<T, memory::Error>, wrong: &'static str) -> Outcome<Option<T>> {
-    match answer {
+pub fn made<T>(result: Result<T, memory::Error>, wrong: &'static str) -> Outcome<Option<T>> {
+    match result {
         Ok(made) => Ok(Some(made)),
         Err(memory::Error::Memory(failure)) if is_short(&failure) => Ok(None),
         Err(memory::Error::NoSlots) => Ok(None),

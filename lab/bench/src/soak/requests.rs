@@ -1,7 +1,7 @@
 //! Clients of the soak test that make requests of servers: for blocks, bundles, names and processes.
 
 use tench::abi::layout::slot;
-use tench::mem::protocol::{Error as Refusal, Granted};
+use tench::mem::protocol::{Error as MemError, Granted};
 use tench::mem::slabs::{Descriptor, Lifetime, Slabs};
 use tench::mem::{Block, Failure as MemFailure, Mem, Within};
 use tench::names::Names;
@@ -204,7 +204,7 @@ pub fn bundles(random: &mut Random, steps: u64) -> Outcome {
         let index = random.index(BUNDLES);
         match held[index].take() {
             _ if random.once_in(24) => match SLABS.set_policy(random.below(8), random.once_in(2)) {
-                Ok(()) | Err(MemFailure::Refused(Refusal::SlabsInUse)) => {}
+                Ok(()) | Err(MemFailure::Refused(MemError::SlabsInUse)) => {}
                 Err(_) => return Err("a policy was refused"),
             },
             None => held[index] = grant(random)?,
@@ -268,13 +268,13 @@ pub fn spawn(random: &mut Random, steps: u64) -> Outcome {
         match children[index] {
             None => children[index] = child(random)?,
             Some(child) => {
-                let answer = match random.below(4) {
+                let result = match random.below(4) {
                     0 => PROCS.suspend(child),
                     1 => PROCS.resume(child),
                     2 => PROCS.kill(child),
                     _ => PROCS.status(child).map(drop),
                 };
-                match answer {
+                match result {
                     Ok(()) | Err(Failure::Refused(ProcsError::WrongState)) => {}
                     Err(_) => return Err("a child could not be managed"),
                 }

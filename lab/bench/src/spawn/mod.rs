@@ -6,7 +6,7 @@
 //! | `rpc_N` | `create` and `start` by the process server, with N processes, until the caller has its reply |
 //! | `local_N` | creation and start by the loader library in the caller, with memory and capabilities of its own |
 //! | `hello_N` | `rpc_N` of the program `hello` |
-//! | `hello_end_N` | from then on until `wait` replies that it has ended: its run and its end |
+//! | `hello_end_N` | from then on until `wait` returns that it has ended: its run and its end |
 //! | `main_N` | from `create` to the first instruction of `main` |
 //! | `kill_N` | `kill` of one that waits, until its memory is free and the reply is there |
 //! | `local_end_N` | the end by the caller itself, of one that it has loaded itself |
@@ -52,9 +52,9 @@ fn cost<T, E: Display>(what: &str, operation: impl FnOnce() -> Result<T, E>) -> 
     let before = instructions();
     let readings = instructions() - before;
     let before = instructions();
-    let answer = operation();
+    let result = operation();
     let cost = instructions() - before - readings;
-    Ok((answer.map_err(problem(what))?, cost))
+    Ok((result.map_err(problem(what))?, cost))
 }
 
 /// Returns the mean of the last few costs.

@@ -87,40 +87,40 @@ functions! {
     }
 
     lab_stubs_bare_0(given, _got) {
-        given.endpoint.call0(Measured::ZERO).is_ok_and(|answer| answer.label() == DONE)
+        given.endpoint.call0(Measured::ZERO).is_ok_and(|reply| reply.label() == DONE)
     }
 
     lab_stubs_bare_1(given, got) {
-        let Ok(answer) = given.endpoint.call1(Measured::ONE, given.words[0]) else { return false };
-        got.words[0] = answer.words[0];
-        answer.label() == DONE
+        let Ok(reply) = given.endpoint.call1(Measured::ONE, given.words[0]) else { return false };
+        got.words[0] = reply.words[0];
+        reply.label() == DONE
     }
 
     lab_stubs_bare_4(given, got) {
         let [a, b, c, d, ..] = given.words;
-        let Ok(answer) = given.endpoint.call4(Measured::FOUR, a, b, c, d) else { return false };
-        got.words[..4].copy_from_slice(&answer.words[..4]);
-        answer.label() == DONE
+        let Ok(reply) = given.endpoint.call4(Measured::FOUR, a, b, c, d) else { return false };
+        got.words[..4].copy_from_slice(&reply.words[..4]);
+        reply.label() == DONE
     }
 
     lab_stubs_bare_8(given, got) {
         let [a, b, c, d, e, f, g, h] = given.words;
-        let Ok(answer) = given.endpoint.call8(Measured::EIGHT, a, b, c, d, e, f, g, h) else { return false };
-        got.words = answer.words;
-        answer.label() == DONE
+        let Ok(reply) = given.endpoint.call8(Measured::EIGHT, a, b, c, d, e, f, g, h) else { return false };
+        got.words = reply.words;
+        reply.label() == DONE
     }
 
     lab_stubs_bare_text(given, got) {
         let (first, second) = (word(given.text, 0), word(given.text, 8));
-        let Ok(answer) = given.endpoint.call3(Measured::TEXT, 16, first, second) else { return false };
-        got.text[..8].copy_from_slice(&answer.words[1].to_le_bytes());
-        got.text[8..].copy_from_slice(&answer.words[2].to_le_bytes());
-        answer.label() == DONE && answer.words[0] == 16
+        let Ok(reply) = given.endpoint.call3(Measured::TEXT, 16, first, second) else { return false };
+        got.text[..8].copy_from_slice(&reply.words[1].to_le_bytes());
+        got.text[8..].copy_from_slice(&reply.words[2].to_le_bytes());
+        reply.label() == DONE && reply.words[0] == 16
     }
 
     lab_stubs_bare_cap(given, _got) {
         let cap = [Carried::copy(given.cap.address())];
-        given.endpoint.call_short(Measured::CAP, 0, &[0; 8], &cap).is_ok_and(|answer| answer.label() == DONE)
+        given.endpoint.call_short(Measured::CAP, 0, &[0; 8], &cap).is_ok_and(|reply| reply.label() == DONE)
     }
 
     lab_stubs_stub_0(given, _got) {
@@ -158,8 +158,8 @@ functions! {
     }
 
     lab_stubs_message_0(given, _got) {
-        let answer = call::<Error>(given.endpoint, &Message::new(Measured::ZERO));
-        answer.is_ok_and(|answer| answer.words().is_empty())
+        let reply = call::<Error>(given.endpoint, &Message::new(Measured::ZERO));
+        reply.is_ok_and(|reply| reply.words().is_empty())
     }
 
     lab_stubs_message_1(given, got) {
@@ -177,8 +177,8 @@ functions! {
     lab_stubs_message_text(given, got) {
         let mut message = Message::new(Measured::TEXT);
         message.push_text(given.text.as_bytes());
-        let Ok(answer) = call::<Error>(given.endpoint, &message) else { return false };
-        let mut reader = answer.reader();
+        let Ok(reply) = call::<Error>(given.endpoint, &message) else { return false };
+        let mut reader = reply.reader();
         let text = reader.text().and_then(|text| core::str::from_utf8(text).ok());
         let Some(bytes) = text.and_then(|text| text.as_bytes().first_chunk()) else { return false };
         got.text = *bytes;
@@ -188,7 +188,7 @@ functions! {
     lab_stubs_message_cap(given, _got) {
         let mut message = Message::new(Measured::CAP);
         message.copy_cap(CapAddress::from(given.cap));
-        call::<Error>(given.endpoint, &message).is_ok_and(|answer| answer.words().is_empty())
+        call::<Error>(given.endpoint, &message).is_ok_and(|reply| reply.words().is_empty())
     }
 
     lab_stubs_task_info_stub(given, got) {
@@ -205,8 +205,8 @@ fn words(given: &Given, got: &mut Got, label: u64, count: usize) -> bool {
     for word in &given.words[..count] {
         message.push(*word);
     }
-    let Ok(answer) = call::<Error>(given.endpoint, &message) else { return false };
-    let mut reader = answer.reader();
+    let Ok(reply) = call::<Error>(given.endpoint, &message) else { return false };
+    let mut reader = reply.reader();
     for place in &mut got.words[..count] {
         let Some(word) = reader.word() else { return false };
         *place = word;

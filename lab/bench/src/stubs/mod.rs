@@ -57,7 +57,7 @@ fn cost(function: Function, given: &Given, what: &str) -> Result<u64, String> {
         let good = function(black_box(given), &mut got);
         let cost = instructions() - before;
         if !good || !got.is_right(given, what) {
-            return Err(format!("stubs: {what}: the answer is wrong"));
+            return Err(format!("stubs: {what}: the reply is wrong"));
         }
         least = least.min(cost);
     }

@@ -28,12 +28,12 @@ const HEADER: usize = 3;
 /// Name of the server's port.
 const SERVER: u32 = 0x1103;
 /// Name of the port to which the reply goes.
-const ANSWER: u32 = 0x1207;
+const REPLY: u32 = 0x1207;
 /// Number of the first routine, and of `task_info`.
 const ROUTINES: u64 = 3400;
 const TASK_INFO_ROUTINE: u64 = ROUTINES + 5;
 /// Difference between a reply's identifier and its request's.
-const ANSWER_OFFSET: u64 = 100;
+const REPLY_OFFSET: u64 = 100;
 /// Number of names of a process.
 const NAMES: u32 = 256;
 
@@ -81,7 +81,7 @@ pub fn prepare(server: Cap<Endpoint>) {
         rights.insert(0x103 + index * 0x100, Right { references: 1, send: true, object: 0 });
     }
     rights.insert(SERVER, Right { references: 1, send: true, object: u64::from(server.address().0) });
-    rights.insert(ANSWER, Right { references: 1, send: false, object: 7 });
+    rights.insert(REPLY, Right { references: 1, send: false, object: 7 });
     rights.insert(TASK as u32, Right { references: 1, send: true, object: TASK });
 }
 
@@ -94,7 +94,7 @@ struct Buffer {
 impl Buffer {
     const fn new(id: u64) -> Buffer {
         let mut words = [0; BUFFER];
-        words[1] = (SERVER as u64) << 32 | ANSWER as u64;
+        words[1] = (SERVER as u64) << 32 | REPLY as u64;
         words[2] = id;
         Buffer { words, length: HEADER }
     }
@@ -138,10 +138,10 @@ fn message(buffer: &mut Buffer) -> Option<()> {
     translate(&mut copy)?;
     let request = Message::with_words(copy.words[2], &copy.words[..copy.length]);
     let endpoint = Cap::<Endpoint>::new(tench::sys::CapAddress(server.object as u32));
-    let answer = endpoint.call(&request).ok()?;
+    let reply = endpoint.call(&request).ok()?;
     // Copied out of the layer.
-    buffer.length = answer.words().len().min(BUFFER);
-    buffer.words[..buffer.length].copy_from_slice(&answer.words()[..buffer.length]);
+    buffer.length = reply.words().len().min(BUFFER);
+    buffer.words[..buffer.length].copy_from_slice(&reply.words()[..buffer.length]);
     (buffer.length >= HEADER && buffer.words[0] == buffer.length as u64).then_some(())
 }
 
@@ -171,7 +171,7 @@ fn lab_stubs_task_info_port(_given: &Given, got: &mut Got) -> bool {
     // The kind of information, and the number of words there is room for.
     buffer.put(Descriptor::new(NUMBER, 1), &[5]);
     buffer.put(Descriptor::new(NUMBER, 1), &[10]);
-    if message(&mut buffer).is_none() || buffer.words[2] != TASK_INFO_ROUTINE + ANSWER_OFFSET {
+    if message(&mut buffer).is_none() || buffer.words[2] != TASK_INFO_ROUTINE + REPLY_OFFSET {
         return false;
     }
     let mut at = HEADER;
@@ -196,10 +196,10 @@ fn task_info(request: &Buffer) -> Option<Buffer> {
     if at != request.length || task != TASK || room < 10 {
         return None;
     }
-    let mut answer = Buffer::new(request.words[2] + ANSWER_OFFSET);
-    answer.put(Descriptor::new(NUMBER, 1), &[0]);
-    answer.put(Descriptor::new(NUMBER, 10), &black_box(TaskInfo::SAMPLE).words());
-    Some(answer)
+    let mut reply = Buffer::new(request.words[2] + REPLY_OFFSET);
+    reply.put(Descriptor::new(NUMBER, 1), &[0]);
+    reply.put(Descriptor::new(NUMBER, 10), &black_box(TaskInfo::SAMPLE).words());
+    Some(reply)
 }
 
 /// Runs the server: receives into a buffer, finds the routine, and sends its reply.
@@ -209,12 +209,12 @@ pub fn server(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
         let mut buffer = Buffer { words: [0; BUFFER], length: received.words().len().min(BUFFER) };
         buffer.words[..buffer.length].copy_from_slice(&received.words()[..buffer.length]);
         let routine = buffer.words[2].checked_sub(ROUTINES).and_then(|index| *TABLE.get(index as usize)?);
-        let answer = routine.and_then(|routine| black_box(routine)(&buffer));
+        let reply = routine.and_then(|routine| black_box(routine)(&buffer));
         let mut message = Message::new(0);
-        if let Some(answer) = answer {
+        if let Some(reply) = reply {
             // Copied out of the server's buffer into the layer's, and sent.
-            let mut copy = Buffer { words: [0; BUFFER], length: answer.length };
-            copy.words[..answer.length].copy_from_slice(&answer.words[..answer.length]);
+            let mut copy = Buffer { words: [0; BUFFER], length: reply.length };
+            copy.words[..reply.length].copy_from_slice(&reply.words[..reply.length]);
             if translate(&mut copy).is_some() {
                 message.extend(&copy.words[..copy.length]);
             }

@@ -82,7 +82,7 @@ pub fn generated(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
             port.close().into_iter().for_each(memory::free_slot);
             return bow_out(endpoint);
         }
-        port.carry_out(|request, context, answer| Measured::dispatch(&mut server, request, context, answer));
+        port.carry_out(|request, context, reply| Measured::dispatch(&mut server, request, context, reply));
     }
 }
 
@@ -93,17 +93,17 @@ pub fn generic(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
     let mut request = endpoint.receive(Wait::FOREVER)?;
     while request.label() != STOP {
         let mut reader = request.reader();
-        let mut answer = Message::new(0);
+        let mut reply = Message::new(0);
         let mut good = true;
         match request.label() {
             Measured::ZERO => {}
             Measured::ONE | Measured::FOUR | Measured::EIGHT => {
                 while let Some(word) = reader.word() {
-                    answer.push(word);
+                    reply.push(word);
                 }
             }
             Measured::TEXT => match reader.text().and_then(|text| core::str::from_utf8(text).ok()) {
-                Some(text) => _ = answer.push_text(text.as_bytes()),
+                Some(text) => _ = reply.push_text(text.as_bytes()),
                 None => good = false,
             },
             Measured::CAP => match request.caps() {
@@ -117,9 +117,9 @@ pub fn generic(endpoint: Cap<Endpoint>) -> Result<(), KernelError> {
             _ => good = false,
         }
         if !good {
-            answer = Message::new(Error::NoSuchTask as u64);
+            reply = Message::new(Error::NoSuchTask as u64);
         }
-        request = endpoint.reply_receive(&answer, Wait::FOREVER)?;
+        request = endpoint.reply_receive(&reply, Wait::FOREVER)?;
     }
     offer_slots(&[]);
     memory::free_slot(slot);

@@ -96,8 +96,8 @@ pub fn serve() -> Result<(), String> {
     let mut port: Port = tench::server::port(0, 1);
     loop {
         if port.next(Wait::FOREVER) == Event::Request {
-            port.carry_out(|request, context: &mut Context<'_>, answer| -> Flow {
-                LockClient::dispatch(&mut table, request, context, answer)
+            port.carry_out(|request, context: &mut Context<'_>, reply| -> Flow {
+                LockClient::dispatch(&mut table, request, context, reply)
             });
             if let Some(granted) = table.granted.take() {
                 port.finish(granted, &Ok(()));

@@ -83,11 +83,11 @@ fn deadline(stage: &mut Stage) -> Outcome {
         })?;
         let caller = stage.spawn(move || {
             let deadline = soon();
-            let answer = endpoint.call_with(&Message::new(1), Wait::until(deadline)).map(drop);
-            (answer, Instant::now().since(deadline))
+            let result = endpoint.call_with(&Message::new(1), Wait::until(deadline)).map(drop);
+            (result, Instant::now().since(deadline))
         })?;
-        let (answer, late) = caller.join()?;
-        equal!(answer, Err(Error::TimedOut));
+        let (result, late) = caller.join()?;
+        equal!(result, Err(Error::TimedOut));
         check!(late < MOMENT / 10);
     }
     Ok(())
@@ -138,14 +138,14 @@ fn endless(stage: &mut Stage) -> Outcome {
 fn given_up(stage: &mut Stage) -> Outcome {
     const BUDGET: u64 = MOMENT / 50;
     const MOMENTS: u64 = 40;
-    let (endpoint, rounds, answers) = (stage.endpoint()?, stage.word(0)?, stage.word(0)?);
+    let (endpoint, rounds, replies) = (stage.endpoint()?, stage.word(0)?, stage.word(0)?);
     let server: Serving = server(stage, Some(SERVER), move || {
         loop {
             endpoint.receive(Wait::FOREVER)?;
             // Ten times as long as the client's budget lasts.
             let until = Instant::now().after(10 * BUDGET);
             while Instant::now() < until {}
-            answers.fetch_add();
+            replies.fetch_add();
             // A client that gave up gets no reply.
             let _ = tench::sys::ipc::BOUND_REPLY.reply(&Message::new(1));
         }
@@ -176,9 +176,9 @@ fn given_up(stage: &mut Stage) -> Outcome {
     // When the hog is suspended, the abandoned work is finished.
     hog.thread.suspend()?;
     client.thread.suspend()?;
-    let before = answers.get();
+    let before = replies.get();
     pause(stage)?;
-    check!(answers.get() > before);
+    check!(replies.get() > before);
     equal!((server.state()?, server.thread.query()?.priority), (ThreadState::Receiving, SERVER));
     Ok(())
 }

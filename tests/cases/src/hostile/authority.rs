@@ -16,7 +16,7 @@ use tench::sys::{Cap, CapAddress, Endpoint, Kernel, Kind};
 use tench::{clock::Clock, fs, names::Names, process, time};
 use tench_protocol::{Failure, Rejection};
 
-use crate::case::{Case, Failure as Wrong, Outcome};
+use crate::case::{Case, Failure as CaseFailure, Outcome};
 use crate::programs::handed_over;
 
 pub const CASES: &[Case] = &[
@@ -50,7 +50,7 @@ fn play(what: &str) -> Outcome {
     check!(status.state == State::Exited);
     match status.exit_code() {
         Some(REFUSED) => Ok(()),
-        code => Err(Wrong::new(format!("of the attempts at {what}, number {code:?} had success"))),
+        code => Err(CaseFailure::new(format!("of the attempts at {what}, number {code:?} had success"))),
     }
 }
 
@@ -75,13 +75,13 @@ pub fn child(what: &str, parent: u64) -> Option<i32> {
 }
 
 /// Returns whether the process server has refused a request for lack of a power.
-fn not_allowed<T>(answer: Result<T, ProcsFailure>) -> Option<bool> {
-    Some(matches!(answer, Err(ProcsFailure::Refused(ProcsError::NotAllowed))))
+fn not_allowed<T>(result: Result<T, ProcsFailure>) -> Option<bool> {
+    Some(matches!(result, Err(ProcsFailure::Refused(ProcsError::NotAllowed))))
 }
 
 /// Returns whether a request was refused before the server's own code saw it.
-fn not_permitted<T>(answer: Result<T, ProcsFailure>) -> Option<bool> {
-    Some(matches!(answer, Err(Failure::Rejected(Rejection::NotAllowed))))
+fn not_permitted<T>(result: Result<T, ProcsFailure>) -> Option<bool> {
+    Some(matches!(result, Err(Failure::Rejected(Rejection::NotAllowed))))
 }
 
 /// Returns a process builder of the child's.
@@ -130,12 +130,12 @@ const PASS: &[fn(u64) -> Option<bool>] = &[
     },
     |_| {
         let child = prepared()?;
-        let answer = |priority, ceiling| child.configure(priority, ceiling, 0, Powers::empty());
+        let result = |priority, ceiling| child.configure(priority, ceiling, 0, Powers::empty());
         let usual = USUAL as u8;
         let refused =
-            |priority, ceiling| answer(priority, ceiling) == Err(ProcsFailure::Refused(ProcsError::PriorityTooHigh));
+            |priority, ceiling| result(priority, ceiling) == Err(ProcsFailure::Refused(ProcsError::PriorityTooHigh));
         let is_bounded = refused(usual + 1, usual + 1) && refused(0, usual + 1) && refused(255, 255) && refused(51, 50);
-        let may = answer(usual, usual).is_ok();
+        let may = result(usual, usual).is_ok();
         child.abandon();
         Some(is_bounded && may)
     },

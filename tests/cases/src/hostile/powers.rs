@@ -199,8 +199,8 @@ pub fn child(server: &str) -> Option<i32> {
 }
 
 /// Returns whether a request was refused for lack of a power, before the server's own code saw it.
-fn not_allowed<T, E>(answer: Result<T, Failure<E>>) -> Option<bool> {
-    Some(matches!(answer, Err(Failure::Rejected(Rejection::NotAllowed))))
+fn not_allowed<T, E>(result: Result<T, Failure<E>>) -> Option<bool> {
+    Some(matches!(result, Err(Failure::Rejected(Rejection::NotAllowed))))
 }
 
 /// Attempts at the memory server.
@@ -267,8 +267,8 @@ const NAMES: &[fn() -> Option<bool>] = &[
 /// Returns whether a name was refused.
 fn registered(name: &str) -> Option<bool> {
     let endpoint = memory::make::<Endpoint>(0).ok()?;
-    let answer = Names::STANDARD.register(name, endpoint.cap());
-    Some(matches!(answer, Err(Failure::Refused(NamesError::NotAllowed))))
+    let result = Names::STANDARD.register(name, endpoint.cap());
+    Some(matches!(result, Err(Failure::Refused(NamesError::NotAllowed))))
 }
 
 /// Attempts at the terminal, which no process owns while the cases run.
@@ -281,8 +281,8 @@ const CONSOLE: &[fn() -> Option<bool>] = &[
 ];
 
 /// Returns whether the console refused a client that does not own the terminal.
-fn not_yours<T>(answer: Result<T, Failure<ConsoleError>>) -> Option<bool> {
-    Some(matches!(answer, Err(Failure::Refused(ConsoleError::NotYours))))
+fn not_yours<T>(result: Result<T, Failure<ConsoleError>>) -> Option<bool> {
+    Some(matches!(result, Err(Failure::Refused(ConsoleError::NotYours))))
 }
 
 /// Attempts at the reservation server.
@@ -328,6 +328,6 @@ fn not_open(path: &str, how: How) -> Option<bool> {
 }
 
 /// Returns whether the file server refused to change another process's file.
-fn not_changed<T>(answer: Result<T, Failure<FilesError>>) -> Option<bool> {
-    Some(matches!(answer, Err(Failure::Refused(FilesError::NotAllowed))))
+fn not_changed<T>(result: Result<T, Failure<FilesError>>) -> Option<bool> {
+    Some(matches!(result, Err(Failure::Refused(FilesError::NotAllowed))))
 }

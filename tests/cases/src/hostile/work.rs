@@ -19,11 +19,11 @@ use tench::procs::protocol::{Error as ProcsError, State};
 use tench::sys::{Cap, Endpoint, Frame, Instant, Kind, OWN_CSPACE, Placement};
 use tench::time::instructions;
 use tench::{fs, memory, process};
-use tench_protocol::Failure as Refused;
+use tench_protocol::Failure as RequestFailure;
 
 use super::now;
 use crate::case::{Failure, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 use crate::stage::PRIORITY;
 
 /// A sum of instructions; the counter has 32 bits.
@@ -33,9 +33,9 @@ impl Meter {
     /// Adds the instructions of a request.
     pub fn of<T>(&mut self, request: impl FnOnce() -> T) -> T {
         let start = instructions();
-        let answer = request();
+        let result = request();
         self.0 += u64::from((instructions() as u32).wrapping_sub(start as u32));
-        answer
+        result
     }
 }
 
@@ -71,13 +71,13 @@ pub fn processes(_: u64) -> Outcome<u64> {
     let (procs, mut meter) = (Procs::STANDARD, Meter(0));
     let process = meter.of(|| {
         let child = procs.prepare("cases")?;
-        child.argument("obey")?;
+        child.argument("comply")?;
         // With this program's priority: the child is part of the workload.
         child.configure(PRIORITY as u8, PRIORITY as u8, 0, Powers::empty())?;
         child.start()
     })?;
     let status = meter.of(|| procs.wait(process))?;
-    equal!((status.process, status.state, status.exit_code()), (process, State::Exited, Some(OBEDIENT)));
+    equal!((status.process, status.state, status.exit_code()), (process, State::Exited, Some(COMPLIED)));
     let spawn = meter.of(|| procs.prepare("cases"))?;
     equal!(procs.status(spawn.process())?.state, State::Preparing);
     meter.of(|| spawn.abandon());
@@ -216,8 +216,8 @@ pub fn remove_files() -> Outcome {
                     FileKind::File => fs::remove(&path)?,
                     FileKind::Directory => match fs::remove(&path) {
                         // A directory on the path of a file of the archive stays.
-                        Ok(()) | Err(io::Error::Files(Refused::Refused(FilesError::ReadOnly))) => {}
-                        Err(io::Error::Files(Refused::Refused(FilesError::NotEmpty))) => {
+                        Ok(()) | Err(io::Error::Files(RequestFailure::Refused(FilesError::ReadOnly))) => {}
+                        Err(io::Error::Files(RequestFailure::Refused(FilesError::NotEmpty))) => {
                             for (name, _) in fs::entries(&path).collect::<Result<Vec<_>, _>>()? {
                                 moved += 1;
                                 fs::rename(&format!("{path}/{name}"), &format!("/tmp/moved{moved}"))?;

@@ -1,7 +1,7 @@
 //! Tests of columns 3 and 4: interrupts at preemption points of system calls and of exceptions.
 
 use tench::abi::Operation;
-use tench::abi::fault::{Class, Registers, answer};
+use tench::abi::fault::{Class, Registers, reply};
 use tench::abi::object::{Statistic, ThreadState};
 use tench::println;
 use tench::sys::{
@@ -258,7 +258,7 @@ impl Faulting {
         equal!([received.word(0), received.word(1)], [Class::PageFault as u64, BASE]);
         equal!(instruction(received.word(2)), LOAD_INSTRUCTION);
         let mapping: Cap<Mapping> = self.frame.map(self.table, 0, 1, 0, RW, self.mapping)?;
-        BOUND_REPLY.reply(&Message::new(answer::RESUME))?;
+        BOUND_REPLY.reply(&Message::new(reply::RESUME))?;
         self.drill.end()?;
         mapping.delete()?;
         Ok(())

@@ -51,7 +51,11 @@ pub const CASES: &[Case] = &[
     Case::new("TAB0401", "exception: an interrupt runs on the stack of the thread that failed", kernel::fault_stack),
     Case::new("TAB0402", "exception: all registers lie in the thread meanwhile", kernel::fault_saved),
     Case::new("TAB0403", "exception: another thread runs before the fault is sent", kernel::fault_switched),
-    Case::new("TAB0404", "exception: it is sent and answered, wherever the interrupt came", kernel::fault_restored),
+    Case::new(
+        "TAB0404",
+        "exception: it is sent and gets its reply, wherever the interrupt came",
+        kernel::fault_restored,
+    ),
     Case::new("TAB0405", "exception: with other registers it is forgotten", kernel::fault_forgotten),
     Case::new("TAB0501", "interrupt: a second runs on the same stack, which has room for it", interrupt::stack),
     Case::new("TAB0502", "interrupt: the interrupted thread's registers lie where they lay", interrupt::saved),

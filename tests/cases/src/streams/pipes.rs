@@ -9,7 +9,7 @@ use tench::procs::{Procs, Spawn};
 use tench::stream::protocol::{Error as StreamError, MAX_DATA};
 use tench::time::{self, Duration};
 use tench::{process, thread};
-use tench_protocol::Failure as Refused;
+use tench_protocol::Failure as RequestFailure;
 
 use super::{FILES, MEBIBYTE, byte, demand, ends_well, prepare, usage};
 use crate::case::{Failure, Outcome};
@@ -115,7 +115,7 @@ pub fn reader_killed(_: &mut Stage) -> Outcome {
         }
     };
     check!(killer.join());
-    equal!(error, Error::Stream(Refused::Refused(StreamError::Broken)));
+    equal!(error, Error::Stream(RequestFailure::Refused(StreamError::Broken)));
     // As many as fit, plus the ten that were read; the reader may have come first and read from the first message.
     check!((4000..=4200).contains(&written));
     Ok(())

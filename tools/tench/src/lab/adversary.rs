@@ -28,13 +28,13 @@ fn tables(measured: &Measured) -> Vec<Table> {
         let sample = measured.samples.iter().find(|sample| sample.series == series && sample.x == path);
         sample.map_or_else(String::new, |sample| format_number(sample.y))
     };
-    let heading = ["path", "longest", "taken in a round", "mean", "deed"].map(str::to_owned).to_vec();
+    let heading = ["path", "longest", "taken in a round", "mean", "workload"].map(str::to_owned).to_vec();
     let longest = measured.samples.iter().filter(|sample| sample.series == "longest");
     let mut rows: Vec<(f64, Vec<String>)> = longest
         .map(|Sample { x: path, y, .. }| {
             let name = entry_path::name(*path as u64).unwrap_or("?").to_owned();
-            let deed = measured.texts.get(&("deed".to_owned(), *path as u64)).cloned().unwrap_or_default();
-            (*y, vec![name, format_number(*y), of("count", *path), of("mean", *path), deed])
+            let workload = measured.texts.get(&("workload".to_owned(), *path as u64)).cloned().unwrap_or_default();
+            (*y, vec![name, format_number(*y), of("count", *path), of("mean", *path), workload])
         })
         .collect();
     rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
@@ -50,19 +50,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_path_has_its_deed_and_the_longest_comes_first() {
+    fn each_path_has_its_workload_and_the_longest_comes_first() {
         let mut measured = Measured::default();
         let paths =
             [(Operation::Delete as u64, 900.0, "nodes in nodes"), (entry_path::IDLE, 1500.0, "faults, and more")];
-        for (path, longest, deed) in paths {
+        for (path, longest, workload) in paths {
             measured.sample("longest", path as f64, longest);
             measured.sample("count", path as f64, 12.0);
             measured.sample("mean", path as f64, 300.0);
-            measured.texts.insert(("deed".into(), path), deed.into());
+            measured.texts.insert(("workload".into(), path), workload.into());
         }
         let [table] = &tables(&measured)[..] else { panic!("there is one table") };
         let expected = [
-            ["path", "longest", "taken in a round", "mean", "deed"],
+            ["path", "longest", "taken in a round", "mean", "workload"],
             ["idle", "1,500", "12", "300", "faults, and more"],
             ["Delete", "900", "12", "300", "nodes in nodes"],
         ];

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_compared_with() {
+    fn new_figures_are_compared_with_recorded_ones() {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace { root: root.path().to_owned(), target: root.path().join("target") };
         let experiment = &super::super::EXPERIMENTS[0];

@@ -231,7 +231,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "contention",
-        title: "Many threads of a process over one connection: calls answered at once, in turn, and out of order",
+        title: "Many threads of a process over one connection: calls with replies at once, in turn, and out of order",
         unit: "instructions, calls",
         targets: reference::CONTENTION_TARGETS,
         plots: contention,
@@ -383,8 +383,7 @@ fn cores(_: &Measured) -> Vec<Plot> {
 
 /// Draws instructions of a call, and the threads' difference, by the number of threads.
 fn contention(_: &Measured) -> Vec<Plot> {
-    let kinds =
-        [("at_once", "answered at once", BLUE), ("turns", "in turn", GREEN), ("together", "last first", ORANGE)];
+    let kinds = [("at_once", "at once", BLUE), ("turns", "in turn", GREEN), ("together", "last first", ORANGE)];
     let calls = kinds.into_iter().fold(Panel::new("threads", "instructions for each call").log_x(), |panel, kind| {
         let (series, label, colour) = kind;
         panel.line(series, label, colour).marks(series, "", colour, Shape::Dot)

@@ -198,10 +198,10 @@ mod tests {
         for line in bad.into_iter().chain(["values: a 1 2 x", "values: a b 1"]) {
             assert!(!take(line, "", &mut measured), "{line}");
         }
-        for line in ["text: deed 5", "text: deed", "text: deed x y", "text: deed -1 y"] {
+        for line in ["text: workload 5", "text: workload", "text: workload x y", "text: workload -1 y"] {
             assert!(!take(line, "", &mut measured), "{line}");
         }
-        assert!(take("text: deed 5 nodes in nodes", "x_", &mut measured));
+        assert!(take("text: workload 5 nodes in nodes", "x_", &mut measured));
         assert_eq!(measured.texts, BTreeMap::from([(("x_deed".to_owned(), 5), "nodes in nodes".to_owned())]));
         assert_eq!(measured.figures, BTreeMap::from([("x_call_0".to_owned(), 93.0)]));
         let sample = |series: &str, x, y| Sample { series: series.into(), x, y };

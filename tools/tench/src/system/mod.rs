@@ -157,7 +157,7 @@ impl Packages {
         let mut command = std::process::Command::new(cargo);
         command.current_dir(&workspace.root).args(["metadata", "--no-deps", "--format-version", "1"]);
         let metadata: text::Metadata = serde_json::from_str(&process::output(&mut command)?)
-            .map_err(|error| miette::miette!("cargo metadata answered something unexpected: {error}"))?;
+            .map_err(|error| miette::miette!("cargo metadata returned something unexpected: {error}"))?;
         let has_program = |package: &text::Package| {
             package.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "bin" || kind == "staticlib"))
         };

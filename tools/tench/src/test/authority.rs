@@ -131,7 +131,7 @@ fn held(system: &System, cores: u32, outcome: &Outcome) -> Result<Held> {
         let place = order(system, name);
         for line in lines {
             let Some(one) = Capability::parse(line) else {
-                return Err(miette!("`caps {name}` was answered with `{line}`"));
+                return Err(miette!("`caps {name}` printed `{line}`"));
             };
             if one.is_own_memory() {
                 continue;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_and_what_comes_belong_together() {
+    fn each_output_belongs_to_its_input() {
         let lines =
             ["boot", "tench> caps names", "SLOT  KIND", "a", "tench> echo x", "y", "capabilities of 1:procs", "b"];
         let lines = lines.map(str::to_owned);

@@ -55,7 +55,7 @@ impl Long {
         Long {
             name: "messages",
             file: "messages",
-            function: "it_does_so_for_long",
+            function: "kernel_and_model_agree_over_long_sequences",
             what: "300,000 sequences of random calls and other events, beside the model",
         },
         Long {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_run_is_not_success() {
+    fn a_run_without_tests_is_no_success() {
         assert!(!Report::new().close());
     }
 }

@@ -34,7 +34,7 @@ fn without_links(text: &str) -> String {
 /// Returns an operation's documentation, with its results and errors in paragraphs of their own.
 fn paragraphs(documentation: &str) -> String {
     let text = without_links(documentation.trim());
-    text.replace(" Answers ", "\n\n*Answers* ").replace(" Errors: ", "\n\n*Errors:* ")
+    text.replace(" Returns ", "\n\n*Returns* ").replace(" Errors: ", "\n\n*Errors:* ")
 }
 
 /// Returns the operations as a chapter for each group of the source.

@@ -17,7 +17,7 @@ pub struct Content {
     frame: CapAddress,
     size_bits: u32,
     /// Maximum size in bytes.
-    room: usize,
+    capacity: usize,
     /// Size in bytes.
     length: usize,
 }
@@ -29,11 +29,11 @@ impl Content {
     /// # Errors
     /// Fails with errors of `block`, with `OutOfMemory` if there are no slots, and with errors of the kernel.
     pub fn new(
-        room: usize,
+        capacity: usize,
         block: impl FnOnce(u32, CapAddress) -> Result<Cap<Untyped>, LoadError>,
     ) -> Result<Content, LoadError> {
-        let size_bits = room.max(PAGE_SIZE).next_power_of_two().ilog2();
-        let mut content = Content { block: take_slot()?, frame: CapAddress::NULL, size_bits, room, length: 0 };
+        let size_bits = capacity.max(PAGE_SIZE).next_power_of_two().ilog2();
+        let mut content = Content { block: take_slot()?, frame: CapAddress::NULL, size_bits, capacity, length: 0 };
         content.frame = take_slot()?;
         block(size_bits, content.block)?.retype::<Frame>(u64::from(size_bits), content.frame)?;
         Ok(content)
@@ -41,7 +41,7 @@ impl Content {
 
     /// Returns the number of bytes for which there is still room.
     pub const fn left(&self) -> usize {
-        self.room - self.length
+        self.capacity - self.length
     }
 
     /// Appends bytes through a window onto the frame.

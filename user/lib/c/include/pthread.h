@@ -1,5 +1,5 @@
 /*
- * POSIX threads. Functions answer 0 or an error number of <errno.h>.
+ * POSIX threads. Functions return 0 or an error number of <errno.h>.
  *
  * Locks are fair: whoever asks first gets first. Without contention they make no system call. They are for the threads of one
  * process: PTHREAD_PROCESS_SHARED is refused with ENOTSUP. Cancellation does not exist. Variables that are declared with

@@ -1,5 +1,5 @@
 /* Semaphores of the threads of one process; sem_init with a second argument other than 0 fails with ENOTSUP. Waiters are
- * served in the order in which they came. Functions answer 0, or -1 with the error in errno. */
+ * served in the order in which they came. Functions return 0, or -1 with the error in errno. */
 #ifndef SEMAPHORE_H
 #define SEMAPHORE_H
 

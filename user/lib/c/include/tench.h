@@ -18,12 +18,12 @@
 
 /*
  * Asks for the memory that R1's application of this name asks for, while slabs are set up (memctl slabs); it is given back
- * when the process ends. Answers 0, or -1 if there is not enough, or no such application.
+ * when the process ends. Returns 0, or -1 if there is not enough, or no such application.
  */
 int tench_profile(const char *application);
 
 /* Output. printf knows d i u x X o c s p %, the flags - 0 + # and space, width, precision, * and the sizes
- * hh h l ll j z t. All answer how many bytes there were. */
+ * hh h l ll j z t. All return how many bytes there were. */
 int putchar(int character);
 int puts(const char *text);
 int vprintf(const char *format, va_list arguments);
@@ -92,9 +92,9 @@ static inline int fprintf(FILE *file, const char *format, ...)
 #include <errno.h>
 
 /*
- * Memory. Where there is none, they answer null with ENOMEM, and what the program has stays as it is. A block of no bytes is
+ * Memory. Where there is none, they return null with ENOMEM, and what the program has stays as it is. A block of no bytes is
  * one like others: it has an address of its own and is freed; so is what realloc makes of no bytes. aligned_alloc takes any
- * size; an alignment that is no power of two is answered with null and EINVAL.
+ * size; an alignment that is no power of two gives null and EINVAL.
  */
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
@@ -131,10 +131,10 @@ uint64_t tench_time(void);                        /* nanoseconds since then */
 void tench_delay(uint64_t nanoseconds);           /* never shorter */
 void tench_delay_until(uint64_t time);            /* nanoseconds since then; at once if it is past */
 /*
- * Events. A notification is made with tench_notification, which answers its slot, or 0 if there is no memory for one; tench_signal
+ * Events. A notification is made with tench_notification, which returns its slot, or 0 if there is no memory for one; tench_signal
  * signals it, and so do interrupts and other processes that have a capability to it. tench_await_event waits until it is signalled,
  * and puts the bits there that were set; with a time (nanoseconds since the machine was started; 0: none), no longer than that. Both
- * answer 0, or the negative number of an error of the kernel: TENCH_TIMED_OUT, or one that says what is wrong with the slot.
+ * return 0, or the negative number of an error of the kernel: TENCH_TIMED_OUT, or one that says what is wrong with the slot.
  */
 #define TENCH_TIMED_OUT (-16)
 uint32_t tench_notification(void);

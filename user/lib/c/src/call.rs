@@ -49,13 +49,13 @@ impl CMessage {
     }
 
     /// Copies a reply into this message, and returns its result.
-    fn take(&mut self, answer: &Received) -> c_int {
-        (self.length, self.cap_count) = (answer.words().len() as u32, answer.caps().len() as u32);
-        self.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
-        self.caps.iter_mut().zip(answer.caps()).for_each(|(place, cap)| *place = cap.0);
-        match answer.label() {
+    fn take(&mut self, reply: &Received) -> c_int {
+        (self.length, self.cap_count) = (reply.words().len() as u32, reply.caps().len() as u32);
+        self.words.iter_mut().zip(reply.words()).for_each(|(place, word)| *place = *word);
+        self.caps.iter_mut().zip(reply.caps()).for_each(|(place, cap)| *place = cap.0);
+        match reply.label() {
             code @ 0..Rejection::FIRST => code as c_int,
-            code => match Rejection::from_code(code, answer.word(0)) {
+            code => match Rejection::from_code(code, reply.word(0)) {
                 Some(_) => code as c_int,
                 None => MALFORMED,
             },
@@ -75,9 +75,9 @@ unsafe extern "C" fn tench_call(server: u32, message: *mut CMessage) -> c_int {
     let Some(request) = message.request() else { return TOO_LONG };
     let slots = message.slots.map(CapAddress);
     let offered = &slots[..(message.slot_count as usize).min(MAX_CAPS)];
-    let mut answer = Received::new();
-    match Transport::call(Cap::<Endpoint>::new(CapAddress(server)), &request, offered, &mut answer) {
-        Ok(()) => message.take(&answer),
+    let mut reply = Received::new();
+    match Transport::call(Cap::<Endpoint>::new(CapAddress(server)), &request, offered, &mut reply) {
+        Ok(()) => message.take(&reply),
         Err(error) => -(error as c_int),
     }
 }
@@ -90,13 +90,13 @@ fn text(code: c_int) -> Option<(usize, String)> {
     match code {
         0 => Some((0, "no error".into())),
         TOO_LONG => Some((1, "a text or list is longer than the interface allows".into())),
-        MALFORMED => Some((2, "the server's answer is not one of its protocol".into())),
+        MALFORMED => Some((2, "the server's reply is not one of its protocol".into())),
         code if code > 0 => {
             let rejection = Rejection::from_code(code as u64, 0)?;
             let text = match rejection {
                 // The version and the interface were in the reply, which is gone.
                 Rejection::OtherVersion(_) => "the server speaks another version of its interface".into(),
-                Rejection::OtherInterface(_) => "another server answered; check who was given which capability".into(),
+                Rejection::OtherInterface(_) => "another server replied; check who was given which capability".into(),
                 other => format!("{other}"),
             };
             Some((3 + (code as u64 - Rejection::FIRST) as usize, text))
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_what_was_put_and_answers_replace_them() {
+    fn a_reply_replaces_the_request() {
         let mut message = message();
         (message.words[0], message.length) = (5, 1);
         (message.caps[0], message.caps[1], message.cap_count, message.given) = (20, 21, 2, 0b10);
@@ -206,13 +206,13 @@ mod tests {
             (arrived.label(), arrived.words(), arrived.caps()),
             (7, &[5][..], &[CapAddress(20), CapAddress(21)][..])
         );
-        let answer = |label: u64, words: &[u64]| Received::from_message(&Message::with_words(label, words), 0);
-        assert_eq!(message.take(&answer(0, &[8, 9])), 0);
+        let reply = |label: u64, words: &[u64]| Received::from_message(&Message::with_words(label, words), 0);
+        assert_eq!(message.take(&reply(0, &[8, 9])), 0);
         assert_eq!((message.length, message.cap_count, &message.words[..2]), (2, 0, &[8, 9][..]));
-        assert_eq!(message.take(&answer(3, &[])), 3);
-        assert_eq!(message.take(&answer(Rejection::FIRST + 2, &[4])), 0x1_0002);
-        assert_eq!(message.take(&answer(Rejection::FIRST + 50, &[])), MALFORMED);
-        assert_eq!(message.take(&answer(1 << 40, &[])), MALFORMED);
+        assert_eq!(message.take(&reply(3, &[])), 3);
+        assert_eq!(message.take(&reply(Rejection::FIRST + 2, &[4])), 0x1_0002);
+        assert_eq!(message.take(&reply(Rejection::FIRST + 50, &[])), MALFORMED);
+        assert_eq!(message.take(&reply(1 << 40, &[])), MALFORMED);
     }
 
     #[test]

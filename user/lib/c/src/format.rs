@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_written_out() {
+    fn unknown_conversions_are_written_unchanged() {
         assert_eq!(written("%f %5.2q", vec![]), "%f %5.2q");
         assert_eq!(written("at the end %", vec![]), "at the end %");
         assert_eq!(written("at the end %-5l", vec![]), "at the end %-5l");

@@ -175,7 +175,7 @@ mod tests {
 
     // One test, because `errno` is shared by the process.
     #[test]
-    fn what_cannot_be_is_refused_with_the_reason() {
+    fn impossible_requests_fail_with_a_reason() {
         /// A call that fails.
         type Call = fn() -> *mut c_void;
         let refused: [(Call, c_int); 10] = [
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_grow_stays() {
+    fn a_block_that_cannot_grow_stays_unchanged() {
         let zeroed = calloc(3, 8).cast::<[u64; 3]>();
         // SAFETY: 24 bytes are there, and they are zero.
         assert_eq!(unsafe { *zeroed }, [0; 3]);

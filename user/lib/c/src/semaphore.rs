@@ -19,7 +19,7 @@ pub struct Semaphore {
 const _: () = assert!(size_of::<Semaphore>() == 40);
 
 /// Returns 0, or sets `errno` and returns -1.
-fn answer(error: Option<c_int>) -> c_int {
+fn status(error: Option<c_int>) -> c_int {
     error.map_or(0, fail)
 }
 
@@ -48,7 +48,7 @@ unsafe extern "C" fn sem_init(semaphore: *mut Semaphore, shared: c_int, value: c
 unsafe extern "C" fn sem_destroy(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
     let waiting = unsafe { &*semaphore }.raw.check_invariants();
-    answer((waiting > 0).then_some(EBUSY))
+    status((waiting > 0).then_some(EBUSY))
 }
 
 /// Takes a permit, after waiting if necessary.
@@ -70,7 +70,7 @@ unsafe extern "C" fn sem_wait(semaphore: *const Semaphore) -> c_int {
 unsafe extern "C" fn sem_trywait(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
     let taken = unsafe { &*semaphore }.raw.try_acquire();
-    answer((!taken).then_some(EAGAIN))
+    status((!taken).then_some(EAGAIN))
 }
 
 /// Takes a permit, waiting at most until a deadline.
@@ -83,7 +83,7 @@ unsafe extern "C" fn sem_timedwait(semaphore: *const Semaphore, time: *const Tim
     let semaphore = unsafe { &*semaphore };
     // SAFETY: as above.
     match unsafe { deadline(time) } {
-        Ok(deadline) => answer((!semaphore.raw.acquire_until(deadline)).then_some(ETIMEDOUT)),
+        Ok(deadline) => status((!semaphore.raw.acquire_until(deadline)).then_some(ETIMEDOUT)),
         Err(error) => fail(error),
     }
 }
@@ -97,7 +97,7 @@ unsafe extern "C" fn sem_post(semaphore: *const Semaphore) -> c_int {
     // SAFETY: the caller guarantees it.
     let raw = &unsafe { &*semaphore }.raw;
     let room = raw.available() < MAX;
-    answer((!room || raw.release().is_err()).then_some(EOVERFLOW))
+    status((!room || raw.release().is_err()).then_some(EOVERFLOW))
 }
 
 /// Stores the number of permits in `value`.

@@ -123,14 +123,14 @@ extern "C" fn tench_signal(notification: u32) -> c_int {
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn tench_await_event(notification: u32, nanoseconds: u64, bits: *mut u64) -> c_int {
     let deadline = (nanoseconds != 0).then(|| instant(nanoseconds));
-    let answer = time::await_event(Cap::new(CapAddress(notification)), deadline);
-    if let Ok(found) = answer
+    let result = time::await_event(Cap::new(CapAddress(notification)), deadline);
+    if let Ok(found) = result
         && !bits.is_null()
     {
         // SAFETY: the caller guarantees it.
         unsafe { *bits = found };
     }
-    code(answer.map(drop))
+    code(result.map(drop))
 }
 
 #[cfg(test)]

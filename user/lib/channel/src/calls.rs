@@ -67,10 +67,10 @@ impl Request {
 /// A message from the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Incoming<'m> {
-    /// A request, for which the peer expects an [`answer`](Calls::answer).
+    /// A request, for which the peer expects a [`reply`](Calls::reply).
     Request(Request, &'m [u64]),
     /// The peer's reply to a request of this side.
-    Answer(Request, &'m [u64]),
+    Reply(Request, &'m [u64]),
     /// An event: an operation, and words.
     Event(u16, &'m [u64]),
 }
@@ -132,7 +132,7 @@ impl<M: Memory, B: Notifier + Clone, const LINES: usize> Calls<M, B, LINES> {
 }
 
 impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
-    /// Sends a request to the peer. Its reply will be an [`Incoming::Answer`] with the returned request.
+    /// Sends a request to the peer. Its reply will be an [`Incoming::Reply`] with the returned request.
     ///
     /// Errors: `TooMany`, `Full`, `TooLong`, `Broken`; then nothing was sent.
     #[inline]
@@ -153,11 +153,11 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
     /// Errors: `NotAsked` if it got a reply before; `Full`, `TooLong`, `Broken`. Then nothing was sent, and the reply
     /// can still be sent.
     #[inline]
-    pub fn answer(&mut self, request: Request, words: &[u64]) -> Result<(), Refused> {
+    pub fn reply(&mut self, request: Request, words: &[u64]) -> Result<(), Refused> {
         if !self.owed.has(request) {
             return Err(Refused::NotAsked);
         }
-        self.send(Kind::Answer, request, words)?;
+        self.send(Kind::Reply, request, words)?;
         self.owed.remove(request);
         Ok(())
     }
@@ -202,12 +202,12 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
                 self.owed.add(request);
                 Ok(Some(Incoming::Request(request, self.receiver.words(head))))
             }
-            Kind::Answer => {
+            Kind::Reply => {
                 if !self.asked.has(request) {
                     return Err(self.close(Broken::Unasked { id: request.id(), operation: request.operation() }));
                 }
                 self.asked.remove(request);
-                Ok(Some(Incoming::Answer(request, self.receiver.words(head))))
+                Ok(Some(Incoming::Reply(request, self.receiver.words(head))))
             }
             Kind::Event => Ok(Some(Incoming::Event(request.operation(), self.receiver.words(head)))),
         }
@@ -221,16 +221,16 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
-    /// Waits until [`receive`](Self::receive) has something to do, or, if `room` is true, until a message could be
+    /// Waits until [`receive`](Self::receive) has something to do, or, if `for_capacity` is true, until a message could be
     /// sent: polls a few times, and then sleeps until the peer notifies this side. May also return without a reason.
-    pub fn wait(&mut self, room: bool, idle: &mut impl Idle) -> Result<(), Broken> {
+    pub fn wait(&mut self, for_capacity: bool, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
-            if self.receiver.has_line() || self.makes_progress(room)? {
+            if self.receiver.has_line() || self.makes_progress(for_capacity)? {
                 return Ok(());
             }
             idle.pause();
         }
-        let ready = match self.prepare(room) {
+        let ready = match self.prepare(for_capacity) {
             Ok(ready) => ready,
             Err(broken) => return Err(self.close(broken)),
         };
@@ -255,7 +255,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
     /// As [`prepare_sleep`](Self::prepare_sleep), for a side that has also failed with `Full`: the doorbell is notified
     /// when there is room, too.
     #[inline(never)]
-    pub fn prepare_sleep_for_room(&mut self) -> Result<bool, Broken> {
+    pub fn prepare_sleep_for_capacity(&mut self) -> Result<bool, Broken> {
         match self.prepare(true) {
             Ok(ready) => Ok(!ready),
             Err(broken) => Err(self.close(broken)),
@@ -270,18 +270,18 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
 
     /// Announces that this side is about to sleep; returns whether there is something to do already.
     #[inline(always)]
-    fn prepare(&mut self, room: bool) -> Result<bool, Broken> {
+    fn prepare(&mut self, for_capacity: bool) -> Result<bool, Broken> {
         let has_line = !self.receiver.prepare_sleep()?;
-        let has_room = (room || self.sender.is_partial()) && !self.sender.prepare_wait()?;
-        Ok(has_line || has_room)
+        let has_capacity = (for_capacity || self.sender.is_partial()) && !self.sender.prepare_wait()?;
+        Ok(has_line || has_capacity)
     }
 
     /// Returns whether there is room for which the caller waits.
-    fn makes_progress(&mut self, room: bool) -> Result<bool, Broken> {
-        if !room && !self.sender.is_partial() {
+    fn makes_progress(&mut self, for_capacity: bool) -> Result<bool, Broken> {
+        if !for_capacity && !self.sender.is_partial() {
             return Ok(false);
         }
-        self.sender.has_room().map_err(|broken| self.close(broken))
+        self.sender.has_capacity().map_err(|broken| self.close(broken))
     }
 
     /// Returns whether part of a message was not sent yet: a user with nothing more to do has to call
@@ -296,7 +296,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
     }
 
     /// Returns the number of requests of the peer without replies.
-    pub fn unanswered(&self) -> u32 {
+    pub fn owed(&self) -> u32 {
         self.owed.used.count_ones()
     }
 

@@ -86,9 +86,9 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refused::Full => write!(f, "no room in the channel"),
-            Refused::TooMany => write!(f, "too many requests without an answer"),
+            Refused::TooMany => write!(f, "too many requests without a reply"),
             Refused::TooLong(words) => write!(f, "a message of {words} words is too long"),
-            Refused::NotAsked => write!(f, "no such request to be answered"),
+            Refused::NotAsked => write!(f, "no such request to reply to"),
             Refused::Broken(broken) => broken.fmt(f),
         }
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Broken {
             Broken::Rest(header) => write!(f, "did not continue a message, with header {header:#x}"),
             Broken::Credits(lines) => write!(f, "claims to have taken in {lines} lines, which cannot be"),
             Broken::Unasked { id, operation } => {
-                write!(f, "answered operation {operation} of request {id}, which was not asked")
+                write!(f, "replied to operation {operation} of request {id}, which was not asked")
             }
             Broken::Request(id) => write!(f, "sent a request with number {id}, which is not free"),
             Broken::Closed => Ok(()),

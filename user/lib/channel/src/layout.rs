@@ -60,7 +60,7 @@ pub enum Kind {
     /// A request, which expects a reply.
     Request,
     /// A reply.
-    Answer,
+    Reply,
     /// An event, which is neither.
     Event,
 }
@@ -72,7 +72,7 @@ impl Kind {
     fn number(self) -> u64 {
         match self {
             Kind::Request => 1,
-            Kind::Answer => 2,
+            Kind::Reply => 2,
             Kind::Event => 3,
         }
     }
@@ -128,7 +128,7 @@ impl Header {
     pub fn kind(self) -> Result<Kind, u8> {
         match (self.0 >> 28) as u8 & 15 {
             1 => Ok(Kind::Request),
-            2 => Ok(Kind::Answer),
+            2 => Ok(Kind::Reply),
             3 => Ok(Kind::Event),
             other => Err(other),
         }

@@ -76,8 +76,8 @@
 //! let question = client.request(42, &[2, 3]).unwrap();
 //! let Ok(Some(Incoming::Request(request, words))) = server.receive() else { panic!() };
 //! let sum = words.iter().sum();
-//! server.answer(request, &[sum]).unwrap();
-//! assert_eq!(client.receive(), Ok(Some(Incoming::Answer(question, &[5]))));
+//! server.reply(request, &[sum]).unwrap();
+//! assert_eq!(client.receive(), Ok(Some(Incoming::Reply(question, &[5]))));
 //! ```
 
 #![no_std]

@@ -26,7 +26,7 @@ struct Ring<M> {
     position: Position,
     /// Number of lines that may be written without checking. 0 if the channel is broken, and 0 between calls while part
     /// of a message is unsent: so a message with room for its line needs no other check.
-    room: usize,
+    free: usize,
     /// Number of lines that the peer is known to have received since the beginning. All other lines except those with
     /// room are outstanding.
     taken: u64,
@@ -48,13 +48,13 @@ impl<M: Memory> Ring<M> {
         // Release: a reader that sees the header sees the words. Pairs with the acquire in `receiver::look`.
         line[0].store(header.with_lap(self.position.lap).0, Release);
         self.position.advance();
-        self.room -= 1;
+        self.free -= 1;
     }
 
     /// Writes lines as long as there is room; returns for how many words there was.
     fn put_rest(&mut self, words: &[u64]) -> usize {
         let mut done = 0;
-        while done < words.len() && self.room > 0 {
+        while done < words.len() && self.free > 0 {
             let left = &words[done..];
             let part = &left[..left.len().min(PAYLOAD)];
             self.put(Header::rest(left.len()), part);
@@ -68,13 +68,13 @@ impl<M: Memory> Ring<M> {
         // Acquire: the peer read the lines that it returns before it published them, so it cannot read what is written
         // to them from now on. Pairs with the release in `Receiver::tell`.
         let taken = self.peer.control(TAKEN).load(Acquire);
-        let outstanding = (self.position.lines - self.room) as u64;
+        let outstanding = (self.position.lines - self.free) as u64;
         let newly = taken.wrapping_sub(self.taken);
         if newly > outstanding {
             return Err(Broken::Credits(taken));
         }
         self.taken = taken;
-        self.room += newly as usize;
+        self.free += newly as usize;
         Ok(())
     }
 }
@@ -87,7 +87,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
             own: Half::new(memory.clone(), side),
             peer: Half::new(memory.clone(), side.other()),
             position: Position::new(lines),
-            room: lines,
+            free: lines,
             taken: 0,
         };
         Sender {
@@ -107,7 +107,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
     /// sent.
     #[inline(always)]
     pub fn try_send(&mut self, message: &Message<'_>) -> Result<(), Refused> {
-        if self.ring.room == 0 || message.words.len() > PAYLOAD {
+        if self.ring.free == 0 || message.words.len() > PAYLOAD {
             return self.send_slowly(message);
         }
         self.ring.put(Header::first(message), message.words);
@@ -121,7 +121,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
             return Err(Refused::TooLong(message.words.len()));
         }
         self.flush()?;
-        if self.ring.room == 0 {
+        if self.ring.free == 0 {
             return Err(Refused::Full);
         }
         let (first, rest) = message.words.split_at(message.words.len().min(PAYLOAD));
@@ -161,12 +161,12 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
     }
 
     /// Returns whether another message has room, after the unsent part of the last one.
-    pub fn has_room(&mut self) -> Result<bool, Broken> {
-        if self.ring.room == 0 {
+    pub fn has_capacity(&mut self) -> Result<bool, Broken> {
+        if self.ring.free == 0 {
             match self.flush() {
                 Err(Refused::Broken(broken)) => return Err(broken),
                 // An unsent part without room leaves no room for a message either.
-                _ => return Ok(self.ring.room > 0),
+                _ => return Ok(self.ring.free > 0),
             }
         }
         Ok(true)
@@ -177,11 +177,11 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
     /// [`awake`](Self::awake) afterwards.
     pub fn prepare_wait(&mut self) -> Result<bool, Broken> {
         self.waits.announce_sleep(&self.ring.own);
-        let has_room = self.has_room();
-        if has_room != Ok(false) {
+        let has_capacity = self.has_capacity();
+        if has_capacity != Ok(false) {
             self.awake();
         }
-        has_room.map(|has_room| !has_room)
+        has_capacity.map(|has_capacity| !has_capacity)
     }
 
     /// Announces that this side does not sleep any more.
@@ -194,7 +194,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
     /// first.
     pub fn wait(&mut self, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
-            if self.has_room()? {
+            if self.has_capacity()? {
                 return Ok(());
             }
             idle.pause();
@@ -209,7 +209,7 @@ impl<M: Memory, B: Notifier, const LINES: usize> Sender<M, B, LINES> {
     /// Closes this end; returns why it is closed, which may be an older reason.
     #[cold]
     pub fn close(&mut self, why: Broken) -> Broken {
-        self.ring.room = 0;
+        self.ring.free = 0;
         *self.broken.get_or_insert(why)
     }
 }

@@ -27,7 +27,7 @@ struct Party<'m> {
     /// Requests without replies yet, with their words.
     owed: Vec<(Request, Vec<u64>)>,
     asked: u64,
-    answered: u64,
+    replied: u64,
     /// Number of messages refused for lack of room.
     full: u64,
 }
@@ -38,7 +38,7 @@ fn reversed(words: &[u64]) -> Vec<u64> {
 
 impl<'m> Party<'m> {
     fn new(calls: Own<'m>) -> Party<'m> {
-        Party { calls, expected: HashMap::new(), owed: Vec::new(), asked: 0, answered: 0, full: 0 }
+        Party { calls, expected: HashMap::new(), owed: Vec::new(), asked: 0, replied: 0, full: 0 }
     }
 
     /// Makes a request; returns whether it was sent.
@@ -59,16 +59,16 @@ impl<'m> Party<'m> {
         }
     }
 
-    fn answer(&mut self, choice: usize) -> bool {
+    fn reply(&mut self, choice: usize) -> bool {
         if self.owed.is_empty() {
             return false;
         }
         let index = choice % self.owed.len();
         let (request, words) = &self.owed[index];
-        match self.calls.answer(*request, &reversed(words)) {
+        match self.calls.reply(*request, &reversed(words)) {
             Ok(()) => {
                 let (request, _) = self.owed.swap_remove(index);
-                assert_eq!(self.calls.answer(request, &[]), Err(Refused::NotAsked));
+                assert_eq!(self.calls.reply(request, &[]), Err(Refused::NotAsked));
                 true
             }
             Err(refused) => {
@@ -86,13 +86,13 @@ impl<'m> Party<'m> {
                 assert_eq!(usize::from(request.operation()), words.len());
                 self.owed.push((request, words.to_vec()));
             }
-            Some(Incoming::Answer(request, words)) => {
+            Some(Incoming::Reply(request, words)) => {
                 assert_eq!(self.expected.remove(&request.index()), Some((request, words.to_vec())));
-                self.answered += 1;
+                self.replied += 1;
             }
             Some(Incoming::Event(..)) => panic!("nobody sent it"),
         }
-        assert_eq!(self.calls.unanswered() as usize, self.owed.len());
+        assert_eq!(self.calls.owed() as usize, self.owed.len());
         assert_eq!(self.calls.in_flight() as usize, self.expected.len());
         true
     }
@@ -102,7 +102,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_request_has_its_answer(
+    fn each_request_has_its_reply(
         ring in 1..6usize,
         limit in 1..=MOST,
         steps in vec((0..2usize, 0..3u8, 0..=LINES * PAYLOAD), 0..300),
@@ -112,18 +112,18 @@ proptest! {
         for (side, what, number) in steps {
             match what {
                 0 => parties[side].ask(number),
-                1 => parties[side].answer(number),
+                1 => parties[side].reply(number),
                 _ => parties[side].receive(),
             };
         }
         let mut rounds = 0;
         while parties.iter().any(|party| !(party.expected.is_empty() && party.owed.is_empty())) {
-            parties.iter_mut().for_each(|party| _ = party.receive() | party.answer(7));
+            parties.iter_mut().for_each(|party| _ = party.receive() | party.reply(7));
             rounds += 1;
             prop_assert!(rounds < 10_000, "nothing goes on");
         }
         for party in &parties {
-            prop_assert_eq!((party.asked, party.expected.len(), party.owed.len()), (party.answered, 0, 0));
+            prop_assert_eq!((party.asked, party.expected.len(), party.owed.len()), (party.replied, 0, 0));
         }
     }
 
@@ -135,11 +135,11 @@ proptest! {
         let lines = lines(ring);
         let mut parties = pair(&Frame::of(&lines), limit).map(Party::new);
         let mut rounds = 0;
-        while parties.iter().any(|party| party.answered < EACH) {
+        while parties.iter().any(|party| party.replied < EACH) {
             for party in &mut parties {
                 // Its own requests go first, and replies wait as long as there is room for requests.
                 while party.asked < EACH && party.ask(length) {}
-                while party.answer(choice) {}
+                while party.reply(choice) {}
                 party.receive();
             }
             rounds += 1;
@@ -158,8 +158,8 @@ fn more_requests_than_the_limit_are_refused() {
     for &request in &requests {
         assert_eq!(second.receive(), Ok(Some(Incoming::Request(request, &[]))));
     }
-    second.answer(requests[1], &[5]).unwrap();
-    assert_eq!(first.receive(), Ok(Some(Incoming::Answer(requests[1], &[5]))));
+    second.reply(requests[1], &[5]).unwrap();
+    assert_eq!(first.receive(), Ok(Some(Incoming::Reply(requests[1], &[5]))));
     // The index is reused, under another number.
     let again = first.request(1, &[]).unwrap();
     assert!(again.index() == requests[1].index() && again != requests[1]);
@@ -205,16 +205,16 @@ fn judge(kind: Kind, id: u16, operation: u16, asked: Option<u16>) -> (u32, Broke
 }
 
 #[test]
-fn answers_to_nothing_close_the_channel() {
+fn a_reply_without_a_request_closes_the_channel() {
     let unasked = |accepted, id, operation| (accepted, Broken::Unasked { id, operation });
-    assert_eq!(judge(Kind::Answer, 3, 1, None), unasked(0, 3, 1));
+    assert_eq!(judge(Kind::Reply, 3, 1, None), unasked(0, 3, 1));
     // The request in flight has number 64: here the number is another one of the same index, then the operation is
     // another, then the index is.
-    assert_eq!(judge(Kind::Answer, 128, 1, Some(1)), unasked(0, 128, 1));
-    assert_eq!(judge(Kind::Answer, 64, 2, Some(1)), unasked(0, 64, 2));
-    assert_eq!(judge(Kind::Answer, 65, 1, Some(1)), unasked(0, 65, 1));
+    assert_eq!(judge(Kind::Reply, 128, 1, Some(1)), unasked(0, 128, 1));
+    assert_eq!(judge(Kind::Reply, 64, 2, Some(1)), unasked(0, 64, 2));
+    assert_eq!(judge(Kind::Reply, 65, 1, Some(1)), unasked(0, 65, 1));
     // The request was made, but gets two replies.
-    assert_eq!(judge(Kind::Answer, 64, 1, Some(1)), unasked(1, 64, 1));
+    assert_eq!(judge(Kind::Reply, 64, 1, Some(1)), unasked(1, 64, 1));
 }
 
 #[test]

@@ -170,7 +170,7 @@ impl Victim {
             }
             1 if !self.owed.is_empty() => {
                 let request = self.owed[0];
-                let result = memory.bounded(|| calls.answer(request, &words));
+                let result = memory.bounded(|| calls.reply(request, &words));
                 if result.is_ok() {
                     self.owed.remove(0);
                 }
@@ -219,10 +219,10 @@ impl<'m> Quiet<'m> {
             other => panic!("{other:?}"),
         };
         if let Some((request, words)) = request {
-            self.sides[1].answer(request, &words).unwrap();
+            self.sides[1].reply(request, &words).unwrap();
         }
         if let Some(incoming) = self.sides[0].receive().unwrap() {
-            let Incoming::Answer(request, words) = incoming else { panic!("{incoming:?}") };
+            let Incoming::Reply(request, words) = incoming else { panic!("{incoming:?}") };
             assert_eq!(words, self.asked.remove(&request).unwrap());
         }
     }

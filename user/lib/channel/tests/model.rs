@@ -17,7 +17,7 @@ enum Step {
     Receive(usize),
     Flush(usize),
     SleepForLine(usize),
-    SleepForRoom(usize),
+    SleepForCapacity(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -27,7 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => side().prop_map(Step::Receive),
         1 => side().prop_map(Step::Flush),
         1 => side().prop_map(Step::SleepForLine),
-        1 => side().prop_map(Step::SleepForRoom),
+        1 => side().prop_map(Step::SleepForCapacity),
     ]
 }
 
@@ -90,10 +90,10 @@ impl<'m> World<'m> {
     /// Wakes the notified sides, and checks that only sleeping ones were notified.
     fn wake(&mut self) {
         for end in &mut self.ends {
-            let (line, room) = end.asleep;
+            let (line, capacity) = end.asleep;
             let notified = end.doorbell.take();
             assert!(
-                notified <= u32::from(line) + u32::from(room),
+                notified <= u32::from(line) + u32::from(capacity),
                 "notified {notified} times in a sleep for {:?}",
                 end.asleep
             );
@@ -114,7 +114,7 @@ impl<'m> World<'m> {
         | Step::Receive(side)
         | Step::Flush(side)
         | Step::SleepForLine(side)
-        | Step::SleepForRoom(side)) = step;
+        | Step::SleepForCapacity(side)) = step;
         if !self.is_awake(side) {
             return;
         }
@@ -128,11 +128,11 @@ impl<'m> World<'m> {
             // Only the sender itself sends the unsent part of a message.
             Step::SleepForLine(_) if end.sender.is_partial() => {}
             Step::SleepForLine(_) => end.asleep.0 = end.receiver.prepare_sleep().unwrap(),
-            Step::SleepForRoom(_) => {
+            Step::SleepForCapacity(_) => {
                 // A side that waits for room still receives what comes.
-                let (line, room) = (end.receiver.prepare_sleep().unwrap(), end.sender.prepare_wait().unwrap());
-                end.asleep = if line && room { (true, true) } else { (false, false) };
-                if !(line && room) {
+                let (line, capacity) = (end.receiver.prepare_sleep().unwrap(), end.sender.prepare_wait().unwrap());
+                end.asleep = if line && capacity { (true, true) } else { (false, false) };
+                if !(line && capacity) {
                     end.sender.awake();
                     end.receiver.awake();
                 }

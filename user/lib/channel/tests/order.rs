@@ -129,13 +129,13 @@ fn a_long_message_passes_through_a_small_ring() {
 }
 
 #[test]
-fn whoever_sleeps_until_a_line_arrives_is_woken() {
+fn a_receiver_that_sleeps_until_a_line_arrives_is_woken() {
     sleeping(2, 4, None, &[7]);
     sleeping(3, 3, None, &[1, 1, 1]);
 }
 
 #[test]
-fn whoever_sleeps_until_there_is_room_is_woken() {
+fn a_sender_that_sleeps_until_a_line_is_free_is_woken() {
     sleeping(1, 3, None, &[1, 1, 1]);
     waiting(None);
     sleeping(2, 3, None, &[15, 1]);
@@ -155,13 +155,13 @@ fn a_line_is_missed_without_the_receivers_fence() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn room_is_missed_without_the_senders_fence() {
+fn a_free_line_is_missed_without_the_senders_fence() {
     waiting(Some(Side::First));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn room_is_missed_without_the_receivers_fence() {
+fn a_free_line_is_missed_without_the_receivers_fence() {
     waiting(Some(Side::Second));
 }
 
@@ -185,44 +185,44 @@ fn asking(ring: usize, preemptions: usize, length: usize) {
         let (mine, theirs) = (Signal::new(), Signal::new());
         let first = Calls::open(&memory, Side::First, theirs.clone(), 2).unwrap();
         let second = Calls::open(&memory, Side::Second, mine.clone(), 2).unwrap();
-        let other = thread::spawn(move || ask_and_answer(second, theirs, length));
-        ask_and_answer(first, mine, length);
+        let other = thread::spawn(move || ask_and_reply(second, theirs, length));
+        ask_and_reply(first, mine, length);
         other.join().unwrap();
     });
 }
 
-fn ask_and_answer(mut calls: Calls<Lines, Signal, LINES>, mut own: Signal, length: usize) {
-    let (mut asked, mut answered, mut owed) = (None, false, None);
-    while !answered || asked.is_none() || owed != Some(true) || calls.is_partial() {
+fn ask_and_reply(mut calls: Calls<Lines, Signal, LINES>, mut own: Signal, length: usize) {
+    let (mut asked, mut replied, mut owed) = (None, false, None);
+    while !replied || asked.is_none() || owed != Some(true) || calls.is_partial() {
         asked = asked.or_else(|| calls.request(1, &words(length, 1)).ok());
         if let Some(incoming) = calls.receive().unwrap() {
             match incoming {
                 Incoming::Request(request, received) => {
                     assert_eq!(received, words(length, 1));
                     // With one line the request of this side may be in the way of the reply.
-                    while let Err(refused) = calls.answer(request, &words(1, 2)) {
+                    while let Err(refused) = calls.reply(request, &words(1, 2)) {
                         assert_eq!(refused, Refused::Full);
                         calls.wait(true, &mut own).unwrap();
-                        answered |= take_answer(&mut calls, asked);
+                        replied |= take_reply(&mut calls, asked);
                     }
                     owed = Some(true);
                 }
-                Incoming::Answer(request, received) => {
+                Incoming::Reply(request, received) => {
                     assert_eq!((Some(request), received), (asked, &words(1, 2)[..]));
-                    answered = true;
+                    replied = true;
                 }
                 Incoming::Event(..) => panic!("nobody sent it"),
             }
-        } else if !answered || owed.is_none() || calls.is_partial() {
+        } else if !replied || owed.is_none() || calls.is_partial() {
             calls.wait(asked.is_none(), &mut own).unwrap();
         }
     }
 }
 
 /// Receives what can only be a reply, if it has arrived.
-fn take_answer(calls: &mut Calls<Lines, Signal, LINES>, asked: Option<Request>) -> bool {
+fn take_reply(calls: &mut Calls<Lines, Signal, LINES>, asked: Option<Request>) -> bool {
     match calls.receive().unwrap() {
-        Some(Incoming::Answer(request, _)) => {
+        Some(Incoming::Reply(request, _)) => {
             assert_eq!(Some(request), asked);
             true
         }
@@ -232,7 +232,7 @@ fn take_answer(calls: &mut Calls<Lines, Signal, LINES>, asked: Option<Request>) 
 }
 
 #[test]
-fn both_sides_ask_and_answer_and_nobody_sleeps_for_ever() {
+fn both_sides_send_requests_and_replies_and_neither_sleeps_for_ever() {
     asking(1, 2, 1);
     asking(2, 2, 8);
     asking(1, 2, 8);

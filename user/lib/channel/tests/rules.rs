@@ -109,13 +109,13 @@ fn a_lap_is_followed_by_the_next_for_ever() {
 }
 
 #[test]
-fn what_does_not_fit_is_kept_and_sent_later() {
+fn lines_that_do_not_fit_are_sent_later() {
     let lines = lines(1);
     let memory = Frame::of(&lines);
     let (mut sender, _): Ends = open(&memory, Side::First, Count::default()).unwrap();
     let (_, mut receiver): Ends = open(&memory, Side::Second, Count::default()).unwrap();
     let words: Vec<u64> = (1..=22).collect();
-    let message = |length| Message { kind: Kind::Answer, operation: 1, id: 2, words: &words[..length] };
+    let message = |length| Message { kind: Kind::Reply, operation: 1, id: 2, words: &words[..length] };
     assert_eq!(sender.try_send(&message(22)), Err(Refused::TooLong(22)));
     assert_eq!(sender.try_send(&message(21)), Ok(()));
     for _ in 0..2 {
@@ -148,7 +148,7 @@ fn frames_have_a_size_and_an_alignment() {
 }
 
 #[test]
-fn what_went_wrong_is_said() {
+fn errors_are_described() {
     assert_eq!(
         Broken::Lap { due: 3, found: 7 }.to_string(),
         "channel closed: the peer wrote a line of lap 7 where lap 3 is due"

@@ -61,7 +61,7 @@ struct Party {
     asked: [u64; 64],
     owed: Vec<(Request, u64)>,
     next: u64,
-    answered: u64,
+    replied: u64,
     served: u64,
 }
 
@@ -71,7 +71,7 @@ impl Party {
         // The youngest first, so the order is not that of the requests.
         while let Some(&(request, number)) = self.owed.last() {
             let words = vec![!number; length(number).max(1)];
-            match self.calls.answer(request, &words) {
+            match self.calls.reply(request, &words) {
                 Ok(()) => self.owed.pop(),
                 Err(Refused::Full) => return true,
                 Err(refused) => panic!("{refused}"),
@@ -99,10 +99,10 @@ impl Party {
                 self.owed.push((request, number));
                 self.served += 1;
             }
-            Some(Incoming::Answer(request, words)) => {
+            Some(Incoming::Reply(request, words)) => {
                 let number = self.asked[request.index()];
                 assert!(words.len() == length(number).max(1) && words.iter().all(|&word| word == !number));
-                self.answered += 1;
+                self.replied += 1;
             }
             Some(Incoming::Event(..)) => panic!("nobody sent it"),
         }
@@ -116,7 +116,7 @@ impl Party {
             while self.receive() {
                 received = true;
             }
-            let done = self.answered == EACH && self.served == EACH && self.owed.is_empty() && !more;
+            let done = self.replied == EACH && self.served == EACH && self.owed.is_empty() && !more;
             if done && !self.calls.is_partial() {
                 return self.idle.slept;
             }
@@ -138,7 +138,7 @@ fn hammer(polls: [u32; 2]) -> [(u64, u64); 2] {
         let calls = Calls::open(&frame, side, notifications[1 - own].clone(), 48).unwrap();
         let idle = Sleeper { notification, polls: polls[own], slept: 0 };
         let (calls, asked) = (Box::new(calls), [0; 64]);
-        let party = Party { calls, idle, asked, owed: Vec::new(), next: 0, answered: 0, served: 0 };
+        let party = Party { calls, idle, asked, owed: Vec::new(), next: 0, replied: 0, served: 0 };
         thread::spawn(move || party.run())
     });
     let slept = handles.map(|handle| handle.join().unwrap());

@@ -234,7 +234,7 @@ fn play(seed: u64, steps: usize, every: usize, regions: &[(u64, u64)], most: usi
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn it_is_the_best_fit(seed in 1..u64::MAX) {
+    fn allocation_is_best_fit(seed in 1..u64::MAX) {
         play(seed, 150, 1, &[(16, 300), (316, 64), (512, 1024)], 24);
     }
 }

@@ -194,7 +194,7 @@ fn a_process_that_handles_its_faults_reports_none_but_those_of_its_handlers() {
 }
 
 #[test]
-fn what_the_process_says_counts_where_it_knows_better() {
+fn the_processs_own_description_takes_precedence() {
     let layout = layout();
     let heap = OwnReport { kind: FaultKind::OutOfMemory, region: Some((RegionKind::Heap, 0x1000_0000_0000, 0x2_0000)) };
     let describe = |address, own| {

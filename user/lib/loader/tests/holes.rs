@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tench_loader::holes::Holes;
 
 #[test]
-fn nothing_is_lost_to_alignment() {
+fn no_memory_is_lost_to_alignment() {
     let mut holes = Holes::default();
     assert_eq!(holes.take(4), None);
     holes.add('a', 17);
@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_is_taken_is_aligned_and_apart(
+    fn allocations_are_aligned_and_disjoint(
         blocks in prop::collection::vec(12..20u32, 1..5),
         sizes in prop::collection::vec(4..18u32, 0..60),
     ) {

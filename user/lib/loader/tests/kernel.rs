@@ -20,10 +20,10 @@ struct Kernel {
 
 impl Kernel {
     fn call(&mut self, operation: Operation, arguments: &[u64]) -> Result<[u64; 11], LoadError> {
-        let answer = self.m.call(operation, arguments);
+        let result = self.m.call(operation, arguments);
         self.m.check();
-        match answer.error() {
-            None => Ok(answer.x),
+        match result.error() {
+            None => Ok(result.x),
             Some(error) => Err(LoadError::Kernel(error)),
         }
     }

@@ -68,7 +68,7 @@ fn every_beginning_of_a_file_is_refused() {
 }
 
 #[test]
-fn nothing_but_the_first_page_is_forbidden_to_programs() {
+fn only_the_first_page_is_forbidden_to_programs() {
     let at = |address: u64| Program::parse(&with(|elf| elf.headers[2].address = address).write()).err();
     assert_eq!(at(0xff0), Some(Defect::FirstPage));
     assert_eq!(at(0x1000 - 1), Some(Defect::FirstPage));
@@ -103,7 +103,7 @@ fn a_program_that_can_be_moved_is_understood() {
 }
 
 #[test]
-fn what_shares_a_page_with_variables_stays_writable() {
+fn constants_that_share_a_page_with_variables_stay_writable() {
     let mut movable = Movable::new();
     movable.elf.headers[4].memory_size = 0xfff;
     let file = movable.write();
@@ -144,7 +144,7 @@ fn a_note_says_that_a_program_makes_its_stack() {
 }
 
 #[test]
-fn what_is_no_such_note_says_nothing() {
+fn other_notes_are_ignored() {
     let note = |name: &[u8], kind, description: &[u8]| makes_stack(&[Header::note(name, kind, description)]);
     assert!(!note(b"Trench\0", 1, &[1, 0, 0, 0]) && !note(b"Tench", 1, &[1, 0, 0, 0]), "another name");
     assert!(!note(b"Tench\0", 2, &[1, 0, 0, 0]), "another type");

@@ -334,7 +334,7 @@ fn constant_pages_are_shown_where_the_file_has_them() {
 }
 
 #[test]
-fn what_is_relocated_is_a_copy_even_if_it_is_constant_then() {
+fn relocated_pages_are_copies_even_if_they_are_constant_afterwards() {
     let mut movable = Movable::new();
     movable.elf.headers[2] = Header::load(RW, 0x2000, 0x1000, &[0x55; 0x1000]);
     movable.relocate(&[0x2ff8], &[]);

@@ -19,7 +19,7 @@ pub trait PagerService {
     fn detach(&mut self, caller: Caller, address: u64) -> Result<(), Error>;
 
     /// Lets the region at an address, which is attached and empty, show what another client's region at that address
-    /// shows now. Answers the number of pages.
+    /// shows now. Returns the number of pages.
     /// Errors: `NoSuchRegion`, `NotEmpty`, `NotAllowed`, `Refused`.
     #[method(3)]
     fn fork(&mut self, caller: Caller, address: u64, from: u64) -> Result<u64, Error>;
@@ -32,7 +32,7 @@ pub trait PagerService {
     #[method(5)]
     fn statistics(&mut self) -> Result<Statistics, Error>;
 
-    /// Stops serving, once this is answered.
+    /// Stops serving, once this has its reply.
     #[method(6, authority)]
     fn stop(&mut self) -> Result<(), Error>;
 }

@@ -1,6 +1,6 @@
 //! The loop that receives faults and requests.
 
-use tench::abi::fault::{Report, answer};
+use tench::abi::fault::{Report, reply};
 use tench::memory;
 use tench::server::slots;
 use tench::sys::ipc::BOUND_REPLY;
@@ -45,11 +45,11 @@ impl<P: Policy> Server<P> {
             if port.next(Wait::FOREVER) != Event::Request {
                 break;
             }
-            port.carry_out(|request, context, answer| {
+            port.carry_out(|request, context, reply| {
                 if request.is_fault() {
-                    self.fault(request, answer)
+                    self.fault(request, reply)
                 } else {
-                    PagerClient::dispatch(&mut self, request, context, answer)
+                    PagerClient::dispatch(&mut self, request, context, reply)
                 }
             });
         }
@@ -60,18 +60,18 @@ impl<P: Policy> Server<P> {
     }
 
     /// Handles a fault, and writes the reply.
-    fn fault(&mut self, message: &Received, answer: &mut Message) -> Flow {
+    fn fault(&mut self, message: &Received, reply: &mut Message) -> Flow {
         let [class, address, instruction, syndrome] = core::array::from_fn(|index| message.word(index));
         let report = Report { class, address, instruction, syndrome };
         let client = Caller::of_badge(message.badge());
-        answer.restart(match self.pager.fault(client, &report) {
-            Ok(()) => answer::RESUME,
+        reply.restart(match self.pager.fault(client, &report) {
+            Ok(()) => reply::RESUME,
             Err(error) => {
                 self.policy.refused(client.process, &report, error);
-                answer::STOP
+                reply::STOP
             }
         });
-        Flow::Answer
+        Flow::Reply
     }
 }
 

@@ -296,7 +296,7 @@ fn a_page_is_copied_only_while_another_shows_it() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing() {
+fn refused_requests_change_nothing() {
     for stage in 0..3 {
         let mut both = Both::new();
         both.apply(&Step::Attach(1));
@@ -340,7 +340,7 @@ fn a_client_whose_table_is_gone_is_forgotten() {
 }
 
 #[test]
-fn what_is_not_the_pagers_is_refused() {
+fn faults_outside_the_pagers_memory_are_refused() {
     let mut both = Both::new();
     both.apply(&Step::Attach(1));
     for address in [0, BASE - 8, BASE + REGION_SIZE, u64::MAX - 7] {

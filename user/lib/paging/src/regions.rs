@@ -76,7 +76,7 @@ pub(crate) struct RegionNode {
     /// Number of free bytes before it.
     gap: u64,
     /// Number of those that may be chosen.
-    room: u64,
+    usable: u64,
     /// The largest such number in its subtree.
     largest: u64,
     links: Links,
@@ -91,7 +91,7 @@ impl RegionNode {
         start: 0,
         size: 0,
         gap: 0,
-        room: 0,
+        usable: 0,
         largest: 0,
         links: Links::NONE,
         unused: 0,
@@ -139,15 +139,15 @@ impl Nodes for RegionPool {
         let below = |child: Option<Id>| child.map_or(0, |child| self.get(child.index()).largest);
         let below = below(left).max(below(right));
         let node = self.get_mut(id.index());
-        let largest = node.room.max(below);
+        let largest = node.usable.max(below);
         core::mem::replace(&mut node.largest, largest) != largest
     }
 
     #[inline]
     fn summarise_leaf(&mut self, id: Id) -> u32 {
         let node = self.get_mut(id.index());
-        node.largest = node.room;
-        if node.room == 0 { 0 } else { u32::MAX }
+        node.largest = node.usable;
+        if node.usable == 0 { 0 } else { u32::MAX }
     }
 
     #[inline]
@@ -205,7 +205,7 @@ impl Regions {
         if self.last.is_none() && base <= end {
             (self.base, self.choice) = (base, choice);
             let gap = end - base;
-            let node = RegionNode { start: end, gap, room: self.room(end, gap), ..RegionNode::ZERO };
+            let node = RegionNode { start: end, gap, usable: self.usable(end, gap), ..RegionNode::ZERO };
             let id = Id::new(self.pool.take(node) as u32);
             self.tree.insert(&mut self.pool, id, |_, _| false);
             self.last = Some(id);
@@ -214,7 +214,7 @@ impl Regions {
 
     /// Returns the number of bytes of the gap before `end` that may be chosen.
     #[inline]
-    fn room(&self, end: u64, gap: u64) -> u64 {
+    fn usable(&self, end: u64, gap: u64) -> u64 {
         end.min(self.choice.1).saturating_sub((end - gap).max(self.choice.0))
     }
 
@@ -304,35 +304,35 @@ impl Regions {
         let fits = |id: Id| {
             let node = self.node(id);
             let high = node.start.min(self.choice.1);
-            let address = (high - node.room).checked_next_multiple_of(alignment)?;
+            let address = (high - node.usable).checked_next_multiple_of(alignment)?;
             (address.checked_add(size)? <= high).then_some((address, id))
         };
         let surely = size.checked_add(alignment - (PAGE_SIZE as u64).min(alignment))?;
         if largest >= surely {
-            return fits(self.first_room_below(root, surely));
+            return fits(self.first_usable_below(root, surely));
         }
-        let mut next = (largest >= size).then(|| self.first_room_below(root, size));
+        let mut next = (largest >= size).then(|| self.first_usable_below(root, size));
         for _ in 0..PATIENCE {
             let id = next?;
             if let Some(found) = fits(id) {
                 return Some(found);
             }
-            next = self.next_room(id, size);
+            next = self.next_usable(id, size);
         }
         None
     }
 
     /// Returns the first node after `id` with room for at least `size` bytes.
-    fn next_room(&self, id: Id, size: u64) -> Option<Id> {
+    fn next_usable(&self, id: Id, size: u64) -> Option<Id> {
         let mut at = id;
         loop {
             if let Some(right) = self.node(at).links.right()
                 && self.node(right).largest >= size
             {
-                return Some(self.first_room_below(right, size));
+                return Some(self.first_usable_below(right, size));
             }
             at = self.tree.next_above(&self.pool, at)?;
-            if self.node(at).room >= size {
+            if self.node(at).usable >= size {
                 return Some(at);
             }
         }
@@ -340,13 +340,13 @@ impl Regions {
 
     /// Returns the first node of a subtree with room for `size` bytes, which must exist.
     #[inline]
-    fn first_room_below(&self, top: Id, size: u64) -> Id {
+    fn first_usable_below(&self, top: Id, size: u64) -> Id {
         let mut at = top;
         loop {
             let node = self.node(at);
             match (node.links.left(), node.links.right()) {
                 (Some(left), _) if self.node(left).largest >= size => at = left,
-                (_, Some(right)) if node.room < size => at = right,
+                (_, Some(right)) if node.usable < size => at = right,
                 _ => return at,
             }
         }
@@ -368,7 +368,7 @@ impl Regions {
             start: region.start,
             size: region.size,
             gap,
-            room: self.room(region.start, gap),
+            usable: self.usable(region.start, gap),
             largest: 0,
             links: Links::NONE,
             unused: 0,
@@ -382,13 +382,13 @@ impl Regions {
     /// Sets the number of free bytes before a region, and updates the nodes above.
     #[inline]
     fn set_gap(&mut self, id: Id, gap: u64) {
-        let room = self.room(self.node(id).start, gap);
+        let usable = self.usable(self.node(id).start, gap);
         let node = self.pool.get_mut(id.index());
         node.gap = gap;
-        let before = core::mem::replace(&mut node.room, room);
-        if before < room {
+        let before = core::mem::replace(&mut node.usable, usable);
+        if before < usable {
             self.tree.enlarged(&mut self.pool, id);
-        } else if before > room {
+        } else if before > usable {
             self.tree.changed(&mut self.pool, id);
         }
     }
@@ -468,9 +468,9 @@ impl Regions {
             let before = previous.map_or(base, |previous| pool.get(previous.index()).end());
             assert!(before <= node.start, "regions do not overlap");
             assert_eq!(node.gap, node.start - before, "a gap is what is free");
-            assert_eq!(node.room, self.room(node.start, node.gap), "of a gap that may be chosen which may");
+            assert_eq!(node.usable, self.usable(node.start, node.gap), "of a gap that may be chosen which may");
             let below = [node.links.left(), node.links.right()].into_iter().flatten();
-            let largest = below.map(|child| pool.get(child.index()).largest).fold(node.room, u64::max);
+            let largest = below.map(|child| pool.get(child.index()).largest).fold(node.usable, u64::max);
             assert_eq!(node.largest, largest, "the largest gap is known");
             assert!(self.last == Some(id) || node.size > 0, "a region has addresses");
         });

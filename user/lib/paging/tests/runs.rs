@@ -81,7 +81,7 @@ fn several_streams_are_told_apart() {
 }
 
 #[test]
-fn what_is_mapped_otherwise_suggests_nothing() {
+fn other_mappings_do_not_widen_a_fault() {
     let (mut paging, mut machine) = lazy(64);
     let frame = machine.frame(16);
     assert_eq!(paging.map_fixed(&mut machine, LOW, frame, 0, 16 * PAGE, RW), Ok(()));

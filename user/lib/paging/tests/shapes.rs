@@ -133,7 +133,7 @@ fn rights_come_back_without_mapping_again() {
 }
 
 #[test]
-fn what_faults_mean() {
+fn faults_map_the_right_pages() {
     let (mut paging, mut machine) = new();
     let request = Request { guard: PAGE, ..Request::lazy(4 * PAGE, Kind::Stack) };
     let address = paging.alloc(&mut machine, &request).unwrap();

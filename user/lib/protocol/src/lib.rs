@@ -224,7 +224,7 @@ impl Rejection {
         let (code, word) = self.parts();
         message.restart(code);
         message.push(word);
-        Flow::Answer
+        Flow::Reply
     }
 
     /// Returns the rejection of a request whose label is not one of the interface's.
@@ -249,7 +249,7 @@ impl fmt::Display for Rejection {
                 write!(f, "the server speaks version {version} of its interface; build the program anew")
             }
             Rejection::OtherInterface(number) => {
-                write!(f, "another server answered, with interface {number:#06x}; check who was given which capability")
+                write!(f, "another server replied, with interface {number:#06x}; check who was given which capability")
             }
             Rejection::NotAllowed => f.write_str(
                 "this needs a power that the program was not given; start it with that power, if you have it",
@@ -260,7 +260,7 @@ impl fmt::Display for Rejection {
             Rejection::OtherCore => f.write_str(
                 "the server runs on another core, to which only endpoints, notifications and memory can be sent; run the program there",
             ),
-            Rejection::Unreachable => f.write_str("the server runs on another core, which does not answer"),
+            Rejection::Unreachable => f.write_str("the server runs on another core, which does not reply"),
         }
     }
 }
@@ -305,7 +305,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
             Failure::TooLong => f.write_str("a text or list is longer than the interface allows"),
             Failure::Lost(error) => write!(f, "the server was not reached: {error}"),
             Failure::Restarted => f.write_str("the server was started again meanwhile; ask again"),
-            Failure::Malformed => f.write_str("the server's answer is not one of its protocol"),
+            Failure::Malformed => f.write_str("the server's reply is not one of its protocol"),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //! loop {                                     plain: port.serve(&mut server, Clock::dispatch)
 //!     match port.next(wait) {
-//!         Event::Request => port.carry_out(|request, context, answer| …::dispatch(…)),
+//!         Event::Request => port.carry_out(|request, context, reply| …::dispatch(…)),
 //!         Event::Signal(bits) | Event::Nothing => …
 //!     }
 //! }
@@ -34,7 +34,7 @@ pub use tench_abi::power::Client as Caller;
 #[must_use]
 pub enum Flow {
     /// The server replies now.
-    Answer,
+    Reply,
     /// The server replies later, or never.
     Later,
 }
@@ -110,7 +110,7 @@ pub struct Port {
     received: Received,
     /// Set if the message received last is a request that has not been carried out yet.
     is_request: bool,
-    answer: Message,
+    reply: Message,
     flow: Flow,
     /// Number of replies sent with another reply object than the bound one although that was free.
     detours: u32,
@@ -134,7 +134,7 @@ impl Port {
             offered: CapAddress::NULL,
             received: Received::new(),
             is_request: false,
-            answer: Message::new(DONE),
+            reply: Message::new(DONE),
             flow: Flow::Later,
             detours: 0,
         }
@@ -147,9 +147,9 @@ impl Port {
         if self.slots.count > 0 && (self.is_short || first_offered_slot() != self.offered) {
             self.offer();
         }
-        let received = if wait.is_forever() && self.flow == Flow::Answer && self.replies.is_bound_current() {
+        let received = if wait.is_forever() && self.flow == Flow::Reply && self.replies.is_bound_current() {
             self.flow = Flow::Later;
-            self.endpoint.reply_receive_into(&self.answer, Wait::FOREVER, &mut self.received)
+            self.endpoint.reply_receive_into(&self.reply, Wait::FOREVER, &mut self.received)
         } else {
             self.receive(wait)
         };
@@ -170,7 +170,7 @@ impl Port {
         }
         let wait = self.replies.wait(wait);
         match core::mem::replace(&mut self.flow, Flow::Later) {
-            Flow::Answer => self.endpoint.reply_receive_into(&self.answer, wait, &mut self.received),
+            Flow::Reply => self.endpoint.reply_receive_into(&self.reply, wait, &mut self.received),
             Flow::Later => self.endpoint.receive_into(wait, &mut self.received),
         }
     }
@@ -179,14 +179,14 @@ impl Port {
     /// the server replies with the object with which it received.
     #[cold]
     fn return_to_bound(&mut self) {
-        if self.flow == Flow::Answer {
+        if self.flow == Flow::Reply {
             self.detours += 1;
             if self.detours < DETOURS {
                 return;
             }
             self.flow = Flow::Later;
             // The caller may have given up.
-            let _ = self.replies.current().reply(&self.answer);
+            let _ = self.replies.current().reply(&self.reply);
         }
         self.detours = 0;
         self.replies.use_bound();
@@ -228,10 +228,10 @@ impl Port {
         if let Some(attachments) = attachments {
             context.attachments = Some(attachments);
         }
-        self.flow = dispatch(request, &mut context, &mut self.answer);
-        if self.is_short && self.flow == Flow::Answer && Rejection::BadArguments.is(&self.answer) {
+        self.flow = dispatch(request, &mut context, &mut self.reply);
+        if self.is_short && self.flow == Flow::Reply && Rejection::BadArguments.is(&self.reply) {
             // A capability may be missing because there was no slot for it, which is not the client's fault.
-            self.flow = Rejection::Busy.write(&mut self.answer);
+            self.flow = Rejection::Busy.write(&mut self.reply);
         }
         let kept = context.kept.get();
         if request.caps().is_empty() {
@@ -253,22 +253,22 @@ impl Port {
 
     /// Replies to a pending request: together with the next receive, unless another reply is due then. A caller that
     /// has gone gets no reply.
-    pub fn finish<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) {
+    pub fn finish<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, result: &Result<T, E>) {
         match self.flow {
-            Flow::Answer => drop(self.replies.answer(pending, answer)),
+            Flow::Reply => drop(self.replies.send(pending, result)),
             Flow::Later => {
                 self.replies.make_current(pending);
-                replies::write(answer, &mut self.answer);
-                self.flow = Flow::Answer;
+                replies::write(result, &mut self.reply);
+                self.flow = Flow::Reply;
             }
         }
     }
 
     /// Closes the port: replies to the last request, if a reply is due, and returns the slots.
     pub fn close(&mut self) -> impl IntoIterator<Item = CapAddress> + use<> {
-        if core::mem::replace(&mut self.flow, Flow::Later) == Flow::Answer {
+        if core::mem::replace(&mut self.flow, Flow::Later) == Flow::Reply {
             // The caller may have given up.
-            let _ = self.replies.current().reply(&self.answer);
+            let _ = self.replies.current().reply(&self.reply);
         }
         offer_slots(&[]);
         core::mem::take(&mut self.incoming).into_iter().flatten()
@@ -283,7 +283,7 @@ impl Port {
         loop {
             // Such a server ignores interrupts and deadlines.
             let _ = self.next(Wait::FOREVER);
-            self.carry_out(|request, context, answer| dispatch(server, request, context, answer));
+            self.carry_out(|request, context, reply| dispatch(server, request, context, reply));
         }
     }
 

@@ -43,18 +43,18 @@ pub struct Replies {
 }
 
 /// A pending request: the right to reply to it later. Dropping it leaves the caller waiting until the server ends; a
-/// server keeps it, [replies](Replies::answer), or [forgets](Replies::forget) it when the caller has gone.
+/// server keeps it, [replies](Replies::send), or [forgets](Replies::forget) it when the caller has gone.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "somebody waits for an answer"]
+#[must_use = "somebody waits for a reply"]
 pub struct Pending<T, E> {
     reply: Cap<Reply>,
-    answer: PhantomData<fn() -> (T, E)>,
+    result: PhantomData<fn() -> (T, E)>,
 }
 
 impl<T, E> Pending<T, E> {
     /// Returns the pending request of the caller held in this reply object. (Tests make such requests out of nothing.)
     pub const fn new(reply: Cap<Reply>) -> Pending<T, E> {
-        Pending { reply, answer: PhantomData }
+        Pending { reply, result: PhantomData }
     }
 
     /// Returns the reply object that holds the caller.
@@ -65,8 +65,8 @@ impl<T, E> Pending<T, E> {
 
 /// Replaces the message by a reply.
 #[inline]
-pub fn write<T: Encode, E: Code>(answer: &Result<T, E>, message: &mut Message) {
-    match answer {
+pub fn write<T: Encode, E: Code>(result: &Result<T, E>, message: &mut Message) {
+    match result {
         Ok(value) => {
             message.restart(DONE);
             value.encode(message);
@@ -128,9 +128,9 @@ impl Replies {
     }
 
     /// Replies to a pending request. Fails with `NoCaller` if the caller has gone.
-    pub fn answer<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, answer: &Result<T, E>) -> Result<(), Error> {
+    pub fn send<T: Encode, E: Code>(&mut self, pending: Pending<T, E>, result: &Result<T, E>) -> Result<(), Error> {
         let mut message = Message::new(DONE);
-        write(answer, &mut message);
+        write(result, &mut message);
         let delivered = pending.reply.reply(&message);
         self.release(pending.reply);
         delivered
@@ -165,14 +165,14 @@ impl Replies {
 #[derive(Debug)]
 pub struct Later<'a, T, E> {
     replies: &'a mut Replies,
-    answer: PhantomData<fn() -> (T, E)>,
+    result: PhantomData<fn() -> (T, E)>,
 }
 
 impl<'a, T, E> Later<'a, T, E> {
     /// Returns the argument for the request at hand.
     #[inline(always)]
     pub const fn new(replies: &'a mut Replies) -> Later<'a, T, E> {
-        Later { replies, answer: PhantomData }
+        Later { replies, result: PhantomData }
     }
 
     /// Keeps the request for a later reply. Changes nothing if there is not enough memory for that.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_forgotten_is_refused() {
+    fn a_forgotten_caller_is_refused() {
         static REFUSED: AtomicU32 = AtomicU32::new(0);
         let refuse = |reply: Cap<Reply>| REFUSED.store(reply.address().0, Ordering::Relaxed);
         let mut replies =

@@ -4,7 +4,7 @@
 //! client                                       server
 //! attach_buffer(bytes) ── once ──────────────▶ makes a frame, maps it, and sends a copy of its capability
 //! write(&[u8])  ─ copies into the buffer ─▶ message: offset, length ─▶ Shared:    copies out of it, checked
-//! read(&mut [u8]) ◀─ copies out of it ───── answer ◀──────────────── SharedMut: copies into it, checked
+//! read(&mut [u8]) ◀─ copies out of it ───── reply ◀───────────────── SharedMut: copies into it, checked
 //! ```
 //! The frame is the server's: a client that takes its memory back, or ends, cannot take away what the server reads. The
 //! other side may change the memory at any time, so there are no references into it: bytes are copied, and checks apply
@@ -163,15 +163,15 @@ pub trait Shares: Transport {
 }
 
 /// The client's side of one request: the used part of the memory.
-pub struct Room<'a> {
+pub struct Allocator<'a> {
     memory: &'a dyn Memory,
     used: usize,
 }
 
-impl<'a> Room<'a> {
+impl<'a> Allocator<'a> {
     /// Returns the memory with all of it free.
-    pub const fn new(memory: &'a dyn Memory) -> Room<'a> {
-        Room { memory, used: 0 }
+    pub const fn new(memory: &'a dyn Memory) -> Allocator<'a> {
+        Allocator { memory, used: 0 }
     }
 
     /// Reserves room for `length` bytes, if there is enough.

@@ -12,7 +12,7 @@ use crate::{Code, DONE, Failure, RESTARTED, Rejection};
 pub trait Transport: Copy {
     /// Sends a message that travels in registers; the reply has at most as many words. A longer reply is cut.
     fn call_registers(self, label: u64, words: &Registers) -> Result<Words, Error> {
-        self.call_short(label, words, 0, &[]).map(|answer| answer.words)
+        self.call_short(label, words, 0, &[]).map(|reply| reply.words)
     }
 
     /// Returns the failure that an error of the kernel in a call means.
@@ -28,18 +28,18 @@ pub trait Transport: Copy {
         let words = request.words.get(..request.length()).ok_or(Error::MessageTooLong)?;
         let mut message = Message::with_words(label, words);
         request.caps(caps).iter().for_each(|cap| _ = message.carry(*cap));
-        let mut answer = Received::new();
-        self.call(&message, offered, &mut answer)?;
-        let mut words = Words { tag: answer.tag(), badge: answer.badge(), words: [0; SHORT] };
-        words.words.iter_mut().zip(answer.words()).for_each(|(place, word)| *place = *word);
+        let mut reply = Received::new();
+        self.call(&message, offered, &mut reply)?;
+        let mut words = Words { tag: reply.tag(), badge: reply.badge(), words: [0; SHORT] };
+        words.words.iter_mut().zip(reply.words()).for_each(|(place, word)| *place = *word);
         let mut caps = [CapAddress::NULL; CAPS];
-        caps.iter_mut().zip(answer.caps()).for_each(|(place, cap)| *place = *cap);
+        caps.iter_mut().zip(reply.caps()).for_each(|(place, cap)| *place = *cap);
         Ok(Short { words, caps })
     }
 
     /// Sends a message of any length. Capabilities of the reply go to the offered slots, which are empty. The reply
-    /// goes to `answer`, because it is large.
-    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error>;
+    /// goes to `reply`, because it is large.
+    fn call(self, request: &Message, offered: &[CapAddress], reply: &mut Received) -> Result<(), Error>;
 
     /// Makes a [`call`](Self::call) that fails with `TimedOut` at a deadline. A transport that does
     /// not end in an endpoint waits until there is a reply.
@@ -48,9 +48,9 @@ pub trait Transport: Copy {
         _deadline: Instant,
         request: &Message,
         offered: &[CapAddress],
-        answer: &mut Received,
+        reply: &mut Received,
     ) -> Result<(), Error> {
-        self.call(request, offered, answer)
+        self.call(request, offered, reply)
     }
 }
 
@@ -76,8 +76,8 @@ impl<T: Transport> Transport for Until<T> {
         self.0.failed(error)
     }
 
-    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        self.0.call_until(self.1, request, offered, answer)
+    fn call(self, request: &Message, offered: &[CapAddress], reply: &mut Received) -> Result<(), Error> {
+        self.0.call_until(self.1, request, offered, reply)
     }
 
     fn call_until(
@@ -85,9 +85,9 @@ impl<T: Transport> Transport for Until<T> {
         deadline: Instant,
         request: &Message,
         offered: &[CapAddress],
-        answer: &mut Received,
+        reply: &mut Received,
     ) -> Result<(), Error> {
-        self.0.call_until(deadline.min(self.1), request, offered, answer)
+        self.0.call_until(deadline.min(self.1), request, offered, reply)
     }
 }
 
@@ -146,14 +146,14 @@ impl Transport for Cap<Endpoint> {
         // The program may be about to receive another message in slots that it offered.
         let others = offered_slots();
         offer_slots(offered);
-        let answer = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, request.caps(caps));
-        let answer = answer.map(|words| Short { words, caps: words.take_caps() });
+        let reply = Cap::<Endpoint>::call_short(self, label, request.length(), &request.words, request.caps(caps));
+        let reply = reply.map(|words| Short { words, caps: words.take_caps() });
         offer_slots(&others);
-        answer
+        reply
     }
 
-    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        with_offered(offered, || self.call_into(request, answer))
+    fn call(self, request: &Message, offered: &[CapAddress], reply: &mut Received) -> Result<(), Error> {
+        with_offered(offered, || self.call_into(request, reply))
     }
 
     fn call_until(
@@ -161,9 +161,9 @@ impl Transport for Cap<Endpoint> {
         deadline: Instant,
         request: &Message,
         offered: &[CapAddress],
-        answer: &mut Received,
+        reply: &mut Received,
     ) -> Result<(), Error> {
-        with_offered(offered, || self.call_into_with(request, Wait::until(deadline), answer))
+        with_offered(offered, || self.call_into_with(request, Wait::until(deadline), reply))
     }
 }
 
@@ -219,7 +219,7 @@ pub fn again<T, E>(mut request: impl FnMut() -> Result<T, Failure<E>>) -> Result
     loop {
         match request() {
             Err(Failure::Restarted) => {}
-            answer => return answer,
+            reply => return reply,
         }
     }
 }

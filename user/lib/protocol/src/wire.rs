@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused() {
+    fn words_that_are_no_value_are_refused() {
         let kept = Cell::new(0);
         let refused = |words: &[u64]| {
             let source = || Source::new(words, &[], &kept);

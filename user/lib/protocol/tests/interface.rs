@@ -1,10 +1,10 @@
 //! An interface with every feature of interfaces, tested from the client through a message to the server and back.
 
-#![allow(clippy::type_complexity, reason = "a method answers what it answers")]
+#![allow(clippy::type_complexity, reason = "a method returns what it returns")]
 
 use std::cell::RefCell;
 
-use tench_protocol::sys::{Cap, CapAddress, Endpoint, Error as Lost, Message, Notification, Received};
+use tench_protocol::sys::{Cap, CapAddress, Endpoint, Error as KernelError, Message, Notification, Received};
 use tench_protocol::{
     Any, Arrived, Bytes, Caller, Context, Factory, Failure, Flow, Given, Later, List, Pending, Rejection, Replies,
     Sent, Text, Transport, Words, interface, transport,
@@ -155,15 +155,15 @@ impl Default for Here {
 }
 
 impl Here {
-    fn carry(&mut self, request: &Message) -> Result<Message, Lost> {
+    fn carry(&mut self, request: &Message) -> Result<Message, KernelError> {
         let mut request = request.clone();
         (self.disturb)(&mut request);
         let request = Received::from_message(&request, self.caller);
-        let mut answer = Message::new(0);
+        let mut reply = Message::new(0);
         let mut context = Context::new(self.caller, &mut self.replies);
-        let flow = Everything::dispatch(&mut self.server, &request, &mut context, &mut answer);
+        let flow = Everything::dispatch(&mut self.server, &request, &mut context, &mut reply);
         self.kept = context.kept.get();
-        if flow == Flow::Answer { Ok(answer) } else { Err(Lost::Aborted) }
+        if flow == Flow::Reply { Ok(reply) } else { Err(KernelError::Aborted) }
     }
 }
 
@@ -172,8 +172,8 @@ impl Here {
 struct Way<'a>(&'a RefCell<Here>);
 
 impl Transport for Way<'_> {
-    fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Lost> {
-        *answer = Received::from_message(&self.0.borrow_mut().carry(request)?, 0);
+    fn call(self, request: &Message, _: &[CapAddress], reply: &mut Received) -> Result<(), KernelError> {
+        *reply = Received::from_message(&self.0.borrow_mut().carry(request)?, 0);
         Ok(())
     }
 }
@@ -199,7 +199,7 @@ fn values_reach_the_server_and_come_back() {
 }
 
 #[test]
-fn what_is_wrong_does_not_reach_the_server() {
+fn malformed_requests_do_not_reach_the_server() {
     let here = RefCell::new(Here::default());
     let client = Everything::at(Way(&here));
     assert_eq!(client.secret(), Err(Failure::Rejected(Rejection::NotAllowed)));
@@ -227,7 +227,7 @@ fn what_is_wrong_does_not_reach_the_server() {
 }
 
 #[test]
-fn an_answer_that_is_none_of_the_interface_is_malformed() {
+fn a_reply_foreign_to_the_interface_is_malformed() {
     assert_eq!(transport::check::<Error>(Message::new(0).tag(), || 0), Ok(()));
     assert_eq!(transport::check::<Error>(Message::new(1).tag(), || 0), Err(Failure::Refused(Error::No)));
     assert_eq!(transport::check::<Error>(Message::new(77).tag(), || 0), Err(Failure::Malformed));

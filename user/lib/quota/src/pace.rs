@@ -5,7 +5,7 @@
 //! replies, and then a pause in which others run and requests are served.
 
 /// Number of replies without a pause.
-pub const ANSWERS: u32 = 8;
+pub const REPLIES: u32 = 8;
 /// Number of replies for which a request counts during which an alarm went off, because the rest of it was done at the
 /// server's priority, too.
 pub const URGENT: u32 = 4;
@@ -25,7 +25,7 @@ impl Pace {
     /// Returns a counter without replies. A pause takes `pause` nanoseconds from the start of the last reply.
     pub const fn new(pause: u64, frequency: u64) -> Pace {
         let pause = (pause as u128 * frequency as u128).div_ceil(1_000_000_000) as u64;
-        Pace { pause, left: ANSWERS, end: 0 }
+        Pace { pause, left: REPLIES, end: 0 }
     }
 
     /// Returns whether a reply is permitted at this time.
@@ -43,11 +43,11 @@ impl Pace {
         self.count_as(URGENT, now);
     }
 
-    const fn count_as(&mut self, answers: u32, now: u64) {
+    const fn count_as(&mut self, replies: u32, now: u64) {
         if now >= self.end {
-            self.left = ANSWERS;
+            self.left = REPLIES;
         }
-        self.left = self.left.saturating_sub(answers);
+        self.left = self.left.saturating_sub(replies);
         self.end = now.saturating_add(self.pause);
     }
 

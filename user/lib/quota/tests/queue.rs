@@ -31,7 +31,7 @@ fn the_earliest_is_first_and_equals_are_in_order_of_arrival() {
 }
 
 #[test]
-fn a_full_queue_has_room_when_somebody_leaves() {
+fn a_full_queue_accepts_a_wait_when_another_ends() {
     let mut queue = Queue::new(1);
     assert!(queue.may_wait(Client::alone(1)));
     queue.push(5, Client::alone(1), 'a');
@@ -41,7 +41,7 @@ fn a_full_queue_has_room_when_somebody_leaves() {
 }
 
 #[test]
-fn a_process_that_waits_with_all_its_threads_leaves_room_for_others() {
+fn a_process_that_waits_with_all_its_threads_leaves_capacity_for_others() {
     let mut queue = Queue::new(8);
     for number in 0..4 {
         assert!(queue.may_wait(Client::alone(1)));
@@ -61,7 +61,7 @@ fn a_process_that_waits_with_all_its_threads_leaves_room_for_others() {
 /// However many waits there are, a request checks a few of them, and the next request others, in all processes of the
 /// family.
 #[test]
-fn those_who_gave_up_are_found_a_few_at_a_time() {
+fn abandoned_waits_are_found_a_few_at_a_time() {
     let mut queue = Queue::new(64);
     let of_family = |process| Client { process, family: 1 << 38 };
     for number in 0..30 {
@@ -85,7 +85,7 @@ fn those_who_gave_up_are_found_a_few_at_a_time() {
 
 /// Eleven children of one process once took all entries, each half of what was left.
 #[test]
-fn a_family_leaves_room_for_others() {
+fn a_family_leaves_capacity_for_others() {
     let mut queue = Queue::new(1024);
     let of_family = |process| Client { process, family: 1 << 38 };
     for process in 1..=12 {
@@ -104,7 +104,7 @@ fn a_family_leaves_room_for_others() {
 }
 
 #[test]
-fn those_of_an_ended_process_are_taken_out() {
+fn the_waits_of_an_ended_process_are_removed() {
     let mut queue = Queue::new(10);
     queue.push(1, Client::alone(7), 'a');
     queue.push(2, Client::alone(8), 'b');
@@ -119,7 +119,7 @@ fn those_of_an_ended_process_are_taken_out() {
 }
 
 #[test]
-fn processes_whose_time_has_come_are_answered_in_turn() {
+fn processes_whose_time_has_come_get_replies_in_turn() {
     let mut queue = Queue::new(100);
     for number in 0..40 {
         queue.push(10, Client::alone(1), (1, number));
@@ -147,7 +147,7 @@ const fn of(family: u64, process: u64) -> Client {
 
 /// Forty children once delayed each other process by a reply to each of them.
 #[test]
-fn families_are_answered_in_turn_and_their_processes_too() {
+fn families_and_their_processes_get_replies_in_turn() {
     let mut queue = Queue::new(200);
     for number in 0..120 {
         queue.push(10, of(1, 1 + number / 3), (1, 1 + number / 3));
@@ -179,7 +179,7 @@ fn a_family_that_becomes_known_has_one_turn() {
 }
 
 #[test]
-fn who_waits_for_ever_has_no_deadline() {
+fn an_endless_wait_has_no_deadline() {
     let mut queue = Queue::new(10);
     let key = queue.push(NEVER, Client::alone(1), 'a');
     assert_eq!((queue.next_deadline(), next(&mut queue, u64::MAX)), (None, None));
@@ -229,7 +229,7 @@ fn more_families_than_cursors_look_nevertheless() {
 
 /// Waits counted for a family that has gone are found, too.
 #[test]
-fn everybody_is_looked_at_in_the_end() {
+fn every_wait_is_checked_eventually() {
     let mut queue = Queue::new(64);
     (0..30).for_each(|number| _ = queue.push(7, Client::alone(number % 4), number));
     let mut looked_at = Vec::new();
@@ -367,7 +367,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_asked_the_counts_are_right(steps in prop::collection::vec((0..5u64, 0..6u8, 0..50u64), 0..150)) {
+    fn the_counts_are_right_after_any_requests(steps in prop::collection::vec((0..5u64, 0..6u8, 0..50u64), 0..150)) {
         let mut queue = Queue::new(12);
         for (process, step, time) in steps {
             match step {
@@ -382,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_waits_longer_than_a_turn_of_each_process(
+    fn no_wait_lasts_longer_than_a_turn_of_each_process(
         waiters in prop::collection::vec((0..5u64, 0..30u64), 1..80),
     ) {
         let mut queue = Queue::new(200);
@@ -401,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_lost_and_nobody_is_early(steps in prop::collection::vec((0..4u64, 0..8u8, 0..60u64), 0..200)) {
+    fn no_wait_is_lost_or_ends_early(steps in prop::collection::vec((0..4u64, 0..8u8, 0..60u64), 0..200)) {
         let (mut queue, mut model, mut now) = (Queue::new(200), Vec::new(), 0);
         for (process, step, time) in steps {
             match step {

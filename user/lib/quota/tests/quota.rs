@@ -24,7 +24,7 @@ fn alone_one_gets_half_and_the_next_half_of_the_rest() {
 }
 
 #[test]
-fn those_who_want_everything_at_the_same_time_get_the_same() {
+fn simultaneous_greedy_clients_get_equal_shares() {
     for clients in 1..40 {
         let all = || (0..clients).map(Client::alone);
         let mut quota = Quota::new(1024);
@@ -81,7 +81,7 @@ fn a_process_whose_family_is_found_out_takes_what_it_has_along() {
 }
 
 #[test]
-fn what_nobody_took_nobody_gives_back() {
+fn a_return_without_a_charge_is_ignored() {
     let mut quota = Quota::new(2);
     quota.give_back(7);
     quota.take(Client::alone(7));

@@ -28,7 +28,7 @@ impl Asks {
         if to.index() < self.cores { self.counts.get_mut(requester.index() * self.cores + to.index()) } else { None }
     }
 
-    pub fn has_room(&self, requester: Core) -> Result<(), Error> {
+    pub fn check_capacity(&self, requester: Core) -> Result<(), Error> {
         let mut all = self.counts.iter().skip(requester.index() * self.cores).take(self.cores);
         let sum = all.try_fold(0_usize, |sum, &count| sum.checked_add(count as usize));
         if sum.is_some_and(|sum| sum < self.limit) { Ok(()) } else { Err(Error::TooManyRequests) }

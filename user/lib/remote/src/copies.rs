@@ -60,7 +60,7 @@ impl Copies {
         self.copies.get_mut(index)
     }
 
-    pub fn has_room(&self) -> Result<(), Error> {
+    pub fn check_capacity(&self) -> Result<(), Error> {
         if self.copies.len() < self.limit { Ok(()) } else { Err(Error::TooManyCopies) }
     }
 

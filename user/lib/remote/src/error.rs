@@ -84,12 +84,12 @@ pub struct Fault {
     /// The sender, or this core itself for an invalid input.
     pub from: Core,
     /// Kind of the fault.
-    pub why: Why,
+    pub why: FaultKind,
 }
 
 /// Kind of a message's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum FaultKind {
     /// Such a message is exchanged between the owner of the object and a holder, but neither end is the owner.
     NotOwner,
     /// The message names a core that does not exist.

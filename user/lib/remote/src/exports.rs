@@ -141,7 +141,7 @@ impl Exports {
     }
 
     /// Fails unless one more copy can be sent to `core`.
-    pub fn has_room(&self, object: ObjectId, core: Core) -> Result<(), Error> {
+    pub fn check_capacity(&self, object: ObjectId, core: Core) -> Result<(), Error> {
         if self.holder(object, core).is_some() || self.holders.len() < self.most_holders {
             Ok(())
         } else {

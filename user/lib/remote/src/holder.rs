@@ -3,7 +3,7 @@
 use tench_abi::Rights;
 
 use crate::copies::Stage;
-use crate::error::{Error, Why};
+use crate::error::{Error, FaultKind};
 use crate::machine::{Effects, Machine};
 use crate::message::Message;
 use crate::object::{Core, Cores, Kind, ObjectId, RequestId, Shape, Token};
@@ -32,7 +32,7 @@ impl Machine {
     }
 
     /// Handles the owner's reply to that request.
-    pub(crate) fn answered(
+    pub(crate) fn handle_reply(
         &mut self,
         from: Core,
         object: ObjectId,
@@ -40,9 +40,9 @@ impl Machine {
         request: RequestId,
         result: Result<(), Error>,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         if object.owner != from {
-            return Err(Why::NotOwner);
+            return Err(FaultKind::NotOwner);
         }
         self.finish_send(request, object, to, result, effects)
     }
@@ -58,14 +58,14 @@ impl Machine {
         count: u64,
         (requester, request): (Core, RequestId),
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         if object.owner != from {
-            return Err(Why::NotOwner);
+            return Err(FaultKind::NotOwner);
         }
         let result = match self.check_granted(object, shape, count, requester) {
             Ok(()) => self.take_in(object, shape, rights, count, (requester, request), effects),
-            Err((refusal, why)) => {
-                self.send_to(from, Message::Taken { object, count, requester, request, result: Err(refusal) }, effects);
+            Err((error, why)) => {
+                self.send_to(from, Message::Taken { object, count, requester, request, result: Err(error) }, effects);
                 return Err(why);
             }
         };
@@ -76,20 +76,26 @@ impl Machine {
         Ok(())
     }
 
-    fn check_granted(&self, object: ObjectId, shape: &Shape, count: u64, requester: Core) -> Result<(), (Error, Why)> {
+    fn check_granted(
+        &self,
+        object: ObjectId,
+        shape: &Shape,
+        count: u64,
+        requester: Core,
+    ) -> Result<(), (Error, FaultKind)> {
         if !self.cores.has(requester) {
-            return Err((Error::UnknownCore, Why::UnknownCore));
+            return Err((Error::UnknownCore, FaultKind::UnknownCore));
         }
         if !shape.is_valid() {
-            return Err((Error::Kernel, Why::WrongShape));
+            return Err((Error::Kernel, FaultKind::WrongShape));
         }
         let Some(copy) = self.copies.get(object) else { return Ok(()) };
         if copy.shape != *shape || shape.kind == Kind::Untyped {
-            Err((Error::Kernel, Why::WrongShape))
+            Err((Error::Kernel, FaultKind::WrongShape))
         } else if copy.stage != Stage::Held {
-            Err((Error::BeingRevoked, Why::OutOfTurn))
+            Err((Error::BeingRevoked, FaultKind::OutOfTurn))
         } else if copy.count.checked_add(1) != Some(count) {
-            Err((Error::Kernel, Why::WrongCount))
+            Err((Error::Kernel, FaultKind::WrongCount))
         } else {
             Ok(())
         }
@@ -108,15 +114,15 @@ impl Machine {
             copy.count = count;
             return effects.import(object, shape, rights, requester);
         }
-        self.copies.has_room()?;
+        self.copies.check_capacity()?;
         effects.import(object, shape, rights, requester)?;
         self.copies.add(object, *shape, count);
         Ok(())
     }
 
     /// Handles the kernel's notice that a root has no copies.
-    pub(crate) fn unused(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), Why> {
-        let copy = self.copies.get(object).ok_or(Why::UnknownObject)?;
+    pub(crate) fn unused(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), FaultKind> {
+        let copy = self.copies.get(object).ok_or(FaultKind::UnknownObject)?;
         // If it is in use again or being withdrawn, the notice is late, which is no mistake.
         if copy.stage == Stage::Held && !self.has_sent_on(object) && effects.close(object).is_ok() {
             self.release(object, effects);
@@ -159,9 +165,9 @@ impl Machine {
         object: ObjectId,
         count: u64,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         if object.owner != from {
-            return Err(Why::NotOwner);
+            return Err(FaultKind::NotOwner);
         }
         let Some(copy) = self.copies.get(object) else {
             // A release is on its way to the owner.
@@ -170,10 +176,10 @@ impl Machine {
             return Ok(());
         };
         if copy.stage != Stage::Held {
-            return Err(Why::OutOfTurn);
+            return Err(FaultKind::OutOfTurn);
         }
         if copy.count != count {
-            return Err(Why::WrongCount);
+            return Err(FaultKind::WrongCount);
         }
         self.start_deleting(object, effects);
         Ok(())
@@ -212,14 +218,14 @@ impl Machine {
     }
 
     /// Handles the kernel's notice that the deletion is done.
-    pub(crate) fn deleted(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), Why> {
-        let copy = self.copies.get(object).ok_or(Why::UnknownObject)?;
+    pub(crate) fn deleted(&mut self, object: ObjectId, effects: &mut impl Effects) -> Result<(), FaultKind> {
+        let copy = self.copies.get(object).ok_or(FaultKind::UnknownObject)?;
         if copy.stage != Stage::Deleting {
-            return Err(Why::OutOfTurn);
+            return Err(FaultKind::OutOfTurn);
         }
         while let Some((export, _)) = self.next_sent_on(object, 0) {
             self.exports.remove(export);
-            self.answer_revokes(export, Err(Error::MemoryWithdrawn), effects);
+            self.reply_to_revokes(export, Err(Error::MemoryWithdrawn), effects);
         }
         if let Some(copy) = self.copies.remove(object) {
             let tainted = copy.tainted;

@@ -21,12 +21,12 @@
 //!   ├────────────────►│ import    ├────────►│ Grant   │              ├─────────►│ Withdraw │  of all that was made
 //!   │    Taken (1)    │           │         ├────────►│ import       │          ├─────────►│  of it and sent on
 //!   │◄────────────────┤           │         │  Taken  │              │          │          ├─╮
-//!   ┊                 ┊           │ Answer  │◄────────┤              │          │Withdrawn │◄╯ delete, deleted
+//!   ┊                 ┊           │ Reply   │◄────────┤              │          │Withdrawn │◄╯ delete, deleted
 //!   │   Release (1)   │           │◄────────┤         │              │          │◄─────────┤
 //!   │  ╭──────────────┤ close                                        │          ├─╮
 //!   │ Grant (2)       │           a core is lost                     │Withdrawn │◄╯ delete, deleted
 //!   ├─────────────────│─►                                            │◄─────────┤
-//!   │◄─╯              │ import    any ── Gone ──► all others         │ unexport, answer
+//!   │◄─╯              │ import    any ── Gone ──► all others         │ unexport, reply
 //! ```
 //! Channels deliver in order. The protocol relies on that and on the counts alone:
 //! - *Grants are counted*, for each object and holder. A `Release` says up to which count nothing is left; the owner
@@ -117,7 +117,7 @@ mod owner;
 mod requests;
 
 pub use copies::{Copy, Stage};
-pub use error::{Error, Fault, Why};
+pub use error::{Error, Fault, FaultKind};
 pub use exports::{Export, Holder};
 pub use machine::{Effects, Input, Limits, Machine};
 pub use message::{Malformed, Message, WORDS};

@@ -1,7 +1,7 @@
 //! Handling of another core's loss.
 
 use crate::copies::Stage;
-use crate::error::{Error, Why};
+use crate::error::{Error, FaultKind};
 use crate::machine::{Effects, Machine};
 use crate::message::Message;
 use crate::object::{Core, Cores, Kind, ObjectId};
@@ -9,16 +9,16 @@ use crate::requests::Purpose;
 
 impl Machine {
     /// Handles the news that `core` has stopped.
-    pub(crate) fn lose(&mut self, core: Core, effects: &mut impl Effects) -> Result<(), Why> {
+    pub(crate) fn lose(&mut self, core: Core, effects: &mut impl Effects) -> Result<(), FaultKind> {
         if !self.cores.has(core) || core == self.core {
-            return Err(Why::UnknownCore);
+            return Err(FaultKind::UnknownCore);
         }
         if self.losses.has(core) {
             return Ok(());
         }
         self.losses.add(core);
         self.asks.forget(core);
-        self.answer_lost(core, effects);
+        self.reply_to_lost(core, effects);
         self.forget_holder(core, effects);
         let mut next = self.held_of(core, None);
         while let Some(object) = next {
@@ -31,14 +31,14 @@ impl Machine {
     }
 
     /// Replies to the requests that need a core.
-    fn answer_lost(&mut self, core: Core, effects: &mut impl Effects) {
+    fn reply_to_lost(&mut self, core: Core, effects: &mut impl Effects) {
         while let Some(token) = self.requests.take(|purpose| matches!(*purpose, Purpose::Send { to, .. } if to == core))
         {
-            effects.answer(token, Err(Error::CoreLost));
+            effects.reply(token, Err(Error::CoreLost));
         }
         let owned = |purpose: &Purpose| matches!(*purpose, Purpose::Send { object, .. } if object.owner == core);
         while let Some(token) = self.requests.take(owned) {
-            effects.answer(token, Err(Error::OwnerLost));
+            effects.reply(token, Err(Error::OwnerLost));
         }
     }
 
@@ -92,12 +92,12 @@ impl Machine {
         core: Core,
         tainted: Cores,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         if !self.cores.has(core) || !self.cores.covers(tainted) {
-            return Err(Why::UnknownCore);
+            return Err(FaultKind::UnknownCore);
         }
         if core == self.core || core == from || self.losses.is_clean(core, from) {
-            return Err(Why::OutOfTurn);
+            return Err(FaultKind::OutOfTurn);
         }
         self.losses.clean(core, from, tainted);
         self.finish_settled(effects);

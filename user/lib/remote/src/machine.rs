@@ -4,7 +4,7 @@ use tench_abi::Rights;
 
 use crate::asks::Asks;
 use crate::copies::{Copies, Copy};
-use crate::error::{Error, Fault, Why};
+use crate::error::{Error, Fault, FaultKind};
 use crate::exports::{Export, Exports, Holder};
 use crate::losses::Losses;
 use crate::message::Message;
@@ -30,7 +30,7 @@ impl Limits {
     /// Returns the maximum number of messages on the way from one core to another, if all `cores` cores have these
     /// limits. The monitor's queue for messages that do not fit into a channel has this length.
     ///
-    /// Each request has at most one `Ask`, `Grant`, `Taken` or `Answer` under way, and each grant at most one `Release`
+    /// Each request has at most one `Ask`, `Grant`, `Taken` or `Reply` under way, and each grant at most one `Release`
     /// that was not read when it was sent. The rest is one per entry of a table.
     pub const fn messages(&self, cores: usize) -> usize {
         let asked = 2 * self.requests;
@@ -95,7 +95,7 @@ pub trait Effects {
     fn send(&mut self, to: Core, message: Message);
 
     /// Replies to a client.
-    fn answer(&mut self, token: Token, result: Result<(), Error>);
+    fn reply(&mut self, token: Token, result: Result<(), Error>);
 
     /// Makes the kernel export the capability that came with the request `token`. While it is exported, the object
     /// lives, its memory is not reused, and a revocation that meets it fails.
@@ -194,7 +194,7 @@ impl Machine {
         let done = match input {
             Input::Send { token, send } => {
                 if let Err(error) = self.send(token, &send, effects) {
-                    effects.answer(token, Err(error));
+                    effects.reply(token, Err(error));
                 }
                 Ok(())
             }
@@ -204,7 +204,7 @@ impl Machine {
             }
             Input::GiveBack { token, object } => {
                 let result = self.give_back(object, effects);
-                effects.answer(token, result);
+                effects.reply(token, result);
                 Ok(())
             }
             Input::Unused { object } => self.unused(object, effects),
@@ -219,9 +219,9 @@ impl Machine {
         })
     }
 
-    fn message(&mut self, from: Core, message: Message, effects: &mut impl Effects) -> Result<(), Why> {
+    fn message(&mut self, from: Core, message: Message, effects: &mut impl Effects) -> Result<(), FaultKind> {
         if !self.cores.has(from) || from == self.core {
-            return Err(Why::UnknownCore);
+            return Err(FaultKind::UnknownCore);
         }
         if self.losses.has(from) {
             // The message was on its way when its sender stopped. The state between the two cores has been cleaned up.
@@ -229,8 +229,8 @@ impl Machine {
         }
         match message {
             Message::Ask { object, to, rights, request } => self.asked(from, object, to, rights, request, effects),
-            Message::Answer { object, to, request, result } => {
-                self.answered(from, object, to, request, result, effects)
+            Message::Reply { object, to, request, result } => {
+                self.handle_reply(from, object, to, request, result, effects)
             }
             Message::Grant { object, shape, rights, count, requester, request } => {
                 self.granted(from, object, &shape, rights, count, (requester, request), effects)
@@ -322,10 +322,10 @@ impl Machine {
     }
 
     /// Replies to all clients that wait for the end of a withdrawal.
-    pub(crate) fn answer_revokes(&mut self, ended: ObjectId, result: Result<(), Error>, effects: &mut impl Effects) {
+    pub(crate) fn reply_to_revokes(&mut self, ended: ObjectId, result: Result<(), Error>, effects: &mut impl Effects) {
         let waits = |purpose: &Purpose| matches!(*purpose, Purpose::Revoke { object } if object == ended);
         while let Some(token) = self.requests.take(waits) {
-            effects.answer(token, result);
+            effects.reply(token, result);
         }
     }
 }

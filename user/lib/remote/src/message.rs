@@ -3,7 +3,7 @@
 //! ```text
 //!             word 0, from bit 0                1        2         3       4         5       6
 //! Ask         1 · to · rights                   object   request
-//! Answer      2 · to · result                   object   request
+//! Reply       2 · to · result                   object   request
 //! Grant       3 · requester · rights · kind         object   request   count   base      bytes   badge
 //! Taken       4 · requester · result                object   request   count
 //! Release     5                                 object             count
@@ -37,7 +37,7 @@ pub enum Message {
         request: RequestId,
     },
     /// From the owner: reply to an [`Ask`](Message::Ask).
-    Answer {
+    Reply {
         /// The object.
         object: ObjectId,
         /// The receiving core.
@@ -146,7 +146,7 @@ impl Message {
             Message::Ask { object, to, rights, request } => {
                 [head(1, to.number(), rights.bits(), 0), object.to_word(), request.0, 0, 0, 0, 0]
             }
-            Message::Answer { object, to, request, result } => {
+            Message::Reply { object, to, request, result } => {
                 [head(2, to.number(), code(result), 0), object.to_word(), request.0, 0, 0, 0, 0]
             }
             Message::Grant { object, shape, rights, count, requester, request } => {
@@ -182,7 +182,7 @@ impl Message {
         let request = RequestId(request);
         Ok(match tag {
             1 => Message::Ask { object: named?, to: core(first)?, rights: rights(second)?, request },
-            2 => Message::Answer { object: named?, to: core(first)?, request, result: result(second)? },
+            2 => Message::Reply { object: named?, to: core(first)?, request, result: result(second)? },
             3 => {
                 let shape = Shape { kind: Kind::new(third).ok_or(Malformed)?, base, bytes, badge };
                 let (rights, requester) = (rights(second)?, core(first)?);

@@ -3,7 +3,7 @@
 use tench_abi::Rights;
 
 use crate::copies::Stage;
-use crate::error::{Error, Why};
+use crate::error::{Error, FaultKind};
 use crate::exports::Missing;
 use crate::machine::{Effects, Machine};
 use crate::message::Message;
@@ -36,7 +36,7 @@ impl Machine {
             None => self.exports.free()?,
         };
         self.check_grant(object, to)?;
-        self.requests.has_room()?;
+        self.requests.check_capacity()?;
         if known.is_none() {
             effects.export(object, &shape, token)?;
             self.exports.add(object, shape, within);
@@ -57,7 +57,7 @@ impl Machine {
                 return Err(Error::Lent);
             }
         }
-        self.exports.has_room(object, to)
+        self.exports.check_capacity(object, to)
     }
 
     fn grant(
@@ -84,11 +84,11 @@ impl Machine {
         rights: Rights,
         request: RequestId,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
-        let (refusal, why) = match self.check_ask(from, object, to, rights) {
+    ) -> Result<(), FaultKind> {
+        let (error, why) = match self.check_ask(from, object, to, rights) {
             Ok(()) if to == self.core => {
                 let result = effects.hand_over(object, rights, (from, request));
-                self.send_to(from, Message::Answer { object, to, request, result }, effects);
+                self.send_to(from, Message::Reply { object, to, request, result }, effects);
                 return Ok(());
             }
             Ok(()) => {
@@ -98,39 +98,45 @@ impl Machine {
             }
             Err(refused) => refused,
         };
-        self.send_to(from, Message::Answer { object, to, request, result: Err(refusal) }, effects);
+        self.send_to(from, Message::Reply { object, to, request, result: Err(error) }, effects);
         why.map_or(Ok(()), Err)
     }
 
     /// Fails if a holder's request is to be refused, also with the fault of the request, if it has one.
-    fn check_ask(&self, from: Core, object: ObjectId, to: Core, rights: Rights) -> Result<(), (Error, Option<Why>)> {
+    fn check_ask(
+        &self,
+        from: Core,
+        object: ObjectId,
+        to: Core,
+        rights: Rights,
+    ) -> Result<(), (Error, Option<FaultKind>)> {
         if object.owner != self.core {
-            return Err((Error::NotOwner, Some(Why::NotOwner)));
+            return Err((Error::NotOwner, Some(FaultKind::NotOwner)));
         }
-        let export = self.exports.get(object).map_err(|_| (Error::UnknownObject, Some(Why::UnknownObject)))?;
+        let export = self.exports.get(object).map_err(|_| (Error::UnknownObject, Some(FaultKind::UnknownObject)))?;
         let Some(holder) = self.exports.holder(object, from) else {
-            return Err((Error::NotHolder, Some(Why::NotHolder)));
+            return Err((Error::NotHolder, Some(FaultKind::NotHolder)));
         };
         if export.shape.kind == Kind::Untyped {
-            return Err((Error::Borrowed, Some(Why::OutOfTurn)));
+            return Err((Error::Borrowed, Some(FaultKind::OutOfTurn)));
         }
         if !holder.rights.contains(rights) {
-            return Err((Error::TooManyRights, Some(Why::TooManyRights)));
+            return Err((Error::TooManyRights, Some(FaultKind::TooManyRights)));
         }
         if to == from {
-            return Err((Error::ToSelf, Some(Why::OutOfTurn)));
+            return Err((Error::ToSelf, Some(FaultKind::OutOfTurn)));
         }
         if !self.cores.has(to) {
-            return Err((Error::UnknownCore, Some(Why::UnknownCore)));
+            return Err((Error::UnknownCore, Some(FaultKind::UnknownCore)));
         }
         self.check_receiver(to).map_err(|error| (error, None))?;
         if to == self.core {
             return if export.withdrawing { Err((Error::BeingRevoked, None)) } else { Ok(()) };
         }
-        self.check_grant(object, to).and_then(|()| self.asks.has_room(from)).map_err(|error| (error, None))
+        self.check_grant(object, to).and_then(|()| self.asks.check_capacity(from)).map_err(|error| (error, None))
     }
 
-    /// Handles the receiver's confirmation or refusal of a copy.
+    /// Handles the receiver's confirmation or rejection of a copy.
     pub(crate) fn taken(
         &mut self,
         from: Core,
@@ -139,19 +145,19 @@ impl Machine {
         (requester, request): (Core, RequestId),
         result: Result<(), Error>,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         self.check_holder(from, object)?;
-        let holder = self.exports.holder_mut(object, from).ok_or(Why::NotHolder)?;
+        let holder = self.exports.holder_mut(object, from).ok_or(FaultKind::NotHolder)?;
         if count > holder.sent || count != holder.taken + 1 {
-            return Err(Why::WrongCount);
+            return Err(FaultKind::WrongCount);
         }
         holder.taken = count;
         if requester != self.core {
             // Requests of a lost core are forgotten.
             if !self.losses.has(requester) && !self.asks.remove(requester, from) {
-                return Err(Why::UnknownRequest);
+                return Err(FaultKind::UnknownRequest);
             }
-            self.send_to(requester, Message::Answer { object, to: from, request, result }, effects);
+            self.send_to(requester, Message::Reply { object, to: from, request, result }, effects);
             return Ok(());
         }
         self.finish_send(request, object, from, result, effects)
@@ -165,26 +171,26 @@ impl Machine {
         to: Core,
         result: Result<(), Error>,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
-        match self.requests.get(request).map_err(|()| Why::UnknownRequest)? {
+    ) -> Result<(), FaultKind> {
+        match self.requests.get(request).map_err(|()| FaultKind::UnknownRequest)? {
             Some(Request { token, purpose }) if purpose == (Purpose::Send { object, to }) => {
                 self.requests.finish(request);
-                effects.answer(token, result);
+                effects.reply(token, result);
                 Ok(())
             }
-            Some(_) => Err(Why::UnknownRequest),
+            Some(_) => Err(FaultKind::UnknownRequest),
             // The request got its reply when a core that it needed was lost.
             None => Ok(()),
         }
     }
 
     /// Fails unless `from` has copies of `object` according to the table.
-    fn check_holder(&self, from: Core, object: ObjectId) -> Result<(), Why> {
+    fn check_holder(&self, from: Core, object: ObjectId) -> Result<(), FaultKind> {
         if object.owner != self.core {
-            return Err(Why::NotOwner);
+            return Err(FaultKind::NotOwner);
         }
-        self.exports.get(object).map_err(|_| Why::UnknownObject)?;
-        self.exports.holder(object, from).map(|_| ()).ok_or(Why::NotHolder)
+        self.exports.get(object).map_err(|_| FaultKind::UnknownObject)?;
+        self.exports.holder(object, from).map(|_| ()).ok_or(FaultKind::NotHolder)
     }
 
     /// Handles a holder's message that it has nothing left.
@@ -194,11 +200,11 @@ impl Machine {
         object: ObjectId,
         count: u64,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         self.check_holder(from, object)?;
-        let holder = self.exports.holder(object, from).ok_or(Why::NotHolder)?;
+        let holder = self.exports.holder(object, from).ok_or(FaultKind::NotHolder)?;
         if count == 0 || count > holder.taken {
-            return Err(Why::WrongCount);
+            return Err(FaultKind::WrongCount);
         }
         // A copy sent since then is there, or will be. A holder that is asked to withdraw replies to that instead.
         let is_all = count == holder.sent;
@@ -224,7 +230,7 @@ impl Machine {
                 },
             }
         };
-        effects.answer(token, refused);
+        effects.reply(token, refused);
     }
 
     /// Tells all holders to withdraw, unless they were told before.
@@ -247,18 +253,18 @@ impl Machine {
         count: u64,
         tainted: Cores,
         effects: &mut impl Effects,
-    ) -> Result<(), Why> {
+    ) -> Result<(), FaultKind> {
         self.check_holder(from, object)?;
         let sent = self.exports.holder(object, from).map(|holder| holder.sent);
-        let export = self.exports.get_mut(object).ok_or(Why::UnknownObject)?;
+        let export = self.exports.get_mut(object).ok_or(FaultKind::UnknownObject)?;
         if !export.withdrawing {
-            return Err(Why::OutOfTurn);
+            return Err(FaultKind::OutOfTurn);
         }
         if sent != Some(count) {
-            return Err(Why::WrongCount);
+            return Err(FaultKind::WrongCount);
         }
         if !self.cores.covers(tainted) {
-            return Err(Why::UnknownCore);
+            return Err(FaultKind::UnknownCore);
         }
         export.tainted = export.tainted.and(tainted);
         self.exports.forget(object, from);
@@ -277,7 +283,7 @@ impl Machine {
         if self.losses.is_settled(export.tainted) {
             self.exports.remove(object);
             effects.unexport(object);
-            self.answer_revokes(object, Ok(()), effects);
+            self.reply_to_revokes(object, Ok(()), effects);
         } else if let Some(around) = around {
             self.give_up(object, around);
         } else {

@@ -37,7 +37,7 @@ impl Requests {
         Requests { entries: (0..limit).map(|_| Entry { generation: 0, request: None }).collect() }
     }
 
-    pub fn has_room(&self) -> Result<(), Error> {
+    pub fn check_capacity(&self) -> Result<(), Error> {
         if self.entries.iter().any(|entry| entry.request.is_none()) { Ok(()) } else { Err(Error::TooManyRequests) }
     }
 

@@ -371,7 +371,7 @@ fn must_find(mistake: Mistake, mut script: Script, expected: &[&str]) {
 #[test]
 fn mistakes_are_found() {
     let survives = "a capability survives its revocation";
-    let appears = "a copy appears that was sent before its revocation was answered";
+    let appears = "a copy appears that was sent before the reply to its revocation";
     let reused = "memory was reused while a capability to it exists";
     let frames = two(&[frame(0, 4, None)], &[(0, &[Send(0, 1)]), (0, &[Revoke(0)]), (1, &[Delete(0)])]);
     must_find(Mistake::NotWaiting, frames.clone(), &[survives, appears]);

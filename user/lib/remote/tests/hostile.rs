@@ -55,7 +55,7 @@ fn some_message(random: &mut Random, world: &World) -> Message {
             rights: if count == 0 { rights | Rights::READ } else { Rights::READ },
             request,
         },
-        1 => Message::Answer { object, to: some_core, request, result },
+        1 => Message::Reply { object, to: some_core, request, result },
         2 => {
             let kind = [Kind::Untyped, Kind::Frame, Kind::Endpoint][random.below(3)];
             // Mostly memory unknown to the others: kernels refuse memory that is in use.
@@ -90,7 +90,7 @@ fn waits_for_nothing(script: &Script, world: &World) -> Option<String> {
     threads.find_map(|((_, ops), thread)| {
         let op = ops.get(thread.done as usize)?;
         let (Op::Send(name, _) | Op::Revoke(name) | Op::GiveBack(name)) = *op else { return None };
-        (thread.waits != Waits::No && !is_exposed(script, name)).then(|| format!("{op:?} is never answered"))
+        (thread.waits != Waits::No && !is_exposed(script, name)).then(|| format!("{op:?} never gets a reply"))
     })
 }
 

@@ -29,7 +29,7 @@ fn message() -> impl Strategy<Value = Message> {
         let (request, tainted) = (RequestId(first), Cores(set));
         match which {
             0 => Message::Ask { object, to: core, rights, request },
-            1 => Message::Answer { object, to: core, request, result },
+            1 => Message::Reply { object, to: core, request, result },
             2 => Message::Grant { object, shape, rights, count, requester: core, request },
             3 => Message::Taken { object, count, requester: core, request, result },
             4 => Message::Release { object, count },
@@ -42,13 +42,13 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn what_was_said_is_heard(message in message()) {
+    fn encoded_messages_are_decoded(message in message()) {
         prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
     }
 
     /// Words have at most one meaning, and a meaning has one form.
     #[test]
-    fn what_is_heard_was_said(words: [u64; WORDS], tag in 0_u64..10, small: bool) {
+    fn decoded_messages_are_encoded_to_the_same_words(words: [u64; WORDS], tag in 0_u64..10, small: bool) {
         let mut words = words;
         if small {
             words[0] = words[0] & 0x0f0f_0f00 | tag;
@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn what_means_nothing_is_malformed() {
+fn meaningless_words_are_malformed() {
     let object = ObjectId { owner: Core::new(1).unwrap(), number: 2, generation: 3 };
     let release = Message::Release { object, count: 4 }.encode();
     assert_eq!(release, [5, 3 << 32 | 2 << 8 | 1, 0, 4, 0, 0, 0]);
@@ -83,8 +83,8 @@ fn what_means_nothing_is_malformed() {
     assert_eq!(change(0, 5 | 1 << 32), Err(Malformed), "more in the head");
     assert_eq!(change(1, 64), Err(Malformed), "owner 64");
     assert_eq!(change(2, 1), Err(Malformed), "a word that is not used");
-    let answer = Message::Answer { object, to: object.owner, request: RequestId(0), result: Err(Error::Lent) }.encode();
-    assert_eq!(answer[0] >> 16, Error::Lent as u64);
-    let unknown = [answer[0] | 0xff << 16, answer[1], 0, 0, 0, 0, 0];
+    let reply = Message::Reply { object, to: object.owner, request: RequestId(0), result: Err(Error::Lent) }.encode();
+    assert_eq!(reply[0] >> 16, Error::Lent as u64);
+    let unknown = [reply[0] | 0xff << 16, reply[1], 0, 0, 0, 0, 0];
     assert_eq!(Message::decode(&unknown), Err(Malformed), "unknown error");
 }

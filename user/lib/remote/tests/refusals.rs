@@ -2,8 +2,8 @@
 
 use tench_abi::Rights;
 use tench_remote::{
-    Core, Cores, Effects, Error, Fault, Input, Kind, Limits, Machine, Message, ObjectId, RequestId, Send, Sent, Shape,
-    Token, Why,
+    Core, Cores, Effects, Error, Fault, FaultKind, Input, Kind, Limits, Machine, Message, ObjectId, RequestId, Send,
+    Sent, Shape, Token,
 };
 
 const LIMITS: Limits = Limits { exports: 2, holders: 3, copies: 2, requests: 3 };
@@ -22,7 +22,7 @@ struct Seen {
     /// Messages sent in the last step.
     sent: Vec<(u8, Message)>,
     /// Replies to clients in the last step.
-    answers: Vec<Result<(), Error>>,
+    replies: Vec<Result<(), Error>>,
     unexported: Vec<ObjectId>,
     deleted: Vec<ObjectId>,
     imported: usize,
@@ -33,8 +33,8 @@ impl Effects for Seen {
         self.sent.push((to.index() as u8, message));
     }
 
-    fn answer(&mut self, _: Token, result: Result<(), Error>) {
-        self.answers.push(result);
+    fn reply(&mut self, _: Token, result: Result<(), Error>) {
+        self.replies.push(result);
     }
 
     fn export(&mut self, _: ObjectId, _: &Shape, _: Token) -> Result<(), Error> {
@@ -79,7 +79,7 @@ impl Monitor {
             seen: Seen {
                 kernel: Ok(()),
                 sent: Vec::new(),
-                answers: Vec::new(),
+                replies: Vec::new(),
                 unexported: Vec::new(),
                 deleted: Vec::new(),
                 imported: 0,
@@ -87,24 +87,24 @@ impl Monitor {
         }
     }
 
-    fn step(&mut self, input: Input) -> Result<(), Why> {
+    fn step(&mut self, input: Input) -> Result<(), FaultKind> {
         self.seen.sent.clear();
-        self.seen.answers.clear();
+        self.seen.replies.clear();
         self.machine.step(input, &mut self.seen).map_err(|Fault { why, .. }| why)
     }
 
     /// Returns the reply to a client's request, if it came at once.
     fn asks(&mut self, input: Input) -> Option<Result<(), Error>> {
         self.step(input).unwrap();
-        assert!(self.seen.answers.len() <= 1);
-        self.seen.answers.first().copied()
+        assert!(self.seen.replies.len() <= 1);
+        self.seen.replies.first().copied()
     }
 
     fn sends(&mut self, what: Sent, to: u8) -> Option<Result<(), Error>> {
         self.asks(Input::Send { token: Token(0), send: Send { what, to: core(to), rights: READ } })
     }
 
-    fn hears(&mut self, from: u8, message: Message) -> Result<(), Why> {
+    fn hears(&mut self, from: u8, message: Message) -> Result<(), FaultKind> {
         self.step(Input::Message { from: core(from), message })
     }
 
@@ -135,7 +135,7 @@ fn there_are_at_most_as_many_cores_as_numbers() {
 }
 
 #[test]
-fn what_is_sent_nowhere() {
+fn sending_to_impossible_receivers_is_refused() {
     let mut monitor = Monitor::new();
     assert_eq!(monitor.sends(Sent::Own(FRAME), 0), refused(Error::ToSelf));
     assert_eq!(monitor.sends(Sent::Own(FRAME), 3), refused(Error::UnknownCore));
@@ -163,7 +163,7 @@ fn full_tables() {
             monitor.hears(from, Message::Taken { object: FIRST, count, requester, request, result: Ok(()) }),
             Ok(())
         );
-        assert_eq!(monitor.seen.answers, [Ok(())]);
+        assert_eq!(monitor.seen.replies, [Ok(())]);
     }
     let other = |index: u8| Sent::Own(Shape { base: 0x2000 * u64::from(index), ..FRAME });
     assert_eq!(monitor.sends(other(1), 1), None);
@@ -180,7 +180,7 @@ fn full_tables() {
 }
 
 #[test]
-fn what_is_being_revoked() {
+fn an_object_under_revocation_is_refused() {
     let mut monitor = Monitor::new();
     assert_eq!(monitor.sends(Sent::Own(FRAME), 1), None);
     let revoke = Input::Revoke { token: Token(1), object: FIRST };
@@ -194,12 +194,12 @@ fn what_is_being_revoked() {
     assert_eq!(monitor.hears(1, taken), Ok(()));
     let ask = Message::Ask { object: FIRST, to: core(2), rights: READ, request };
     assert_eq!(monitor.hears(1, ask), Ok(()));
-    let answer = Message::Answer { object: FIRST, to: core(2), request, result: Err(Error::BeingRevoked) };
-    assert_eq!(monitor.seen.sent, [(1, answer)]);
+    let reply = Message::Reply { object: FIRST, to: core(2), request, result: Err(Error::BeingRevoked) };
+    assert_eq!(monitor.seen.sent, [(1, reply)]);
     assert_eq!(monitor.hears(1, Message::Release { object: FIRST, count: 1 }), Ok(()));
-    assert_eq!(monitor.seen.unexported, [], "the release crossed the withdrawal, which will be answered");
+    assert_eq!(monitor.seen.unexported, [], "the release crossed the withdrawal, which will get a reply");
     assert_eq!(monitor.hears(1, Message::Withdrawn { object: FIRST, count: 1, tainted: Cores::NONE }), Ok(()));
-    assert_eq!((&monitor.seen.answers[..], &monitor.seen.unexported[..]), (&[Ok(()), Ok(())][..], &[FIRST][..]));
+    assert_eq!((&monitor.seen.replies[..], &monitor.seen.unexported[..]), (&[Ok(()), Ok(())][..], &[FIRST][..]));
     assert_eq!(monitor.asks(revoke), Some(Ok(())), "nothing is left to do");
     let later = ObjectId { generation: 1, ..FIRST };
     assert_eq!(monitor.asks(Input::Revoke { token: Token(1), object: later }), refused(Error::UnknownObject));
@@ -208,7 +208,7 @@ fn what_is_being_revoked() {
 }
 
 #[test]
-fn what_is_given_back() {
+fn returned_memory_is_checked() {
     let mut monitor = Monitor::new();
     let memory = monitor.lends(1, 0, MEMORY);
     let frame = monitor.lends(1, 1, FRAME);
@@ -228,13 +228,13 @@ fn what_is_given_back() {
     // The kernel reports a root as unused after its withdrawal has begun.
     assert_eq!(monitor.step(Input::Unused { object: memory }), Ok(()));
     assert_eq!((monitor.seen.sent.len(), monitor.machine.copies().count()), (0, 2));
-    assert_eq!(monitor.step(Input::Deleted { object: memory }), Err(Why::OutOfTurn));
-    assert_eq!(monitor.step(Input::Unused { object: FIRST }), Err(Why::UnknownObject));
+    assert_eq!(monitor.step(Input::Deleted { object: memory }), Err(FaultKind::OutOfTurn));
+    assert_eq!(monitor.step(Input::Unused { object: FIRST }), Err(FaultKind::UnknownObject));
     assert_eq!(monitor.machine.faults(), 2);
 }
 
 #[test]
-fn what_needs_a_lost_core() {
+fn requests_that_need_a_lost_core_are_refused() {
     let mut monitor = Monitor::new();
     let frame = monitor.lends(1, 1, FRAME);
     assert_eq!(monitor.sends(Sent::Remote(frame), 2), None);
@@ -253,7 +253,7 @@ fn what_needs_a_lost_core() {
     assert_eq!(monitor.sends(Sent::Own(MEMORY), 2), None);
     assert_eq!(monitor.asks(Input::Lost { core: core(2) }), refused(Error::CoreLost));
     assert_eq!(monitor.seen.unexported, [FIRST], "nobody is left who could have something of it");
-    assert_eq!(monitor.step(Input::Lost { core: core(0) }), Err(Why::UnknownCore));
+    assert_eq!(monitor.step(Input::Lost { core: core(0) }), Err(FaultKind::UnknownCore));
 }
 
 #[test]
@@ -267,41 +267,41 @@ fn messages_that_cannot_be() {
     let over = ObjectId { generation: 1, ..FIRST };
     let withdrawn = Message::Withdrawn { object: FIRST, count: 1, tainted: Cores::NONE };
     let faults = [
-        (0, withdrawn, Why::UnknownCore),
-        (3, withdrawn, Why::UnknownCore),
-        (1, withdrawn, Why::OutOfTurn),
-        (2, withdrawn, Why::NotHolder),
-        (1, taken(FIRST, 0), Why::WrongCount),
-        (1, taken(FIRST, 2), Why::WrongCount),
-        (2, taken(FIRST, 1), Why::NotHolder),
-        (1, taken(over, 1), Why::UnknownObject),
-        (1, Message::Release { object: FIRST, count: 1 }, Why::WrongCount),
-        (1, Message::Release { object: FIRST, count: 0 }, Why::WrongCount),
-        (1, ask(remote, 2, READ), Why::NotOwner),
-        (1, ask(over, 2, READ), Why::UnknownObject),
-        (2, ask(FIRST, 2, READ), Why::NotHolder),
-        (1, ask(FIRST, 2, Rights::WRITE), Why::TooManyRights),
-        (1, ask(FIRST, 1, READ), Why::OutOfTurn),
-        (1, ask(FIRST, 3, READ), Why::UnknownCore),
-        (1, grant(FIRST, FRAME, 1), Why::NotOwner),
-        (1, grant(remote, Shape { bytes: 0, ..FRAME }, 1), Why::WrongShape),
-        (2, Message::Withdraw { object: remote, count: 1 }, Why::NotOwner),
-        (1, Message::Answer { object: remote, to: core(2), request, result: Ok(()) }, Why::UnknownRequest),
-        (1, Message::Gone { core: core(1), tainted: Cores::NONE }, Why::OutOfTurn),
-        (1, Message::Gone { core: core(9), tainted: Cores::NONE }, Why::UnknownCore),
-        (1, Message::Gone { core: core(2), tainted: Cores(8) }, Why::UnknownCore),
+        (0, withdrawn, FaultKind::UnknownCore),
+        (3, withdrawn, FaultKind::UnknownCore),
+        (1, withdrawn, FaultKind::OutOfTurn),
+        (2, withdrawn, FaultKind::NotHolder),
+        (1, taken(FIRST, 0), FaultKind::WrongCount),
+        (1, taken(FIRST, 2), FaultKind::WrongCount),
+        (2, taken(FIRST, 1), FaultKind::NotHolder),
+        (1, taken(over, 1), FaultKind::UnknownObject),
+        (1, Message::Release { object: FIRST, count: 1 }, FaultKind::WrongCount),
+        (1, Message::Release { object: FIRST, count: 0 }, FaultKind::WrongCount),
+        (1, ask(remote, 2, READ), FaultKind::NotOwner),
+        (1, ask(over, 2, READ), FaultKind::UnknownObject),
+        (2, ask(FIRST, 2, READ), FaultKind::NotHolder),
+        (1, ask(FIRST, 2, Rights::WRITE), FaultKind::TooManyRights),
+        (1, ask(FIRST, 1, READ), FaultKind::OutOfTurn),
+        (1, ask(FIRST, 3, READ), FaultKind::UnknownCore),
+        (1, grant(FIRST, FRAME, 1), FaultKind::NotOwner),
+        (1, grant(remote, Shape { bytes: 0, ..FRAME }, 1), FaultKind::WrongShape),
+        (2, Message::Withdraw { object: remote, count: 1 }, FaultKind::NotOwner),
+        (1, Message::Reply { object: remote, to: core(2), request, result: Ok(()) }, FaultKind::UnknownRequest),
+        (1, Message::Gone { core: core(1), tainted: Cores::NONE }, FaultKind::OutOfTurn),
+        (1, Message::Gone { core: core(9), tainted: Cores::NONE }, FaultKind::UnknownCore),
+        (1, Message::Gone { core: core(2), tainted: Cores(8) }, FaultKind::UnknownCore),
     ];
     let before = monitor.machine.exports().map(|(object, export)| (object, *export)).collect::<Vec<_>>();
     for (from, message, why) in faults {
         assert_eq!(monitor.hears(from, message), Err(why), "{message:?} from {from}");
-        assert_eq!(monitor.seen.answers, []);
+        assert_eq!(monitor.seen.replies, []);
     }
     assert_eq!(monitor.machine.faults(), faults.len() as u64);
     assert!(monitor.machine.exports().map(|(object, export)| (object, *export)).eq(before));
     assert_eq!(monitor.machine.copies().count(), 0);
     assert_eq!(monitor.hears(1, taken(FIRST, 1)), Ok(()));
-    assert_eq!(monitor.seen.answers, [Ok(())]);
-    assert_eq!(monitor.hears(1, taken(FIRST, 1)), Err(Why::WrongCount), "again");
+    assert_eq!(monitor.seen.replies, [Ok(())]);
+    assert_eq!(monitor.hears(1, taken(FIRST, 1)), Err(FaultKind::WrongCount), "again");
 }
 
 /// Checks that one core's requests cannot fill the channels of others.
@@ -315,7 +315,7 @@ fn a_holder_that_asks_too_much() {
         assert!(matches!(monitor.seen.sent[..], [(2, Message::Grant { .. })]));
     }
     assert_eq!(monitor.hears(1, ask), Ok(()));
-    let [(1, Message::Answer { result, .. })] = monitor.seen.sent[..] else { panic!("{:?}", monitor.seen.sent) };
+    let [(1, Message::Reply { result, .. })] = monitor.seen.sent[..] else { panic!("{:?}", monitor.seen.sent) };
     assert_eq!(result, Err(Error::TooManyRequests));
     let taken =
         |count| Message::Taken { object: FIRST, count, requester: core(1), request: RequestId(0), result: Ok(()) };

@@ -94,7 +94,7 @@ impl Model {
 
 impl ModelSlab {
     /// Returns the offset at which objects would go, if there is room.
-    fn room(&self, placement: Placement, size: u64, bytes: u64) -> Option<u64> {
+    fn offset_for(&self, placement: Placement, size: u64, bytes: u64) -> Option<u64> {
         let offset = match placement {
             Placement::Watermark => align_up(self.watermark, size),
             Placement::At(offset) => offset,
@@ -117,7 +117,7 @@ impl Backend for Model {
     ) -> Result<u64, Refused> {
         let slab = &mut self.slabs[slab];
         let bytes = size * u64::from(count);
-        let Some(offset) = slab.room(placement, size, bytes) else {
+        let Some(offset) = slab.offset_for(placement, size, bytes) else {
             self.refused += 1;
             return Err(Refused::Full);
         };

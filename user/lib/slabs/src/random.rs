@@ -61,7 +61,7 @@ impl Random {
 
 impl Source for Random {
     fn next(&mut self, step: &mut Step) -> bool {
-        debug_assert!(!self.asked, "the answer to the last request is not known");
+        debug_assert!(!self.asked, "the outcome of the last request is not known");
         self.made += 1;
         if self.made > self.settings.requests {
             if self.live.is_empty() {
@@ -82,7 +82,7 @@ impl Source for Random {
         true
     }
 
-    fn answered(&mut self, granted: bool) {
+    fn note_outcome(&mut self, granted: bool) {
         if granted {
             self.live.push(self.made as u32 - 1);
         }

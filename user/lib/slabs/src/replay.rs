@@ -17,7 +17,7 @@ pub trait Source {
     fn next(&mut self, step: &mut Step) -> bool;
 
     /// Notes whether the last request, an `alloc`, was granted.
-    fn answered(&mut self, granted: bool);
+    fn note_outcome(&mut self, granted: bool);
 
     /// Returns the number of requests before the final freeing of all live objects.
     fn active(&self) -> usize;
@@ -281,7 +281,7 @@ pub fn replay(source: &mut dyn Source, options: &Options) -> Result<Replay, Erro
     while source.next(&mut step) {
         let before = run.slabs.figures().out_of_memory;
         match step.kind {
-            StepKind::Alloc => source.answered(run.alloc(&step.bundle, step.lifetime)?),
+            StepKind::Alloc => source.note_outcome(run.alloc(&step.bundle, step.lifetime)?),
             StepKind::Free => run.free(&step.numbers)?,
             StepKind::Failed => run.trace.push_failed(&step.bundle, step.lifetime),
         }

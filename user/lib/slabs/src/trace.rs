@@ -340,7 +340,7 @@ impl Source for TraceSource<'_> {
         true
     }
 
-    fn answered(&mut self, _granted: bool) {}
+    fn note_outcome(&mut self, _granted: bool) {}
 
     fn active(&self) -> usize {
         self.trace.active()

@@ -247,7 +247,7 @@ fn a_bundle_that_the_kernel_refuses_in_the_middle_is_undone() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_changes_nothing() {
+fn impossible_requests_are_refused_and_change_nothing() {
     let mut slabs = Slabs::standard();
     let mut kernel = Model::new(&slabs);
     let bad: [&[Descriptor]; 5] = [

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tench_slabs::{Descriptor, Lifetime, Mistake, Recorder, Request, Trace};
 
 #[test]
-fn what_is_written_can_be_read() {
+fn a_written_trace_can_be_read() {
     let text =
         "alloc 1 4096\nalloc 2 16 1 4096 static\nfailed\nfree 1\nfailed 3 64\nalloc 1 16\nalloc 1 16\nfree 0 5-6\n";
     let trace = Trace::parse(text.as_bytes()).unwrap();

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_added_until_there_is_no_more_room() {
+    fn nodes_are_added_until_the_table_is_full() {
         let mut map = map();
         assert_eq!(map.next_node(), 1);
         assert_eq!(map.add_node(), Some(CapAddress(256)));

@@ -212,7 +212,7 @@ pub const CASES: &[Case] = &[
         waiting: 0,
     },
     Case {
-        name: "a full name server answers",
+        name: "a full name server replies",
         priority: 5,
         first: full_name_server,
         expected: "2 Err(NamesFull) Ok(Tid(2)) ",
@@ -297,9 +297,9 @@ fn receiver_first() {
         show!("reply-{:?}", reply(tid, b"answer"));
     })
     .unwrap();
-    let mut answer = [0; 16];
-    let length = send(server, b"question", &mut answer).unwrap();
-    show!("answer-{}", String::from_utf8_lossy(&answer[..length]));
+    let mut response = [0; 16];
+    let length = send(server, b"question", &mut response).unwrap();
+    show!("answer-{}", String::from_utf8_lossy(&response[..length]));
 }
 
 fn senders_first() {
@@ -382,9 +382,9 @@ fn cutting() {
     })
     .unwrap();
     for message in [&b"abcdef"[..], b"ab"] {
-        let mut answer = [b'.'; 3];
-        show!("{:?}", send(server, message, &mut answer[..2]));
-        show!("{}", String::from_utf8_lossy(&answer));
+        let mut response = [b'.'; 3];
+        show!("{:?}", send(server, message, &mut response[..2]));
+        show!("{}", String::from_utf8_lossy(&response));
     }
 }
 
@@ -402,10 +402,12 @@ fn lengths() {
     for length in 0..=MAX_MESSAGE {
         let byte = |i: usize| (i * 7 + length) as u8;
         let message: [u8; MAX_MESSAGE] = core::array::from_fn(byte);
-        let mut answer = [0xee; MAX_MESSAGE];
-        assert_eq!(send(server, &message[..length], &mut answer), Ok(length));
-        let right =
-            answer.iter().enumerate().all(|(i, value)| *value == if i < length { byte(length - 1 - i) } else { 0xee });
+        let mut response = [0xee; MAX_MESSAGE];
+        assert_eq!(send(server, &message[..length], &mut response), Ok(length));
+        let right = response
+            .iter()
+            .enumerate()
+            .all(|(i, value)| *value == if i < length { byte(length - 1 - i) } else { 0xee });
         assert!(right, "{length} bytes");
     }
     show!("right");
@@ -420,10 +422,10 @@ fn too_long() {
         show!("{:?}", reply(tid, &buffer));
     })
     .unwrap();
-    let mut answer = [0; MAX_MESSAGE];
-    show!("{:?}", send(server, &[7; MAX_MESSAGE + 1], &mut answer).map_err(Error::code));
-    show!("{:?}", send(server, &[7; MAX_MESSAGE], &mut answer));
-    assert_eq!(answer, [7; MAX_MESSAGE]);
+    let mut response = [0; MAX_MESSAGE];
+    show!("{:?}", send(server, &[7; MAX_MESSAGE + 1], &mut response).map_err(Error::code));
+    show!("{:?}", send(server, &[7; MAX_MESSAGE], &mut response));
+    assert_eq!(response, [7; MAX_MESSAGE]);
 }
 
 fn nobody() {
@@ -494,9 +496,9 @@ fn any_order() {
     .unwrap();
     for name in ["a", "b", "c"] {
         create(3, move || {
-            let mut answer = [0];
-            send(server, b"", &mut answer).unwrap();
-            show!("{name}{}", answer[0] as char);
+            let mut response = [0];
+            send(server, b"", &mut response).unwrap();
+            show!("{name}{}", response[0] as char);
         })
         .unwrap();
     }

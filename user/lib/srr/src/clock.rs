@@ -91,7 +91,7 @@ impl Waiting {
 }
 
 /// Replies to a task. The reply is dropped if the task has ended or does not wait.
-fn answer(tid: Tid, outcome: u8) {
+fn reply_with(tid: Tid, outcome: u8) {
     let _ = reply(tid, &pack(outcome, ticks()));
 }
 
@@ -114,34 +114,34 @@ fn serve(name: Option<&str>) {
             continue;
         };
         match Question::from_code(code) {
-            Some(Question::Time) => answer(sender, DONE),
-            Some(Question::Delay | Question::DelayUntil) if (number as i64) < 0 => answer(sender, NEGATIVE),
+            Some(Question::Time) => reply_with(sender, DONE),
+            Some(Question::Delay | Question::DelayUntil) if (number as i64) < 0 => reply_with(sender, NEGATIVE),
             Some(Question::Delay) => waiting.push(ticks() + number, sender),
             Some(Question::DelayUntil) => waiting.push(number, sender),
             Some(Question::Tick) => resting = Some(sender),
             Some(Question::Taken) => {
                 resting = Some(sender);
                 while let Some(tid) = waiting.pop(u64::MAX) {
-                    answer(tid, TAKEN);
+                    reply_with(tid, TAKEN);
                 }
             }
             Some(Question::Shutdown) => {
                 while let Some(tid) = waiting.pop(u64::MAX) {
-                    answer(tid, DONE);
+                    reply_with(tid, DONE);
                 }
-                resting.into_iter().for_each(|notifier| answer(notifier, END));
-                answer(sender, DONE);
+                resting.into_iter().for_each(|notifier| reply_with(notifier, END));
+                reply_with(sender, DONE);
                 return;
             }
             None => _ = reply(sender, b""),
         }
         while let Some(tid) = waiting.pop(ticks()) {
-            answer(tid, DONE);
+            reply_with(tid, DONE);
         }
         if !waiting.waiters.is_empty()
             && let Some(notifier) = resting.take()
         {
-            answer(notifier, DONE);
+            reply_with(notifier, DONE);
         }
     }
 }

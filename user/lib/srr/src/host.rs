@@ -321,9 +321,9 @@ pub fn send(receiver: Tid, message: &[u8], reply: &mut [u8]) -> Result<usize, Er
         |kernel, tid| kernel.send(tid, receiver, message, capacity),
         |task, begun| {
             begun?;
-            let answer = task.replied.take().unwrap_or(Err(Error::Incomplete))?;
-            reply[..answer.len()].copy_from_slice(&answer);
-            Ok(answer.len())
+            let received = task.replied.take().unwrap_or(Err(Error::Incomplete))?;
+            reply[..received.len()].copy_from_slice(&received);
+            Ok(received.len())
         },
     )
 }

@@ -66,10 +66,10 @@ fn transaction(priority: i32, length: usize) -> Result<u64, Error> {
 /// Runs the sender.
 fn rounds(receiver: Tid, length: usize, count: u64) {
     let message = vec![b'.'; length];
-    let mut answer = vec![0; length];
+    let mut response = vec![0; length];
     for _ in 0..count {
         // The receiver lives as long as the session.
-        let _ = send(receiver, &message, &mut answer);
+        let _ = send(receiver, &message, &mut response);
     }
 }
 

@@ -118,7 +118,7 @@ fn outcome(reply: &[u8]) -> Result<Tid, Error> {
 }
 
 /// Returns the reply to one request, and whether the server goes on serving.
-fn answer(names: &mut Names, request: &[u8]) -> ([u8; REPLY], bool) {
+fn serve_one(names: &mut Names, request: &[u8]) -> ([u8; REPLY], bool) {
     let (result, serving) = match request {
         [code, a, b, c, d, name @ ..] => match Question::from_code(*code) {
             Some(Question::WhoIs) => (names.who_is(name), true),
@@ -141,10 +141,10 @@ pub fn serve() {
     let mut request = [0; HEADER + MAX_NAME];
     loop {
         let (sender, length) = receive(&mut request);
-        let (answer, serving) = answer(&mut names, &request[..length]);
+        let (response, serving) = serve_one(&mut names, &request[..length]);
         // A sender waits for the reply until it has it, so this cannot fail; and if it could, only the sender would
         // lose.
-        let _ = reply(sender, &answer);
+        let _ = reply(sender, &response);
         if !serving {
             return;
         }
@@ -166,9 +166,9 @@ fn ask(question: Question, tid: Tid, name: &[u8]) -> Result<Tid, Error> {
     request[0] = question as u8;
     request[1..HEADER].copy_from_slice(&tid.0.to_le_bytes());
     request[HEADER..HEADER + name.len()].copy_from_slice(name);
-    let mut answer = [0; REPLY];
-    let length = send(NAME_SERVER, &request[..HEADER + name.len()], &mut answer).map_err(|_| Error::NoNameServer)?;
-    outcome(&answer[..length])
+    let mut response = [0; REPLY];
+    let length = send(NAME_SERVER, &request[..HEADER + name.len()], &mut response).map_err(|_| Error::NoNameServer)?;
+    outcome(&response[..length])
 }
 
 /// Returns the owner of a name. R4's `WhoIs`.
@@ -244,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_answered_and_harms_nobody() {
+    fn nonsense_gets_a_reply_and_changes_nothing() {
         let mut names = Names::new();
         for request in [&[][..], &[0], &[9, 0, 0, 0, 0, b'x'], &[1, 0, 0, 0, 0]] {
-            let (answer, serving) = answer(&mut names, request);
+            let (response, serving) = serve_one(&mut names, request);
             assert!(serving);
-            assert_eq!(outcome(&answer), Err(Error::BadName));
+            assert_eq!(outcome(&response), Err(Error::BadName));
         }
         assert_eq!(outcome(b""), Err(Error::NoNameServer));
         assert_eq!(outcome(&[7, 0, 0, 0, 0]), Err(Error::NoNameServer));

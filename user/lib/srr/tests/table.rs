@@ -104,10 +104,10 @@ proptest! {
                 Step::Reply(to) => table.reply(Tid(to)).is_err(),
                 Step::Await(event) => {
                     let is_awaited = before.contains(&State::EventWait);
-                    let answer = table.await_event(actor, event);
-                    prop_assert_eq!(answer.is_ok(), event == 0 && !is_awaited);
-                    prop_assert_eq!(answer == Err(Error::EventTaken), event == 0 && is_awaited);
-                    answer.is_err()
+                    let result = table.await_event(actor, event);
+                    prop_assert_eq!(result.is_ok(), event == 0 && !is_awaited);
+                    prop_assert_eq!(result == Err(Error::EventTaken), event == 0 && is_awaited);
+                    result.is_err()
                 }
                 Step::Tick => {
                     let waiter = before.iter().position(|state| *state == State::EventWait);

@@ -22,7 +22,7 @@ pub trait StreamService {
         max: usize,
     ) -> Result<Option<Bytes<'_, MAX_DATA>>, Error>;
 
-    /// Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Answers when
+    /// Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Returns when
     /// they are in the pipe's buffer or in the file. Those who wait for room get it in the order in which they came.
     /// Errors: `Closed`, `NotForWriting`, `Broken`, `NoSpace`, `TooLarge`, `Full`.
     #[method(2)]

@@ -98,7 +98,7 @@ fn members(count: usize, permits: usize, impatient: bool, function: fn(&Member))
 }
 
 #[test]
-fn nobody_is_forgotten_who_waits_for_a_lock() {
+fn every_waiter_of_a_lock_is_woken() {
     for (count, preemptions) in [(2, 4), (3, 1)] {
         check(preemptions, move || {
             let shared = members(count, 0, false, |member| {

@@ -30,9 +30,9 @@ impl Cap<PageTable> {
     /// Returns a description of the account. Rights: `READ`. Errors: `NotConfigured`.
     pub fn account(self) -> Result<AccountInfo, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::AccountQuery, self.raw(), 0) }.check()?;
-        let [threads, suspended, ..] = answer.words;
-        Ok(AccountInfo { ticks: answer.first, threads, suspended: suspended != 0 })
+        let result = unsafe { raw::call0(Operation::AccountQuery, self.raw(), 0) }.check()?;
+        let [threads, suspended, ..] = result.words;
+        Ok(AccountInfo { ticks: result.first, threads, suspended: suspended != 0 })
     }
 
     /// Suspends or resumes all threads of the account, including threads that join it. Their waits continue meanwhile.

@@ -206,10 +206,10 @@ impl Cap<CapNode> {
     #[inline(always)]
     pub fn delete_located_at(self, kernel: Cap<Kernel>, address: CapAddress) -> Result<Deleted, Error> {
         // SAFETY: memory that this unmaps can no longer be accessed; an access ends the program.
-        let answer =
+        let result =
             unsafe { raw::call1(Operation::Delete, self.raw(), u64::from(address.0), kernel.raw()) }.check()?;
-        let freed = Freed { address: answer.words[0], size_bits: answer.words[1] as u32 };
-        Ok(Deleted { freed: (answer.first != 0).then_some(freed) })
+        let freed = Freed { address: result.words[0], size_bits: result.words[1] as u32 };
+        Ok(Deleted { freed: (result.first != 0).then_some(freed) })
     }
 
     /// Deletes everything derived from the capability in a slot, and returns the number of capabilities deleted.
@@ -245,11 +245,11 @@ impl Cap<CapNode> {
     #[inline(always)]
     pub fn locate_at(self, kernel: Cap<Kernel>, address: CapAddress) -> Result<Identity, Error> {
         // SAFETY: no memory of the program changes.
-        let answer =
+        let result =
             unsafe { raw::call1(Operation::Identify, self.raw(), u64::from(address.0), kernel.raw()) }.check()?;
-        let [rights, size_bits, badge, address, ..] = answer.words;
+        let [rights, size_bits, badge, address, ..] = result.words;
         Ok(Identity {
-            kind: Kind::from_code(answer.first).ok_or(Error::UnknownOperation)?,
+            kind: Kind::from_code(result.first).ok_or(Error::UnknownOperation)?,
             rights: Rights::from_bits_truncate(rights as u8),
             size_bits: size_bits as u32,
             badge,

@@ -133,9 +133,9 @@ impl Cap<Kernel> {
     /// Returns a description of the machine. Rights: `READ`.
     pub fn machine(self) -> Result<Machine, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::KernelMachine, self.raw(), 0) }.check()?;
-        let [core, device_tree, device_tree_size, ..] = answer.words;
-        Ok(Machine { cores: answer.first, core, device_tree, device_tree_size })
+        let result = unsafe { raw::call0(Operation::KernelMachine, self.raw(), 0) }.check()?;
+        let [core, device_tree, device_tree_size, ..] = result.words;
+        Ok(Machine { cores: result.first, core, device_tree, device_tree_size })
     }
 
     /// Starts a core with the kernel image at the physical address `image` and the boot page at the physical address
@@ -151,8 +151,8 @@ impl Cap<Kernel> {
     /// Errors: `NoSuchCore`, `CoreRefused` (the firmware does not say).
     pub fn core_power(self, core: u64) -> Result<CorePower, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::KernelCorePower, self.raw(), core) }.check()?;
-        CorePower::from_code(answer.first).ok_or(Error::CoreRefused)
+        let result = unsafe { raw::call0(Operation::KernelCorePower, self.raw(), core) }.check()?;
+        CorePower::from_code(result.first).ok_or(Error::CoreRefused)
     }
 
     /// Returns the lengths of the interrupts-off intervals on a path: an operation's number or one of [`entry_path`].
@@ -160,9 +160,9 @@ impl Cap<Kernel> {
     /// Errors: `Unsupported` (this kernel does not measure).
     pub fn irq_off_intervals(self, path: u64) -> Result<IrqOffIntervals, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::KernelIrqOff, self.raw(), path) }.check()?;
-        let [address, count, sum, squares, ..] = answer.words;
-        Ok(IrqOffIntervals { longest: answer.first, address, count, sum, squares })
+        let result = unsafe { raw::call0(Operation::KernelIrqOff, self.raw(), path) }.check()?;
+        let [address, count, sum, squares, ..] = result.words;
+        Ok(IrqOffIntervals { longest: result.first, address, count, sum, squares })
     }
 
     /// Resets the measurement of interrupts-off intervals. Rights: `READ`. Errors: `Unsupported` (this kernel does not

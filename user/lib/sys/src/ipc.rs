@@ -5,7 +5,7 @@ use tench_abi::{Error, Operation, Tag};
 
 use crate::cap::{Cap, objects};
 use crate::message::{Carried, Message, Received, Words, stage_caps};
-use crate::raw::{self, Answer};
+use crate::raw::{self, ResultRegisters};
 use crate::time::Instant;
 
 objects! {
@@ -55,7 +55,7 @@ impl Wait {
 
 /// Makes a system call that sends a message and waits for ever, with the bound reply object.
 #[inline(always)]
-fn send_plain(operation: Operation, cap: u64, message: &Message) -> Answer {
+fn send_plain(operation: Operation, cap: u64, message: &Message) -> ResultRegisters {
     message.stage();
     let [a, b, c, d, e, f, g, h] = *message.registers();
     // SAFETY: a message changes only IPC buffers and offered slots.
@@ -78,13 +78,18 @@ fn exchange(operation: Operation, cap: u64, message: &Message, received: &mut Re
 
 /// Makes a system call that sends a message.
 #[inline(always)]
-fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> Answer {
+fn send(operation: Operation, cap: u64, message: &Message, wait: Wait) -> ResultRegisters {
     if wait.is_forever() { send_plain(operation, cap, message) } else { send_with(operation, cap, message, wait) }
 }
 
 /// Makes a system call that sends a message and has wait options.
 #[inline]
-fn send_with(operation: Operation, cap: u64, message: &Message, Wait { flags, reply, deadline }: Wait) -> Answer {
+fn send_with(
+    operation: Operation,
+    cap: u64,
+    message: &Message,
+    Wait { flags, reply, deadline }: Wait,
+) -> ResultRegisters {
     message.stage();
     let tag = message.tag().with(flags).0;
     let [a, b, c, d, e, f, g, h] = *message.registers();
@@ -94,7 +99,7 @@ fn send_with(operation: Operation, cap: u64, message: &Message, Wait { flags, re
 
 /// Makes a system call that only receives.
 #[inline]
-fn receive(operation: Operation, cap: u64, wait: Wait) -> Answer {
+fn receive(operation: Operation, cap: u64, wait: Wait) -> ResultRegisters {
     let Wait { flags, reply, deadline } = wait;
     if wait.is_forever() {
         // SAFETY: a message changes only IPC buffers and offered slots.
@@ -121,7 +126,7 @@ macro_rules! short {
                     Ok(unsafe { raw::$call(Operation::Call, self.raw(), tag, $($word),*) }.check()?.into())
                 }
 
-                #[doc = concat!("Answers the caller with ", stringify!($length), " words, and receives the next message.")]
+                #[doc = concat!("Replies to the caller with ", stringify!($length), " words, and receives the next message.")]
                 /// Rights and errors as for [`reply_receive`](Self::reply_receive).
                 #[inline(always)]
                 #[allow(clippy::too_many_arguments)]
@@ -173,15 +178,15 @@ impl Cap<Endpoint> {
     /// (the endpoint, the reply object or the server was deleted).
     #[inline]
     pub fn call(self, message: &Message) -> Result<Received, Error> {
-        let answer = send_plain(Operation::Call, self.raw(), message).check()?;
-        Ok(Received::take(&answer))
+        let result = send_plain(Operation::Call, self.raw(), message).check()?;
+        Ok(Received::take(&result))
     }
 
     /// As [`call`](Self::call), with wait options. Fails with `TimedOut` if the deadline passes.
     #[inline]
     pub fn call_with(self, message: &Message, wait: Wait) -> Result<Received, Error> {
-        let answer = send(Operation::Call, self.raw(), message, wait).check()?;
-        Ok(Received::take(&answer))
+        let result = send(Operation::Call, self.raw(), message, wait).check()?;
+        Ok(Received::take(&result))
     }
 
     /// As [`call`](Self::call), into an existing `received`. After an error, its words are undefined.
@@ -215,8 +220,8 @@ impl Cap<Endpoint> {
     /// Rights: `READ`. Errors: `NoReplyObject`, `ReplyInUse`, `TimedOut`, `Aborted`.
     #[inline]
     pub fn receive(self, wait: Wait) -> Result<Received, Error> {
-        let answer = receive(Operation::Receive, self.raw(), wait).check()?;
-        Ok(Received::take(&answer))
+        let result = receive(Operation::Receive, self.raw(), wait).check()?;
+        Ok(Received::take(&result))
     }
 
     /// As [`receive`](Self::receive), into an existing `received`, which an error leaves unchanged.
@@ -229,8 +234,8 @@ impl Cap<Endpoint> {
     /// Receives a message or signal if there is one. Errors: as [`receive`](Self::receive), and `WouldBlock`.
     #[inline]
     pub fn try_receive(self, wait: Wait) -> Result<Received, Error> {
-        let answer = receive(Operation::TryReceive, self.raw(), wait).check()?;
-        Ok(Received::take(&answer))
+        let result = receive(Operation::TryReceive, self.raw(), wait).check()?;
+        Ok(Received::take(&result))
     }
 
     /// As [`receive`](Self::receive), for messages of at most eight words and without capabilities.
@@ -243,8 +248,8 @@ impl Cap<Endpoint> {
     /// Rights: `READ`. Errors: those of [`receive`](Self::receive), `MessageTooLong`, `NoIpcBuffer`.
     #[inline(always)]
     pub fn reply_receive(self, message: &Message, wait: Wait) -> Result<Received, Error> {
-        let answer = send(Operation::ReplyReceive, self.raw(), message, wait).check()?;
-        Ok(Received::take(&answer))
+        let result = send(Operation::ReplyReceive, self.raw(), message, wait).check()?;
+        Ok(Received::take(&result))
     }
 
     /// As [`reply_receive`](Self::reply_receive), into an existing `received`. After an error, its words are undefined.

@@ -71,10 +71,10 @@ impl Cap<Untyped> {
         };
         let (kind, first) = (kind as u64, u64::from(first.0));
         // SAFETY: the kernel makes objects only of memory that nothing uses.
-        let answer = unsafe {
+        let result = unsafe {
             raw::call5(Operation::UntypedRetype, self.raw(), kind, size, count, placement, cspace.raw(), first)
         };
-        Ok(answer.check()?.first)
+        Ok(result.check()?.first)
     }
 
     /// Makes one object at the watermark, with its capability in a slot of the own CSpace. All else as
@@ -87,9 +87,9 @@ impl Cap<Untyped> {
     /// Returns a description of the untyped. Rights: `READ`.
     pub fn query(self) -> Result<UntypedInfo, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::UntypedQuery, self.raw(), 0) }.check()?;
-        let [watermark, flags, ..] = answer.words;
-        Ok(UntypedInfo { size_bits: answer.first as u32, watermark, device: flags & 1 != 0 })
+        let result = unsafe { raw::call0(Operation::UntypedQuery, self.raw(), 0) }.check()?;
+        let [watermark, flags, ..] = result.words;
+        Ok(UntypedInfo { size_bits: result.first as u32, watermark, device: flags & 1 != 0 })
     }
 
     /// Splits the untyped: this capability becomes one to the lower half; the one to the upper half goes to an empty
@@ -112,9 +112,9 @@ impl Cap<Untyped> {
     /// Errors: `Aborted` (it was deleted, moved or split while it was counted).
     pub fn children(self) -> Result<Children, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::UntypedChildren, self.raw(), 0) }.check()?;
-        let [bytes, ..] = answer.words;
-        Ok(Children { objects: answer.first, bytes })
+        let result = unsafe { raw::call0(Operation::UntypedChildren, self.raw(), 0) }.check()?;
+        let [bytes, ..] = result.words;
+        Ok(Children { objects: result.first, bytes })
     }
 }
 
@@ -163,10 +163,10 @@ impl Cap<Mapping> {
     /// Returns a description of the mapping.
     pub fn query(self) -> Result<MappingInfo, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::MappingQuery, self.raw(), 0) }.check()?;
-        let [count, flags, address, ..] = answer.words;
+        let result = unsafe { raw::call0(Operation::MappingQuery, self.raw(), 0) }.check()?;
+        let [count, flags, address, ..] = result.words;
         Ok(MappingInfo {
-            first: answer.first,
+            first: result.first,
             count,
             flags: MapFlags::from_bits_truncate(flags),
             address: (address != u64::MAX).then_some(address),

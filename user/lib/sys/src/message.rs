@@ -8,9 +8,9 @@ use tench_abi::message::{IpcBuffer, MAX_CAPS, MAX_WORDS, REGISTER_WORDS};
 use tench_abi::{CapAddress, Tag};
 
 use crate::block;
-use crate::raw::Answer;
+use crate::raw::ResultRegisters;
 pub use crate::reader::Reader;
-use crate::room::Room;
+use crate::word_buffer::WordBuffer;
 
 /// A message to send.
 ///
@@ -19,7 +19,7 @@ use crate::room::Room;
 pub struct Message {
     /// Label, length and number of capabilities, as the kernel takes them.
     tag: Tag,
-    words: Room,
+    words: WordBuffer,
     caps: [u32; MAX_CAPS],
 }
 
@@ -27,7 +27,7 @@ impl Message {
     /// Returns a message without words. The label is cut to 48 bits.
     #[inline]
     pub const fn new(label: u64) -> Message {
-        Message { tag: Tag::new(label, 0), words: Room::new(), caps: [0; MAX_CAPS] }
+        Message { tag: Tag::new(label, 0), words: WordBuffer::new(), caps: [0; MAX_CAPS] }
     }
 
     /// Resets this to a message without words. The old contents are dropped without being overwritten.
@@ -209,10 +209,10 @@ impl Words {
     }
 }
 
-impl From<Answer> for Words {
+impl From<ResultRegisters> for Words {
     #[inline(always)]
-    fn from(answer: Answer) -> Words {
-        Words { tag: answer.tag(), badge: answer.badge, words: answer.words }
+    fn from(result: ResultRegisters) -> Words {
+        Words { tag: result.tag(), badge: result.badge, words: result.words }
     }
 }
 
@@ -221,7 +221,7 @@ impl From<Answer> for Words {
 pub struct Received {
     tag: Tag,
     badge: u64,
-    words: Room,
+    words: WordBuffer,
     caps: [CapAddress; MAX_CAPS],
 }
 
@@ -229,22 +229,22 @@ impl Received {
     /// Returns an empty buffer for a message: one without words, until something is received into it.
     #[inline]
     pub const fn new() -> Received {
-        Received { tag: Tag::new(0, 0), badge: 0, words: Room::new(), caps: [CapAddress::NULL; MAX_CAPS] }
+        Received { tag: Tag::new(0, 0), badge: 0, words: WordBuffer::new(), caps: [CapAddress::NULL; MAX_CAPS] }
     }
 
     /// Returns the message in the registers and the IPC buffer.
     #[inline]
-    pub(crate) fn take(answer: &Answer) -> Received {
+    pub(crate) fn take(result: &ResultRegisters) -> Received {
         let mut received = Received::new();
-        received.fill(answer);
+        received.fill(result);
         received
     }
 
     /// Replaces this message by the one in the registers and the IPC buffer, writing only what the new message has.
     #[inline]
-    pub(crate) fn fill(&mut self, answer: &Answer) {
-        *self.registers_mut() = answer.words;
-        self.complete(answer.tag(), answer.badge);
+    pub(crate) fn fill(&mut self, result: &ResultRegisters) {
+        *self.registers_mut() = result.words;
+        self.complete(result.tag(), result.badge);
     }
 
     /// Returns the buffer of the words that travel in registers.
@@ -353,7 +353,7 @@ mod tests {
     /// Returns a message of at most eight words as its receiver would see it.
     fn arrive(message: &Message) -> Received {
         let tag = message.tag();
-        Received::take(&Answer { code: 0, first: tag.0, words: *message.registers(), badge: 7 })
+        Received::take(&ResultRegisters { code: 0, first: tag.0, words: *message.registers(), badge: 7 })
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
             let mut message = Message::with_words(9, &[90; 12]);
             message.restart(words.len() as u64);
             message.extend(words);
-            room.fill(&Answer { code: 0, first: message.tag().0, words: *message.registers(), badge: 3 });
+            room.fill(&ResultRegisters { code: 0, first: message.tag().0, words: *message.registers(), badge: 3 });
             assert_eq!((room.label(), room.badge(), room.words()), (words.len() as u64, 3, words));
         }
     }

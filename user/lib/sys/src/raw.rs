@@ -8,7 +8,7 @@ use tench_abi::{Error, Operation, Tag};
 
 /// Registers after a system call.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
+pub struct ResultRegisters {
     /// `x0`: 0, or an error's code.
     pub code: u64,
     /// `x1`: the tag of a received message, or the first result.
@@ -19,10 +19,10 @@ pub struct Answer {
     pub badge: u64,
 }
 
-impl Answer {
+impl ResultRegisters {
     /// Returns the registers, or the error with which the call failed.
     #[inline(always)]
-    pub fn check(self) -> Result<Answer, Error> {
+    pub fn check(self) -> Result<ResultRegisters, Error> {
         if self.code == 0 { Ok(self) } else { Err(error(self.code)) }
     }
 
@@ -66,7 +66,7 @@ macro_rules! stub {
             first: u64,
             $(mut $given: u64,)*
             $($option: u64,)*
-        ) -> Answer {
+        ) -> ResultRegisters {
             #[cfg(all(target_arch = "aarch64", target_os = "none"))]
             {
                 let (mut code, mut first, mut badge) = (cap, first, operation as u64);
@@ -92,10 +92,10 @@ macro_rules! stub {
                         options(nostack)
                     );
                 }
-                Answer { code, first, words: [$($given,)* $($free,)*], badge }
+                ResultRegisters { code, first, words: [$($given,)* $($free,)*], badge }
             }
             #[cfg(not(all(target_arch = "aarch64", target_os = "none")))]
-            Answer { code: Error::UnknownOperation as u64, first: 0, words: [0; 8], badge: 0 }
+            ResultRegisters { code: Error::UnknownOperation as u64, first: 0, words: [0; 8], badge: 0 }
         }
     };
 }

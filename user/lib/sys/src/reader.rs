@@ -1,6 +1,6 @@
 //! Reading the words of a received message.
 
-use crate::room::bytes;
+use crate::word_buffer::bytes;
 
 /// A reader of the words of a message, one after another. Its methods return `None` at the end.
 #[derive(Clone, Debug)]

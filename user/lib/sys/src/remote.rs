@@ -71,11 +71,11 @@ impl Cap<Kernel> {
     /// Returns how the object in a slot is referenced. Rights: `WRITE`.
     pub fn holders(self, cspace: Cap<CapNode>, address: CapAddress) -> Result<Holders, Error> {
         // SAFETY: no memory of the program changes.
-        let answer =
+        let result =
             unsafe { raw::call1(Operation::KernelHolders, self.raw(), cspace.raw(), u64::from(address.0)) }.check()?;
-        let [exported, borrowed, physical, ..] = answer.words;
+        let [exported, borrowed, physical, ..] = result.words;
         Ok(Holders {
-            others: answer.first != 0,
+            others: result.first != 0,
             exported: exported != 0,
             revoke_requested: exported > 1,
             borrowed: borrowed != 0,

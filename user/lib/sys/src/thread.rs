@@ -178,10 +178,10 @@ impl Cap<Thread> {
     /// Returns a description of the thread. Rights: `READ`.
     pub fn query(self) -> Result<ThreadInfo, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::ThreadQuery, self.raw(), 0) }.check()?;
-        let [priority, ticks, kernel_stack, address, instruction, syndrome, ..] = answer.words;
+        let result = unsafe { raw::call0(Operation::ThreadQuery, self.raw(), 0) }.check()?;
+        let [priority, ticks, kernel_stack, address, instruction, syndrome, ..] = result.words;
         Ok(ThreadInfo {
-            state: ThreadState::from_code(answer.first).ok_or(Error::UnknownOperation)?,
+            state: ThreadState::from_code(result.first).ok_or(Error::UnknownOperation)?,
             priority,
             ticks,
             kernel_stack,
@@ -274,8 +274,8 @@ impl Cap<SchedulingContext> {
     /// Returns a description of the context. Rights: `READ`.
     pub fn query(self) -> Result<SchedulingInfo, Error> {
         // SAFETY: no memory of the program changes.
-        let answer = unsafe { raw::call0(Operation::SchedulingQuery, self.raw(), 0) }.check()?;
-        let [ceiling, slice, consumed, budget, period, usable, refill, ..] = answer.words;
-        Ok(SchedulingInfo { priority: answer.first, ceiling, slice, consumed, budget, period, usable, refill })
+        let result = unsafe { raw::call0(Operation::SchedulingQuery, self.raw(), 0) }.check()?;
+        let [ceiling, slice, consumed, budget, period, usable, refill, ..] = result.words;
+        Ok(SchedulingInfo { priority: result.first, ceiling, slice, consumed, budget, period, usable, refill })
     }
 }

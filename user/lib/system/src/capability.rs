@@ -14,7 +14,7 @@ pub const FORMS: &[(&str, &str)] = &[
     ("channel", "the frame that this core shares with the one that has started it; nothing on the first"),
     (
         "absent-services",
-        "the endpoints of the servers that run on the first core only, to answer there; nothing on the first",
+        "the endpoints of the servers that run on the first core only, to reply there; nothing on the first",
     ),
     ("untyped:all", "all memory that nobody else was given, and to be told where it lies"),
     ("service:SERVER", "the endpoint of a server of this description"),

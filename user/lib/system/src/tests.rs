@@ -33,7 +33,7 @@ fn shares() -> Shares<'static> {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn a_written_description_is_read_back() {
     let bytes = System::write(&sample(), shares());
     let system = System::parse(&bytes).unwrap();
     assert_eq!(system.programs().collect::<Vec<_>>(), sample());

@@ -1,7 +1,7 @@
 // memcpy, memmove, memset: what compilers call for larger values. The compiler's own versions copy word by word, because
 // it believes that this target cannot access what is not aligned; ordinary memory can be, and pairs halve the work again.
 //
-// x0 destination, which is also the answer; x1 source, or w1 the byte; x2 length.
+// x0 destination, which is also the result; x1 source, or w1 the byte; x2 length.
 
 .section .text.bytes, "ax"
 

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tench_files_client::Files;
-use tench_files_client::protocol::{Error as Refusal, How, Status};
+use tench_files_client::protocol::{Error as FilesError, How, Status};
 use tench_procs_client::protocol::MAX_APPEND;
 use tench_procs_client::{Procs, Spawn};
 use tench_protocol::{Failure, again};
@@ -13,7 +13,7 @@ use crate::io::{End, Error, Read, Write};
 
 /// Opens a file.
 pub fn open_as(path: &str, how: How) -> Result<End, Error> {
-    End::answered(|slot| again(|| Files::STANDARD.open(path, how, slot)).map(drop).map_err(Error::Files))
+    End::requested(|slot| again(|| Files::STANDARD.open(path, how, slot)).map(drop).map_err(Error::Files))
 }
 
 /// Opens a file for reading.
@@ -115,7 +115,7 @@ impl Iterator for Entries<'_> {
                 self.last = String::from(name.as_str());
                 Some(Ok((self.last.clone(), status)))
             }
-            Err(Failure::Refused(Refusal::NoMoreEntries)) => None,
+            Err(Failure::Refused(FilesError::NoMoreEntries)) => None,
             Err(failure) => {
                 self.has_failed = true;
                 Some(Err(Error::Files(failure)))

@@ -142,8 +142,8 @@ impl Transport for &Connection {
         Transport::call_short(self.endpoint, label, words, caps, offered)
     }
 
-    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        Transport::call(self.endpoint, request, offered, answer)
+    fn call(self, request: &Message, offered: &[CapAddress], reply: &mut Received) -> Result<(), Error> {
+        Transport::call(self.endpoint, request, offered, reply)
     }
 }
 

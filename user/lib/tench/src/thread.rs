@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_has_room_for_its_parts() {
+    fn the_memory_holds_all_its_parts() {
         // The minimum that `upcall::handle` documents.
         const { assert!(CONTROL_SIZE - PAGE_SIZE >= 12 * 1024) };
         assert_eq!((offset_of!(Control, buffer), offset_of!(Control, block)), (0, 1024));

@@ -117,7 +117,7 @@ fn play(steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn it_is_a_sorted_list(steps in prop::collection::vec(step(), 0..120)) {
+    fn the_tree_behaves_as_a_sorted_list(steps in prop::collection::vec(step(), 0..120)) {
         play(&steps);
     }
 }

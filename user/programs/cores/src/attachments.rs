@@ -25,8 +25,8 @@ use tench::println;
 use tench::server::slots;
 use tench::shared::{Buffers, Connection};
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Rights, Thread, Untyped,
-    Wait,
+    Cap, CapAddress, Endpoint, Error as KernelError, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Rights, Thread,
+    Untyped, Wait,
 };
 use tench_mem_client::{Block, Mem};
 use tench_monitor_client::Monitor;
@@ -169,8 +169,8 @@ fn host(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     let mut port = Port::new(endpoint.cap(), replies, slots(1));
     while !host.is_done {
         if port.next(Wait::FOREVER) == Event::Request {
-            port.carry_out_sharing(&mut buffers, |request, context, answer| {
-                AttachmentHost::dispatch(&mut host, request, context, answer)
+            port.carry_out_sharing(&mut buffers, |request, context, response| {
+                AttachmentHost::dispatch(&mut host, request, context, response)
             });
         }
     }
@@ -272,7 +272,7 @@ fn frames(host: Cap<Endpoint>) -> Result<(), String> {
     // The thread that revokes the frame need not know which process has it, and where.
     until(|| match frame.cap().revoke() {
         Ok(_) => true,
-        Err(why) => why != Refusal::RemoteCopies,
+        Err(why) => why != KernelError::RemoteCopies,
     })?;
     if !AttachmentHost::at(host).is_gone().map_err(wrong)? {
         return Err("the host still has the frame".to_string());

@@ -73,30 +73,30 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
         offer_slots(&[arrival]);
         let received = endpoint.cap().receive(Wait::FOREVER.with_reply(reply.cap())).map_err(kernel)?;
         calls += 1;
-        let mut answer = Message::new(label::GOOD);
+        let mut response = Message::new(label::GOOD);
         match received.label() {
-            label::ECHO => echo(&received, &mut answer),
+            label::ECHO => echo(&received, &mut response),
             label::OFFER => {
                 let back = Cap::<Endpoint>::new(arrival);
                 match ask(back, minted) {
-                    Ok(()) => drop(answer.copy_cap(arrival).push(received.badge())),
+                    Ok(()) => drop(response.copy_cap(arrival).push(received.badge())),
                     Err(why) => {
                         println!("the host: {why}");
-                        answer.restart(label::BAD);
+                        response.restart(label::BAD);
                     }
                 }
             }
             _ => {}
         }
         if received.label() == label::SAY {
-            match reply.cap().reply(&answer) {
+            match reply.cap().reply(&response) {
                 Err(Error::NoCaller) => continue,
-                other => return Err(format!("whoever waits for no answer got one: {other:?}")),
+                other => return Err(format!("whoever waits for no reply got one: {other:?}")),
             }
         }
         let is_last = received.label() == label::LAST;
         let revoked = if is_last { OWN_CSPACE.revoke_at(endpoint.cap().address()).map(drop) } else { Ok(()) };
-        reply.cap().reply(&answer).map_err(kernel)?;
+        reply.cap().reply(&response).map_err(kernel)?;
         revoked.map_err(kernel)?;
         let _ = OWN_CSPACE.delete_at(arrival);
         if is_last {
@@ -118,9 +118,9 @@ fn call_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
 }
 
 /// Replies with each word increased by one, and the badge.
-fn echo(received: &Received, answer: &mut Message) {
+fn echo(received: &Received, response: &mut Message) {
     let words: Vec<u64> = received.words().iter().take(63).map(|word| word + 1).collect();
-    answer.extend(&words).push(received.badge());
+    response.extend(&words).push(received.badge());
 }
 
 /// Makes the host call the guest's endpoint, for which it mints a badge; the capability that comes back is to the
@@ -129,16 +129,16 @@ fn ask(guests: Cap<Endpoint>, minted: CapAddress) -> Result<(), String> {
     let home = take_slot()?;
     guests.mint_to(minted, Rights::all(), GUEST_BADGE).map_err(kernel)?;
     offer_slots(&[home]);
-    let answer = Cap::<Endpoint>::new(minted).call(&Message::with_words(label::ECHO, &[1, 2])).map_err(kernel);
+    let response = Cap::<Endpoint>::new(minted).call(&Message::with_words(label::ECHO, &[1, 2])).map_err(kernel);
     let _ = OWN_CSPACE.delete_at(minted);
     let found = OWN_CSPACE.identify_at(home).map_err(kernel)?;
     let _ = OWN_CSPACE.delete_at(home);
     memory::free_slot(home);
-    let answer = answer?;
-    if answer.words() != [2, 3, GUEST_BADGE] {
-        return Err(format!("the guest answered {:?}", answer.words()));
+    let response = response?;
+    if response.words() != [2, 3, GUEST_BADGE] {
+        return Err(format!("the guest replied {:?}", response.words()));
     }
-    match (answer.caps().len(), found.badge) {
+    match (response.caps().len(), found.badge) {
         (1, HOST_BADGE) => Ok(()),
         (caps, badge) => Err(format!("{caps} capabilities came back, with badge {badge}")),
     }
@@ -154,22 +154,22 @@ pub fn caller(monitor: Monitor) -> Result<(), String> {
     let host = Cap::<Endpoint>::new(slot);
     for length in [0, 1, 8, 9, 63] {
         let words: Vec<u64> = (0..length).collect();
-        let answer = host.call(&Message::with_words(label::ECHO, &words)).map_err(kernel)?;
+        let response = host.call(&Message::with_words(label::ECHO, &words)).map_err(kernel)?;
         let expected: Vec<u64> = (1..=length).chain([HOST_BADGE]).collect();
-        if answer.label() != label::GOOD || answer.words() != expected {
-            return Err(format!("{:?} came for {words:?}", answer.words()));
+        if response.label() != label::GOOD || response.words() != expected {
+            return Err(format!("{:?} came for {words:?}", response.words()));
         }
     }
     let own = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
     let serving = own.cap();
-    let thread = thread::spawn(move || answer_one(serving, host));
+    let thread = thread::spawn(move || reply_to_one(serving, host));
     offer_slots(&[arrival]);
     let mut offer = Message::new(label::OFFER);
     offer.copy_cap(own.cap().address());
-    let answer = host.call(&offer).map_err(kernel)?;
+    let response = host.call(&offer).map_err(kernel)?;
     thread.join()?;
-    let came_home = answer.caps().len() == 1 && is_same(own.cap(), Cap::new(arrival))?;
-    if answer.label() != label::GOOD || !came_home {
+    let came_home = response.caps().len() == 1 && is_same(own.cap(), Cap::new(arrival))?;
+    if response.label() != label::GOOD || !came_home {
         return Err("the own endpoint did not come back".to_string());
     }
     host.send(&Message::with_words(label::SAY, &[1]), Wait::FOREVER).map_err(kernel)?;
@@ -182,18 +182,18 @@ pub fn caller(monitor: Monitor) -> Result<(), String> {
     })?;
     match host.call(&Message::new(label::ECHO)) {
         Err(Error::Aborted | Error::InvalidCapability) => Ok(()),
-        other => Err(format!("what was revoked answered {:?}", other.map(|answer| answer.label()))),
+        other => Err(format!("what was revoked replied {:?}", other.map(|response| response.label()))),
     }
 }
 
 /// Replies to one request as the guest's thread, and sends the host's endpoint back.
-fn answer_one(own: Cap<Endpoint>, host: Cap<Endpoint>) -> Result<(), String> {
+fn reply_to_one(own: Cap<Endpoint>, host: Cap<Endpoint>) -> Result<(), String> {
     let reply = memory::make::<Reply>(0).map_err(|error| error.to_string())?;
     let received = own.receive(Wait::FOREVER.with_reply(reply.cap())).map_err(kernel)?;
-    let mut answer = Message::new(label::GOOD);
-    echo(&received, &mut answer);
-    answer.copy_cap(host.address());
-    reply.cap().reply(&answer).map_err(kernel)
+    let mut response = Message::new(label::GOOD);
+    echo(&received, &mut response);
+    response.copy_cap(host.address());
+    reply.cap().reply(&response).map_err(kernel)
 }
 
 /// Returns true if two capabilities without badges are to one endpoint: a message sent with one arrives at the other.
@@ -205,7 +205,7 @@ fn is_same(one: Cap<Endpoint>, other: Cap<Endpoint>) -> Result<bool, String> {
         Ok(received.label() == label::LAST)
     });
     let found = OWN_CSPACE.identify_at(other.address()).map_err(kernel)?;
-    let answered = other.call(&Message::new(label::LAST)).map_err(kernel)?.label() == label::GOOD;
+    let has_replied = other.call(&Message::new(label::LAST)).map_err(kernel)?.label() == label::GOOD;
     let arrived: Result<bool, String> = receiver.join();
-    Ok(found.badge == 0 && answered && arrived?)
+    Ok(found.badge == 0 && has_replied && arrived?)
 }

@@ -174,7 +174,7 @@ fn ping(core: u64, times: u64) -> Result<(), String> {
     for _ in 0..times {
         total += monitor.ping(core).map_err(|failure| failure.to_string())?;
     }
-    println!("core {core} answered {times} times, after {} each", microseconds(total / times.max(1)));
+    println!("core {core} replied {times} times, after {} each", microseconds(total / times.max(1)));
     Ok(())
 }
 

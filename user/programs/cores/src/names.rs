@@ -69,10 +69,10 @@ fn serve_once<const N: usize>(name: &str, words: impl FnOnce(u64) -> [u64; N]) -
 pub fn badge_of(core: u64) -> Result<(), String> {
     let found: Cap<Endpoint> =
         again(|| Names::STANDARD.wait_for(NAME, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
-    let answer = found.call(&Message::new(0)).map_err(wrong)?;
+    let response = found.call(&Message::new(0)).map_err(wrong)?;
     let own = process::id();
-    if answer.words() != [own] {
-        return Err(format!("the server saw {:?} in the place of {}", answer.words(), Shown(own)));
+    if response.words() != [own] {
+        return Err(format!("the server saw {:?} in the place of {}", response.words(), Shown(own)));
     }
     println!("a server of core {core} was found by its name, and saw that process {} asked", Shown(own));
     Ok(())
@@ -102,10 +102,10 @@ pub fn own_server(name: &str) -> Result<(), String> {
 pub fn own_client(name: &str) -> Result<(), String> {
     let found: Cap<Endpoint> =
         again(|| Names::STANDARD.wait_for(name, take_slot().unwrap_or(CapAddress::NULL))).map_err(wrong)?;
-    let (answer, own) = (found.call(&Message::new(0)).map_err(wrong)?, process::id());
-    match *answer.words() {
+    let (response, own) = (found.call(&Message::new(0)).map_err(wrong)?, process::id());
+    match *response.words() {
         [badge, server] if badge == own && split_pid(server).0 == split_pid(own).0 => Ok(()),
-        ref other => Err(format!("process {} asked its own core's {name}, and was answered {other:?}", Shown(own))),
+        ref other => Err(format!("process {} asked its own core's {name}, and got the reply {other:?}", Shown(own))),
     }
 }
 

@@ -22,8 +22,8 @@ const NOBODY: u64 = 9999;
 const MOST: u64 = 128;
 
 /// Prints which transfer failed, and why.
-fn refused<T>(what: &str, answer: Result<T, Failure>) -> Result<(), String> {
-    match answer {
+fn refused<T>(what: &str, response: Result<T, Failure>) -> Result<(), String> {
+    match response {
         Err(Failure::Refused(why)) => {
             println!("{what}: {why}");
             Ok(())

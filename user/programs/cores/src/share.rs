@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tench::memory::{self, Window};
-use tench::sys::{Cap, CapAddress, Error as Refusal, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Untyped};
+use tench::sys::{Cap, CapAddress, Error as KernelError, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Untyped};
 use tench::{println, time};
 use tench_mem_client::{Error as MemError, Failure as MemFailure, Mem};
 use tench_monitor_client::Monitor;
@@ -80,7 +80,7 @@ pub fn until(mut is_so: impl FnMut() -> bool) -> Result<(), String> {
     let deadline = time::deadline(PATIENCE);
     while !is_so() {
         if tench::sys::Instant::now() > deadline {
-            return Err("the other core does not answer".to_string());
+            return Err("the other core does not reply".to_string());
         }
         time::sleep(MOMENT);
     }
@@ -115,7 +115,7 @@ fn share_once(monitor: Monitor, core: u64, aloud: bool) -> Result<(), String> {
     }
     // The sender need not know where the receiver runs: it asks the monitor when the kernel says so.
     match frame.cap().revoke() {
-        Err(Refusal::RemoteCopies) if core != own => {
+        Err(KernelError::RemoteCopies) if core != own => {
             monitor.revoke(Cap::new(frame.cap().address())).map_err(text)?;
             frame.cap().revoke().map_err(|error| error.to_string())?;
         }
@@ -237,11 +237,11 @@ pub fn keep(monitor: Monitor, core: u64, program: &str) -> Result<(), String> {
     time::sleep(END);
     // The damage is noticed when the monitor receives something.
     until(|| monitor.ping(core).is_err())?;
-    let why = monitor.ping(core).err().map_or("it answers".to_string(), text);
+    let why = monitor.ping(core).err().map_or("it replies".to_string(), text);
     window.write64(0, HERE + 1);
     until(|| window.read64(8) == THERE + 1)?;
     match frame.cap().revoke() {
-        Err(Refusal::RemoteCopies) => {
+        Err(KernelError::RemoteCopies) => {
             println!("core {core}: {why}; a process there has a frame of this core, and uses it")
         }
         other => return Err(format!("the frame was taken back from a core that is on: {other:?}")),

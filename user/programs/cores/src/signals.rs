@@ -130,14 +130,14 @@ impl Host {
         let (plain, reply) = (self.notification.cap(), self.reply.cap());
         offer_slots(&[self.arrival]);
         let received = self.endpoint.cap().receive(Wait::FOREVER.with_reply(reply)).map_err(kernel)?;
-        let mut answer = Message::new(label::GOOD);
+        let mut response = Message::new(label::GOOD);
         let done = match (received.label(), received.words()) {
             (label::HEARD, [bits]) => {
-                answer.copy_cap(plain.address());
+                response.copy_cap(plain.address());
                 wait_for(plain, *bits)
             }
             (label::OFFER, []) => {
-                answer.copy_cap(self.arrival);
+                response.copy_cap(self.arrival);
                 self.signal_guest(Cap::new(self.arrival))
             }
             (label::REVOKE, []) => {
@@ -154,9 +154,9 @@ impl Host {
         };
         if let Err(why) = &done {
             println!("the host: {why}");
-            answer.restart(label::BAD);
+            response.restart(label::BAD);
         }
-        reply.reply(&answer).map_err(kernel)?;
+        reply.reply(&response).map_err(kernel)?;
         let _ = OWN_CSPACE.delete_at(self.arrival);
         done.map(|()| received.label() == label::SILENT)
     }

@@ -10,8 +10,8 @@ use alloc::{format, vec};
 use tench::memory::{self, Made, Window};
 use tench::sync::Mutex;
 use tench::sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Kind, MapFlags, Message, OWN_CSPACE, Placement, Reply, Rights,
-    Untyped, Wait, offer_slots,
+    Cap, CapAddress, Endpoint, Error as KernelError, Frame, Kind, MapFlags, Message, OWN_CSPACE, Placement, Reply,
+    Rights, Untyped, Wait, offer_slots,
 };
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
@@ -111,7 +111,7 @@ fn run(monitor: Monitor, cores: &[u64], steps: &str, seed: u64, kills: bool) -> 
     // Each agent has written behind the list how much it has sent.
     let sent = (0..agents.len()).map(|index| window.read64(2048 + index * 8)).sum();
     drop(window);
-    if roster.cap().revoke() == Err(Refusal::RemoteCopies) {
+    if roster.cap().revoke() == Err(KernelError::RemoteCopies) {
         monitor.revoke(Cap::new(roster.cap().address())).map_err(text)?;
     }
     if wrong > 0 { Err(format!("{wrong} agents found something wrong")) } else { Ok(sent) }
@@ -141,17 +141,17 @@ fn word_of(badge: u64) -> u64 {
 }
 
 /// Replies to every call, for ever: with a word, and the attached capability.
-fn answer_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress) {
+fn reply_to_all(endpoint: Cap<Endpoint>, reply: &Made<Reply>, arrival: CapAddress) {
     loop {
         offer_slots(&[arrival]);
         let Ok(received) = endpoint.receive(Wait::FOREVER.with_reply(reply.cap())) else { break };
-        let mut answer = Message::with_words(0, &[word_of(received.badge())]);
-        let alone = answer.clone();
+        let mut response = Message::with_words(0, &[word_of(received.badge())]);
+        let alone = response.clone();
         for cap in received.caps() {
-            answer.copy_cap(*cap);
+            response.copy_cap(*cap);
         }
         // The capability may have been revoked meanwhile, and the caller may be gone.
-        if reply.cap().reply(&answer).is_err() {
+        if reply.cap().reply(&response).is_err() {
             let _ = reply.cap().reply(&alone);
         }
         let _ = OWN_CSPACE.delete_at(arrival);
@@ -190,8 +190,8 @@ pub fn agent(monitor: Monitor, steps: &str, seed: &str) -> Result<(), String> {
     let endpoint = memory::make::<Endpoint>(0).map_err(|error| error.to_string())?;
     let (serves, reply) = (endpoint.cap(), memory::make::<Reply>(0).map_err(|error| error.to_string())?);
     let arrival = take_slot()?;
-    let answers = move || answer_all(serves, &reply, arrival);
-    thread::Builder::new().spawn(answers).map_err(|error| error.to_string())?.detach();
+    let server = move || reply_to_all(serves, &reply, arrival);
+    thread::Builder::new().spawn(server).map_err(|error| error.to_string())?.detach();
     let badges = (0..OWN).map(|_| take_slot()).collect::<Result<_, _>>()?;
     let (random, held) = (seed, vec![]);
     let mut agent = Agent { monitor, random, others, own, lent: None, endpoint, badges, arrivals, held, sent: 0 };
@@ -252,7 +252,7 @@ impl Agent {
         match sent {
             Ok(()) => self.sent += 1,
             // The capability was revoked before it was sent.
-            Err(Failure::Rejected(Rejection::BadArguments) | Failure::Lost(Refusal::InvalidCapability)) => {}
+            Err(Failure::Rejected(Rejection::BadArguments) | Failure::Lost(KernelError::InvalidCapability)) => {}
             Err(Failure::Refused(
                 Error::MailboxFull
                 | Error::Full
@@ -299,7 +299,7 @@ impl Agent {
         loop {
             match frame.revoke() {
                 Ok(_) => return Ok(()),
-                Err(Refusal::RemoteCopies) => {}
+                Err(KernelError::RemoteCopies) => {}
                 Err(error) => return Err(error.to_string()),
             }
             match self.monitor.revoke(Cap::new(frame.address())) {
@@ -390,8 +390,8 @@ impl Agent {
             request.copy_cap(frame);
         }
         offer_slots(&[back]);
-        let answer = Cap::<Endpoint>::new(slot).call(&request);
-        let is_back = answer.as_ref().is_ok_and(|answer| !answer.caps().is_empty());
+        let response = Cap::<Endpoint>::new(slot).call(&request);
+        let is_back = response.as_ref().is_ok_and(|response| !response.caps().is_empty());
         let kind = OWN_CSPACE.identify_at(back).map_or(Kind::Null, |found| found.kind);
         if is_back {
             self.sent += 1;
@@ -399,17 +399,17 @@ impl Agent {
         } else {
             memory::free_slot(back);
         }
-        match answer {
+        match response {
             // A capability that was revoked meanwhile is null.
             Ok(_) if is_back && (frame.is_none() || ![Kind::Null, Kind::Frame].contains(&kind)) => {
                 Err(format!("{kind:?} came back where {frame:?} went along"))
             }
-            Ok(answer) if answer.label() == 0 && answer.words() == [word] => Ok(()),
+            Ok(response) if response.label() == 0 && response.words() == [word] => Ok(()),
             // Too many requests wait, or the other core was not reached.
-            Ok(answer) if Rejection::from_code(answer.label(), 0).is_some() => Ok(()),
-            Ok(answer) => Err(format!("{:x?} answered in the place of {word:x}", answer.words())),
+            Ok(response) if Rejection::from_code(response.label(), 0).is_some() => Ok(()),
+            Ok(response) => Err(format!("{:x?} replied in the place of {word:x}", response.words())),
             // The endpoint was revoked, or its owner has ended.
-            Err(Refusal::Aborted | Refusal::InvalidCapability) => Ok(()),
+            Err(KernelError::Aborted | KernelError::InvalidCapability) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -448,7 +448,7 @@ impl Agent {
 fn discard(slot: CapAddress) {
     match OWN_CSPACE.delete_at(slot) {
         // An exported capability stays until it is revoked, and so does the slot.
-        Err(Refusal::RemoteCopies) => {}
+        Err(KernelError::RemoteCopies) => {}
         _ => memory::free_slot(slot),
     }
 }

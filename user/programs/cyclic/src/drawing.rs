@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_a_picture_too() {
+    fn an_empty_measurement_gives_a_picture() {
         let svg = drawn(&options("-t 2 -h 10"), &[0, 1].map(|_| Statistics::new(Some(Histogram::new(1000, 10)))));
         check(&svg, 2);
         assert!(svg.contains("T1: has not run"));

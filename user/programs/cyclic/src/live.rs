@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_was_written_as_a_whole() {
+    fn records_are_read_whole() {
         const LAST: u64 = 200_000;
         let live = Arc::new(Live::default());
         let shared = live.clone();

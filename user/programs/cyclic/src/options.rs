@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_one_thread_at_the_ceiling_for_ever() {
+    fn the_default_is_one_endless_thread_at_the_ceiling() {
         let options = Options {
             threads: 1,
             priority: 180,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_said() {
+    fn all_options_are_parsed() {
         let line = "-t 3 -p 90 -i 200 -d 50 -l 1000 -D 2s -h 100 -w 4 --svg - -b 60 -q";
         let options = parsed(line).unwrap();
         let expected = Options {

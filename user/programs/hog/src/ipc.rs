@@ -73,8 +73,8 @@ fn serve(endpoint: Cap<Endpoint>) -> Result<(), String> {
         offer_slots(&slots);
         let mut words = [0; MAX_WORDS];
         words.iter_mut().zip(request.words()).for_each(|(word, value)| *word = value.wrapping_add(1));
-        let answer = Message::with_words(request.caps().len() as u64, &words);
-        request = endpoint.reply_receive(&answer, Wait::FOREVER).map_err(text)?;
+        let response = Message::with_words(request.caps().len() as u64, &words);
+        request = endpoint.reply_receive(&response, Wait::FOREVER).map_err(text)?;
     }
     offer_slots(&[]);
     slots.into_iter().for_each(memory::free_slot);

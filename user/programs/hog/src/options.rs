@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_said() {
+    fn all_options_are_parsed() {
         let options = parsed("memory -t 3 -p 118 cpu memory -s 30 -D 2s").unwrap();
         let expected = Options {
             loads: [Load::Cpu, Load::Memory].into(),

@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench::mem::Error as Refusal;
+use tench::mem::Error as MemError;
 use tench::mem::Failure;
 use tench::mem::protocol::Error;
 use tench::mem::slabs::{Slabs, TRACE_BYTES};
@@ -121,7 +121,7 @@ fn check() -> Result<(), String> {
     loop {
         let ledger = match SLABS.ledger(number) {
             Ok(ledger) => ledger,
-            Err(Failure::Refused(Refusal::NoSuchSlab)) => break,
+            Err(Failure::Refused(MemError::NoSuchSlab)) => break,
             Err(failure) => return Err(text(failure)),
         };
         let kernel = SLABS.kernel(number).map_err(text)?;

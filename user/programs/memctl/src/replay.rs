@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use tench::mem::Failure;
 use tench::mem::protocol::Error;
-use tench::mem::slabs::{self, Descriptor as Wanted, Figures as Answered};
+use tench::mem::slabs::{self, Descriptor as Wanted, Figures as ServerFigures};
 use tench::{fs, println};
 use tench_abi::Kind;
 use tench_memctl::command::Conditions;
@@ -77,11 +77,11 @@ fn requests(source: &mut dyn Source) -> Result<Outcome, String> {
                     Ok(granted) => {
                         bundles.insert(number, granted.number);
                         figures = granted.figures;
-                        source.answered(true);
+                        source.note_outcome(true);
                     }
                     Err(Failure::Refused(Error::OutOfMemory)) => {
                         figures = SLABS.figures().map_err(text)?;
-                        source.answered(false);
+                        source.note_outcome(false);
                     }
                     Err(failure) => return Err(text(failure)),
                 }
@@ -110,7 +110,7 @@ fn untyped(descriptor: &Descriptor) -> Wanted {
 }
 
 /// Returns the server's figures in the library's type.
-const fn of(figures: Answered) -> Figures {
+const fn of(figures: ServerFigures) -> Figures {
     Figures {
         live: figures.live,
         objects: figures.objects,

@@ -1,6 +1,6 @@
 //! Pagers: one that does its work, and those that do not.
 
-use tench::abi::fault::{Report, answer};
+use tench::abi::fault::{Report, reply};
 use tench::abi::layout::slot;
 use tench::abi::{CapAddress, Rights};
 use tench::memory::{self, make};
@@ -94,8 +94,8 @@ pub fn hostile(conduct: &str) -> Result<(), Problem> {
         match conduct {
             // This notification is never signalled.
             "silent" => drop(make::<Notification>(0)?.cap().wait()?),
-            "stop" => BOUND_REPLY.reply(&Message::new(answer::STOP))?,
-            "lie" => BOUND_REPLY.reply(&Message::new(answer::RESUME))?,
+            "stop" => BOUND_REPLY.reply(&Message::new(reply::STOP))?,
+            "lie" => BOUND_REPLY.reply(&Message::new(reply::RESUME))?,
             "babble" => BOUND_REPLY.reply(&Message::with_words(99, &[!0; 64]))?,
             _ => return Ok(()),
         }

@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_three_ordinary_players() {
+    fn the_default_is_three_ordinary_players() {
         let options = Options { seed: 0, pause: false, players: [Player::DEFAULT; 3].to_vec(), moves: Vec::new() };
         assert_eq!(parsed(""), Ok(options));
     }
 
     #[test]
-    fn everything_said() {
+    fn all_options_are_parsed() {
         let options = Options {
             seed: 7,
             pause: true,

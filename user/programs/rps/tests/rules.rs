@@ -128,7 +128,7 @@ fn a_swap_forgets_the_move_of_the_player_who_goes() {
 }
 
 #[test]
-fn when_nobody_waits_the_other_player_hears_of_it() {
+fn the_opponent_is_told_of_a_quit_when_no_player_waits() {
     let said = say("[RPSServer] tid 1 quit, but no players are waiting.");
     let mut table = Table::new(4);
     table.pair(1, 2);
@@ -143,7 +143,7 @@ fn when_nobody_waits_the_other_player_hears_of_it() {
 }
 
 #[test]
-fn who_plays_no_more_may_quit_and_sign_up_again() {
+fn a_player_without_a_game_may_quit_and_sign_up_again() {
     let mut table = Table::new(1);
     assert_eq!(table.on(9, Quit), [Event::Reply(9, Ack)]);
     table.pair(1, 2);
@@ -164,7 +164,7 @@ fn out_of_space() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn senseless_requests_are_refused() {
     let mut table = Table::new(2);
     let mut record = Record::default();
     table.0.handle(Tid(1), None, &mut record);
@@ -180,7 +180,7 @@ proptest! {
     /// Checks arbitrary requests of players that wait for their replies, as the primitives make them: each gets exactly
     /// one reply, at most one player waits for an opponent, and results come in pairs that agree.
     #[test]
-    fn every_request_is_answered_once(steps in proptest::collection::vec((0..9u32, 0..5u8), 1..300)) {
+    fn every_request_gets_one_reply(steps in proptest::collection::vec((0..9u32, 0..5u8), 1..300)) {
         let mut table = Table::new(3);
         let mut waiting: HashMap<u32, Request> = HashMap::new();
         for (player, what) in steps {

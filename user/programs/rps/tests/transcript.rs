@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_transcript() {
 
 /// Checks the lines of each player in a transcript, and that no player is left behind but an odd last one.
 #[test]
-fn everybody_plays_and_goes_home() {
+fn all_players_play_and_leave() {
     for players in 0..=32 {
         let (text, _) = session(&format!("--seed {players} --players {players}"));
         let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();

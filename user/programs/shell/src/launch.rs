@@ -278,7 +278,7 @@ impl Shell<'_> {
                 (Some(Step::Program { pid, .. }), Some(stage)) if reads(stage) => *pid,
                 _ => self.system.own_pid(),
             };
-            self.system.set_foreground(&prepared.started, reader, OnKey::Obey);
+            self.system.set_foreground(&prepared.started, reader, OnKey::Handle);
         }
         let members = prepared.members();
         let sinks = take(&mut prepared.sinks);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_picture_too() {
+    fn an_empty_list_gives_a_picture() {
         assert_eq!(Picture::new(&[]).to_string().lines().count(), 1);
         let small = Picture::new(&[extent(0x1000, 0x1000, None)]);
         assert_eq!(small.to_string().lines().count(), 2);

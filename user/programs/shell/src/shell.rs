@@ -12,7 +12,7 @@ use crate::editor::Editor;
 use crate::jobs::Jobs;
 use crate::parse::{self, Pipeline};
 use crate::suggest;
-use crate::system::{How, Process, Refusal, Stream, System, Unwritten};
+use crate::system::{How, Process, Stream, System, SystemError, Unwritten};
 
 /// Prompt of the shell. The host tool's script mode looks for it.
 pub const PROMPT: &str = "tench> ";
@@ -88,7 +88,7 @@ impl<'s> Shell<'s> {
         self.flush();
     }
 
-    fn greet(&mut self) -> Result<(), Refusal> {
+    fn greet(&mut self) -> Result<(), SystemError> {
         let file = self.system.open(GREETING, How::Read)?;
         while let Ok(bytes) = self.system.read_stream(file)
             && !bytes.is_empty()

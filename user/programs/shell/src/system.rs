@@ -19,11 +19,11 @@ pub use tench::io::BROKEN;
 
 /// Why the system refused a request, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal(pub String);
+pub struct SystemError(pub String);
 
-impl<E: core::error::Error> From<E> for Refusal {
-    fn from(error: E) -> Refusal {
-        Refusal(error.to_string())
+impl<E: core::error::Error> From<E> for SystemError {
+    fn from(error: E) -> SystemError {
+        SystemError(error.to_string())
     }
 }
 
@@ -177,7 +177,7 @@ pub enum Unwritten {
     /// Nobody reads any more.
     Broken,
     /// Any other refusal.
-    Refused(Refusal),
+    Refused(SystemError),
 }
 
 /// Result of waiting for processes.
@@ -198,7 +198,7 @@ pub enum Waited {
 pub enum OnKey {
     /// Ctrl-C kills the processes, or tells those that want to end by themselves; Ctrl-Z suspends them: they are in the
     /// foreground.
-    Obey,
+    Handle,
     /// Ctrl-C ends the waiting.
     StopWaiting,
 }
@@ -219,65 +219,65 @@ pub trait System {
     /// Returns the number of the shell's own process.
     fn own_pid(&self) -> u64;
     /// Returns a process of any core, also one that has ended recently.
-    fn process(&mut self, pid: u64) -> Result<Process, Refusal>;
+    fn process(&mut self, pid: u64) -> Result<Process, SystemError>;
     /// Returns the process with the next higher number; those of other cores follow those of the first.
     fn next_process(&mut self, after: u64) -> Option<Process>;
     /// Returns the powers of the shell's capabilities, which it can pass on.
     fn powers(&self) -> Powers;
     /// Prepares a process of a program, with arguments, on a core; the first word is its name. It has the shell's
     /// input, output and errors unless others are given. Returns `None` if there is no such program.
-    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal>;
+    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, SystemError>;
     /// Returns the core on which the fewest processes run.
-    fn least_loaded(&mut self) -> Result<u64, Refusal>;
+    fn least_loaded(&mut self) -> Result<u64, SystemError>;
     /// Gives a prepared process an end of a stream. The shell keeps its own.
-    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal>;
+    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), SystemError>;
     /// Starts a prepared process. If this is refused, the process is discarded.
-    fn start(&mut self, pid: u64) -> Result<(), Refusal>;
+    fn start(&mut self, pid: u64) -> Result<(), SystemError>;
     /// Discards a prepared process.
     fn abandon(&mut self, pid: u64);
     /// Gives these processes the terminal, and sets the effect of its keys on them, until the next `wait` has returned.
     /// `reader`, which is one of them or the shell, gets what is typed.
     fn set_foreground(&mut self, pids: &[u64], reader: u64, on_key: OnKey);
     /// Waits until processes have ended, in the foreground that was set.
-    fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal>;
+    fn wait(&mut self, pids: &[u64]) -> Result<Waited, SystemError>;
     /// Kills a process.
-    fn kill(&mut self, pid: u64) -> Result<(), Refusal>;
+    fn kill(&mut self, pid: u64) -> Result<(), SystemError>;
     /// Suspends a process.
-    fn suspend(&mut self, pid: u64) -> Result<(), Refusal>;
+    fn suspend(&mut self, pid: u64) -> Result<(), SystemError>;
     /// Resumes a suspended process.
-    fn resume(&mut self, pid: u64) -> Result<(), Refusal>;
+    fn resume(&mut self, pid: u64) -> Result<(), SystemError>;
     /// Returns all capabilities of a process.
-    fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, Refusal>;
+    fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, SystemError>;
 
     /// Returns the sums over all memory.
-    fn memory(&mut self) -> Result<Totals, Refusal>;
+    fn memory(&mut self) -> Result<Totals, SystemError>;
     /// Returns the first few extents from a physical address on, and none after the last.
-    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal>;
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, SystemError>;
     /// Returns the account with the next higher number.
     fn next_account(&mut self, after: u64) -> Option<Account>;
     /// Returns the registered name after this one in alphabetical order.
     fn next_name(&mut self, after: &str) -> Option<Name>;
 
     /// Returns the processor reservation with the next higher number.
-    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal>;
+    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, SystemError>;
 
     /// Returns the entries of a directory.
-    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal>;
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, SystemError>;
     /// Returns the entry at a path.
-    fn entry(&mut self, path: &str) -> Result<Entry, Refusal>;
+    fn entry(&mut self, path: &str) -> Result<Entry, SystemError>;
     /// Makes a directory.
-    fn make_directory(&mut self, path: &str) -> Result<(), Refusal>;
+    fn make_directory(&mut self, path: &str) -> Result<(), SystemError>;
     /// Removes a file or an empty directory.
-    fn remove(&mut self, path: &str) -> Result<(), Refusal>;
+    fn remove(&mut self, path: &str) -> Result<(), SystemError>;
     /// Moves a file or directory to another path.
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal>;
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), SystemError>;
 
     /// Makes a pipe. Returns its end for reading, and its end for writing.
-    fn pipe(&mut self) -> Result<(Stream, Stream), Refusal>;
+    fn pipe(&mut self) -> Result<(Stream, Stream), SystemError>;
     /// Opens a file.
-    fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal>;
+    fn open(&mut self, path: &str, how: How) -> Result<Stream, SystemError>;
     /// Returns the next bytes of a stream; none at its end.
-    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, Refusal>;
+    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, SystemError>;
     /// Writes all bytes to a stream.
     fn write_stream(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Unwritten>;
     /// Closes an end of a stream.
@@ -290,9 +290,9 @@ pub trait System {
     /// Returns how many instructions this processor has executed.
     fn instructions(&mut self) -> u64;
     /// Returns a statistic of the kernel.
-    fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal>;
+    fn statistic(&mut self, which: Statistic) -> Result<u64, SystemError>;
     /// Returns the interrupts-off intervals on a path of the kernel.
-    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal>;
+    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, SystemError>;
     /// Switches the machine off once everything written is on the terminal. Returns only if that is refused.
-    fn power_off(&mut self, status: u8) -> Refusal;
+    fn power_off(&mut self, status: u8) -> SystemError;
 }

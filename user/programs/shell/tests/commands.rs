@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fake, answers, answers_of, session};
+use common::{Fake, output, output_of, session};
 use tench_abi::Powers;
 use tench_procs_client::protocol::State;
 use tench_shell::commands;
@@ -12,15 +12,15 @@ use tench_system::{Capabilities, Cores, NO_QUOTA, Program, Shares, Strings, Syst
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
-    assert_eq!(answers(&[line]), expected, "{line}");
+    assert_eq!(output(&[line]), expected, "{line}");
 }
 
 #[test]
 fn every_command_is_explained() {
-    let list = answers(&["help"]);
+    let list = output(&["help"]);
     for command in commands::all() {
         assert!(list.contains(command.summary), "{}", command.name);
-        let help = answers(&[&format!("help {}", command.name)]);
+        let help = output(&[&format!("help {}", command.name)]);
         assert!(help.starts_with(&format!("usage: {}", command.usage_line())), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
         assert!(command.help.ends_with('.') && !command.summary.ends_with('.'), "{}", command.name);
@@ -218,7 +218,7 @@ fn the_system_is_shown() {
          12.5 % of the processor reserved\n",
     );
     check("reservations all", "reservations: it takes no argument, but all was given; usage: reservations\n");
-    let kernel = answers(&["kernel"]);
+    let kernel = output(&["kernel"]);
     assert!(kernel.starts_with("deepest use of a kernel stack      1,000 bytes\npreemption points "), "{kernel}");
     assert!(kernel.contains("\nidle                               3.333 s\n"), "{kernel}");
     assert!(
@@ -250,13 +250,13 @@ fn programs_end_in_different_ways() {
 #[test]
 fn processes_are_found_by_name_and_number() {
     let mut system = Fake::new("init");
-    let output = answers_of(&mut system, &["timer &", "timer &", "kill timer", "suspend 8", "suspend 8", "ps --short"]);
+    let output = output_of(&mut system, &["timer &", "timer &", "kill timer", "suspend 8", "suspend 8", "ps --short"]);
     let expected = "[1] timer (process 8)\n[2] timer (process 9)\nkill: several processes are called timer; give one of 8, 9\n\
                     suspend: process 8 is suspended already\n\
                     STATE      NAME\nrunning    init\nrunning    mem\nrunning    console\nrunning    shell\n\
                     suspended  timer\nrunning    timer\n";
     assert_eq!(output, expected);
-    let output = answers_of(&mut system, &["resume 8", "kill 8 9", "kill 8", "kill timer", "ps -a --short", "wait 9"]);
+    let output = output_of(&mut system, &["resume 8", "kill 8 9", "kill 8", "kill timer", "ps -a --short", "wait 9"]);
     let expected = "kill: process 8 has been killed\nkill: no process timer; ps lists them\n\
                     STATE    NAME\nrunning  init\nrunning  mem\nrunning  console\nrunning  shell\n\
                     killed   timer\nkilled   timer\nprocess 9 (timer) was killed\n";
@@ -289,7 +289,7 @@ fn processes_of_other_cores_are_like_those_of_the_own() {
                     \x20 8  running       108        -  8.000 ms    timer\n\
                     JOB  STATE    PROCESSES  COMMAND\n%1   running  1:1        run --core 1 timer\n\
                     %2   running  2:1        run --core 2 timer 3\n%3   running  8          timer\n";
-    assert_eq!(answers_of(&mut system, &lines), expected);
+    assert_eq!(output_of(&mut system, &lines), expected);
     let lines = [
         "suspend 1:1",
         "suspend 1:timer",
@@ -302,7 +302,7 @@ fn processes_of_other_cores_are_like_those_of_the_own() {
     ];
     let expected = "suspend: process 1:1 is suspended already\nresume: process 1:1 is not suspended\n\
                     kill: process 1:1 has been killed\n";
-    assert_eq!(answers_of(&mut system, &lines), expected);
+    assert_eq!(output_of(&mut system, &lines), expected);
     // The name means the process on core 2 when there is none here any more.
     assert_eq!(system.killed, [1 << 32 | 1, 8, 2 << 32 | 1]);
 }
@@ -311,15 +311,15 @@ fn processes_of_other_cores_are_like_those_of_the_own() {
 fn killall_ends_those_of_all_cores_or_of_one() {
     let mut system = Fake::new("init");
     let start = ["timer &", "run --core 1 timer &", "run --core 1 timer &", "run --core 2 timer &"];
-    answers_of(&mut system, &start);
+    output_of(&mut system, &start);
     assert_eq!(
-        answers_of(&mut system, &["kill 1:timer", "killall 1:timer", "killall 1:timer"]),
+        output_of(&mut system, &["kill 1:timer", "killall 1:timer", "killall 1:timer"]),
         "\
         kill: several processes are called 1:timer; give one of 1:1, 1:2\nkillall: no process 1:timer; ps lists them\n"
     );
     assert_eq!(system.killed, [1 << 32 | 1, 1 << 32 | 2]);
     assert_eq!(
-        answers_of(&mut system, &["killall timer", "killall timer"]),
+        output_of(&mut system, &["killall timer", "killall timer"]),
         "killall: no process timer; ps lists them\n"
     );
     assert_eq!(system.killed[2..], [8, 2 << 32 | 1]);
@@ -329,24 +329,24 @@ fn killall_ends_those_of_all_cores_or_of_one() {
 fn programs_run_where_the_fewest_do() {
     let mut system = Fake::new("init");
     assert_eq!(
-        answers_of(&mut system, &["run --core any timer &", "run --core 0 timer > tmp/x &"]),
+        output_of(&mut system, &["run --core any timer &", "run --core 0 timer > tmp/x &"]),
         "\
         [1] run --core any timer (process 8)\n[2] run --core 0 timer > tmp/x (process 9)\n"
     );
     system.quiet = 2;
-    assert_eq!(answers_of(&mut system, &["run --core any timer &"]), "[1] run --core any timer (process 2:1)\n");
+    assert_eq!(output_of(&mut system, &["run --core any timer &"]), "[1] run --core any timer (process 2:1)\n");
 }
 
 #[test]
 fn a_program_of_another_core_has_the_terminal_while_it_is_waited_for() {
     let mut system = Fake::new("init");
-    assert_eq!(answers_of(&mut system, &["run --core 1 fail"]), "hello, no line feed\n[exited with 3]\n");
+    assert_eq!(output_of(&mut system, &["run --core 1 fail"]), "hello, no line feed\n[exited with 3]\n");
     system.key = Some(Waited::EndedEarly(vec![Some(End::Killed)]));
-    assert_eq!(answers_of(&mut system, &["run --core 1 timer; hello"]), "[killed]\n");
+    assert_eq!(output_of(&mut system, &["run --core 1 timer; hello"]), "[killed]\n");
     let remote = 1 << 32 | 2;
-    assert_eq!(system.foreground, (vec![remote], remote, Some(OnKey::Obey)));
+    assert_eq!(system.foreground, (vec![remote], remote, Some(OnKey::Handle)));
     system.key = Some(Waited::Suspended);
-    let output = answers_of(&mut system, &["run --core 1 cat", "bg", "wait 1:3"]);
+    let output = output_of(&mut system, &["run --core 1 cat", "bg", "wait 1:3"]);
     let expected = "[1] run --core 1 cat: suspended; fg %1 or bg %1 lets it go on\n[1] run --core 1 cat\n\
                     process 1:3 (cat) exited with 0\n";
     assert_eq!(output, expected);
@@ -355,7 +355,7 @@ fn a_program_of_another_core_has_the_terminal_while_it_is_waited_for() {
 #[test]
 fn poweroff_has_a_status() {
     let mut system = Fake::new("init");
-    answers_of(&mut system, &["poweroff", "poweroff 3", "poweroff -1", "poweroff x"]);
+    output_of(&mut system, &["poweroff", "poweroff 3", "poweroff -1", "poweroff x"]);
     assert_eq!(system.power_offs, [0, 3]);
 }
 
@@ -412,7 +412,7 @@ fn powers_are_passed_on_by_words_and_not_otherwise() {
     let mut system = Fake::new("init");
     let lines =
         ["hello", "run hello", "run --with memory,power hello", "run --with files --with files,names hello | cat"];
-    answers_of(&mut system, &lines);
+    output_of(&mut system, &lines);
     let given: Vec<Powers> = system.settings.iter().map(|settings| settings.powers).collect();
     let none = Powers::empty();
     assert_eq!(given, [none, none, Powers::MEMORY | Powers::POWER, Powers::FILES | Powers::NAMES, none]);
@@ -425,18 +425,18 @@ fn a_shell_passes_on_what_it_has() {
     let lines = ["run --with memory hello", "run --with power,memory,names hello", "hello | run --with cores cat"];
     let refused = "hello, no line feedrun: this shell cannot pass on power, names; it has memory, files\n\
                    run: this shell cannot pass on cores; it has memory, files\n";
-    assert_eq!(answers_of(&mut system, &lines), refused);
+    assert_eq!(output_of(&mut system, &lines), refused);
     system.powers = Powers::empty();
     let none = "run: this shell cannot pass on memory; it has no powers\n";
-    assert_eq!(answers_of(&mut system, &["run --with memory hello"]), none);
+    assert_eq!(output_of(&mut system, &["run --with memory hello"]), none);
     let count = system.processes.iter().filter(|process| process.state == State::Preparing).count();
     assert_eq!(count, 0, "what was prepared is given up");
 }
 
 #[test]
-fn how_urgent_a_program_is_can_be_said() {
+fn the_priority_of_a_program_can_be_given() {
     let mut system = Fake::new("init");
-    answers_of(
+    output_of(
         &mut system,
         &["run --priority 120 hello", "run --ceiling 0 --priority 0 hello", "run --ceiling 130 hello"],
     );

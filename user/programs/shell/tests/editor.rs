@@ -16,15 +16,15 @@ struct Session {
     editor: Editor,
     terminal: vt100::Parser,
     columns: u16,
-    /// Set if the terminal answers questions.
-    answers: bool,
+    /// Set if the terminal replies to queries.
+    replies: bool,
     sent: Vec<u8>,
 }
 
 impl Session {
     fn new(columns: u16) -> Session {
         let terminal = vt100::Parser::new(40, columns, 0);
-        let mut session = Session { editor: Editor::new(PROMPT), terminal, columns, answers: true, sent: Vec::new() };
+        let mut session = Session { editor: Editor::new(PROMPT), terminal, columns, replies: true, sent: Vec::new() };
         session.begin_line();
         session
     }
@@ -51,7 +51,7 @@ impl Session {
     fn feed(&mut self, byte: u8) -> Event {
         let mut out = Vec::new();
         let event = self.editor.feed(byte, &mut out);
-        if self.show(&out) && self.answers {
+        if self.show(&out) && self.replies {
             for byte in format!("\x1b[7;{}R", self.columns).bytes() {
                 out.clear();
                 assert_eq!(self.editor.feed(byte, &mut out), Event::Nothing);
@@ -278,9 +278,9 @@ fn control_l_keeps_the_line() {
 }
 
 #[test]
-fn a_terminal_that_does_not_answer_has_80_columns() {
+fn a_terminal_that_does_not_reply_has_80_columns() {
     let mut session = Session::new(80);
-    session.answers = false;
+    session.replies = false;
     session.type_keys(&[b'x'; 100]);
     session.type_keys(b"\x1b[Hab\x7fc");
     assert_eq!(session.shown().replace('\n', ""), format!("{PROMPT}ac{}", "x".repeat(100)));
@@ -327,7 +327,7 @@ proptest! {
     #[test]
     fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut session = Session::new(80);
-        session.answers = false;
+        session.replies = false;
         for byte in bytes {
             match session.feed(byte) {
                 Event::Nothing => {}

@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{Fake, answers, answers_of, session};
+use common::{Fake, output, output_of, session};
 use tench_procs_client::protocol::State;
 use tench_shell::system::{End, OnKey, Waited};
 
 #[track_caller]
 fn check(line: &str, expected: &str) {
-    assert_eq!(answers(&[line]), expected, "{line}");
+    assert_eq!(output(&[line]), expected, "{line}");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn output_of_one_is_input_of_the_next() {
 fn files_replace_the_terminal() {
     let lines = ["hello > tmp/a", "cat < tmp/a", "cat tmp/a", "echo more >> tmp/a", "cat <tmp/a|cat", "ls -l tmp"];
     let once = "hello, no line feed";
-    assert_eq!(answers(&lines), format!("{once}{once}{once}more\nBYTES  NAME\n   24  a\n"));
+    assert_eq!(output(&lines), format!("{once}{once}{once}more\nBYTES  NAME\n   24  a\n"));
     check("echo long enough > tmp/a; echo x > tmp/a; cat tmp/a", "x\n");
     // Errors have a stream of their own.
     check("warn | cat", "a warning\n");
@@ -50,7 +50,7 @@ fn files_replace_the_terminal() {
 }
 
 #[test]
-fn what_went_wrong_is_said_once() {
+fn an_error_is_reported_once() {
     check("fail | cat", "hello, no line feed\n[fail: exited with 3]\n");
     check("hello | fail", "hello, no line feed\n[fail: exited with 3]\n");
     check("crash | fail", "a report\nhello, no line feed\n[crash: crashed: guard page]\n[fail: exited with 3]\n");
@@ -68,11 +68,11 @@ fn what_went_wrong_is_said_once() {
 }
 
 #[test]
-fn nothing_is_started_if_something_is_missing() {
+fn no_program_starts_if_one_is_missing() {
     let mut system = Fake::new("init");
     let unknown = "no command or program xyzzy; help lists the commands, ls bin the programs\n";
     let count = system.processes.len();
-    let output = answers_of(
+    let output = output_of(
         &mut system,
         &[
             "hello | xyzzy > tmp/a",
@@ -99,14 +99,14 @@ fn nothing_is_started_if_something_is_missing() {
     assert_eq!(system.streams.held(), 0);
     assert_eq!(system.processes.len(), count);
     // A file after the mistake is unchanged.
-    assert_eq!(answers_of(&mut system, &["ls tmp"]), "a\n");
+    assert_eq!(output_of(&mut system, &["ls tmp"]), "a\n");
 }
 
 #[test]
 fn a_program_that_does_not_start_takes_the_others_with_it() {
     let mut system = Fake::new("init");
     system.defective = vec!["grep"];
-    assert_eq!(answers_of(&mut system, &["hello | grep x | cat"]), "grep cannot be loaded\n");
+    assert_eq!(output_of(&mut system, &["hello | grep x | cat"]), "grep cannot be loaded\n");
     assert_eq!(system.streams.held(), 0);
     let states: Vec<State> = system.processes.iter().skip(4).map(|process| process.state).collect();
     assert_eq!(states, [State::Killed]);
@@ -116,12 +116,12 @@ fn a_program_that_does_not_start_takes_the_others_with_it() {
 fn a_program_that_ends_when_it_is_told_to_takes_the_rest_of_the_line_with_it() {
     let mut system = Fake::new("init");
     system.key = Some(Waited::EndedEarly(vec![Some(End::Exited(0))]));
-    assert_eq!(answers_of(&mut system, &["timer ; echo not any more", "echo next"]), "next\n");
+    assert_eq!(output_of(&mut system, &["timer ; echo not any more", "echo next"]), "next\n");
     system.key = Some(Waited::EndedEarly(vec![Some(End::Killed)]));
-    assert_eq!(answers_of(&mut system, &["timer ; echo not any more"]), "[killed]\n");
+    assert_eq!(output_of(&mut system, &["timer ; echo not any more"]), "[killed]\n");
     // Without a key, the line goes on.
     system.key = Some(Waited::Ended(vec![Some(End::Exited(0))]));
-    assert_eq!(answers_of(&mut system, &["timer ; echo more"]), "more\n");
+    assert_eq!(output_of(&mut system, &["timer ; echo more"]), "more\n");
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn the_first_program_has_the_terminal() {
     let mut system = Fake::new("init");
     let foreground = |system: &mut Fake, line: &str| {
         system.key = Some(Waited::Interrupted);
-        answers_of(system, &[line]);
+        output_of(system, &[line]);
         system.foreground.clone()
     };
-    assert_eq!(foreground(&mut system, "cat | cat"), (vec![8, 9], 8, Some(OnKey::Obey)));
-    assert_eq!(foreground(&mut system, "cat < etc/motd | cat"), (vec![10, 11], 7, Some(OnKey::Obey)));
-    assert_eq!(foreground(&mut system, "echo a | cat"), (vec![12], 7, Some(OnKey::Obey)));
+    assert_eq!(foreground(&mut system, "cat | cat"), (vec![8, 9], 8, Some(OnKey::Handle)));
+    assert_eq!(foreground(&mut system, "cat < etc/motd | cat"), (vec![10, 11], 7, Some(OnKey::Handle)));
+    assert_eq!(foreground(&mut system, "echo a | cat"), (vec![12], 7, Some(OnKey::Handle)));
     assert_eq!(foreground(&mut system, "wait 8"), (vec![8], 7, Some(OnKey::StopWaiting)));
 }
 
@@ -165,7 +165,7 @@ fn the_state_of_a_job_is_that_of_its_last_program() {
     let mut system = Fake::new("init");
     let lines =
         ["fail | hello &", "crash | yes | fail &", "timer | timer &", "wait %1", "wait %2", "wait %3", "kill %3"];
-    let output = answers_of(&mut system, &lines);
+    let output = output_of(&mut system, &lines);
     let expected = "[1] fail | hello (processes 8, 9)\n[2] crash | yes | fail (processes 10, 11, 12)\n\
                     [3] timer | timer (processes 13, 14)\n\
                     hello, no line feed\n[1] fail | hello: exited with 0 (fail exited with 3)\n\
@@ -178,7 +178,7 @@ fn the_state_of_a_job_is_that_of_its_last_program() {
 #[test]
 fn control_c_ends_waiting() {
     let mut system = Fake::new("init");
-    assert_eq!(answers_of(&mut system, &["timer &", "wait timer", "wait %1"]), "[1] timer (process 8)\n");
+    assert_eq!(output_of(&mut system, &["timer &", "wait timer", "wait %1"]), "[1] timer (process 8)\n");
     assert_eq!(system.killed, [0; 0]);
 }
 
@@ -186,17 +186,17 @@ fn control_c_ends_waiting() {
 fn control_z_makes_a_job() {
     let mut system = Fake::new("init");
     system.key = Some(Waited::Suspended);
-    let output = answers_of(&mut system, &["hello | cat; echo not any more", "jobs", "fg", "jobs"]);
+    let output = output_of(&mut system, &["hello | cat; echo not any more", "jobs", "fg", "jobs"]);
     let expected = "[1] hello | cat: suspended; fg %1 or bg %1 lets it go on\n\
                     JOB  STATE      PROCESSES  COMMAND\n%1   suspended  8 9        hello | cat\n\
                     hello | cat\nhello, no line feed";
     assert_eq!(output, expected);
     // This works repeatedly, with the same number; bg lets it run on.
     system.key = Some(Waited::Suspended);
-    assert_eq!(answers_of(&mut system, &["timer"]), "[1] timer: suspended; fg %1 or bg %1 lets it go on\n");
+    assert_eq!(output_of(&mut system, &["timer"]), "[1] timer: suspended; fg %1 or bg %1 lets it go on\n");
     system.key = Some(Waited::Suspended);
     let lines = ["timer &", "hello &", "fg %1", "bg %1", "bg %1", "suspend %2", "jobs", "resume %2", "fg"];
-    let output = answers_of(&mut system, &lines);
+    let output = output_of(&mut system, &lines);
     let expected = "[1] timer (process 11)\n[2] hello (process 12)\n\
                     timer\n[1] timer: suspended; fg %1 or bg %1 lets it go on\n[1] timer\n\
                     bg: job %1 is not suspended\n\
@@ -208,7 +208,7 @@ fn control_z_makes_a_job() {
 #[test]
 fn only_the_named_die() {
     let mut system = Fake::new("init");
-    let output = answers_of(&mut system, &["timer &", "hello &", "timer | cat &", "killall timer", "killall timer"]);
+    let output = output_of(&mut system, &["timer &", "hello &", "timer | cat &", "killall timer", "killall timer"]);
     assert!(output.ends_with("killall: no process timer; ps lists them\n"), "{output}");
     assert_eq!(system.killed, [8, 10]);
 }
@@ -216,7 +216,7 @@ fn only_the_named_die() {
 #[test]
 fn a_tree_shows_who_started_whom() {
     let mut system = Fake::new("init");
-    answers_of(&mut system, &["timer &", "hello &"]);
+    output_of(&mut system, &["timer &", "hello &"]);
     system.find(7).unwrap().parent = 5;
     system.find(9).unwrap().parent = 8;
     system.end(5, State::Exited, 0);
@@ -227,14 +227,14 @@ fn a_tree_shows_who_started_whom() {
     system.end(8, State::Killed, 0);
     check_tree(&mut system, "ps", "init\n  mem\nshell\nhello\n");
     check_tree(&mut system, "ps -a 8", "timer\n  hello\n");
-    let output = answers_of(&mut system, &["ps --flat -a"]);
+    let output = output_of(&mut system, &["ps --flat -a"]);
     assert!(output.contains(" 9       8  running "), "{output}");
 }
 
 /// Checks the content of the column of names.
 #[track_caller]
 fn check_tree(system: &mut Fake, line: &str, expected: &str) {
-    let output = answers_of(system, &[line]);
+    let output = output_of(system, &[line]);
     let Some((head, rows)) = output.split_once('\n') else { panic!("{output}") };
     let column = head.find("NAME").unwrap();
     let names: String = rows.lines().map(|row| format!("{}\n", &row[column..])).collect();
@@ -249,14 +249,14 @@ fn a_thousand_processes_are_a_tree_in_no_time() {
         let parent = if pid % 3 == 0 { 7 } else { pid - 1 };
         tench_shell::system::Process { pid, parent: parent.max(7).min(pid - 1), ..first.clone() }
     }));
-    let output = answers_of(&mut system, &["ps"]);
+    let output = output_of(&mut system, &["ps"]);
     assert_eq!(output.lines().count(), 1 + 4 + 10_000);
 }
 
 #[test]
 fn pictures_show_who_uses_the_processor() {
     let mut system = Fake::new("init");
-    let output = answers_of(&mut system, &["top -n 1"]);
+    let output = output_of(&mut system, &["top -n 1"]);
     let expected = "up 5.000 s, 66.6 % idle, 4 processes, 700 MiB of 1 GiB free\n\
                     PID    CPU      TIME   MEMORY  STATE    NAME\n\
                     \x20 7  0.1 %  7.000 ms  1.2 MiB  running  shell\n\
@@ -266,11 +266,11 @@ fn pictures_show_who_uses_the_processor() {
     assert_eq!(output, expected);
     // The second picture shows half a second in which no process ran; then a key ends it.
     system.types("\0xq");
-    let output = answers_of(&mut system, &["top -d 0.5 | cat"]);
+    let output = output_of(&mut system, &["top -d 0.5 | cat"]);
     assert_eq!(output.matches("idle").count(), 2, "{output}");
     assert!(output.contains("\n\nup 5.500 s, 0.0 % idle"), "{output}");
     system.types("\0");
-    let output = answers_of(&mut system, &["top -n 2"]);
+    let output = output_of(&mut system, &["top -n 2"]);
     assert!(
         output.starts_with("\x1b[?1049h\x1b[?25l\x1b[Hup ") && output.ends_with("\x1b[?25h\x1b[?1049l"),
         "{output:?}"

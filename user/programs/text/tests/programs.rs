@@ -84,9 +84,9 @@ fn world() -> Vectors {
 fn output(line: &str) -> (String, Result<bool, Problem>) {
     let mut world = world();
     let words: Vec<&str> = line.split(' ').collect();
-    let answer = run(words[0], &words[1..], &mut world);
+    let result = run(words[0], &words[1..], &mut world);
     let text = String::from_utf8(world.files.borrow()[""].clone()).unwrap();
-    (text, answer)
+    (text, result)
 }
 
 #[track_caller]
@@ -96,8 +96,8 @@ fn writes(line: &str, expected: &str) {
 
 #[track_caller]
 fn complains(line: &str, expected: &str) {
-    let (_, answer) = output(line);
-    let Err(Problem::Said(text)) = answer else { panic!("{line}: {answer:?}") };
+    let (_, result) = output(line);
+    let Err(Problem::Said(text)) = result else { panic!("{line}: {result:?}") };
     assert!(text.contains(expected), "{line}: {text}");
 }
 
@@ -163,7 +163,7 @@ fn tee_and_cp_write_files() {
 }
 
 #[test]
-fn whoever_writes_for_nobody_ends() {
+fn a_writer_without_a_reader_ends() {
     for line in ["yes", "yes a b", "cat a", "head a", "sort a", "wc a", "tee", "grep t a"] {
         let mut world = Vectors { patience: if line.starts_with("yes") { 5000 } else { 3 }, ..world() };
         let words: Vec<&str> = line.split(' ').collect();

@@ -42,7 +42,7 @@ pub fn child() -> Result<(), String> {
     let member = group.member().map_err(text)?;
     match tench::args().nth(2) {
         Some("lock") => count(&group, &member),
-        Some("condition") => answer(&group, &member),
+        Some("condition") => count_up(&group, &member),
         Some("die-holding") => {
             let _ = group.lock(LOCK).lock(&member, None).map_err(text)?;
             group.word(STEP).store(1, Ordering::SeqCst);
@@ -96,7 +96,7 @@ pub fn lock() -> Result<(), String> {
 }
 
 /// Increments the count for each permit and notification.
-fn answer(group: &Group, member: &Member<'_>) -> Result<(), String> {
+fn count_up(group: &Group, member: &Member<'_>) -> Result<(), String> {
     for round in 0..ROUNDS / 4 {
         check!(group.permits(PERMITS).acquire(member, None));
         check!(group.lock(LOCK).lock(member, None) == Ok(Taken::InOrder));

@@ -11,7 +11,7 @@ use tench_names_client::{Failure, Names};
 use tench_protocol::{Caller, Event as Happened, Failure as AnyFailure, Later, Pending, Port, Replies, again};
 use tench_quota::pace::Pace;
 use tench_quota::queue::Queue;
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Rights, Wait};
+use tench_sys::{Cap, Endpoint, Error as KernelError, Instant, Rights, Wait};
 
 /// Maximum number of threads that can wait.
 const MAX_WAITERS: usize = 1024;
@@ -35,12 +35,12 @@ pub struct Server {
 impl Server {
     /// Registers the server without a badge, so that each process that looks it up gets its own.
     pub fn new() -> Result<Server, Failure> {
-        memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
-        let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
+        memory::serve_without_faults(2 * GROWTH).map_err(|_| AnyFailure::Lost(KernelError::OutOfMemory))?;
+        let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(KernelError::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
         let public = service.mint_to(slot, Rights::WRITE | Rights::CALL, 0).map_err(AnyFailure::Lost)?;
         again(|| Names::STANDARD.register(Clock::NAME, public))?;
-        let watch = Watch::new().map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
+        let watch = Watch::new().map_err(|_| AnyFailure::Lost(KernelError::OutOfMemory))?;
         let frequency = tench::time::frequency();
         Ok(Server { queue: Queue::new(MAX_WAITERS), watch, pace: Pace::new(PAUSE, frequency), frequency })
     }
@@ -51,7 +51,7 @@ impl Server {
         loop {
             let alarm = self.queue.next_deadline().map(|deadline| Instant::from_ticks(self.pace.earliest(deadline)));
             if port.next(alarm.map_or(Wait::FOREVER, Wait::alarm)) == Happened::Request {
-                port.carry_out(|request, context, answer| Clock::dispatch(self, request, context, answer));
+                port.carry_out(|request, context, reply| Clock::dispatch(self, request, context, reply));
                 if let Some(alarm) = alarm {
                     self.count_if_urgent(alarm);
                 }
@@ -78,7 +78,7 @@ impl Server {
             let Some((_, waiter)) = self.queue.pop_expired(now.ticks()) else { return };
             self.pace.count(now.ticks());
             // A waiter that has given up meanwhile gets no reply.
-            let _ = replies.answer(waiter, &Ok(now));
+            let _ = replies.send(waiter, &Ok(now));
         }
     }
 

@@ -40,7 +40,7 @@ impl Output {
     }
 
     /// Returns whether `text` fits, however many line feeds are in it.
-    pub fn has_room_for(&self, text: &[u8]) -> bool {
+    pub fn has_capacity_for(&self, text: &[u8]) -> bool {
         self.bytes.len() + 2 * text.len() <= self.limit
     }
 

@@ -1,6 +1,6 @@
-//! The filter for the output of ordinary programs: it passes text, and nothing that a terminal obeys.
+//! The filter for the output of ordinary programs: it passes text, and nothing that a terminal interprets.
 //!
-//! A terminal obeys what follows an escape character, or a control character beyond ASCII: it moves the cursor, deletes
+//! A terminal interprets what follows an escape character, or a control character beyond ASCII: it moves the cursor, deletes
 //! other programs' text, or sends replies as if they had been typed. So from a program without the power for that only
 //! characters reach it, with the end of the line, tabulator, carriage return and backspace. Control characters are
 //! shown as `^[`; invalid UTF-8 and the control characters from U+0080 on are shown as U+FFFD.
@@ -67,14 +67,14 @@ impl Plain {
             (Some(place), false) => self.beginnings[place].1 = beginning,
             (None, true) => {}
             (None, false) => {
-                self.make_room(client.family);
+                self.drop_oldest(client.family);
                 self.beginnings.push((client, beginning));
             }
         }
     }
 
     /// Makes room for one more entry of a family.
-    fn make_room(&mut self, family: u64) {
+    fn drop_oldest(&mut self, family: u64) {
         let is_its = |(client, _): &(Client, Beginning)| client.family == family;
         let own = self.beginnings.iter().filter(|kept| is_its(kept)).count();
         if !allows(own, self.beginnings.len(), MAX_BEGINNINGS) {

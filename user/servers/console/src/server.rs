@@ -4,14 +4,14 @@ use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::{Watch, missed_signals};
 use tench_abi::layout::slot;
 use tench_console::kept::{Kept, Ownership};
-use tench_console::terminal::{Answer, GROWTH, Key, Terminal};
+use tench_console::terminal::{GROWTH, Key, Outcome, Terminal};
 use tench_console_client::Console;
 use tench_console_client::protocol::{ConsoleService, Error, MAX_TEXT, Mode};
 use tench_protocol::{Arrived, Bytes, Caller, Event, Later, Pending, Port, Powers, Replies};
 use tench_quota::pace::Pace;
 use tench_sys::thread::Binding;
 use tench_sys::{
-    Bindings, Cap, CapAddress, Error as Refusal, Frame, Instant, Interrupt, Kind, Notification, OWN_CSPACE, Thread,
+    Bindings, Cap, CapAddress, Error as KernelError, Frame, Instant, Interrupt, Kind, Notification, OWN_CSPACE, Thread,
     Wait,
 };
 
@@ -114,7 +114,7 @@ impl Server {
             match port.next(self.next_wait()) {
                 Event::Signal(_) => self.take_interrupt(),
                 Event::Request => {
-                    port.carry_out(|request, context, answer| Console::dispatch(self, request, context, answer))
+                    port.carry_out(|request, context, reply| Console::dispatch(self, request, context, reply))
                 }
                 Event::Nothing => {}
             }
@@ -132,7 +132,7 @@ impl Server {
 
     /// Returns how the server waits for the next event: not at all, while there is something to do.
     fn next_wait(&self) -> Wait {
-        if self.terminal.has_room() {
+        if self.terminal.has_capacity() {
             return Wait::until(Instant::from_ticks(0));
         }
         let deadline = self.terminal.next_deadline().map(|deadline| self.pace.earliest(deadline.ticks()));
@@ -199,19 +199,19 @@ impl Server {
     /// Replies to threads that need not wait any more. The last reply is sent together with the next receive, unless
     /// the reply to the current request is.
     fn deliver(&mut self, port: &mut Port) {
-        while let Some((waiter, answer)) = self.terminal.next_answer() {
-            match (waiter, answer) {
+        while let Some((waiter, outcome)) = self.terminal.next_outcome() {
+            match (waiter, outcome) {
                 // Delivery must be known: input that does not arrive is for the next reader.
-                (Waiter::Reader(pending), Answer::Input(bytes)) => {
-                    let delivered = port.replies.answer(pending, &Ok(Bytes::first_of(&bytes)));
-                    if delivered == Err(Refusal::NoCaller) {
+                (Waiter::Reader(pending), Outcome::Input(bytes)) => {
+                    let delivered = port.replies.send(pending, &Ok(Bytes::first_of(&bytes)));
+                    if delivered == Err(KernelError::NoCaller) {
                         self.terminal.undelivered(&bytes);
                     }
                 }
-                (Waiter::Reader(pending), Answer::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), Answer::Refused(error)) => port.finish(pending, &Err(error)),
+                (Waiter::Reader(pending), Outcome::Refused(error)) => port.finish(pending, &Err(error)),
+                (Waiter::Writer(pending), Outcome::Refused(error)) => port.finish(pending, &Err(error)),
                 (Waiter::Writer(pending), _) => port.finish(pending, &Ok(())),
-                (Waiter::Reader(pending), Answer::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
+                (Waiter::Reader(pending), Outcome::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
             }
         }
     }

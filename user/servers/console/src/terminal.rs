@@ -50,7 +50,7 @@ struct Writer<R> {
 
 /// A reply to a waiting thread.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Outcome {
     /// A read: these bytes.
     Input(Vec<u8>),
     /// A read: refused.
@@ -74,7 +74,7 @@ pub struct Terminal<R> {
     writers: VecDeque<Writer<R>>,
     drainers: Vec<(Client, R)>,
     /// Replies that are due.
-    answers: VecDeque<(R, Answer)>,
+    outcomes: VecDeque<(R, Outcome)>,
     /// For each family, where [`take_out_some`](Self::take_out_some) continues.
     cursors: Cursors<usize>,
     limit: usize,
@@ -93,14 +93,14 @@ impl<R> Terminal<R> {
             writers: VecDeque::with_capacity(limit),
             drainers: Vec::with_capacity(limit),
             // A thread that need not wait also gets its reply this way.
-            answers: VecDeque::with_capacity(limit + 1),
+            outcomes: VecDeque::with_capacity(limit + 1),
             cursors: Cursors::new(),
             limit,
         }
     }
 
     fn waiting(&self) -> usize {
-        self.readers.len() + self.writers.len() + self.drainers.len() + self.answers.len()
+        self.readers.len() + self.writers.len() + self.drainers.len() + self.outcomes.len()
     }
 
     /// Returns whether one more thread of a client may wait.
@@ -217,15 +217,15 @@ impl<R> Terminal<R> {
 
     fn refuse_readers(&mut self, error: Error, is_meant: impl Fn(&Reader<R>) -> bool) {
         let refused = extract(&mut self.readers, is_meant);
-        self.answers.extend(refused.into_iter().map(|reader| (reader.reply, Answer::Refused(error))));
+        self.outcomes.extend(refused.into_iter().map(|reader| (reader.reply, Outcome::Refused(error))));
     }
 
     /// Reads for a thread, which waits for input until the deadline if there is one.
     pub fn read(&mut self, client: Client, max: usize, deadline: Option<Instant>, reply: R) {
         if max == 0 {
-            self.answers.push_back((reply, Answer::Input(Vec::new())));
+            self.outcomes.push_back((reply, Outcome::Input(Vec::new())));
         } else if !self.may_wait(client) {
-            self.answers.push_back((reply, Answer::Refused(Error::Full)));
+            self.outcomes.push_back((reply, Outcome::Refused(Error::Full)));
         } else {
             self.readers.push_back(Reader { client, max: max.min(MAX_TEXT), deadline, reply });
             self.serve();
@@ -238,7 +238,7 @@ impl<R> Terminal<R> {
         if max == 0 || self.line.is_ready() && self.may_read(&client) {
             self.read(client, max, None, reply);
         } else {
-            self.answers.push_back((reply, Answer::Refused(Error::TimedOut)));
+            self.outcomes.push_back((reply, Outcome::Refused(Error::TimedOut)));
         }
     }
 
@@ -258,7 +258,7 @@ impl<R> Terminal<R> {
         let Some(reader) = self.readers.iter().position(is_over).and_then(|index| self.readers.remove(index)) else {
             return false;
         };
-        self.answers.push_back((reader.reply, Answer::Refused(Error::TimedOut)));
+        self.outcomes.push_back((reader.reply, Outcome::Refused(Error::TimedOut)));
         true
     }
 
@@ -276,11 +276,11 @@ impl<R> Terminal<R> {
 
     /// Writes text as it is for a thread. Returns whether the text is accepted: written, or waiting for room.
     pub fn write(&mut self, client: Client, text: &[u8], reply: R) -> bool {
-        if self.writers.is_empty() && self.output.has_room_for(text) {
+        if self.writers.is_empty() && self.output.has_capacity_for(text) {
             self.output.write(text);
-            self.answers.push_back((reply, Answer::Done));
+            self.outcomes.push_back((reply, Outcome::Done));
         } else if !self.may_wait(client) {
-            self.answers.push_back((reply, Answer::Refused(Error::Full)));
+            self.outcomes.push_back((reply, Outcome::Refused(Error::Full)));
             return false;
         } else {
             self.writers.push_back(Writer { client, text: text.to_vec(), reply });
@@ -290,14 +290,14 @@ impl<R> Terminal<R> {
 
     /// Returns whether there is room for the next writer, so that [`sent`](Self::sent) is to be called though nothing
     /// was sent.
-    pub fn has_room(&self) -> bool {
-        self.writers.front().is_some_and(|writer| self.output.has_room_for(&writer.text))
+    pub fn has_capacity(&self) -> bool {
+        self.writers.front().is_some_and(|writer| self.output.has_capacity_for(&writer.text))
     }
 
     /// Lets a thread wait until everything written has been sent.
     pub fn drain(&mut self, client: Client, reply: R) {
         if !self.may_wait(client) {
-            self.answers.push_back((reply, Answer::Refused(Error::Full)));
+            self.outcomes.push_back((reply, Outcome::Refused(Error::Full)));
         } else {
             self.drainers.push((client, reply));
         }
@@ -307,15 +307,15 @@ impl<R> Terminal<R> {
     /// is dropped, as if it had not been written: otherwise abandoned texts would come before those of others.
     pub fn sent(&mut self, mut has_gone: impl FnMut(&R) -> bool) {
         for _ in 0..TEXTS {
-            let has_room = |writer: &mut Writer<R>| self.output.has_room_for(&writer.text);
-            let Some(writer) = self.writers.pop_front_if(has_room) else { break };
+            let has_capacity = |writer: &mut Writer<R>| self.output.has_capacity_for(&writer.text);
+            let Some(writer) = self.writers.pop_front_if(has_capacity) else { break };
             if !has_gone(&writer.reply) {
                 self.output.write(&writer.text);
             }
-            self.answers.push_back((writer.reply, Answer::Done));
+            self.outcomes.push_back((writer.reply, Outcome::Done));
         }
         if self.output.is_empty() && self.writers.is_empty() {
-            self.answers.extend(self.drainers.drain(..).map(|(_, reply)| (reply, Answer::Done)));
+            self.outcomes.extend(self.drainers.drain(..).map(|(_, reply)| (reply, Outcome::Done)));
         }
     }
 
@@ -325,14 +325,14 @@ impl<R> Terminal<R> {
             let Some(index) = self.readers.iter().position(|reader| self.may_read(&reader.client)) else { return };
             if let Some(reader) = self.readers.remove(index) {
                 let bytes = self.line.read(reader.max);
-                self.answers.push_back((reader.reply, Answer::Input(bytes)));
+                self.outcomes.push_back((reader.reply, Outcome::Input(bytes)));
             }
         }
     }
 
     /// Returns the next reply that is due.
-    pub fn next_answer(&mut self) -> Option<(R, Answer)> {
-        self.answers.pop_front()
+    pub fn next_outcome(&mut self) -> Option<(R, Outcome)> {
+        self.outcomes.pop_front()
     }
 
     /// Returns input of a reply that did not arrive to the next reader.

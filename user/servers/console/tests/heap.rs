@@ -23,7 +23,7 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
         count(peak(|| terminal.write(Client::alone(number % 3), &text, number)).1);
         count(peak(|| terminal.read(Client::alone(number % 3), MAX_TEXT, None, number)).1);
         count(peak(|| terminal.drain(Client::alone(number % 3), number)).1);
-        while terminal.next_answer().is_some() {}
+        while terminal.next_outcome().is_some() {}
         number += 1;
     }
     // Everything that can be typed ahead, and read at once.
@@ -42,8 +42,8 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
     while terminal.output.pop().is_some() {}
     count(peak(|| terminal.sent(|number| number % 5 == 0)).1);
     let mut read = 0;
-    while let Some((_, answer)) = terminal.next_answer() {
-        if let tench_console::terminal::Answer::Input(bytes) = answer {
+    while let Some((_, outcome)) = terminal.next_outcome() {
+        if let tench_console::terminal::Outcome::Input(bytes) = outcome {
             read += bytes.len();
             let (_, bytes) = peak(|| terminal.undelivered(&bytes));
             count(bytes);

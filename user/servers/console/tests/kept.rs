@@ -20,7 +20,7 @@ proptest! {
         let mut output = Output::new(100);
         let (mut accepted, mut sent) = (Vec::new(), Vec::new());
         for (text, pops) in steps {
-            if output.has_room_for(&text) {
+            if output.has_capacity_for(&text) {
                 output.write(&text);
             } else {
                 continue;
@@ -41,7 +41,7 @@ proptest! {
 
     /// The saved ownership is the last that was reported as done, or a later one that was under way.
     #[test]
-    fn whose_the_terminal_is_was_said_by_the_last_or_the_one_before(
+    fn the_terminals_owner_is_one_of_the_last_two_named(
         steps in prop::collection::vec((0..9u64, 0..9u64, any::<bool>()), 1..8),
         left in 0..40usize,
     ) {
@@ -70,7 +70,7 @@ proptest! {
         let (mut accepted, mut owner, mut next) = (Vec::new(), None, None);
         for (text, who) in steps {
             terminal.write(Client::alone(0), &text, ());
-            prop_assert!(terminal.next_answer().is_some());
+            prop_assert!(terminal.next_outcome().is_some());
             let said = who.is_some_and(|who| terminal.set_foreground(who, Powers::TERMINAL, who + 10).is_ok());
             let mut kept = Kept::new(&mut memory);
             kept.set_output(&terminal.output);

@@ -14,7 +14,7 @@ fn sent(terminal: &mut Terminal<u64>) -> Vec<u8> {
         bytes.push(byte);
         terminal.sent(|_| false);
     }
-    while terminal.next_answer().is_some() {}
+    while terminal.next_outcome().is_some() {}
     bytes
 }
 
@@ -42,7 +42,7 @@ impl Model {
     /// carriage return or backspace, or if it is invalid UTF-8, which terminals treat differently.
     fn take(&mut self, byte: u8) -> Result<(), String> {
         if self.begun.is_empty() && (byte < b' ' && !b"\n\t\r\x08".contains(&byte) || byte == 0x7f) {
-            return Err(format!("obeys {byte:#x}"));
+            return Err(format!("interprets {byte:#x}"));
         }
         self.begun.push(byte);
         match std::str::from_utf8(&self.begun) {
@@ -51,7 +51,7 @@ impl Model {
                 self.begun.clear();
                 Ok(())
             }
-            Ok(text) => Err(format!("obeys {text:?}")),
+            Ok(text) => Err(format!("interprets {text:?}")),
             Err(error) if error.error_len().is_none() => Ok(()),
             Err(_) => Err(format!("was sent {:?}", self.begun)),
         }
@@ -74,7 +74,7 @@ fn characters_may_come_in_parts() {
 }
 
 #[test]
-fn nobody_completes_a_character_of_another() {
+fn no_program_completes_a_character_of_another() {
     let mut terminal = Terminal::new(8);
     // Together they would be a control character.
     terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
@@ -93,12 +93,12 @@ fn nobody_completes_a_character_of_another() {
 fn a_text_that_was_refused_changes_nothing() {
     let mut terminal = Terminal::new(3);
     terminal.write_with(Client::alone(5), WITHOUT, b"\xc2", 0);
-    while terminal.next_answer().is_some() {}
+    while terminal.next_outcome().is_some() {}
     // The line is busy, and all waits are taken.
     terminal.output.write(&[b'x'; 8000]);
     let refused = |terminal: &mut Terminal<u64>| {
         terminal.write_with(Client::alone(5), WITHOUT, b"\xbd", 1);
-        terminal.next_answer().is_some()
+        terminal.next_outcome().is_some()
     };
     assert!(!refused(&mut terminal));
     terminal.write_with(Client::alone(5), WITHOUT, b"\xc3", 2);
@@ -152,7 +152,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_terminal_obeys_no_ordinary_program(
+    fn no_ordinary_program_controls_the_terminal(
         texts in prop::collection::vec((1..4u64, text(), any::<bool>()), 0..60)
     ) {
         let (mut terminal, mut model) = (Terminal::new(8), Model::default());

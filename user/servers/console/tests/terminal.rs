@@ -1,7 +1,7 @@
 //! Tests of the terminal: line discipline, echo, ownership.
 
 use proptest::prelude::*;
-use tench_console::terminal::{Answer, Key, Terminal};
+use tench_console::terminal::{Key, Outcome, Terminal};
 use tench_console_client::protocol::{Error, Mode};
 use tench_protocol::Powers;
 use tench_quota::Client;
@@ -25,8 +25,8 @@ fn shown(terminal: &mut Terminal<&'static str>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn input(text: &str) -> Answer {
-    Answer::Input(text.as_bytes().to_vec())
+fn input(text: &str) -> Outcome {
+    Outcome::Input(text.as_bytes().to_vec())
 }
 
 /// Returns what one reader gets for `typed` in canonical mode.
@@ -34,8 +34,8 @@ fn line(typed: &[u8]) -> String {
     let mut terminal = terminal();
     terminal.read(Client::alone(SHELL), 100, None, "r");
     type_text(&mut terminal, typed);
-    match terminal.next_answer() {
-        Some(("r", Answer::Input(bytes))) => String::from_utf8(bytes).unwrap(),
+    match terminal.next_outcome() {
+        Some(("r", Outcome::Input(bytes))) => String::from_utf8(bytes).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -45,9 +45,9 @@ fn a_line_is_read_when_it_is_complete() {
     let mut terminal = terminal();
     terminal.read(Client::alone(SHELL), 100, None, "r");
     type_text(&mut terminal, b"hello");
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), None);
     type_text(&mut terminal, b"\r");
-    assert_eq!(terminal.next_answer(), Some(("r", input("hello\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("r", input("hello\n"))));
     assert_eq!(shown(&mut terminal), "hello\r\n");
 }
 
@@ -58,9 +58,9 @@ fn lines_can_be_typed_ahead() {
     terminal.read(Client::alone(SHELL), 100, None, "a");
     terminal.read(Client::alone(SHELL), 2, None, "b");
     terminal.read(Client::alone(SHELL), 100, None, "c");
-    assert_eq!(terminal.next_answer(), Some(("a", input("one\n"))));
-    assert_eq!(terminal.next_answer(), Some(("b", input("tw"))));
-    assert_eq!(terminal.next_answer(), Some(("c", input("o\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("a", input("one\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("b", input("tw"))));
+    assert_eq!(terminal.next_outcome(), Some(("c", input("o\n"))));
 }
 
 #[test]
@@ -81,15 +81,15 @@ fn rubbing_out_clears_the_screen_too() {
 }
 
 #[test]
-fn the_end_of_input_is_an_empty_answer() {
+fn the_end_of_input_is_an_empty_read() {
     let mut terminal = terminal();
     terminal.read(Client::alone(SHELL), 100, None, "a");
     terminal.read(Client::alone(SHELL), 100, None, "b");
     type_text(&mut terminal, b"\x04");
-    assert_eq!(terminal.next_answer(), Some(("a", input(""))));
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), Some(("a", input(""))));
+    assert_eq!(terminal.next_outcome(), None);
     type_text(&mut terminal, b"half\x04");
-    assert_eq!(terminal.next_answer(), Some(("b", input("half"))));
+    assert_eq!(terminal.next_outcome(), Some(("b", input("half"))));
 }
 
 #[test]
@@ -97,11 +97,11 @@ fn ctrl_c_interrupts_and_forgets_the_line() {
     let mut terminal = terminal();
     terminal.read(Client::alone(SHELL), 100, None, "a");
     assert!(type_text(&mut terminal, b"oops\x03"));
-    assert_eq!(terminal.next_answer(), Some(("a", Answer::Refused(Error::Interrupted))));
+    assert_eq!(terminal.next_outcome(), Some(("a", Outcome::Refused(Error::Interrupted))));
     assert_eq!(shown(&mut terminal), "oops^C\r\n");
     terminal.read(Client::alone(SHELL), 100, None, "b");
     type_text(&mut terminal, b"ok\r");
-    assert_eq!(terminal.next_answer(), Some(("b", input("ok\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("b", input("ok\n"))));
 }
 
 #[test]
@@ -110,20 +110,20 @@ fn raw_mode_gives_every_byte_and_echoes_none() {
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     terminal.read(Client::alone(SHELL), 100, None, "a");
     assert!(!type_text(&mut terminal, b"\x03"));
-    assert_eq!(terminal.next_answer(), Some(("a", input("\x03"))));
+    assert_eq!(terminal.next_outcome(), Some(("a", input("\x03"))));
     type_text(&mut terminal, b"\x1b[A\r\x04");
     terminal.read(Client::alone(SHELL), 100, None, "b");
-    assert_eq!(terminal.next_answer(), Some(("b", input("\x1b[A\r\x04"))));
+    assert_eq!(terminal.next_outcome(), Some(("b", input("\x1b[A\r\x04"))));
     assert_eq!(shown(&mut terminal), "");
 }
 
 #[test]
-fn what_was_typed_survives_a_change_of_mode() {
+fn typed_input_survives_a_change_of_mode() {
     let mut terminal = terminal();
     type_text(&mut terminal, b"li");
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     terminal.read(Client::alone(SHELL), 100, None, "a");
-    assert_eq!(terminal.next_answer(), Some(("a", input("li"))));
+    assert_eq!(terminal.next_outcome(), Some(("a", input("li"))));
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn only_the_foreground_reads() {
     terminal.read(Client::alone(SHELL), 100, None, "shell");
     terminal.read(Client::alone(CHILD), 100, None, "child");
     type_text(&mut terminal, b"for the child\r");
-    assert_eq!(terminal.next_answer(), Some(("child", input("for the child\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("child", input("for the child\n"))));
     type_text(&mut terminal, b"next\r");
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), None);
     terminal.set_foreground(SHELL, Powers::TERMINAL, 0).unwrap();
-    assert_eq!(terminal.next_answer(), Some(("shell", input("next\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("shell", input("next\n"))));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn an_ended_process_reads_nothing_more() {
     terminal.read(Client::alone(SHELL), 100, None, "shell");
     assert_eq!(terminal.process_ended(CHILD), (vec!["child"], false));
     type_text(&mut terminal, b"x\r");
-    assert_eq!(terminal.next_answer(), Some(("shell", input("x\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("shell", input("x\n"))));
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn the_owner_reads_after_the_foreground_has_ended() {
     terminal.read(Client::alone(7), 100, None, "background");
     assert_eq!(terminal.process_ended(CHILD), (vec![], false));
     type_text(&mut terminal, b"for the shell\r");
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), None);
     terminal.read(Client::alone(SHELL), 100, None, "shell");
-    assert_eq!(terminal.next_answer(), Some(("shell", input("for the shell\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("shell", input("for the shell\n"))));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn control_z_is_a_key_if_somebody_wants_it() {
     terminal.read(Client::alone(SHELL), 100, None, "first");
     assert_eq!(terminal.typed(26), None);
     type_text(&mut terminal, b"\r");
-    assert_eq!(terminal.next_answer(), Some(("first", input("\x1a\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("first", input("\x1a\n"))));
     terminal.set_suspends(true);
     terminal.read(Client::alone(SHELL), 100, None, "second");
     type_text(&mut terminal, b"given up");
@@ -201,7 +201,7 @@ fn control_z_is_a_key_if_somebody_wants_it() {
     assert_eq!(shown(&mut terminal), "^Z\r\ngiven up^Z\r\n");
     // A suspended reader goes on reading when it is resumed.
     type_text(&mut terminal, b"x\r");
-    assert_eq!(terminal.next_answer(), Some(("second", input("x\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("second", input("x\n"))));
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     assert_eq!(terminal.typed(26), None);
 }
@@ -216,7 +216,7 @@ fn control_c_before_the_mode_changes_is_not_lost() {
     assert_eq!(shown(&mut terminal), "^C\r\n");
     assert_eq!(terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Canonical), Ok(None));
     terminal.read(Client::alone(SHELL), 100, None, "r");
-    assert_eq!(terminal.next_answer(), Some(("r", input("x\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("r", input("x\n"))));
     // Ctrl-Z likewise, if it is a key; lines and the end of the input are treated as such for the next reader.
     terminal.set_mode(SHELL, Powers::TERMINAL, Mode::Raw).unwrap();
     type_text(&mut terminal, b"\x1a");
@@ -228,12 +228,12 @@ fn control_c_before_the_mode_changes_is_not_lost() {
     assert_eq!(shown(&mut terminal), "^Z\r\n");
     for expected in ["two\n", "three\n", ""] {
         terminal.read(Client::alone(SHELL), 100, None, "r");
-        assert_eq!(terminal.next_answer(), Some(("r", input(expected))));
+        assert_eq!(terminal.next_outcome(), Some(("r", input(expected))));
     }
 }
 
 #[test]
-fn who_reads_until_a_deadline_is_refused_then() {
+fn a_read_with_a_deadline_is_refused_at_that_time() {
     let mut terminal = terminal();
     let at = |ticks| Some(Instant::from_ticks(ticks));
     terminal.read(Client::alone(SHELL), 100, at(20), "late");
@@ -242,37 +242,37 @@ fn who_reads_until_a_deadline_is_refused_then() {
     assert_eq!(terminal.next_deadline(), at(10));
     assert!(!terminal.expire_one(Instant::from_ticks(9)));
     assert!(terminal.expire_one(Instant::from_ticks(10)) && !terminal.expire_one(Instant::from_ticks(10)));
-    assert_eq!(terminal.next_answer(), Some(("early", Answer::Refused(Error::TimedOut))));
+    assert_eq!(terminal.next_outcome(), Some(("early", Outcome::Refused(Error::TimedOut))));
     assert_eq!(terminal.next_deadline(), at(20));
     type_text(&mut terminal, b"x\r");
-    assert_eq!(terminal.next_answer(), Some(("late", input("x\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("late", input("x\n"))));
     assert_eq!(terminal.next_deadline(), None);
     assert!(!terminal.expire_one(Instant::from_ticks(u64::MAX)));
     type_text(&mut terminal, b"y\r");
-    assert_eq!(terminal.next_answer(), Some(("patient", input("y\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("patient", input("y\n"))));
 }
 
 #[test]
-fn who_does_not_wait_gets_what_is_there() {
+fn a_read_that_does_not_wait_gets_the_available_input() {
     let mut terminal = terminal();
-    let refused = Some(("now", Answer::Refused(Error::TimedOut)));
+    let refused = Some(("now", Outcome::Refused(Error::TimedOut)));
     terminal.read_at_once(Client::alone(SHELL), 100, "now");
-    assert_eq!(terminal.next_answer(), refused);
+    assert_eq!(terminal.next_outcome(), refused);
     type_text(&mut terminal, b"x\r");
     terminal.read_at_once(Client::alone(SHELL), 100, "now");
-    assert_eq!(terminal.next_answer(), Some(("now", input("x\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("now", input("x\n"))));
     // Input for the process in the foreground is not for others.
     terminal.set_foreground(SHELL, Powers::TERMINAL, CHILD).unwrap();
     type_text(&mut terminal, b"y\r");
     terminal.read_at_once(Client::alone(SHELL), 100, "now");
-    assert_eq!(terminal.next_answer(), refused);
+    assert_eq!(terminal.next_outcome(), refused);
     terminal.read_at_once(Client::alone(CHILD), 100, "child");
-    assert_eq!(terminal.next_answer(), Some(("child", input("y\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("child", input("y\n"))));
 }
 
 /// However many wait, a request checks a few waits, and the next one others.
 #[test]
-fn those_who_gave_up_are_found_a_few_at_a_time() {
+fn abandoned_waits_are_found_a_few_at_a_time() {
     let mut terminal = Terminal::new(64);
     let mut looked_at = Vec::new();
     for number in 0..20 {
@@ -299,34 +299,34 @@ fn input_for_somebody_who_is_gone_goes_to_the_next() {
     let mut terminal = terminal();
     terminal.read(Client::alone(CHILD), 100, None, "child");
     type_text(&mut terminal, b"x\r\x04");
-    let Some(("child", Answer::Input(bytes))) = terminal.next_answer() else { panic!("no answer") };
+    let Some(("child", Outcome::Input(bytes))) = terminal.next_outcome() else { panic!("no reply") };
     terminal.undelivered(&bytes);
     terminal.read(Client::alone(SHELL), 100, None, "shell");
     terminal.read(Client::alone(SHELL), 100, None, "again");
-    assert_eq!(terminal.next_answer(), Some(("shell", input("x\n"))));
-    assert_eq!(terminal.next_answer(), Some(("again", input(""))));
+    assert_eq!(terminal.next_outcome(), Some(("shell", input("x\n"))));
+    assert_eq!(terminal.next_outcome(), Some(("again", input(""))));
 }
 
 #[test]
-fn writers_wait_for_room_in_turn() {
+fn writers_wait_for_free_space_in_turn() {
     let mut terminal = terminal();
     let text = [b'x'; 448];
     for _ in 0..16 {
         terminal.write(Client::alone(CHILD), &text, "early");
     }
-    assert_eq!(std::iter::from_fn(|| terminal.next_answer()).count(), 16);
+    assert_eq!(std::iter::from_fn(|| terminal.next_outcome()).count(), 16);
     // 16 × 448 bytes are in the buffer of 8000, and 448 more could become 896.
     terminal.write(Client::alone(CHILD), &text, "late");
     terminal.write(Client::alone(SHELL), b"short", "later");
     terminal.drain(Client::alone(SHELL), "drain");
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), None);
     let mut bytes = 0;
     while terminal.output.pop().is_some() {
         bytes += 1;
         terminal.sent(|_| false);
     }
     assert_eq!(bytes, 17 * 448 + 5);
-    let order: Vec<_> = std::iter::from_fn(|| terminal.next_answer()).map(|(reply, _)| reply).collect();
+    let order: Vec<_> = std::iter::from_fn(|| terminal.next_outcome()).map(|(reply, _)| reply).collect();
     assert_eq!(order, ["late", "later", "drain"]);
 }
 
@@ -362,15 +362,15 @@ fn texts_of_writers_who_have_gone_are_not_shown() {
     let mut terminal = Terminal::new(64);
     let text = [b'x'; 448];
     (0..16).for_each(|_| _ = terminal.write(Client::alone(CHILD), &text, "early"));
-    assert_eq!(std::iter::from_fn(|| terminal.next_answer()).count(), 16);
+    assert_eq!(std::iter::from_fn(|| terminal.next_outcome()).count(), 16);
     (0..20).for_each(|_| _ = terminal.write(Client::alone(CHILD), &text, "gone"));
     terminal.write(Client::alone(SHELL), b"other", "other");
     terminal.drain(Client::alone(SHELL), "drain");
-    assert!(!terminal.has_room());
+    assert!(!terminal.has_capacity());
     while terminal.output.pop().is_some() {}
     // A few are checked at a time, and as long as there is room for another there is something to do.
     let (mut goes, mut looks) = (0, 0);
-    while terminal.has_room() {
+    while terminal.has_capacity() {
         goes += 1;
         let before = looks;
         terminal.sent(|reply| {
@@ -380,10 +380,10 @@ fn texts_of_writers_who_have_gone_are_not_shown() {
         assert!(looks - before <= 8);
     }
     assert_eq!((goes, looks), (3, 21));
-    let order: Vec<_> = std::iter::from_fn(|| terminal.next_answer()).map(|(reply, _)| reply).collect();
+    let order: Vec<_> = std::iter::from_fn(|| terminal.next_outcome()).map(|(reply, _)| reply).collect();
     assert_eq!(order[19..], ["gone", "other"], "the line is not yet through");
     assert_eq!(shown(&mut terminal), "other");
-    assert_eq!(terminal.next_answer(), Some(("drain", Answer::Done)));
+    assert_eq!(terminal.next_outcome(), Some(("drain", Outcome::Done)));
 }
 
 #[test]
@@ -394,12 +394,12 @@ fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     }
     // As many are free as it has: the rest is for others.
     terminal.read(Client::alone(CHILD), 1, None, "fifth");
-    assert_eq!(terminal.next_answer(), Some(("fifth", Answer::Refused(Error::Full))));
+    assert_eq!(terminal.next_outcome(), Some(("fifth", Outcome::Refused(Error::Full))));
     terminal.drain(Client::alone(CHILD), "sixth");
-    assert_eq!(terminal.next_answer(), Some(("sixth", Answer::Refused(Error::Full))));
+    assert_eq!(terminal.next_outcome(), Some(("sixth", Outcome::Refused(Error::Full))));
     assert!(terminal.may_wait(Client::alone(SHELL)));
     terminal.drain(Client::alone(SHELL), "other");
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), None);
     // A child of the child is no further process in this.
     let grandchild = Client { process: 99, family: CHILD };
     assert!(!terminal.may_wait(grandchild));
@@ -407,9 +407,9 @@ fn too_many_who_wait_are_an_error_and_nothing_is_read_at_once() {
     assert!(terminal.may_wait(grandchild));
     assert!(terminal.may_wait(Client::alone(CHILD)));
     terminal.read(Client::alone(CHILD), 1, None, "again");
-    assert_eq!(terminal.next_answer(), None);
+    assert_eq!(terminal.next_outcome(), None);
     terminal.read(Client::alone(CHILD), 0, None, "none");
-    assert_eq!(terminal.next_answer(), Some(("none", input(""))));
+    assert_eq!(terminal.next_outcome(), Some(("none", input(""))));
 }
 
 proptest! {
@@ -423,8 +423,8 @@ proptest! {
             shown(&mut terminal);
             while !received.ends_with(b"\n") {
                 terminal.read(Client::alone(SHELL), max, None, "r");
-                match terminal.next_answer() {
-                    Some((_, Answer::Input(bytes))) => {
+                match terminal.next_outcome() {
+                    Some((_, Outcome::Input(bytes))) => {
                         prop_assert!(!bytes.is_empty() && bytes.len() <= max);
                         received.extend(bytes);
                     }
@@ -447,7 +447,7 @@ proptest! {
 }
 
 #[test]
-fn it_is_known_whether_a_line_is_complete() {
+fn complete_lines_are_recognised() {
     let mut terminal = terminal();
     let mut is_mid_line_after = |text: &str| {
         terminal.write(Client::alone(SHELL), text.as_bytes(), "w");

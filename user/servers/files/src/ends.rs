@@ -11,7 +11,7 @@ use tench_stream::protocol::{Error, Info, Kind, MAX_DATA};
 
 use crate::contents::{Contents, MAX_SIZE};
 use crate::owners::{At, End, Owners};
-use crate::pipe::{Answer, Data, Pipe};
+use crate::pipe::{Completion, Data, Pipe};
 use crate::tree::{Node, Requester, Tree};
 
 /// Maximum number of ends that are closed, or get another payer, in one request, when a process ends that has more.
@@ -51,10 +51,10 @@ pub enum Outcome<T> {
 /// The reply to a thread that waited.
 #[derive(Debug)]
 pub struct Due<R> {
-    /// The waiting thread's reply.
+    /// The waiting thread's reply object.
     pub reply: R,
-    /// The answer to be sent.
-    pub answer: Answer,
+    /// The outcome to be sent.
+    pub completion: Completion,
     /// Source to which its bytes return if they do not arrive.
     pub from: Source,
 }
@@ -241,7 +241,7 @@ impl<R> Ends<R> {
             let (At::Reader(pipe) | At::Writer(pipe)) = at else { continue };
             let Some(found) = self.pipes.get_mut(&pipe) else { continue };
             found.forget_gone(number, &has_gone, |reply| {
-                self.owners.answered(number);
+                self.owners.stop_waiting(number);
                 forget(reply);
             });
             // Threads behind them may go on.
@@ -316,9 +316,9 @@ impl<R> Ends<R> {
     /// Returns the next reply that is due.
     pub fn next_due(&mut self) -> Option<Due<R>> {
         while let Some(pipe) = self.ready.first().copied() {
-            if let Some((end, reply, answer)) = self.pipe_mut(pipe).and_then(Pipe::step) {
-                self.owners.answered(end);
-                return Some(Due { reply, answer, from: Source(pipe) });
+            if let Some((end, reply, completion)) = self.pipe_mut(pipe).and_then(Pipe::step) {
+                self.owners.stop_waiting(end);
+                return Some(Due { reply, completion, from: Source(pipe) });
             }
             self.ready.remove(&pipe);
         }

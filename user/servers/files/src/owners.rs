@@ -214,7 +214,7 @@ impl Owners {
     }
 
     /// Counts one waiting request less at an end.
-    pub fn answered(&mut self, number: u64) {
+    pub fn stop_waiting(&mut self, number: u64) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         end.waiting -= 1;
         self.waits.give_back(end.payer.process);

@@ -14,8 +14,8 @@ pub type Data = ArrayVec<u8, MAX_DATA>;
 
 /// A reply to a waiting thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant)] // It is answered as soon as it is there.
-pub enum Answer {
+#[allow(clippy::large_enum_variant)] // It is sent as soon as it is there.
+pub enum Completion {
     /// A read: these bytes; none means the end.
     Data(Data),
     /// A write: done.
@@ -113,13 +113,13 @@ impl<R> Pipe<R> {
         self.writing.insert(ticket, Writer { end, data: data.into(), reply });
     }
 
-    /// Returns the next reply that is due: the end, the waiting thread's reply, and the answer.
-    pub fn step(&mut self) -> Option<(u64, R, Answer)> {
+    /// Returns the next reply that is due: the end, the waiting thread's reply object, and the outcome.
+    pub fn step(&mut self) -> Option<(u64, R, Completion)> {
         if (!self.buffer.is_empty() || self.writers == 0)
             && let Some((_, reader)) = self.reading.pop_first()
         {
             let data = self.take(reader.max);
-            return Some((reader.end, reader.reply, Answer::Data(data)));
+            return Some((reader.end, reader.reply, Completion::Data(data)));
         }
         let (_, writer) = self.writing.first_key_value()?;
         let is_broken = self.readers == 0;
@@ -128,10 +128,10 @@ impl<R> Pipe<R> {
         }
         let (_, writer) = self.writing.pop_first()?;
         if is_broken {
-            return Some((writer.end, writer.reply, Answer::Refused(Error::Broken)));
+            return Some((writer.end, writer.reply, Completion::Refused(Error::Broken)));
         }
         self.put(&writer.data);
-        Some((writer.end, writer.reply, Answer::Done))
+        Some((writer.end, writer.reply, Completion::Done))
     }
 
     /// Returns bytes to the buffer that the last step gave to a reader that has gone.

@@ -10,7 +10,7 @@ use tench::server::Watch;
 use tench_abi::layout::slot;
 use tench_abi::power::OBJECT;
 use tench_files::ends::{Due, Ends, GROWTH, Outcome};
-use tench_files::pipe::{Answer, Data};
+use tench_files::pipe::{Completion, Data};
 use tench_files::tree::{Requester, Tree};
 use tench_files_client::Files;
 use tench_files_client::protocol::{Error, FilesService, How, MAX_PATH, Status, Usage};
@@ -19,7 +19,7 @@ use tench_loader::addresses::Randomness;
 use tench_protocol::{ArrayString, Bytes, Caller, Event, Given, Later, Pending, Port, Powers, Replies, Sent, Text};
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, Info, MAX_DATA, StreamService};
-use tench_sys::{Cap, CapAddress, Endpoint, Error as Refusal, OWN_CSPACE, Rights, Wait};
+use tench_sys::{Cap, CapAddress, Endpoint, Error as KernelError, OWN_CSPACE, Rights, Wait};
 
 /// Endpoint at which requests arrive.
 const SERVICE: Cap<Endpoint> = Cap::new(slot::SERVICE);
@@ -73,33 +73,33 @@ impl Server {
         let mut port = tench::server::port(0, 1);
         loop {
             if port.next(Wait::FOREVER) == Event::Request {
-                port.carry_out(|request, context, answer| {
+                port.carry_out(|request, context, reply| {
                     if context.caller.process & OBJECT == 0 {
-                        Files::dispatch(self, request, context, answer)
+                        Files::dispatch(self, request, context, reply)
                     } else {
-                        Stream::dispatch(self, request, context, answer)
+                        Stream::dispatch(self, request, context, reply)
                     }
                 });
             }
-            self.answer_waiting(&mut port);
+            self.reply_to_waiters(&mut port);
         }
     }
 
     /// Replies to the threads that need not wait any more.
-    fn answer_waiting(&mut self, port: &mut Port) {
-        while let Some(Due { reply, answer, from }) = self.ends.next_due() {
-            match (reply, answer) {
+    fn reply_to_waiters(&mut self, port: &mut Port) {
+        while let Some(Due { reply, completion, from }) = self.ends.next_due() {
+            match (reply, completion) {
                 // Delivery must be known: bytes that do not arrive are for the next reader.
-                (Waiter::Reader(pending), Answer::Data(data)) => {
-                    let delivered = port.replies.answer(pending, &Ok(Bytes::first_of(&data)));
-                    if delivered == Err(Refusal::NoCaller) {
+                (Waiter::Reader(pending), Completion::Data(data)) => {
+                    let delivered = port.replies.send(pending, &Ok(Bytes::first_of(&data)));
+                    if delivered == Err(KernelError::NoCaller) {
                         self.ends.undelivered(from, &data);
                     }
                 }
-                (Waiter::Reader(pending), Answer::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), Answer::Refused(error)) => port.finish(pending, &Err(error)),
-                (Waiter::Writer(pending), Answer::Done | Answer::Data(_)) => port.finish(pending, &Ok(())),
-                (Waiter::Reader(pending), Answer::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
+                (Waiter::Reader(pending), Completion::Refused(error)) => port.finish(pending, &Err(error)),
+                (Waiter::Writer(pending), Completion::Refused(error)) => port.finish(pending, &Err(error)),
+                (Waiter::Writer(pending), Completion::Done | Completion::Data(_)) => port.finish(pending, &Ok(())),
+                (Waiter::Reader(pending), Completion::Done) => port.finish(pending, &Ok(Bytes::first_of(&[]))),
             }
         }
     }
@@ -134,8 +134,8 @@ impl Server {
 /// Refuses a thread that waited at a closed end. A killed one gets no reply.
 fn refuse(replies: &mut Replies, waiter: Waiter) {
     let delivered = match waiter {
-        Waiter::Reader(pending) => replies.answer(pending, &Err(StreamError::Closed)),
-        Waiter::Writer(pending) => replies.answer(pending, &Err(StreamError::Closed)),
+        Waiter::Reader(pending) => replies.send(pending, &Err(StreamError::Closed)),
+        Waiter::Writer(pending) => replies.send(pending, &Err(StreamError::Closed)),
     };
     let _ = delivered;
 }

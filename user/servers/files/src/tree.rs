@@ -244,7 +244,7 @@ impl Tree {
     }
 
     /// Charges one more node to a client.
-    fn room(&mut self, client: Client) -> Result<Option<Maker>, Error> {
+    fn charge(&mut self, client: Client) -> Result<Option<Maker>, Error> {
         if !self.made.may_take(client) {
             return Err(Error::NoSpace);
         }
@@ -271,7 +271,7 @@ impl Tree {
             Err(Error::NoSuchFile) if matches!(how, How::Write | How::Append | How::CreateNew) => {
                 let name = walk.name.filter(|_| !path.ends_with('/')).ok_or(Error::IsDirectory)?;
                 self.check_add(by, walk.directory())?;
-                let maker = self.room(by.client)?;
+                let maker = self.charge(by.client)?;
                 let file = File { contents: Contents::Memory(Blocks::default()), opens: 0, linked: true, maker };
                 self.add(walk.directory(), name, Thing::File(file))?
             }
@@ -340,7 +340,7 @@ impl Tree {
                 // A path that does not exist has a last name.
                 let name = walk.name.ok_or(Error::Exists)?;
                 self.check_add(by, walk.directory())?;
-                let maker = self.room(by.client)?;
+                let maker = self.charge(by.client)?;
                 let directory = Directory { maker, is_everybodys: by.is_entitled, ..Directory::default() };
                 self.add(walk.directory(), name, Thing::Directory(directory))?;
                 Ok(())

@@ -6,7 +6,7 @@ use tench_quota::Client;
 use proptest::prelude::*;
 use tench_files::ends::{BATCH, Ends, Outcome};
 use tench_files::owners::{MAX_ENDS, MAX_GIVEN, MAX_INHERITED, MAX_WAITING};
-use tench_files::pipe::{Answer, CAPACITY, Data};
+use tench_files::pipe::{CAPACITY, Completion, Data};
 use tench_files::tree::{Requester, Tree};
 use tench_files_client::protocol::{self as files, How};
 use tench_stream::protocol::{Error, Kind, MAX_DATA};
@@ -94,8 +94,8 @@ fn write(ends: &mut Ends<u64>, end: u64, data: &[u8], reply: u64) -> Option<Resu
 }
 
 /// Returns all replies that are due.
-fn due(ends: &mut Ends<u64>) -> Vec<(u64, Answer)> {
-    let due = std::iter::from_fn(|| ends.next_due().map(|due| (due.reply, due.answer))).collect();
+fn due(ends: &mut Ends<u64>) -> Vec<(u64, Completion)> {
+    let due = std::iter::from_fn(|| ends.next_due().map(|due| (due.reply, due.completion))).collect();
     ends.check_invariants();
     due
 }
@@ -117,13 +117,13 @@ fn bytes_come_out_in_order_and_the_end_when_all_writers_have_closed() {
     assert_eq!(read(&mut ends, reader, 9, 4), None, "somebody can still write");
     assert_eq!(due(&mut ends), []);
     ends.close(second, |_| unreachable!()).unwrap();
-    assert_eq!(due(&mut ends), [(4, Answer::Data(data(b"")))]);
+    assert_eq!(due(&mut ends), [(4, Completion::Data(data(b"")))]);
     assert_eq!(read(&mut ends, reader, 9, 5), Some(Ok(data(b""))), "and so it stays");
     assert_eq!(ends.close(writer, |_| unreachable!()), Err(Error::Closed));
 }
 
 #[test]
-fn whoever_writes_where_nobody_reads_is_told_so_also_in_the_middle() {
+fn a_write_without_readers_fails_even_in_the_middle() {
     let mut ends = ends();
     let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     let shared = ends.share(reader, 2).unwrap();
@@ -132,7 +132,7 @@ fn whoever_writes_where_nobody_reads_is_told_so_also_in_the_middle() {
     ends.close(reader, |_| unreachable!()).unwrap();
     assert_eq!(due(&mut ends), [], "another process reads");
     assert_eq!(ended(&mut ends, 2), [], "nobody waited there");
-    let broken = Answer::Refused(Error::Broken);
+    let broken = Completion::Refused(Error::Broken);
     assert_eq!(due(&mut ends), [(1, broken.clone()), (2, broken)]);
     assert_eq!(write(&mut ends, writer, b"", 3), Some(Err(Error::Broken)));
     assert_eq!(ends.close(shared, |_| unreachable!()), Err(Error::Closed));
@@ -158,16 +158,16 @@ fn a_writer_who_dies_while_it_waits_has_written_nothing() {
 }
 
 #[test]
-fn those_who_wait_are_served_in_turn() {
+fn waiting_threads_are_served_in_turn() {
     let mut ends = ends();
     let (reader, writer) = ends.pipe(Client::alone(1)).unwrap();
     for number in 10..13 {
         assert_eq!(read(&mut ends, reader, 2, number), None);
     }
     assert_eq!(write(&mut ends, writer, b"abc", 1), Some(Ok(())));
-    assert_eq!(due(&mut ends), [(10, Answer::Data(data(b"ab"))), (11, Answer::Data(data(b"c")))]);
+    assert_eq!(due(&mut ends), [(10, Completion::Data(data(b"ab"))), (11, Completion::Data(data(b"c")))]);
     assert_eq!(write(&mut ends, writer, b"d", 1), Some(Ok(())));
-    assert_eq!(due(&mut ends), [(12, Answer::Data(data(b"d")))]);
+    assert_eq!(due(&mut ends), [(12, Completion::Data(data(b"d")))]);
 }
 
 #[test]
@@ -178,13 +178,13 @@ fn bytes_for_a_reader_who_is_dead_go_to_the_next() {
     assert_eq!(read(&mut ends, reader, 9, 11), None);
     assert_eq!(write(&mut ends, writer, b"abcdef", 1), Some(Ok(())));
     let first = ends.next_due().unwrap();
-    assert_eq!((first.reply, &first.answer), (10, &Answer::Data(data(b"abcd"))));
+    assert_eq!((first.reply, &first.completion), (10, &Completion::Data(data(b"abcd"))));
     ends.undelivered(first.from, b"abcd");
-    assert_eq!(due(&mut ends), [(11, Answer::Data(data(b"abcdef")))]);
+    assert_eq!(due(&mut ends), [(11, Completion::Data(data(b"abcdef")))]);
 }
 
 #[test]
-fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
+fn a_client_that_waits_at_all_ends_gets_half_and_the_next_is_served() {
     let mut ends = ends();
     let mut last = (0, 0);
     for process in 1..5 {
@@ -208,7 +208,7 @@ fn who_wants_all_ends_and_waits_gets_half_and_the_next_is_served() {
 }
 
 #[test]
-fn whoever_gave_an_end_away_pays_for_little_that_is_done_with_it() {
+fn the_giver_of_an_end_is_charged_for_few_of_its_waits() {
     let mut ends = ends();
     let (reader, _) = ends.pipe(Client::alone(1)).unwrap();
     // The sharer keeps a capability to process 2's end; that does not harm process 2.
@@ -252,7 +252,7 @@ fn of_those_who_gave_up_waiting_nobody_is_in_the_way() {
     assert_eq!(read(&mut ends, other, 1, 0), None);
     assert_eq!(due(&mut ends), [], "no room");
     assert!(matches!(read(&mut ends, reader, 400, 0), Some(Ok(_))));
-    assert_eq!(due(&mut ends), [(1, Answer::Done)]);
+    assert_eq!(due(&mut ends), [(1, Completion::Done)]);
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_process_inherits_a_few_ends_and_no_blocks() {
 }
 
 #[test]
-fn who_opens_his_first_end_is_asked_about_once() {
+fn a_process_is_queried_once_when_it_opens_its_first_end() {
     let mut ends = ends();
     let other_core = 1 << 32 | 5;
     let (reader, _) = ends.pipe(Client::alone(5)).unwrap();
@@ -323,7 +323,7 @@ fn who_opens_his_first_end_is_asked_about_once() {
 
 /// Sharing an end with a process of another core, and ending, once closed everything that this process had.
 #[test]
-fn what_a_process_of_another_core_has_is_its_own_core_s_to_say() {
+fn a_remote_process_is_known_by_its_own_core() {
     let mut ends = ends();
     let (here, there, further) = (7, 1 << 32 | 5, 2 << 32 | 5);
     let (own, _) = ends.pipe(Client::alone(there)).unwrap();
@@ -409,8 +409,8 @@ impl Models {
     }
 
     /// Lets all go on that can. `lost` returns whose bytes do not arrive.
-    fn run_until_blocked(&mut self, lost: impl Fn(u64) -> bool) -> BTreeMap<u64, Answer> {
-        let mut answers = BTreeMap::new();
+    fn run_until_blocked(&mut self, lost: impl Fn(u64) -> bool) -> BTreeMap<u64, Completion> {
+        let mut completions = BTreeMap::new();
         for number in 0..self.pipes.len() {
             let (readers, writers) = (self.count(number, true), self.count(number, false));
             let pipe = &mut self.pipes[number];
@@ -418,22 +418,22 @@ impl Models {
                 if !pipe.reading.is_empty() && (!pipe.bytes.is_empty() || writers == 0) {
                     let (reply, _, max) = pipe.reading.remove(0);
                     let count = max.min(pipe.bytes.len());
-                    answers.insert(reply, Answer::Data(data(&pipe.bytes[..count])));
+                    completions.insert(reply, Completion::Data(data(&pipe.bytes[..count])));
                     if !lost(reply) {
                         pipe.bytes.drain(..count);
                     }
                 } else if !pipe.writing.is_empty() && readers == 0 {
-                    answers.insert(pipe.writing.remove(0).0, Answer::Refused(Error::Broken));
+                    completions.insert(pipe.writing.remove(0).0, Completion::Refused(Error::Broken));
                 } else if !pipe.writing.is_empty() && pipe.bytes.len() + pipe.writing[0].2.len() <= CAPACITY {
                     let (reply, _, more) = pipe.writing.remove(0);
                     pipe.bytes.extend(more);
-                    answers.insert(reply, Answer::Done);
+                    completions.insert(reply, Completion::Done);
                 } else {
                     break;
                 }
             }
         }
-        answers
+        completions
     }
 
     /// Closes ends. Returns those who waited there.
@@ -585,17 +585,17 @@ proptest! {
         let lost = |reply: u64| reply.is_multiple_of(unlucky);
         for (step, reply) in steps.iter().zip(1..) {
             run(&mut ends, &mut models, step, reply);
-            let mut answers = BTreeMap::new();
+            let mut completions = BTreeMap::new();
             while let Some(due) = ends.next_due() {
-                if let Answer::Data(bytes) = &due.answer
+                if let Completion::Data(bytes) = &due.completion
                     && lost(due.reply)
                 {
                     ends.undelivered(due.from, bytes);
                 }
-                answers.insert(due.reply, due.answer);
+                completions.insert(due.reply, due.completion);
                 ends.check_invariants();
             }
-            prop_assert_eq!(answers, models.run_until_blocked(lost));
+            prop_assert_eq!(completions, models.run_until_blocked(lost));
             ends.check_invariants();
         }
     }

@@ -291,7 +291,7 @@ fn files_and_directories_are_renamed() {
 }
 
 #[test]
-fn what_a_process_made_others_do_not_change() {
+fn only_its_maker_changes_a_file() {
     let mut ends = ends();
     let (mine, others) = (ordinary(1), ordinary(2));
     let end = ends.open(mine, "tmp/a", How::Write).unwrap();
@@ -320,7 +320,7 @@ fn what_a_process_made_others_do_not_change() {
 }
 
 #[test]
-fn something_new_is_made_where_that_is_everybodys() {
+fn files_are_made_in_shared_directories() {
     let mut ends = ends();
     let (mine, others) = (ordinary(1), ordinary(2));
     for path in ["a", "bin/a", "share/text/a"] {
@@ -548,7 +548,7 @@ fn attempt(ends: &mut Ends<()>, by: Requester, number: u8, from: &str, to: &str)
 
 proptest! {
     #[test]
-    fn nobody_changes_what_is_not_his(
+    fn no_process_changes_files_of_others(
         steps in prop::collection::vec((0..4u64, 0..8u8, path(), path(), any::<bool>()), 1..80)
     ) {
         let mut ends = ends();

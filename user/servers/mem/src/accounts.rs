@@ -131,7 +131,7 @@ impl<S: AsRef<[Account]> + AsMut<[Account]>> Accounts<S> {
     }
 
     /// Returns how many accounts can still be opened.
-    pub fn room(&self) -> usize {
+    pub fn free_entries(&self) -> usize {
         self.storage.as_ref().len() - self.count
     }
 
@@ -295,6 +295,6 @@ mod tests {
         assert_eq!(accounts.next(0).map(|account| account.number), Some(3));
         assert_eq!(accounts.next(3).map(|account| account.number), Some(9));
         assert!(accounts.next(u64::MAX).is_none());
-        assert_eq!((accounts.room(), accounts.get(7)), (1, None));
+        assert_eq!((accounts.free_entries(), accounts.get(7)), (1, None));
     }
 }

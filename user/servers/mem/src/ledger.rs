@@ -158,7 +158,7 @@ where
             return Some(Need::Extents);
         }
         // Room for the account of the next client, and the server's own.
-        (self.accounts.room() < 2).then_some(Need::Accounts)
+        (self.accounts.free_entries() < 2).then_some(Need::Accounts)
     }
 
     /// Adds a region. Fails if it is smaller than a block, overlaps another one or is not aligned.

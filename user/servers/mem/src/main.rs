@@ -66,15 +66,15 @@ fn serve() -> ! {
     // Clients that wait for memory donate their time and priority to the server. (No other thread serves the endpoint,
     // so this is not refused.)
     let _ = Cap::<Thread>::new(slot::THREAD).serve(SERVICE, 0);
-    let (mut request, mut answer) = (Received::new(), Message::new(DONE));
+    let (mut request, mut reply) = (Received::new(), Message::new(DONE));
     let mut received = SERVICE.receive_into(Wait::FOREVER, &mut request);
     loop {
         if let Err(error) = received {
             // Only a reply that the kernel refuses leads here, and there is none such.
             panic!("receiving: {error}");
         }
-        server.answer(&request, &mut answer);
-        received = SERVICE.reply_receive_into(&answer, Wait::FOREVER, &mut request);
+        server.serve(&request, &mut reply);
+        received = SERVICE.reply_receive_into(&reply, Wait::FOREVER, &mut request);
     }
 }
 

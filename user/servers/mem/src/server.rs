@@ -11,7 +11,7 @@ use tench_mem_client::protocol::{
 use tench_mem_client::slabs::Slabs as SlabsClient;
 use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Rejection, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
-use tench_sys::{Cap, CapAddress, Error as Refusal, Kind, Message, OWN_CSPACE, Received, Untyped, offer_slots};
+use tench_sys::{Cap, CapAddress, Error as KernelError, Kind, Message, OWN_CSPACE, Received, Untyped, offer_slots};
 
 use crate::kernel::Kernel;
 use crate::slabs::{Both, Slabs};
@@ -39,29 +39,29 @@ pub struct Server {
 
 impl Server {
     /// Enters the regions that `init` has put into their node into the ledger.
-    pub fn new() -> Result<Server, Refusal> {
+    pub fn new() -> Result<Server, KernelError> {
         let mut store = Store::new(Kernel::new(), slot::FIRST_FREE, &regions())?;
-        let outgoing = store.own.take().ok_or(Refusal::NoSuchSlot)?;
-        let incoming = store.own.take().ok_or(Refusal::NoSuchSlot)?;
+        let outgoing = store.own.take().ok_or(KernelError::NoSuchSlot)?;
+        let incoming = store.own.take().ok_or(KernelError::NoSuchSlot)?;
         offer_slots(&[incoming]);
         Ok(Server { store, slabs: Slabs::new(), outgoing, incoming, is_deleting: false })
     }
 
     /// Handles a request, and writes the reply.
-    pub fn answer(&mut self, request: &Received, answer: &mut Message) {
+    pub fn serve(&mut self, request: &Received, reply: &mut Message) {
         let mut replies = Replies::new(BOUND_REPLY, Factory::NONE);
         let mut context = Context::new(request.badge(), &mut replies);
         let is_of_slabs = (request.label() >> 32) as u16 == SlabsClient::INTERFACE;
         // No request is replied to later.
         let _ = if is_of_slabs {
             let mut both = Both { slabs: &mut self.slabs, store: &mut self.store };
-            SlabsClient::dispatch(&mut both, request, &mut context, answer)
+            SlabsClient::dispatch(&mut both, request, &mut context, reply)
         } else {
-            Mem::dispatch(self, request, &mut context, answer)
+            Mem::dispatch(self, request, &mut context, reply)
         };
-        if self.is_deleting && Rejection::BadArguments.is(answer) {
+        if self.is_deleting && Rejection::BadArguments.is(reply) {
             // A capability may be missing because no slot was on offer.
-            let _ = Rejection::Busy.write(answer);
+            let _ = Rejection::Busy.write(reply);
         }
         if self.is_deleting || !request.caps().is_empty() {
             self.delete_incoming();
@@ -72,7 +72,7 @@ impl Server {
     /// something large, deletes a part: each following request does another part, and no capability arrives meanwhile.
     #[cold]
     fn delete_incoming(&mut self) {
-        self.is_deleting = OWN_CSPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(Refusal::Unfinished);
+        self.is_deleting = OWN_CSPACE.delete_part_at(self.incoming, INCOMING_PART) == Err(KernelError::Unfinished);
         if !self.is_deleting {
             // An offer stands until capabilities arrive.
             offer_slots(&[self.incoming]);

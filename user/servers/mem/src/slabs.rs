@@ -29,7 +29,7 @@ use tench_procs_client::pid;
 use tench_protocol::Bytes;
 use tench_quota::{Client, allows};
 use tench_slabs::{Allocation, Backend, Lifetime, Policy, Recorder, Refused, Slabs as Ledger};
-use tench_sys::{Cap, CapAddress, CapNode, Error as Refusal, Kind, OWN_CSPACE, Placement, Untyped};
+use tench_sys::{Cap, CapAddress, CapNode, Error as KernelError, Kind, OWN_CSPACE, Placement, Untyped};
 
 use crate::kernel::Kernel;
 use crate::server::KERNEL;
@@ -108,19 +108,19 @@ struct Part {
 const _: () = {
     let bundles = MAX_BUNDLES * (size_of::<(u64, Bundle)>() + 16);
     let parts = MAX_PARTS * size_of::<Part>();
-    assert!(2 * (bundles + parts + MAX_TRACE) + ROOM + families::SIZE <= ARENA_SIZE);
+    assert!(2 * (bundles + parts + MAX_TRACE) + HEAP_RESERVE + families::SIZE <= ARENA_SIZE);
 };
 
 /// Bytes of heap that setting slabs up, or granting one bundle, can need: vectors of fewer than a hundred entries, and
 /// a node of the map for each of its levels.
-const ROOM: usize = 32 << 10;
+const HEAP_RESERVE: usize = 32 << 10;
 
 /// Returns whether that much heap is free. Otherwise the request is refused: nothing runs out in the middle.
-fn has_room() -> bool {
-    let mut room = Vec::<u8>::new();
-    let found = room.try_reserve_exact(ROOM).is_ok();
+fn has_heap() -> bool {
+    let mut reserve = Vec::<u8>::new();
+    let found = reserve.try_reserve_exact(HEAP_RESERVE).is_ok();
     // Otherwise the compiler may assume that there is memory, and remove the allocation.
-    core::hint::black_box(&mut room);
+    core::hint::black_box(&mut reserve);
     found
 }
 
@@ -179,7 +179,7 @@ impl Slabs {
         if wanted.is_empty() || end > 1 << MAX_BITS {
             return Err(Error::BadSize);
         }
-        if !has_room() {
+        if !has_heap() {
             return Err(Error::TooManyBlocks);
         }
         store.ensure_slots(wanted.len() + 1);
@@ -255,7 +255,7 @@ impl Slabs {
         store.refill();
         store.ensure_slots(objects.into());
         let state = self.state()?;
-        if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS || !has_room() {
+        if state.bundles.len() >= MAX_BUNDLES || state.parts + wanted.len() > MAX_PARTS || !has_heap() {
             return Err(Error::TooManyBlocks);
         }
         if !state.may_have(client) {
@@ -271,7 +271,7 @@ impl Slabs {
             if error == tench_slabs::Error::OutOfMemory {
                 self.note(|recorder| recorder.failed(&sizes, lifetime));
             }
-            return Err(refusal(error));
+            return Err(slab_error(error));
         }
         let number = state.next;
         state.next += 1;
@@ -429,7 +429,7 @@ fn lend(cspace: Cap<CapNode>, first: CapAddress, parts: &[Part]) -> Result<(), E
 }
 
 /// Converts an error of the library to one of the protocol.
-const fn refusal(error: tench_slabs::Error) -> Error {
+const fn slab_error(error: tench_slabs::Error) -> Error {
     match error {
         tench_slabs::Error::OutOfMemory => Error::OutOfMemory,
         tench_slabs::Error::BadBundle | tench_slabs::Error::BadSlab => Error::BadSize,
@@ -475,7 +475,7 @@ impl Backend for Maker<'_> {
             Err(error) => {
                 (first.0..first.0 + count).for_each(|slot| self.slots.free(CapAddress(slot)));
                 Err(match error {
-                    Refusal::OutOfMemory | Refusal::Overlap => Refused::Full,
+                    KernelError::OutOfMemory | KernelError::Overlap => Refused::Full,
                     _ => Refused::Otherwise,
                 })
             }

@@ -17,7 +17,7 @@
 use arrayvec::ArrayVec;
 use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::power::Client;
-use tench_abi::{CapAddress, Error as Refusal, Kind};
+use tench_abi::{CapAddress, Error as KernelError, Kind};
 use tench_extents::Node;
 use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
 use tench_procs_client::pid;
@@ -69,7 +69,7 @@ pub struct Store<M: Machine> {
 impl<M: Machine> Store<M> {
     /// Returns a store with these regions, whose capabilities are in node 1, from its beginning on. The slots of node 0
     /// are free from `first_free` on.
-    pub fn new(mut machine: M, first_free: CapAddress, regions: &[Region]) -> Result<Store<M>, Refusal> {
+    pub fn new(mut machine: M, first_free: CapAddress, regions: &[Region]) -> Result<Store<M>, KernelError> {
         let (mut own, slots) = empty_slots(first_free, regions.len());
         let mut first = First::new(&mut machine, &mut own, regions)?;
         // The frames come before the page tables, which are smaller: so all are aligned.
@@ -94,10 +94,12 @@ impl<M: Machine> Store<M> {
         for (slot, address, size_bits) in made {
             let limit = address + (1 << size_bits);
             let anywhere = Request::anywhere(pid::MEM, pid::MEM, u64::from(size_bits));
-            ledger.allocate(&Request { base: address, limit, ..anywhere }, slot).map_err(|_| Refusal::OutOfMemory)?;
+            ledger
+                .allocate(&Request { base: address, limit, ..anywhere }, slot)
+                .map_err(|_| KernelError::OutOfMemory)?;
         }
         let mut store = Store { ledger, slots, own, machine, nodes: [CapAddress::NULL; ROOT_ENTRIES] };
-        store.add_slots().ok_or(Refusal::OutOfMemory)?;
+        store.add_slots().ok_or(KernelError::OutOfMemory)?;
         Ok(store)
     }
 
@@ -223,7 +225,7 @@ impl<M: Machine> Store<M> {
     fn check_share(&self, account: u64, family: u64, slots: usize) -> Result<(), Error> {
         let before = slots.saturating_sub(1);
         let own = self.ledger.share(account, family) as usize + before;
-        if allows(own, before, self.room()) { Ok(()) } else { Err(Error::TooManyBlocks) }
+        if allows(own, before, self.unused_slots()) { Ok(()) } else { Err(Error::TooManyBlocks) }
     }
 
     /// Charges objects in slabs, and their bytes, to a client, which owns slots for them from now on. Fails with
@@ -234,7 +236,7 @@ impl<M: Machine> Store<M> {
     }
 
     /// Returns the number of free slots for clients' blocks and objects, if there is memory for the nodes.
-    fn room(&self) -> usize {
+    fn unused_slots(&self) -> usize {
         self.slots.count() + ROOT_ENTRIES.saturating_sub(self.slots.next_node() as usize) * NODE_SLOTS
     }
 
@@ -248,7 +250,7 @@ impl<M: Machine> Store<M> {
         let bits = u64::from(block.size_bits);
         let made = match self.machine.retype(slot, Kind::Untyped, bits, 0, outgoing) {
             // If the last client offered no slot, its untyped is still here; its memory is on its account all the same.
-            Err(Refusal::SlotOccupied) => {
+            Err(KernelError::SlotOccupied) => {
                 self.machine.delete(outgoing).and_then(|()| self.machine.retype(slot, Kind::Untyped, bits, 0, outgoing))
             }
             made => made,
@@ -271,8 +273,8 @@ impl<M: Machine> Store<M> {
         let (slot, _) = self.ledger.block(client, number)?;
         let upper = self.slots.take().ok_or(Error::TooManyBlocks)?;
         let divided = self.ledger.check_divide(slot, upper).and_then(|()| {
-            self.machine.split(slot, upper).map_err(|refusal| match refusal {
-                Refusal::Overlap => Error::NotDivided,
+            self.machine.split(slot, upper).map_err(|error| match error {
+                KernelError::Overlap => Error::NotDivided,
                 _ => Error::Internal,
             })
         });
@@ -335,9 +337,9 @@ impl<M: Machine> Store<M> {
     /// Deletes a slot's capability with everything derived from it, and frees its block. At most `left` preemption
     /// points may be passed.
     fn release(&mut self, slot: CapAddress, left: &mut u64) -> Result<(), Error> {
-        let passed = self.machine.revoke(slot, *left).map_err(|refusal| match refusal {
-            Refusal::RemoteCopies => Error::Abroad,
-            Refusal::Unfinished => Error::Unfinished,
+        let passed = self.machine.revoke(slot, *left).map_err(|error| match error {
+            KernelError::RemoteCopies => Error::Abroad,
+            KernelError::Unfinished => Error::Unfinished,
             _ => Error::Internal,
         })?;
         *left = left.saturating_sub(passed + BLOCK_COST);
@@ -434,28 +436,28 @@ struct First<'a, M> {
 
 impl<'a, M: Machine> First<'a, M> {
     /// Starts in the smallest region that is large enough: the last such one, because the largest comes first.
-    fn new(machine: &'a mut M, slots: &'a mut SlotMap, regions: &[Region]) -> Result<First<'a, M>, Refusal> {
-        let region = regions.iter().rfind(|region| region.size_bits >= FIRST_BITS).ok_or(Refusal::OutOfMemory)?;
+    fn new(machine: &'a mut M, slots: &'a mut SlotMap, regions: &[Region]) -> Result<First<'a, M>, KernelError> {
+        let region = regions.iter().rfind(|region| region.size_bits >= FIRST_BITS).ok_or(KernelError::OutOfMemory)?;
         Ok(First { machine, slots, region: *region, used: 0, made: ArrayVec::new() })
     }
 
-    fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, Refusal> {
-        let bits = kind.object_bits(size).ok_or(Refusal::InvalidArgument)?;
-        let slot = self.slots.take().ok_or(Refusal::NoSuchSlot)?;
+    fn make(&mut self, kind: Kind, size: u64) -> Result<CapAddress, KernelError> {
+        let bits = kind.object_bits(size).ok_or(KernelError::InvalidArgument)?;
+        let slot = self.slots.take().ok_or(KernelError::NoSuchSlot)?;
         self.machine.retype(self.region.slot, kind, size, self.used, slot)?;
-        self.made.try_push((slot, self.region.address + self.used, bits)).map_err(|_| Refusal::NoSuchSlot)?;
+        self.made.try_push((slot, self.region.address + self.used, bits)).map_err(|_| KernelError::NoSuchSlot)?;
         self.used += 1 << bits;
         Ok(slot)
     }
 
-    fn table(&mut self, level: u64) -> Result<CapAddress, Refusal> {
+    fn table(&mut self, level: u64) -> Result<CapAddress, KernelError> {
         self.make(Kind::PageTable, level)
     }
 
     /// Returns a step without a page table.
-    fn step(&mut self) -> Result<Step, Refusal> {
+    fn step(&mut self) -> Result<Step, KernelError> {
         let frame = self.make(Kind::Frame, u64::from(STEP_BITS))?;
-        let mapping = self.slots.take().ok_or(Refusal::NoSuchSlot)?;
+        let mapping = self.slots.take().ok_or(KernelError::NoSuchSlot)?;
         Ok(Step { frame, table: None, mapping })
     }
 }

@@ -136,7 +136,7 @@ impl Server {
 /// Makes requests that let every array grow, add nodes of slots, and free them.
 fn requests(server: &mut Server, check: bool) -> u64 {
     let mut refusals = 0;
-    let mut outcome = |answer: Result<(), Error>| match answer {
+    let mut outcome = |result: Result<(), Error>| match result {
         Ok(()) => {}
         Err(Error::OutOfMemory | Error::TooManyBlocks | Error::Internal) => refusals += 1,
         Err(other) => panic!("refused for another reason: {other:?}"),
@@ -182,7 +182,7 @@ fn close_all(server: &mut Server) {
 /// Much that was made of memory is deleted in parts, between which other requests are served; nothing of it is free
 /// before.
 #[test]
-fn what_takes_long_is_done_in_parts() {
+fn long_operations_are_done_in_parts() {
     let mut server = Server::new([23, 20]);
     for (index, free) in [true, false].into_iter().enumerate() {
         server.allocate(10, 20).unwrap();

@@ -253,7 +253,7 @@ fn a_limit_counts_for_all_below_it() {
 }
 
 #[test]
-fn nobody_comes_by_more_by_ending() {
+fn no_process_gains_memory_by_ending() {
     let mut server = server();
     server.refill();
     for (account, parent) in [(5, 0), (6, 5), (7, 6), (8, 7)] {
@@ -332,10 +332,10 @@ fn storage_that_is_used_up_is_an_error_and_nothing_changes() {
     ledger.add(Region { address: 0, size_bits: 20, slot: CapAddress(1) }).unwrap();
     let mut ask = |account: u64, slot: u32| {
         let before = (ledger.totals(), ledger.extents(0).collect::<Vec<_>>());
-        let answer = ledger.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
+        let result = ledger.allocate(&Request::anywhere(account, account, 12), CapAddress(slot));
         ledger.check_invariants();
-        assert!(answer.is_ok() || before == (ledger.totals(), ledger.extents(0).collect()));
-        answer.map(drop)
+        assert!(result.is_ok() || before == (ledger.totals(), ledger.extents(0).collect()));
+        result.map(drop)
     };
     assert_eq!(ask(1, 4), Err(Error::TooManyBlocks), "there is no entry for the slot");
     assert_eq!(ask(1, 3), Ok(()));

@@ -18,7 +18,7 @@ use tench_monitor_client::protocol::{CORE_SHIFT, pid_base};
 pub const ATTACHMENT: u64 = 1 << 63;
 
 /// Returns the sender of the attachments of replies to a core, which is not a process.
-pub const fn answerer(own: u64, core: u64) -> u64 {
+pub const fn replier(own: u64, core: u64) -> u64 {
     pid_base(own) | NOBODY | core
 }
 

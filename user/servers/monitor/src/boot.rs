@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_pages_of_its_own() {
+    fn all_parts_have_pages_of_their_own() {
         let layout = Layout::new(&image(5000, 0x5_0001), &[0; 4097]).unwrap();
         assert_eq!(layout, Layout { page: 0x4000, kernel: 0x5000, init: 0x5_6000, rest: 0x5_8000 });
         let blocks: Vec<_> = layout.free_blocks().collect();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_kernel_or_too_large_is_refused() {
+    fn files_that_are_no_kernel_or_too_large_are_refused() {
         assert_eq!(Layout::new(b"short", &[]), None);
         assert_eq!(Layout::new(&vec![0; 4096], &[]), None);
         assert_eq!(Layout::new(&image(100, u64::MAX), &[]), None);

@@ -29,7 +29,7 @@ use tench_protocol::{Any, Given, Pending, Port, Replies, Sent};
 use tench_quota::Client;
 use tench_remote::{Core, Cores, Kind as Sendable, ObjectId, Shape};
 use tench_sys::{
-    Cap, CapAddress, Error as Refusal, Frame, Instant, Kernel, Kind, OWN_CSPACE, Placement, Rights, Untyped,
+    Cap, CapAddress, Error as KernelError, Frame, Instant, Kernel, Kind, OWN_CSPACE, Placement, Rights, Untyped,
 };
 
 use crate::dirty_flag::Flagged;
@@ -121,12 +121,12 @@ pub struct Machine;
 /// Capability to the kernel.
 pub const KERNEL: Cap<Kernel> = Cap::new(slot::KERNEL);
 
-fn take_slot() -> Result<CapAddress, Refusal> {
-    memory::take_slot().map_err(|_| Refusal::OutOfMemory)
+fn take_slot() -> Result<CapAddress, KernelError> {
+    memory::take_slot().map_err(|_| KernelError::OutOfMemory)
 }
 
 /// Returns the slot if something was made in it, and frees it otherwise.
-fn made<T>(slot: CapAddress, made: Result<T, Refusal>) -> Result<CapAddress, Refusal> {
+fn made<T>(slot: CapAddress, made: Result<T, KernelError>) -> Result<CapAddress, KernelError> {
     made.map(|_| slot).inspect_err(|_| memory::free_slot(slot))
 }
 
@@ -146,28 +146,28 @@ impl ExchangeKernel for Machine {
         Some(Found { shape, rights: found.rights, is_borrowed: holders.borrowed })
     }
 
-    fn export(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+    fn export(&mut self, slot: CapAddress) -> Result<(), KernelError> {
         KERNEL.export(OWN_CSPACE, slot)
     }
 
-    fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+    fn unexport(&mut self, slot: CapAddress) -> Result<(), KernelError> {
         KERNEL.unexport(OWN_CSPACE, slot)
     }
 
-    fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal> {
+    fn import(&mut self, shape: &Shape) -> Result<CapAddress, KernelError> {
         if !shape.bytes.is_power_of_two() {
-            return Err(Refusal::InvalidArgument);
+            return Err(KernelError::InvalidArgument);
         }
         let (slot, bits) = (take_slot()?, u64::from(shape.bytes.ilog2()));
         let imported = match shape.kind {
             Sendable::Frame => KERNEL.import_frame(shape.base, bits, Rights::all(), slot).map(drop),
             Sendable::Untyped => KERNEL.import_untyped(shape.base, bits, slot).map(drop),
-            Sendable::Endpoint => Err(Refusal::WrongType),
+            Sendable::Endpoint => Err(KernelError::WrongType),
         };
         made(slot, imported)
     }
 
-    fn copy(&mut self, from: CapAddress, kind: Sendable, rights: Rights) -> Result<CapAddress, Refusal> {
+    fn copy(&mut self, from: CapAddress, kind: Sendable, rights: Rights) -> Result<CapAddress, KernelError> {
         let slot = take_slot()?;
         let copied = match kind {
             Sendable::Frame => Cap::<Frame>::new(from).mint_to(slot, rights, 0).map(drop),
@@ -175,7 +175,7 @@ impl ExchangeKernel for Machine {
                 let (memory, bits) = (Cap::<Untyped>::new(from), u64::from(found.size_bits));
                 memory.retype_many(Kind::Untyped, bits, 1, Placement::At(0), OWN_CSPACE, slot).map(drop)
             }),
-            Sendable::Endpoint => Err(Refusal::WrongType),
+            Sendable::Endpoint => Err(KernelError::WrongType),
         };
         made(slot, copied)
     }
@@ -184,7 +184,7 @@ impl ExchangeKernel for Machine {
         match KERNEL.holders(OWN_CSPACE, slot) {
             Ok(found) => found.others,
             // The slot's content was revoked here: nobody has it.
-            Err(Refusal::InvalidCapability) => false,
+            Err(KernelError::InvalidCapability) => false,
             // If the kernel does not tell, the capability counts as used.
             Err(_) => true,
         }
@@ -259,7 +259,7 @@ impl TransferRequest {
 fn reservation(words: &[u64]) -> Result<u64, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match (outcome, words) {
-        (Outcome::Answered, &[reservation]) => Ok(reservation),
+        (Outcome::Replied, &[reservation]) => Ok(reservation),
         (Outcome::Refused, &[code]) => Err(Error::from_code(code).unwrap_or(Error::Broken)),
         (Outcome::Busy, _) => Err(Error::Full),
         _ => Err(Error::Internal),
@@ -327,9 +327,9 @@ pub fn carry_out(task: &Task) -> Words {
             loop {
                 match OWN_CSPACE.revoke_part_at(*slot, PART) {
                     // The main thread, of the same priority, need not wait for more than one part.
-                    Err(Refusal::Unfinished) => yield_now(),
+                    Err(KernelError::Unfinished) => yield_now(),
                     // Exported capabilities were revoked before; if they are still there, this waits for them.
-                    Err(Refusal::RemoteCopies) => time::sleep(PAUSE),
+                    Err(KernelError::RemoteCopies) => time::sleep(PAUSE),
                     _ => return Words::new(),
                 }
             }
@@ -341,7 +341,7 @@ pub fn carry_out(task: &Task) -> Words {
         Task::Vouch(process) => match processes::vouch(*process) {
             // What such a process starts on another core would escape its memory limit.
             Ok((.., true)) => ended(Outcome::Refused, Error::Limited as u64),
-            Ok((_, ceiling, false)) => [Outcome::Answered as u64, u64::from(ceiling)].into_iter().collect(),
+            Ok((_, ceiling, false)) => [Outcome::Replied as u64, u64::from(ceiling)].into_iter().collect(),
             Err(why) => ended(Outcome::Refused, why as u64),
         },
         Task::Free => Mem::STANDARD.totals().ok().map(|totals| totals.free).into_iter().collect(),
@@ -410,7 +410,7 @@ fn lives(process: u64) -> bool {
 /// Returns the task that checks, before a transfer, that the receiver runs; and, if there is no room for the transfer,
 /// which other processes have ended.
 pub fn look(ledger: &Ledger, from: u64, process: u64) -> Task {
-    let others = if ledger.has_room(from) { Vec::new() } else { ledger.receivers() };
+    let others = if ledger.has_capacity(from) { Vec::new() } else { ledger.receivers() };
     if process == MONITOR {
         // The monitor itself runs.
         return Task::Look(MONITOR, Vec::new());
@@ -431,11 +431,11 @@ pub fn finish(ledger: &mut Ledger, own: Core, work: Work, words: &[u64]) -> Opti
         Work::There(from, number, admission) => {
             remove_ended(ledger, words);
             let sender = core(from)?;
-            let answer = match admit(ledger, sender, pid_base(from) | admission.requester, &admission, words) {
-                Ok(reservation) => [Outcome::Answered as u64, reservation].into_iter().collect(),
+            let reply = match admit(ledger, sender, pid_base(from) | admission.requester, &admission, words) {
+                Ok(reservation) => [Outcome::Replied as u64, reservation].into_iter().collect(),
                 Err(why) => ended(Outcome::Refused, why as u64),
             };
-            return Some((from, number, answer));
+            return Some((from, number, reply));
         }
         Work::Deletion(object) => ledger.deleted(object),
         Work::Sweep => remove_ended(ledger, words),
@@ -473,20 +473,20 @@ fn admit(ledger: &mut Ledger, sender: Core, from: u64, admission: &Admission, fo
 }
 
 /// Replies to requesters whose operations are complete.
-pub fn answer(ledger: &mut Ledger, links: &mut Links, own: &mut Own, port: &mut Port) {
+pub fn reply_to_waiters(ledger: &mut Ledger, links: &mut Links, own: &mut Own, port: &mut Port) {
     while let Some(done) = ledger.done() {
         match done {
-            Done::Answer(Waiter::Done(pending), result) => port.finish(pending, &result),
-            Done::Answer(Waiter::Transfer(pending), result) => {
+            Done::Reply(Waiter::Done(pending), result) => port.finish(pending, &result),
+            Done::Reply(Waiter::Transfer(pending), result) => {
                 let refused: Result<Taken, Error> = Err(result.err().unwrap_or(Error::Internal));
                 port.finish(pending, &refused);
             }
             Done::Transfer(Waiter::Transfer(pending), transfer) => deliver(ledger, port, pending, transfer),
-            Done::Answer(Waiter::Link(to, other), result) => links.sent(to, other, result),
-            Done::Answer(Waiter::Grown { core, number, block }, result) => {
+            Done::Reply(Waiter::Link(to, other), result) => links.sent(to, other, result),
+            Done::Reply(Waiter::Grown { core, number, block }, result) => {
                 own.grown.push((core, number, block, result));
             }
-            Done::Answer(Waiter::Message(number), result) => own.attachments.push((number, result)),
+            Done::Reply(Waiter::Message(number), result) => own.attachments.push((number, result)),
             // No requester waits for this combination.
             Done::Transfer(Waiter::Done(pending), transfer) => {
                 port.finish(pending, &Err(Error::Internal));
@@ -501,11 +501,11 @@ pub fn answer(ledger: &mut Ledger, links: &mut Links, own: &mut Own, port: &mut 
 
 /// Hands a transfer over. If the receiver has given up, or has no slot for it, the transfer returns to the mailbox.
 fn deliver(ledger: &mut Ledger, port: &mut Port, pending: Pending<Taken, Error>, transfer: ReceivedTransfer) {
-    let answer: Result<Taken, Error> = {
+    let result: Result<Taken, Error> = {
         let header = Transfer { from: identity(transfer.from), word: transfer.word };
         Ok((header, Sent::new(Cap::new(transfer.slot))))
     };
-    let delivered = port.replies.answer(pending, &answer);
+    let delivered = port.replies.send(pending, &result);
     let has_left = OWN_CSPACE.identify_at(transfer.slot).is_ok_and(|found| found.kind == Kind::Null);
     match (delivered, has_left) {
         // This is also right if it was revoked before it was handed over.

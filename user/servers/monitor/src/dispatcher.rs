@@ -15,7 +15,7 @@ use tench_monitor_client::protocol::{Error, Memory, Process};
 use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_quota::{Client as Asks, Quota};
-use tench_sys::{Cap, Error as Refusal, Notification};
+use tench_sys::{Cap, Error as KernelError, Notification};
 
 use crate::capabilities::{self, Work};
 use crate::processes;
@@ -97,7 +97,7 @@ impl Requester {
 pub fn result<T: Encode + for<'a> Decode<'a>>(words: &[u64]) -> Result<T, Error> {
     let (outcome, words) = decode_result(words).map_err(|_| Error::Broken)?;
     match outcome {
-        Outcome::Answered => {
+        Outcome::Replied => {
             let kept = core::cell::Cell::new(0);
             let mut source = Source::new(words, &[], &kept);
             T::decode(&mut source).filter(|_| source.is_done()).ok_or(Error::Broken)
@@ -161,9 +161,9 @@ impl Dispatcher {
     pub fn ask_here(
         &mut self,
         task: processes::Task,
-        keep: impl FnOnce() -> Result<Origin, Refusal>,
+        keep: impl FnOnce() -> Result<Origin, KernelError>,
     ) -> Result<(), Error> {
-        if !self.pool.has_room() || task.waits() && !self.quota.may_take(task.requester()) {
+        if !self.pool.has_capacity() || task.waits() && !self.quota.may_take(task.requester()) {
             return Err(Error::Full);
         }
         let origin = keep().map_err(|_| Error::Full)?;
@@ -172,8 +172,8 @@ impl Dispatcher {
     }
 
     /// Returns whether a worker is free or can be started.
-    pub fn has_room(&mut self) -> bool {
-        self.pool.has_room()
+    pub fn has_capacity(&mut self) -> bool {
+        self.pool.has_capacity()
     }
 
     /// Makes a worker tell the process server the ceiling of a process of another core. Returns the refusal if there is
@@ -251,7 +251,7 @@ impl Dispatcher {
         for _ in 0..self.postponed.len() {
             let Some((core, number, request)) = self.postponed.pop_front() else { return };
             let is_over = request.ended_client().is_none_or(|client| self.pool.cancel(|_, of| of == client));
-            if !(is_over && self.pool.has_room()) {
+            if !(is_over && self.pool.has_capacity()) {
                 self.postponed.push_back((core, number, request));
                 continue;
             }

@@ -11,12 +11,12 @@ use tench::time;
 use tench_abi::message::MAX_CAPS;
 use tench_abi::power::{Client, Powers, identity};
 use tench_channel::Request as Number;
-use tench_monitor::attachments::{Attachments, UNCLAIMED, answerer};
+use tench_monitor::attachments::{Attachments, UNCLAIMED, replier};
 use tench_monitor::message::{
-    self, Answer, Capabilities, Forward, Malformed, Outcome, Target, Words, answered, decode_answer,
+    self, Capabilities, Forward, Malformed, Outcome, Reply, Target, Words, decode_reply, encode_reply,
 };
 use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
-use tench_monitor_client::protocol::{Error as Refused, pid_base, split_pid};
+use tench_monitor_client::protocol::{Error as MonitorError, pid_base, split_pid};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 
@@ -38,7 +38,7 @@ pub enum Outgoing {
     /// A request of a local program, with the waiting program unless it has given up.
     Request(Option<Waiting>, Words),
     /// The reply to a request of that core.
-    Answer(Number, Words),
+    Reply(Number, Words),
 }
 
 /// Attachments of a message: memory, by number and slot.
@@ -62,7 +62,7 @@ pub struct Endpoints {
     services: Arc<Services>,
     next: Option<Instant>,
     /// Messages to cores that wait for their attachments.
-    attachments: Attachments<(u64, Outgoing), Refused>,
+    attachments: Attachments<(u64, Outgoing), MonitorError>,
     /// Attachments to be sent.
     unsent_attachments: VecDeque<Attachment>,
 }
@@ -116,7 +116,7 @@ impl Endpoints {
                     }
                     let from = match split_pid(waiting.requester.process) {
                         (own, 1..) if own == self.core => waiting.requester.badge(Powers::empty()),
-                        _ => answerer(self.core, core),
+                        _ => replier(self.core, core),
                     };
                     self.wait(core, from, attached, Outgoing::Request(Some(waiting), forward));
                 }
@@ -168,11 +168,11 @@ impl Endpoints {
     pub fn attachment_done(
         &mut self,
         number: u64,
-        result: core::result::Result<(), Refused>,
+        result: core::result::Result<(), MonitorError>,
     ) -> Option<(u64, Outgoing)> {
         let ((core, message), result) = self.attachments.arrived(number, result)?;
         let Err(why) = result else { return Some((core, message)) };
-        let is_full = matches!(why, Refused::Full | Refused::MailboxFull | Refused::TooManyObjects);
+        let is_full = matches!(why, MonitorError::Full | MonitorError::MailboxFull | MonitorError::TooManyObjects);
         match message {
             Outgoing::Request(waiting, words) => {
                 self.not_sent(core, &words);
@@ -180,50 +180,57 @@ impl Endpoints {
                 waiting.into_iter().for_each(|waiting| self.inbox.refuse(waiting, why));
                 None
             }
-            Outgoing::Answer(asked, words) => {
-                if let Ok(Answer::Answered(_, caps, _)) = decode_answer(&words) {
+            Outgoing::Reply(asked, words) => {
+                if let Ok(Reply::Message(_, caps, _)) = decode_reply(&words) {
                     self.proxies.take_back(&caps, core);
                 }
                 let outcome = if is_full { Outcome::Busy } else { Outcome::Capabilities };
-                Some((core, Outgoing::Answer(asked, message::ended(outcome, 0))))
+                Some((core, Outgoing::Reply(asked, message::ended(outcome, 0))))
             }
         }
     }
 
     /// Handles another core's reply to a waiting program.
     pub fn finish(&mut self, waiting: Waiting, from: u64, words: &[u64], transfers: &mut Ledger) {
-        match decode_answer(words) {
-            Ok(Answer::Answered(label, caps, words)) => match self.receive(&caps, from, waiting.requester, transfers) {
+        match decode_reply(words) {
+            Ok(Reply::Message(label, caps, words)) => match self.receive(&caps, from, waiting.requester, transfers) {
                 Ok(caps) => {
-                    self.inbox.answer(waiting, label, &caps, words);
+                    self.inbox.reply(waiting, label, &caps, words);
                     discard(&caps);
                 }
                 Err(proxies::Error::Full) => self.inbox.refuse(waiting, Rejection::Busy),
                 Err(_) => self.inbox.abort(waiting),
             },
-            Ok(Answer::Ended(Outcome::Restarted, _)) => self.inbox.answer(waiting, RESTARTED, &[], &[]),
-            Ok(Answer::Ended(Outcome::Revoked, _)) => self.inbox.abort(waiting),
-            Ok(Answer::Ended(Outcome::Busy, _)) => self.inbox.refuse(waiting, Rejection::Busy),
-            Ok(Answer::Ended(Outcome::Capabilities, _)) => self.inbox.refuse(waiting, Rejection::OtherCore),
-            Ok(Answer::Ended(..)) | Err(_) => self.refuse(waiting),
+            Ok(Reply::Ended(Outcome::Restarted, _)) => self.inbox.reply(waiting, RESTARTED, &[], &[]),
+            Ok(Reply::Ended(Outcome::Revoked, _)) => self.inbox.abort(waiting),
+            Ok(Reply::Ended(Outcome::Busy, _)) => self.inbox.refuse(waiting, Rejection::Busy),
+            Ok(Reply::Ended(Outcome::Capabilities, _)) => self.inbox.refuse(waiting, Rejection::OtherCore),
+            Ok(Reply::Ended(..)) | Err(_) => self.refuse(waiting),
         }
     }
 
     /// Makes, for a process, the capability in another core's reply to [`PROCESSES`](operation::PROCESSES).
-    pub fn made(&mut self, words: &[u64], from: u64, requester: Client) -> core::result::Result<CapAddress, Refused> {
-        match decode_answer(words) {
-            Ok(Answer::Answered(_, caps, _)) if let [carried] = caps[..] => {
-                self.receive_one(&carried, from, requester).map_err(|_| Refused::Full)
+    pub fn made(
+        &mut self,
+        words: &[u64],
+        from: u64,
+        requester: Client,
+    ) -> core::result::Result<CapAddress, MonitorError> {
+        match decode_reply(words) {
+            Ok(Reply::Message(_, caps, _)) if let [carried] = caps[..] => {
+                self.receive_one(&carried, from, requester).map_err(|_| MonitorError::Full)
             }
-            Ok(Answer::Ended(Outcome::Busy, _)) => Err(Refused::Full),
-            Ok(Answer::Ended(Outcome::Refused, why)) => Err(Refused::from_code(why).unwrap_or(Refused::Broken)),
-            _ => Err(Refused::Broken),
+            Ok(Reply::Ended(Outcome::Busy, _)) => Err(MonitorError::Full),
+            Ok(Reply::Ended(Outcome::Refused, why)) => {
+                Err(MonitorError::from_code(why).unwrap_or(MonitorError::Broken))
+            }
+            _ => Err(MonitorError::Broken),
         }
     }
 
     /// Handles another core's reply to a request that is no longer awaited.
     pub fn finish_nothing(&mut self, from: u64, words: &[u64], transfers: &mut Ledger) {
-        if let Ok(Answer::Answered(_, caps, _)) = decode_answer(words) {
+        if let Ok(Reply::Message(_, caps, _)) = decode_reply(words) {
             for carried in &caps {
                 self.proxies.take_in_vain(carried, from);
                 discard(claim(carried, from, transfers).as_slice());
@@ -272,7 +279,7 @@ impl Endpoints {
     }
 
     /// Returns the reply for the requesting core. A reply with memory [waits](Self::next_attachment).
-    pub fn answer(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
+    pub fn reply(&mut self, to: u64, number: Number, product: Product) -> Option<Words> {
         let Product { words, caps } = product;
         if caps.is_empty() {
             return Some(words);
@@ -281,15 +288,15 @@ impl Endpoints {
             return Some(message::ended(Outcome::Capabilities, 0));
         };
         // Other results have no capabilities.
-        let answer = decode_answer(&words).ok().and_then(|answer| match answer {
-            Answer::Answered(label, _, words) => Some(answered(label, &caps, words)),
-            Answer::Ended(..) => None,
+        let reply = decode_reply(&words).ok().and_then(|reply| match reply {
+            Reply::Message(label, _, words) => Some(encode_reply(label, &caps, words)),
+            Reply::Ended(..) => None,
         });
-        let words = answer.unwrap_or(words);
+        let words = reply.unwrap_or(words);
         if attached.is_empty() {
             return Some(words);
         }
-        self.wait(to, answerer(self.core, to), attached, Outgoing::Answer(number, words));
+        self.wait(to, replier(self.core, to), attached, Outgoing::Reply(number, words));
         None
     }
 
@@ -350,7 +357,7 @@ impl Endpoints {
     /// before the message. The slots are consumed, whatever the result.
     fn send(&mut self, caps: Caps, to: u64) -> core::result::Result<(Capabilities, Attached), proxies::Error> {
         let (mut sent, mut attached, mut refused) = (Capabilities::new(), Attached::new(), None);
-        if !caps.is_empty() && has_no_room() {
+        if !caps.is_empty() && is_out_of_memory() {
             discard(&caps);
             return Err(proxies::Error::Full);
         }
@@ -435,7 +442,7 @@ impl Endpoints {
         from: u64,
         requester: Client,
     ) -> core::result::Result<CapAddress, proxies::Error> {
-        if has_no_room() {
+        if is_out_of_memory() {
             self.proxies.take_in_vain(carried, from);
             return Err(proxies::Error::Full);
         }
@@ -528,8 +535,8 @@ impl Outgoing {
                 }
                 message::capabilities(words).ok()
             }
-            Outgoing::Answer(_, words) => match decode_answer(words) {
-                Ok(Answer::Answered(_, caps, _)) => Some(caps),
+            Outgoing::Reply(_, words) => match decode_reply(words) {
+                Ok(Reply::Message(_, caps, _)) => Some(caps),
                 _ => None,
             },
         };
@@ -551,6 +558,6 @@ fn claim(carried: &Carried, from: u64, transfers: &mut Ledger) -> Option<CapAddr
 }
 
 /// Returns whether there is too little memory for the ledger to grow.
-pub fn has_no_room() -> bool {
+pub fn is_out_of_memory() -> bool {
     memory::reserve_heap(crate::server::GROWTH).is_err()
 }

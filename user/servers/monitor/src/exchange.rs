@@ -29,10 +29,10 @@ mod others;
 use alloc::vec::Vec;
 
 use tench_abi::power::{Client, identity};
-use tench_abi::{CapAddress, Error as Refusal, Rights};
+use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_monitor_client::protocol::Error;
 use tench_remote::{
-    Core, Cores, Effects, Error as Foreign, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
+    Core, Cores, Effects, Error as RemoteError, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
 };
 
 pub use executor::Done;
@@ -62,13 +62,13 @@ pub trait Kernel {
     /// Returns the content of a slot, or `None` if it cannot be sent.
     fn look(&self, slot: CapAddress) -> Option<Found>;
     /// Turns the slot's capability into an exported one.
-    fn export(&mut self, slot: CapAddress) -> Result<(), Refusal>;
+    fn export(&mut self, slot: CapAddress) -> Result<(), KernelError>;
     /// Turns an exported capability into an ordinary one.
-    fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal>;
+    fn unexport(&mut self, slot: CapAddress) -> Result<(), KernelError>;
     /// Makes the root of an object of another core. Returns its slot, which is newly taken.
-    fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal>;
+    fn import(&mut self, shape: &Shape) -> Result<CapAddress, KernelError>;
     /// Makes a capability for a client from a slot's: a copy, or of untyped memory all of it.
-    fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, Refusal>;
+    fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, KernelError>;
     /// Returns whether others hold the object, or something was derived from it.
     fn is_used(&self, slot: CapAddress) -> bool;
     /// Returns whether revocation of an exported capability is requested: a deletion failed because of remote copies.
@@ -93,32 +93,34 @@ pub struct OutgoingTransfer<P> {
     /// Number of the reservation there.
     pub reservation: u64,
     /// The kernel's error, if an operation has failed.
-    refusal: Option<Refusal>,
+    kernel_error: Option<KernelError>,
 }
 
 impl<P> OutgoingTransfer<P> {
     /// Returns the transfer of a slot's capability to the holder of the reservation.
     pub const fn new(who: Option<P>, slot: CapAddress, from: u64, to: Core, reservation: u64) -> OutgoingTransfer<P> {
-        OutgoingTransfer { who, slot: Some(slot), from, to, reservation, refusal: None }
+        OutgoingTransfer { who, slot: Some(slot), from, to, reservation, kernel_error: None }
     }
 }
 
 /// Converts an error of the protocol and of the kernel to one of the monitor's interface.
-fn reason(error: Foreign, refusal: Option<Refusal>) -> Error {
+fn reason(error: RemoteError, kernel_error: Option<KernelError>) -> Error {
     match error {
-        Foreign::UnknownCore => Error::NoSuchCore,
-        Foreign::NotOwner | Foreign::Borrowed => Error::Borrowed,
-        Foreign::BeingRevoked => Error::BeingRevoked,
-        Foreign::Lent => Error::Lent,
-        Foreign::InUse => Error::InUse,
-        Foreign::NotBorrowed | Foreign::UnknownObject => Error::NotForeign,
-        Foreign::TooManyExports | Foreign::TooManyHolders | Foreign::TooManyCopies => Error::TooManyObjects,
-        Foreign::TooManyRequests => Error::Full,
-        Foreign::CoreLost | Foreign::OwnerLost => Error::CoreLost,
-        Foreign::NoReceiver => Error::MailboxFull,
-        Foreign::Kernel if refusal == Some(Refusal::DeviceMemory) => Error::DeviceMemory,
-        Foreign::Kernel => Error::Refused,
-        Foreign::NotHolder | Foreign::ToSelf | Foreign::TooManyRights | Foreign::MemoryWithdrawn => Error::Internal,
+        RemoteError::UnknownCore => Error::NoSuchCore,
+        RemoteError::NotOwner | RemoteError::Borrowed => Error::Borrowed,
+        RemoteError::BeingRevoked => Error::BeingRevoked,
+        RemoteError::Lent => Error::Lent,
+        RemoteError::InUse => Error::InUse,
+        RemoteError::NotBorrowed | RemoteError::UnknownObject => Error::NotForeign,
+        RemoteError::TooManyExports | RemoteError::TooManyHolders | RemoteError::TooManyCopies => Error::TooManyObjects,
+        RemoteError::TooManyRequests => Error::Full,
+        RemoteError::CoreLost | RemoteError::OwnerLost => Error::CoreLost,
+        RemoteError::NoReceiver => Error::MailboxFull,
+        RemoteError::Kernel if kernel_error == Some(KernelError::DeviceMemory) => Error::DeviceMemory,
+        RemoteError::Kernel => Error::Refused,
+        RemoteError::NotHolder | RemoteError::ToSelf | RemoteError::TooManyRights | RemoteError::MemoryWithdrawn => {
+            Error::Internal
+        }
     }
 }
 
@@ -158,8 +160,8 @@ impl<K: Kernel, P> Exchange<K, P> {
     }
 
     /// Returns whether `from` may have one more transfer to this core.
-    pub fn has_room(&self, from: u64) -> bool {
-        self.executor.mailbox.has_room(from)
+    pub fn has_capacity(&self, from: u64) -> bool {
+        self.executor.mailbox.has_capacity(from)
     }
 
     /// Starts a transfer.
@@ -200,7 +202,7 @@ impl<K: Kernel, P> Exchange<K, P> {
     pub fn refuse(&mut self, who: Option<P>, slot: CapAddress, why: Error) {
         self.executor.kernel.delete(slot);
         if let Some(who) = who {
-            self.executor.done.push_back(Done::Answer(who, Err(why)));
+            self.executor.done.push_back(Done::Reply(who, Err(why)));
         }
     }
 
@@ -213,7 +215,7 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// Queues a receiver for its next transfer. It is refused if too many are queued.
     pub fn take(&mut self, client: Client, who: P) {
         if let Err(who) = self.executor.mailbox.wait(client, who) {
-            self.executor.done.push_back(Done::Answer(who, Err(Error::Full)));
+            self.executor.done.push_back(Done::Reply(who, Err(Error::Full)));
         }
     }
 
@@ -265,14 +267,14 @@ impl<K: Kernel, P> Exchange<K, P> {
     /// that by a revoke in the kernel, after which [`poll`](Self::poll) revokes from the other cores, too.)
     pub fn revoke(&mut self, from: u64, slot: CapAddress, who: P) {
         let Some(found) = self.executor.kernel.look(slot) else {
-            return self.executor.done.push_back(Done::Answer(who, Err(Error::NotSendable)));
+            return self.executor.done.push_back(Done::Reply(who, Err(Error::NotSendable)));
         };
         if found.is_borrowed {
-            return self.executor.done.push_back(Done::Answer(who, Err(Error::Borrowed)));
+            return self.executor.done.push_back(Done::Reply(who, Err(Error::Borrowed)));
         }
         let is_others = |granter, shape: &Shape| *shape == found.shape && identity(granter) != identity(from);
         if !self.given(is_others).is_empty() {
-            return self.executor.done.push_back(Done::Answer(who, Err(Error::NotAllowed)));
+            return self.executor.done.push_back(Done::Reply(who, Err(Error::NotAllowed)));
         }
         let objects = self.given(|_, shape| *shape == found.shape);
         self.take_back(from, Some(who), objects);
@@ -299,7 +301,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         let number = self.executor.name();
         let left = objects.len();
         if left == 0 {
-            self.executor.done.extend(who.map(|who| Done::Answer(who, Ok(()))));
+            self.executor.done.extend(who.map(|who| Done::Reply(who, Ok(()))));
             return;
         }
         self.executor.recalls.insert(number, Recall { who, from, left, result: Ok(()) });
@@ -312,7 +314,7 @@ impl<K: Kernel, P> Exchange<K, P> {
             if may {
                 self.step(Input::Revoke { token: Token(token), object });
             } else {
-                self.executor.answer(Token(token), Err(Foreign::TooManyRequests));
+                self.executor.reply(Token(token), Err(RemoteError::TooManyRequests));
             }
         }
     }

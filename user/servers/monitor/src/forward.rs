@@ -4,7 +4,7 @@
 //! One thread receives at each such server's endpoint, one at the endpoint that most proxies share, and one at each
 //! other [proxy](tench_monitor::proxies). They pass each request to the main thread, with the reply object in which the
 //! requester waits. So programs find their usual capabilities, and no thread of the monitor waits for a reply. Requests
-//! about names that are local to this core are [answered](crate::local) at once.
+//! about names that are local to this core are [handled](crate::local) at once.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -29,7 +29,7 @@ use tench_protocol::{ArrayVec, DONE, Encode, Rejection};
 use tench_quota::Quota;
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, Notification, Received, Reply, Wait, offer_slots};
 
-use crate::local::{Answered, Listing, Local, listing, next_after};
+use crate::local::{Listing, Local, LocalOutcome, listing, next_after};
 use crate::slots::{Arrivals, Caps, discard};
 
 /// Maximum number of requests of programs that wait for replies. The channel has room for more, which is left to the
@@ -121,7 +121,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Returns an empty queue. `own` are the names that are local to this core; requests about them are answered in
+    /// Returns an empty queue. `own` are the names that are local to this core; requests about them are handled in
     /// place of the server of number `names`.
     pub fn new(watch: Watch, (names, own): (Option<u64>, Vec<&'static str>), wake: Cap<Notification>) -> Inbox {
         let (arrived, quota, spare) = (VecDeque::new(), Quota::new(LIMIT), Vec::new());
@@ -169,7 +169,7 @@ impl Inbox {
     }
 
     /// Replies to a requester with a label, words, and capabilities, which are sent.
-    pub fn answer(&self, mut waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
+    pub fn reply(&self, mut waiting: Waiting, label: u64, caps: &[CapAddress], words: &[u64]) {
         if let Some((service, after)) = waiting.listing.take() {
             let listed = self.local.lock().listed(&after, label, words);
             match listed {
@@ -251,7 +251,7 @@ impl Inbox {
         let requesters = &mut self.state.lock().requesters;
         match process {
             Some(process) => requesters.asks(Client::alone(process), service),
-            None => requesters.anybody_asks(service),
+            None => requesters.any_process_asks(service),
         }
     }
 
@@ -280,7 +280,7 @@ impl Inbox {
             if self.is_names(source) {
                 let mut local = self.local.lock();
                 if local.has(&received) {
-                    reply = self.answer_here(&mut local, &received, own, reply);
+                    reply = self.serve_local(&mut local, &received, own, reply);
                     drop(local);
                     // The copies that were made of these are kept.
                     arrivals.take(received.caps()).iter().for_each(|caps| discard(caps));
@@ -300,12 +300,12 @@ impl Inbox {
 
     /// Replies to a request about a name that is local to this core, or queues it until the name is registered. Returns
     /// the reply object for the next receive.
-    fn answer_here(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
-        let answered = local.answer(received, self, own, reply.cap());
+    fn serve_local(&self, local: &mut Local, received: &Received, own: CapAddress, reply: Made<Reply>) -> Made<Reply> {
+        let outcome = local.serve(received, self, own, reply.cap());
         let (requester, powers) = (Client::of_badge(received.badge()), Powers::of_badge(received.badge()));
-        let next = match answered {
-            Answered::Now => return reply,
-            Answered::Waits => self.charge_waiter(local, requester).and_then(|()| match self.take_reply() {
+        let next = match outcome {
+            LocalOutcome::Now => return reply,
+            LocalOutcome::Waits => self.charge_waiter(local, requester).and_then(|()| match self.take_reply() {
                 Ok(next) => Some(next),
                 Err(_) => {
                     self.state.lock().leave(requester.process);

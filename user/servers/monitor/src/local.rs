@@ -19,7 +19,7 @@ use tench_protocol::{
 };
 use tench_sys::{Cap, CapAddress, Endpoint, Message, OWN_CSPACE, Received, Reply, Rights};
 
-use crate::endpoints::has_no_room;
+use crate::endpoints::is_out_of_memory;
 use crate::forward::{Inbox, LIMIT, Waiting};
 use crate::slots::discard;
 use crate::{Result, no_memory};
@@ -44,7 +44,7 @@ struct Question<'a> {
 }
 
 /// Outcome of a request.
-pub enum Answered {
+pub enum LocalOutcome {
     /// The reply has been sent.
     Now,
     /// The requester waits for the name.
@@ -71,17 +71,23 @@ impl Local {
     }
 
     /// Replies to such a request, which waits in a reply object.
-    pub fn answer(&mut self, request: &Received, inbox: &Inbox, outgoing: CapAddress, reply: Cap<Reply>) -> Answered {
+    pub fn serve(
+        &mut self,
+        request: &Received,
+        inbox: &Inbox,
+        outgoing: CapAddress,
+        reply: Cap<Reply>,
+    ) -> LocalOutcome {
         let (mut message, mut replies) = (Message::new(DONE), Replies::new(reply, Factory::NONE));
         let mut context = Context::new(request.badge(), &mut replies);
         let mut question = Question { names: &mut self.names, inbox, outgoing };
         match Names::dispatch(&mut question, request, &mut context, &mut message) {
-            Flow::Later => Answered::Waits,
-            Flow::Answer => {
+            Flow::Later => LocalOutcome::Waits,
+            Flow::Reply => {
                 // The requester may have given up, or have no slot for it.
                 let _ = reply.reply(&message);
                 let _ = OWN_CSPACE.delete_at(outgoing);
-                Answered::Now
+                LocalOutcome::Now
             }
         }
     }
@@ -178,7 +184,7 @@ impl NamesService for Question<'_> {
         }
         self.names.table.check_register(&name, caller)?;
         let slot = memory::take_slot().map_err(|_| Error::Full)?;
-        if has_no_room() || endpoint.cap().copy_to(slot).is_err() {
+        if is_out_of_memory() || endpoint.cap().copy_to(slot).is_err() {
             memory::free_slot(slot);
             return Err(Error::Full);
         }
@@ -211,7 +217,7 @@ impl NamesService for Question<'_> {
     ) -> core::result::Result<Option<Sent<Endpoint, Given>>, Error> {
         match self.names.table.look_up(&name) {
             Ok(slot) => Ok(Some(self.endpoint(slot, badge_for(&name, caller, powers)))),
-            Err(Error::Unknown) if has_no_room() => Err(Error::Full),
+            Err(Error::Unknown) if is_out_of_memory() => Err(Error::Full),
             Err(Error::Unknown) => Ok(None),
             Err(error) => Err(error),
         }

@@ -105,7 +105,7 @@ tench_protocol::codes! {
     /// The outcome of a request.
     pub enum Outcome {
         /// The request has a reply, which follows.
-        Answered = 0;
+        Replied = 0;
         /// The server was restarted.
         Restarted = 1;
         /// The server or the requester has ended.
@@ -215,8 +215,8 @@ fn decode_body(head: u64, rest: &[u64]) -> Result<(u64, Capabilities, &[u64]), M
 }
 
 /// Returns the reply to a forwarded request: a label, capabilities and words.
-pub fn answered(label: u64, caps: &[Carried], words: &[u64]) -> Words {
-    core::iter::once(Outcome::Answered as u64).chain(body(label, caps, words)).collect()
+pub fn encode_reply(label: u64, caps: &[Carried], words: &[u64]) -> Words {
+    core::iter::once(Outcome::Replied as u64).chain(body(label, caps, words)).collect()
 }
 
 /// Returns a reply that is only an outcome, with one word of detail.
@@ -226,20 +226,20 @@ pub fn ended(outcome: Outcome, detail: u64) -> Words {
 
 /// The reply to a forwarded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer<'a> {
+pub enum Reply<'a> {
     /// A label, capabilities and words.
-    Answered(u64, Capabilities, &'a [u64]),
+    Message(u64, Capabilities, &'a [u64]),
     /// An outcome without reply, with one word of detail.
     Ended(Outcome, u64),
 }
 
 /// Decodes the reply to a forwarded request.
-pub fn decode_answer(words: &[u64]) -> Result<Answer<'_>, Malformed> {
+pub fn decode_reply(words: &[u64]) -> Result<Reply<'_>, Malformed> {
     let ([outcome, detail], rest) = split::<2>(words, 2 * MAX_CAPS + MAX_WORDS)?;
     match Outcome::from_code(outcome).ok_or(Malformed::Outcome)? {
-        Outcome::Answered => decode_body(detail, rest).map(|(label, caps, words)| Answer::Answered(label, caps, words)),
+        Outcome::Replied => decode_body(detail, rest).map(|(label, caps, words)| Reply::Message(label, caps, words)),
         _ if !rest.is_empty() => Err(Malformed::TooLong),
-        outcome => Ok(Answer::Ended(outcome, detail)),
+        outcome => Ok(Reply::Ended(outcome, detail)),
     }
 }
 
@@ -374,11 +374,11 @@ mod tests {
                 let forward =
                     Forward { to, is_one_way, label: (1 << 48) - 1, caps: caps.clone(), words: &words[..length] };
                 assert_eq!(Forward::decode(&forward.clone().encode(), 2), Ok(forward));
-                let answer = answered(5, &caps, &words[..length]);
-                assert_eq!(decode_answer(&answer), Ok(Answer::Answered(5, caps, &words[..length])));
+                let reply = encode_reply(5, &caps, &words[..length]);
+                assert_eq!(decode_reply(&reply), Ok(Reply::Message(5, caps, &words[..length])));
             }
         }
-        assert_eq!(decode_answer(&ended(Outcome::Busy, 9)), Ok(Answer::Ended(Outcome::Busy, 9)));
+        assert_eq!(decode_reply(&ended(Outcome::Busy, 9)), Ok(Reply::Ended(Outcome::Busy, 9)));
         let longest = [&[b'x'; MAX_STRINGS - 1][..], &[0]].concat();
         for bytes in [&b"hello\0"[..], b"cat\0a b\0\0", "grün\0".as_bytes(), &longest] {
             let strings = Strings::new(bytes).unwrap();
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_by_name() {
+    fn words_that_are_no_message_are_refused_by_name() {
         assert_eq!(Forward::decode(&[1, 2], 1), Err(Malformed::TooShort));
         assert_eq!(Forward::decode(&[0; 68], 1), Err(Malformed::TooLong));
         assert_eq!(Forward::decode(&[0; 76], 1), Err(Malformed::TooLong));
@@ -420,12 +420,12 @@ mod tests {
             let message = [0, 0, 1 << 48, words[0], words[1]];
             assert_eq!(Forward::decode(&message, 1), Err(Malformed::Capability), "{words:x?}");
         }
-        assert_eq!(decode_answer(&[0]), Err(Malformed::TooShort));
-        assert_eq!(decode_answer(&[8, 0]), Err(Malformed::Outcome));
-        assert_eq!(decode_answer(&[0, u64::MAX]), Err(Malformed::Label));
-        assert_eq!(decode_answer(&[4, 0, 0]), Err(Malformed::TooLong));
-        assert_eq!(decode_answer(&[0; 67]), Err(Malformed::TooLong));
-        assert_eq!(decode_answer(&[0; 75]), Err(Malformed::TooLong));
+        assert_eq!(decode_reply(&[0]), Err(Malformed::TooShort));
+        assert_eq!(decode_reply(&[8, 0]), Err(Malformed::Outcome));
+        assert_eq!(decode_reply(&[0, u64::MAX]), Err(Malformed::Label));
+        assert_eq!(decode_reply(&[4, 0, 0]), Err(Malformed::TooLong));
+        assert_eq!(decode_reply(&[0; 67]), Err(Malformed::TooLong));
+        assert_eq!(decode_reply(&[0; 75]), Err(Malformed::TooLong));
         let requester = 2 << 32 | 5;
         assert_eq!(decode_requester(&[requester, 50], 2), Ok((requester, 50)));
         let client = Client { process: requester, family: family_of(2, 7) };
@@ -466,17 +466,17 @@ mod tests {
     #[test]
     fn errors_say_the_same_on_every_core() {
         use tench_monitor_client::protocol::Error;
-        use tench_procs_client::protocol::Error as Local;
+        use tench_procs_client::protocol::Error as ProcsError;
 
         let pairs = [
-            (Error::WrongState, Local::WrongState),
-            (Error::NoSuchProgram, Local::NoSuchProgram),
-            (Error::BadProgram, Local::BadProgram),
-            (Error::OutOfMemory, Local::OutOfMemory),
-            (Error::TooManyProcesses, Local::TooManyProcesses),
-            (Error::TextTooLong, Local::TextTooLong),
-            (Error::NotAllowed, Local::NotAllowed),
-            (Error::Essential, Local::Essential),
+            (Error::WrongState, ProcsError::WrongState),
+            (Error::NoSuchProgram, ProcsError::NoSuchProgram),
+            (Error::BadProgram, ProcsError::BadProgram),
+            (Error::OutOfMemory, ProcsError::OutOfMemory),
+            (Error::TooManyProcesses, ProcsError::TooManyProcesses),
+            (Error::TextTooLong, ProcsError::TextTooLong),
+            (Error::NotAllowed, ProcsError::NotAllowed),
+            (Error::Essential, ProcsError::Essential),
         ];
         assert!(pairs.iter().all(|(here, there)| here.text() == there.text()));
     }
@@ -484,7 +484,7 @@ mod tests {
     /// Any words that a hostile monitor could send are refused, or decode to a message that encodes to the same
     /// meaning.
     #[test]
-    fn whatever_arrives_is_a_message_or_refused() {
+    fn any_words_are_a_message_or_refused() {
         let mut state = 1_u64;
         let mut random = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -514,7 +514,7 @@ mod tests {
                 strings.encode_into(&mut again);
                 assert_eq!(Strings::decode(&again), Ok(strings));
             }
-            count(decode_answer(&words).is_ok());
+            count(decode_reply(&words).is_ok());
             count(decode_result(&words).is_ok());
         }
         assert!(accepted > 1000 && refused > 1000, "{accepted} accepted, {refused} refused");

@@ -126,13 +126,13 @@ mod tests {
             let next = loop {
                 asked += 1;
                 assert!(asked < 100, "it does not end");
-                let answer = there
+                let reply = there
                     .range::<String, _>((std::ops::Bound::Excluded(from.clone()), std::ops::Bound::Unbounded))
                     .next();
-                match names.listed(&from, answer.map(|(name, _)| name.as_str())) {
+                match names.listed(&from, reply.map(|(name, _)| name.as_str())) {
                     Listed::Here(name, owner) => break Some((name.to_string(), owner)),
-                    Listed::There => break answer.map(|(name, owner)| (name.clone(), *owner)),
-                    Listed::Further => from = answer.unwrap().0.clone(),
+                    Listed::There => break reply.map(|(name, owner)| (name.clone(), *owner)),
+                    Listed::Further => from = reply.unwrap().0.clone(),
                 }
             };
             let Some((name, owner)) = next else { return seen };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lists_names_sees_his_own_cores() {
+    fn a_list_of_names_has_those_of_the_own_core() {
         let mut names = names();
         let there: BTreeMap<String, u64> =
             [("clock", 5), ("monitor", 8), ("reserve", 9)].map(|(name, owner)| (name.to_string(), owner)).into();

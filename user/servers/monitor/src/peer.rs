@@ -14,7 +14,7 @@ use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_client::protocol::{Error, State};
 use tench_protocol::{Pending, Port, Replies};
 use tench_quota::{Client, Quota};
-use tench_sys::{Error as Refusal, Instant};
+use tench_sys::{Error as KernelError, Instant};
 
 use crate::capabilities::{self, Ledger, TransferRequest};
 use crate::channel::{Channel, IN_FLIGHT};
@@ -67,7 +67,7 @@ pub struct Peer {
     /// Requests of local programs for which the channel had no room yet.
     unasked: VecDeque<(Waiting, Words)>,
     /// Set if something else could not be sent for lack of room.
-    wants_room: bool,
+    waits_for_capacity: bool,
     /// Set if the core knows that this side sleeps, and so notifies the doorbell when it writes.
     knows: bool,
     /// Requests that wait for the channel, if that was requested.
@@ -99,7 +99,7 @@ impl Peer {
             quota: Quota::new(MAX_WAITS),
             unsent: VecDeque::new(),
             unasked: VecDeque::new(),
-            wants_room: false,
+            waits_for_capacity: false,
             knows: false,
             parked: None,
         }
@@ -124,13 +124,13 @@ impl Peer {
                 Parked::Growth(requester, growth) => self.grow(requester, &growth, port),
                 Parked::Ping(pending) => {
                     let mut kept = Some(pending);
-                    let asked = self.ping(|| kept.take().ok_or(Refusal::Aborted));
+                    let asked = self.ping(|| kept.take().ok_or(KernelError::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(pending, why)| port.finish(pending, &Err(why)));
                 }
                 Parked::Endpoint(badge, ceiling, pending) => self.processes(badge, ceiling, pending, port),
                 Parked::Processes(request, waiting) => {
                     let mut kept = Some(waiting);
-                    let asked = self.ask(&request, || kept.take().ok_or(Refusal::Aborted));
+                    let asked = self.ask(&request, || kept.take().ok_or(KernelError::Aborted));
                     kept.into_iter().zip(asked.err()).for_each(|(waiting, why)| waiting.refuse(port, why));
                 }
             }
@@ -139,10 +139,10 @@ impl Peer {
 
     /// Returns the queue of requests that wait for the channel, if that was requested. Fails with `Full` if there are
     /// too many.
-    fn waiting_room(&mut self) -> Option<Result<&mut Vec<Parked>, Error>> {
+    fn waiting_requests(&mut self) -> Option<Result<&mut Vec<Parked>, Error>> {
         let parked = self.parked.as_mut()?;
-        let has_room = parked.len() < IN_FLIGHT as usize && parked.try_reserve(1).is_ok();
-        Some(if has_room { Ok(parked) } else { Err(Error::Full) })
+        let has_capacity = parked.len() < IN_FLIGHT as usize && parked.try_reserve(1).is_ok();
+        Some(if has_capacity { Ok(parked) } else { Err(Error::Full) })
     }
 
     /// Returns the time by which the core has to have replied.
@@ -198,12 +198,12 @@ impl Peer {
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let start = Instant::now();
-                    let answer = carry_out(self.core, number, words, dispatcher, endpoints, ledger);
-                    answer.iter().for_each(|words| self.answer(number, words));
+                    let reply = carry_out(self.core, number, words, dispatcher, endpoints, ledger);
+                    reply.iter().for_each(|words| self.reply(number, words));
                     took += Instant::now().since(start);
                     continue;
                 }
-                Ok(Some(Incoming::Answer(number, words))) => {
+                Ok(Some(Incoming::Reply(number, words))) => {
                     let Some(asked) = self.asked.take(number) else {
                         if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
                             endpoints.finish_nothing(self.core, words, ledger);
@@ -250,7 +250,7 @@ impl Peer {
             let (operation, words) = line.encode();
             // A broken channel is noticed when messages are read.
             if matches!(channel.event(operation, &words), Err(Refused::Full)) {
-                self.wants_room = true;
+                self.waits_for_capacity = true;
                 return;
             }
             ledger.said(core);
@@ -259,7 +259,7 @@ impl Peer {
 
     /// Requests memory from the core.
     pub fn grow(&mut self, requester: Requester, growth: &Growth, port: &mut Port) {
-        match self.waiting_room() {
+        match self.waiting_requests() {
             Some(Ok(room)) => return room.push(Parked::Growth(requester, *growth)),
             Some(Err(why)) => return requester.refuse(port, why),
             None => {}
@@ -272,7 +272,7 @@ impl Peer {
 
     /// Asks the core whether its process accepts a transfer.
     pub fn admit(&mut self, request: TransferRequest, ledger: &mut Ledger) {
-        match self.waiting_room() {
+        match self.waiting_requests() {
             Some(Ok(room)) => return room.push(Parked::Transfer(request)),
             Some(Err(why)) => return request.refuse(ledger, why),
             None => {}
@@ -284,11 +284,11 @@ impl Peer {
     }
 
     /// Replies to a request of the core, now or when there is room.
-    pub fn answer(&mut self, number: Number, words: &Words) {
+    pub fn reply(&mut self, number: Number, words: &Words) {
         // A closed channel has no listener.
         let Some(channel) = &mut self.channel else { return };
         // A broken channel is noticed when messages are read.
-        if !self.unsent.is_empty() || matches!(channel.answer(number, words), Err(Refused::Full)) {
+        if !self.unsent.is_empty() || matches!(channel.reply(number, words), Err(Refused::Full)) {
             self.unsent.push_back((number, words.clone()));
         }
     }
@@ -296,7 +296,7 @@ impl Peer {
     fn send_unsent(&mut self, endpoints: &mut Endpoints) {
         while let (Some(channel), Some((number, words))) = (&mut self.channel, self.unsent.front()) {
             // A broken channel is noticed when messages are read.
-            if matches!(channel.answer(*number, words), Err(Refused::Full)) {
+            if matches!(channel.reply(*number, words), Err(Refused::Full)) {
                 return;
             }
             self.unsent.pop_front();
@@ -313,7 +313,7 @@ impl Peer {
         while let Some((number, bits)) = endpoints.next_signal(self.core) {
             let said = self.channel.as_mut().map(|channel| channel.event(operation::SIGNAL, &[number, bits]));
             if matches!(said, Some(Err(Refused::Full))) {
-                self.wants_room = true;
+                self.waits_for_capacity = true;
                 return;
             }
             endpoints.said(self.core);
@@ -329,7 +329,7 @@ impl Peer {
         while let Some(number) = endpoints.next_release(self.core) {
             let said = self.channel.as_mut().map(|channel| channel.event(operation::RELEASE, &[number]));
             if matches!(said, Some(Err(Refused::Full))) {
-                self.wants_room = true;
+                self.waits_for_capacity = true;
                 return;
             }
             endpoints.release_sent(self.core);
@@ -340,20 +340,21 @@ impl Peer {
     /// already.
     #[inline]
     pub fn may_sleep(&mut self) -> bool {
-        let wants_room = core::mem::take(&mut self.wants_room) || !self.unsent.is_empty() || !self.unasked.is_empty();
-        if self.knows && !wants_room {
+        let waits_for_capacity =
+            core::mem::take(&mut self.waits_for_capacity) || !self.unsent.is_empty() || !self.unasked.is_empty();
+        if self.knows && !waits_for_capacity {
             return true;
         }
         let Some(channel) = &mut self.channel else { return true };
-        let empty = if wants_room { channel.prepare_sleep_for_room() } else { channel.prepare_sleep() };
+        let empty = if waits_for_capacity { channel.prepare_sleep_for_capacity() } else { channel.prepare_sleep() };
         self.knows = empty.unwrap_or(false);
         self.knows
     }
 
     /// Sends a ping.
-    pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, Refusal>) -> Result<(), Error> {
-        if let Some(room) = self.waiting_room() {
-            room?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
+    pub fn ping(&mut self, keep: impl FnOnce() -> Result<Pending<u64, Error>, KernelError>) -> Result<(), Error> {
+        if let Some(waiting) = self.waiting_requests() {
+            waiting?.push(Parked::Ping(keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
         let since = Instant::now();
@@ -364,7 +365,7 @@ impl Peer {
 
     /// Requests the core's process server's endpoint, with a badge, for a process with this ceiling.
     pub fn processes(&mut self, badge: u64, ceiling: u8, pending: Pending<ToProcesses, Error>, port: &mut Port) {
-        match self.waiting_room() {
+        match self.waiting_requests() {
             Some(Ok(room)) => return room.push(Parked::Endpoint(badge, ceiling, pending)),
             Some(Err(why)) => return port.finish(pending, &Err(why)),
             None => {}
@@ -379,10 +380,10 @@ impl Peer {
     pub fn ask(
         &mut self,
         request: &RemoteRequest,
-        keep: impl FnOnce() -> Result<Requester, Refusal>,
+        keep: impl FnOnce() -> Result<Requester, KernelError>,
     ) -> Result<(), Error> {
-        if let Some(room) = self.waiting_room() {
-            room?.push(Parked::Processes(request.clone(), keep().map_err(|_| Error::Full)?));
+        if let Some(waiting) = self.waiting_requests() {
+            waiting?.push(Parked::Processes(request.clone(), keep().map_err(|_| Error::Full)?));
             return Ok(());
         }
         let (requester, waits) = (request.requester, request.operation.waits());
@@ -431,7 +432,7 @@ impl Peer {
             _ => {}
         }
         let channel = self.channel.as_mut().ok_or(Error::NotConnected)?;
-        self.asked.make_room()?;
+        self.asked.ensure_capacity()?;
         channel.request(operation, words).map_err(|refused| match refused {
             Refused::Broken(_) => Error::Broken,
             _ => Error::Full,
@@ -516,7 +517,7 @@ impl Peer {
         match self.request(operation::FORWARD, &words) {
             Ok(number) => self.asked.put(number, Asked::Forward(waiting)),
             Err(Error::Full) => {
-                self.wants_room = true;
+                self.waits_for_capacity = true;
                 return Some((waiting, words));
             }
             Err(_) => {

@@ -97,7 +97,7 @@ mod tests {
     const FULL: u64 = SECOND / MOST;
 
     #[test]
-    fn who_has_used_nothing_has_something() {
+    fn an_unused_portion_is_not_empty() {
         let mut portions = Portions::new(SECOND, 0, 0);
         assert!(portions.has(1));
         portions.charge(1, FULL - 1);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_they_have_besides() {
+    fn unused_time_is_shared_among_the_others() {
         let [one] = taken(100_000, 50, 10);
         assert!((59_000..=62_000).contains(&one), "{one}");
         let [all] = taken(100_000, 100, 10);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_overdrawn_waits_until_it_is_paid() {
+    fn an_overdrawn_core_waits_until_its_debt_is_paid() {
         let mut portions = Portions::new(SECOND, 0, 0);
         portions.charge(1, 3 * FULL);
         let wait = portions.wait(1);

@@ -15,7 +15,7 @@ use tench_monitor::message::{Outcome, Strings, Words, ended};
 use tench_monitor::remote_request::{Operation, RemoteRequest};
 use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, pid_base, split_pid};
 use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error as Refused, State, Status, Strings as List};
+use tench_procs_client::protocol::{Error as ProcsError, State, Status, Strings as List};
 use tench_procs_client::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Received, Rights};
@@ -67,10 +67,10 @@ fn ask(request: &RemoteRequest, is_cancelled: &AtomicBool) -> Result<Words, Erro
             let totals = Mem::STANDARD.totals().map_err(|_| Error::Internal)?;
             Ok(words(&Memory { total: totals.total, free: totals.free }))
         }
-        Operation::Load => Ok(words(&Procs::STANDARD.load().map_err(refusal)?)),
-        Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(refusal)?))),
-        Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(refusal)?))),
-        Operation::Find => Ok(words(&Procs::STANDARD.find(text(request)?.parts().0, subject).map_err(refusal)?)),
+        Operation::Load => Ok(words(&Procs::STANDARD.load().map_err(procs_error)?)),
+        Operation::Status => Ok(words(&describe(&Procs::STANDARD.status(subject).map_err(procs_error)?))),
+        Operation::Next => Ok(words(&describe(&Procs::STANDARD.next(subject).map_err(procs_error)?))),
+        Operation::Find => Ok(words(&Procs::STANDARD.find(text(request)?.parts().0, subject).map_err(procs_error)?)),
         Operation::Spawn => {
             as_guest(request, || with_procs(request.badge(), |procs| Ok(words(&spawn(procs, text(request)?)?))))
         }
@@ -99,23 +99,24 @@ fn manage(procs: Procs, request: &RemoteRequest) -> Result<Words, Error> {
     let done = match request.operation {
         Operation::Suspend => procs.suspend(subject),
         Operation::Resume => procs.resume(subject),
-        Operation::Interrupt => return procs.interrupt(subject).map(|killed| words(&killed)).map_err(refusal),
+        Operation::Interrupt => return procs.interrupt(subject).map(|killed| words(&killed)).map_err(procs_error),
         Operation::KillAll => return kill_all(procs, text(request)?.parts().0, pid_base(split_pid(subject).0)),
         _ => procs.kill(subject),
     };
-    done.map(|()| words(&())).map_err(refusal)
+    done.map(|()| words(&())).map_err(procs_error)
 }
 
 /// Kills all processes of a name, except the monitor, which could not reply otherwise.
 fn kill_all(procs: Procs, name: &str, before: u64) -> Result<Words, Error> {
     let (mut after, mut killed, mut refused) = (before, 0, None);
     loop {
-        after = match procs.find(name, after).map_err(refusal) {
+        after = match procs.find(name, after).map_err(procs_error) {
             Ok(process) => process,
             Err(Error::NoSuchProcess) => break,
             Err(error) => return Err(error),
         };
-        let outcome = if after == process::id() { Err(Error::Essential) } else { procs.kill(after).map_err(refusal) };
+        let outcome =
+            if after == process::id() { Err(Error::Essential) } else { procs.kill(after).map_err(procs_error) };
         match outcome {
             Ok(()) => killed += 1,
             // The process has just ended by itself.
@@ -136,11 +137,11 @@ fn wait(procs: Procs, process: u64, is_cancelled: &AtomicBool) -> Result<Status,
     loop {
         match procs.wait_until(process, time::deadline(PATIENCE)) {
             // The reply to a cancelled request is dropped.
-            Err(Failure::Refused(Refused::TimedOut)) if is_cancelled.load(Ordering::Relaxed) => {
+            Err(Failure::Refused(ProcsError::TimedOut)) if is_cancelled.load(Ordering::Relaxed) => {
                 return Err(Error::Full);
             }
-            Err(Failure::Refused(Refused::TimedOut)) => {}
-            answer => return answer.map_err(refusal),
+            Err(Failure::Refused(ProcsError::TimedOut)) => {}
+            result => return result.map_err(procs_error),
         }
     }
 }
@@ -148,12 +149,12 @@ fn wait(procs: Procs, process: u64, is_cancelled: &AtomicBool) -> Result<Status,
 /// Starts a program; if that fails, nothing is left of it.
 fn spawn(procs: Procs, strings: &Strings) -> Result<u64, Error> {
     let (name, arguments) = strings.parts();
-    let spawn = procs.prepare(name).map_err(refusal)?;
+    let spawn = procs.prepare(name).map_err(procs_error)?;
     if let Err(failure) = spawn.strings(List::Arguments, arguments) {
         spawn.abandon();
-        return Err(refusal(failure));
+        return Err(procs_error(failure));
     }
-    spawn.start().map_err(refusal)
+    spawn.start().map_err(procs_error)
 }
 
 /// Returns the facts about a process of this core that other cores need: its family, the highest priority that it may
@@ -164,7 +165,7 @@ pub fn vouch(process: u64) -> Result<(u64, u8, bool), Error> {
 
 /// Calls the process server with full authority.
 fn with_authority<T>(ask: impl FnOnce(Procs) -> Result<T, Failure>) -> Result<T, Error> {
-    ask(Procs::at(authority().ok_or(Error::Internal)?)).map_err(refusal)
+    ask(Procs::at(authority().ok_or(Error::Internal)?)).map_err(procs_error)
 }
 
 /// Calls the process server with a badge.
@@ -208,7 +209,7 @@ fn words(value: &impl Encode) -> Words {
     let mut message = Message::new(0);
     value.encode(&mut message);
     let arrived = Received::from_message(&message, 0);
-    [Outcome::Answered as u64].into_iter().chain(arrived.words().iter().copied()).collect()
+    [Outcome::Replied as u64].into_iter().chain(arrived.words().iter().copied()).collect()
 }
 
 /// Returns a process's description, with the memory server's figures.
@@ -231,19 +232,19 @@ fn describe(status: &Status) -> Process {
 }
 
 /// Converts an error of the process server.
-fn refusal(failure: Failure) -> Error {
+fn procs_error(failure: Failure) -> Error {
     let Failure::Refused(error) = failure else { return Error::Internal };
     match error {
-        Refused::NoSuchProcess => Error::NoSuchProcess,
-        Refused::WrongState => Error::WrongState,
-        Refused::NoSuchProgram => Error::NoSuchProgram,
-        Refused::BadProgram => Error::BadProgram,
-        Refused::OutOfMemory => Error::OutOfMemory,
-        Refused::TooManyProcesses => Error::TooManyProcesses,
-        Refused::TextTooLong => Error::TextTooLong,
-        Refused::NotAllowed => Error::NotAllowed,
-        Refused::Essential => Error::Essential,
-        Refused::Full => Error::Full,
+        ProcsError::NoSuchProcess => Error::NoSuchProcess,
+        ProcsError::WrongState => Error::WrongState,
+        ProcsError::NoSuchProgram => Error::NoSuchProgram,
+        ProcsError::BadProgram => Error::BadProgram,
+        ProcsError::OutOfMemory => Error::OutOfMemory,
+        ProcsError::TooManyProcesses => Error::TooManyProcesses,
+        ProcsError::TextTooLong => Error::TextTooLong,
+        ProcsError::NotAllowed => Error::NotAllowed,
+        ProcsError::Essential => Error::Essential,
+        ProcsError::Full => Error::Full,
         _ => Error::Internal,
     }
 }

@@ -36,7 +36,7 @@ mod signals;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tench_abi::power::{self, Powers};
-use tench_abi::{CapAddress, Error as Refusal, Rights};
+use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_quota::{Client, Quota};
 
 use crate::attachments::UNCLAIMED;
@@ -108,14 +108,14 @@ pub trait Kernel {
     /// Deletes the slot's capability, and frees the slot.
     fn delete(&mut self, slot: CapAddress);
     /// Makes a copy with at most these rights and, if the badge is not 0, with this badge.
-    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, Refusal>;
+    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, KernelError>;
     /// Makes a badged capability to the endpoint that proxies share.
-    fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, Refusal>;
+    fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, KernelError>;
     /// Makes a capability that signals these bits at the notification that proxies share.
-    fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal>;
+    fn bits(&mut self, bits: u64) -> Result<CapAddress, KernelError>;
     /// Makes a proxy of its own, at which the monitor receives from now on. Returns the only capability to it, and its
     /// physical address.
-    fn open(&mut self, proxy: u64, class: ObjectClass) -> Result<(CapAddress, u64), Refusal>;
+    fn open(&mut self, proxy: u64, class: ObjectClass) -> Result<(CapAddress, u64), KernelError>;
     /// Deletes a proxy of its own that nobody else holds. Returns false if signals from it may still come; when they
     /// have, [`closed`](Proxies::closed) is called.
     fn close(&mut self, proxy: u64) -> bool;
@@ -359,7 +359,7 @@ impl<K: Kernel> Proxies<K> {
             let badge = if matches!(proxy.form, Form::Own(_)) { found.badge } else { 0 };
             return Ok(Carried::Returned { number: proxy.number, rights, badge });
         }
-        if !self.held.has_room(to) {
+        if !self.held.has_capacity(to) {
             self.kernel.delete(slot);
             return Err(Error::Full);
         }
@@ -437,8 +437,8 @@ impl<K: Kernel> Proxies<K> {
     /// Makes a copy of what is held under a number for a core.
     pub fn copy(&mut self, number: u64, core: u64, rights: Rights, badge: u64) -> Result<CapAddress, Error> {
         let held = self.held.held_for(core, number).ok_or(Error::Gone)?;
-        self.kernel.copy(held.slot, rights, badge).map_err(|refusal| match refusal {
-            Refusal::OutOfMemory => Error::Full,
+        self.kernel.copy(held.slot, rights, badge).map_err(|error| match error {
+            KernelError::OutOfMemory => Error::Full,
             _ => Error::Gone,
         })
     }

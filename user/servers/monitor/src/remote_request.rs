@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_by_name() {
+    fn words_that_are_no_request_are_refused_by_name() {
         let decode = |words: &[u64]| RemoteRequest::decode(Operation::Kill, words, 2, 0).map(|_| ());
         assert_eq!(decode(&[pid_base(2) | 9, 5]), Ok(()));
         assert_eq!(decode(&[pid_base(2) | 9]), Err(Malformed::TooShort));
@@ -198,7 +198,7 @@ mod tests {
     /// Any words that a hostile monitor could send are refused, or decode to a request that encodes to the same
     /// meaning.
     #[test]
-    fn whatever_arrives_is_a_request_or_refused() {
+    fn any_words_are_a_request_or_refused() {
         let mut state = 1_u64;
         let mut random = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

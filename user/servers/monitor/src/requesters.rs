@@ -112,7 +112,7 @@ impl Requesters {
     }
 
     /// Records that capabilities of a service are on this core whose holders only the service knows.
-    pub const fn anybody_asks(&mut self, service: u64) {
+    pub const fn any_process_asks(&mut self, service: u64) {
         match service < BITS {
             true => self.by_anybody |= 1 << service,
             false => self.is_incomplete = true,
@@ -120,7 +120,7 @@ impl Requesters {
     }
 
     /// Removes an ended process, and its family if that has ended with it and is not 0. Returns whether the service may
-    /// know either. For the process of the last call the answer is yes again: the service may free what it holds in
+    /// know either. For the process of the last call the result is yes again: the service may free what it holds in
     /// parts.
     pub fn remove_ended(&mut self, process: u64, family: u64, service: u64) -> bool {
         let last_reported = self.last_reported.get_mut(service as usize);
@@ -263,11 +263,11 @@ mod tests {
     #[test]
     fn a_service_that_hears_of_all_ends_is_told_again_of_one_that_it_may_have_missed() {
         let mut requesters = Requesters::default();
-        requesters.anybody_asks(2);
+        requesters.any_process_asks(2);
         requesters.asks(alone(4), 2);
         assert!(requesters.remove_ended(5, 0, 2));
         requesters.may_not_know(5, 0, 2);
-        // The service is told of this end, too, so the monitor answers nothing on its behalf. It asks itself about
+        // The service is told of this end, too, so the monitor does not reply on its behalf. It asks itself about
         // processes that have begun to use it.
         assert!(requesters.remove_ended(6, 0, 2));
         assert_eq!((requesters.unheard(2, 6), requesters.unheard(1, 6)), (Some(5), None));
@@ -287,19 +287,19 @@ mod tests {
     fn a_service_is_told_of_processes_that_may_have_its_capabilities_without_asking() {
         let mut requesters = Requesters::default();
         requesters.asks(alone(5), 1);
-        requesters.anybody_asks(2);
+        requesters.any_process_asks(2);
         assert!(
             requesters.remove_ended(5, 0, 2) && requesters.remove_ended(6, 0, 2) && requesters.remove_ended(6, 0, 2)
         );
         assert!(
             requesters.remove_ended(5, 0, 1) && !requesters.remove_ended(6, 0, 1) && !requesters.remove_ended(5, 0, 1)
         );
-        requesters.anybody_asks(64);
+        requesters.any_process_asks(64);
         assert!(requesters.remove_ended(6, 0, 1));
     }
 
     #[test]
-    fn where_something_may_be_missing_everybody_hears_of_everybody() {
+    fn services_with_missed_reports_hear_of_every_process() {
         let mut requesters = Requesters::default();
         requesters.asks(alone(5), 64);
         assert!(

@@ -34,8 +34,8 @@ use tench_names_client::Names;
 use tench_protocol::{Event, Later, Pending, Port, again};
 use tench_sys::thread::{Binding, Bindings};
 use tench_sys::{
-    Cap, CapAddress, Endpoint, Error as Refusal, Frame, Instant, InterruptControl, Kernel, Kind, Machine, Notification,
-    OWN_CSPACE, Rights, Thread, Trigger, Wait,
+    Cap, CapAddress, Endpoint, Error as KernelError, Frame, Instant, InterruptControl, Kernel, Kind, Machine,
+    Notification, OWN_CSPACE, Rights, Thread, Trigger, Wait,
 };
 use tench_system::{ARCHIVE_PATH, Program, System};
 
@@ -117,7 +117,7 @@ impl Server {
         let machine = Cap::<Kernel>::new(slot::KERNEL).machine()?;
         let [main, wake, remind] = listen()?;
         let files = Files::open(machine.core)?;
-        let system = description(&files.archive).ok_or(Refusal::InvalidArgument)?;
+        let system = description(&files.archive).ok_or(KernelError::InvalidArgument)?;
         let absent = servers(&system, Program::is_absent_elsewhere);
         let is_first = machine.core == 0;
         let (own, absent) = if is_first { ((None, Vec::new()), absent) } else { (own(&system, &absent), Vec::new()) };
@@ -128,7 +128,7 @@ impl Server {
         let (inbox, signals) = (Inbox::new(watch, own, wake), Signals::new(main, wake)?);
         let endpoints = Endpoints::open(machine.core, inbox, Arc::clone(&services), signals)?;
         let dispatcher = Dispatcher::new(machine.core, services, wake);
-        let ledger = capabilities::open(machine.core, machine.cores).ok_or(Refusal::NoSuchCore)?;
+        let ledger = capabilities::open(machine.core, machine.cores).ok_or(KernelError::NoSuchCore)?;
         let mut server = Server {
             machine,
             peers: Vec::new(),
@@ -164,7 +164,7 @@ impl Server {
         let slot = memory::take_slot().map_err(no_memory)?;
         let public =
             Cap::<Endpoint>::new(slot::SERVICE).mint_to(slot, Rights::WRITE | Rights::CALL | Rights::GRANT, 0)?;
-        again(|| Names::STANDARD.register(Monitor::NAME, public)).map_err(|_| Refusal::Aborted)
+        again(|| Names::STANDARD.register(Monitor::NAME, public)).map_err(|_| KernelError::Aborted)
     }
 
     /// Starts the other cores. A core that cannot be started is reported, and the others go on.
@@ -191,7 +191,7 @@ impl Server {
     /// From now on, programs here find the servers that run there.
     fn connect(&mut self) -> Result<()> {
         let mut channel = channel::open(first_frame(slot::EXTRA)?, Side::Second, 0)?;
-        channel.event(operation::HELLO, &[]).map_err(|_| Refusal::Aborted)?;
+        channel.event(operation::HELLO, &[]).map_err(|_| KernelError::Aborted)?;
         let mut first = Peer::new(0);
         (first.channel, first.state) = (Some(channel), State::Running);
         self.peers.push(first);
@@ -225,7 +225,7 @@ impl Server {
             };
             match port.next(wait) {
                 Event::Request => {
-                    port.carry_out(|request, context, answer| Monitor::dispatch(self, request, context, answer));
+                    port.carry_out(|request, context, reply| Monitor::dispatch(self, request, context, reply));
                     if core::mem::take(&mut self.may_have_missed) {
                         self.make_up_for_missed();
                     }
@@ -274,8 +274,8 @@ impl Server {
                 let peer = self.peers.iter_mut().find(|peer| peer.core == core && peer.channel.is_some());
                 match peer {
                     Some(peer) => {
-                        let words = self.endpoints.answer(core, number, product);
-                        words.iter().for_each(|words| peer.answer(number, words));
+                        let words = self.endpoints.reply(core, number, product);
+                        words.iter().for_each(|words| peer.reply(number, words));
                     }
                     None => discard(&product.caps),
                 }
@@ -370,7 +370,7 @@ impl Server {
             if let Seen::Silent = peer.look(self.watch, is_awaited, &mut self.endpoints, &mut self.ledger, port)
                 && self.machine.core == 0
             {
-                println!("monitor: core {} does not answer any more", peer.core);
+                println!("monitor: core {} does not reply any more", peer.core);
             }
         }
         self.make_up_for_missed();
@@ -405,7 +405,7 @@ impl Server {
                 if capabilities::core(peer.core).is_some_and(|core| self.ledger.stop(core)) {
                     continue;
                 }
-                println!("monitor: core {} was started, but does not answer", peer.core);
+                println!("monitor: core {} was started, but does not reply", peer.core);
             }
         }
     }
@@ -523,7 +523,7 @@ fn listen() -> Result<[Cap<Notification>; 3]> {
 /// Returns the frame in one of the slots for extra capabilities.
 fn first_frame(slot: CapAddress) -> Result<Cap<Frame>> {
     let is_frame = OWN_CSPACE.identify_at(slot)?.kind == Kind::Frame;
-    if is_frame { Ok(Cap::new(slot)) } else { Err(Refusal::InvalidCapability) }
+    if is_frame { Ok(Cap::new(slot)) } else { Err(KernelError::InvalidCapability) }
 }
 
 /// Starts a core and opens the channel to it.
@@ -538,7 +538,7 @@ fn start_one(starter: &Starter<'_>, core: u64, memory: u64) -> Peer {
             (peer.memory, peer.channel) = (memory, Some(channel));
             State::Starting
         }
-        Err(Refusal::OutOfMemory) => State::NoMemory,
+        Err(KernelError::OutOfMemory) => State::NoMemory,
         Err(_) => State::Refused,
     };
     peer

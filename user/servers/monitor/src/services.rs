@@ -13,7 +13,7 @@ use tench_abi::power::{Client, family_number, family_of};
 use tench_clock_client::Clock;
 use tench_console_client::Console;
 use tench_files_client::Files;
-use tench_monitor::message::{Forward, Malformed, Outcome, Words, answered, ended};
+use tench_monitor::message::{Forward, Malformed, Outcome, Words, encode_reply, ended};
 use tench_monitor_client::protocol::{pid_base, split_pid};
 use tench_names_client::Names;
 use tench_protocol::{ArrayVec, DONE};
@@ -127,21 +127,21 @@ impl Drop for Request {
     }
 }
 
-/// Resources for a call. They exist before the call begins, so that no page fault happens in it.
-pub struct Room {
+/// Buffers and slots of a call. They exist before the call begins, so that no page fault happens in it.
+pub struct CallBuffers {
     message: Message,
-    answer: Box<Received>,
+    reply: Box<Received>,
     /// Slot in which the requester's capability is made, and slots for the reply's capabilities.
     slots: Option<(CapAddress, Arrivals)>,
 }
 
-impl Room {
+impl CallBuffers {
     /// Allocates the resources.
-    pub fn new() -> Room {
+    pub fn new() -> CallBuffers {
         let full = Message::with_words(DONE, &[0; tench_abi::message::MAX_WORDS]);
-        let answer = Box::new(Received::from_message(&full, 0));
+        let reply = Box::new(Received::from_message(&full, 0));
         let slots = memory::take_slot().ok().and_then(|mint| Some((mint, Arrivals::new()?)));
-        Room { message: full, answer, slots }
+        CallBuffers { message: full, reply, slots }
     }
 }
 
@@ -178,8 +178,8 @@ impl Services {
     }
 
     /// Carries out a request, and returns the reply.
-    pub fn serve(&self, request: Request, worker: &Worker, room: &mut Room) -> Product {
-        let Some((mint, arrivals)) = &mut room.slots else { return ended(Outcome::Busy, 0).into() };
+    pub fn serve(&self, request: Request, worker: &Worker, buffers: &mut CallBuffers) -> Product {
+        let Some((mint, arrivals)) = &mut buffers.slots else { return ended(Outcome::Busy, 0).into() };
         let slot = match request.to {
             Target::Server { service, badge } if !self.mint(service, badge, *mint, worker) => {
                 return ended(Outcome::Gone, 0).into();
@@ -187,19 +187,19 @@ impl Services {
             Target::Server { .. } => *mint,
             Target::Copy { slot, .. } => slot,
         };
-        room.message.restart(request.label);
-        room.message.extend(&request.words);
+        buffers.message.restart(request.label);
+        buffers.message.extend(&request.words);
         for cap in &request.caps {
-            room.message.move_cap(*cap);
+            buffers.message.move_cap(*cap);
         }
         offer_slots(arrivals.slots());
-        let answer_to = if request.is_one_way { None } else { Some(&mut *room.answer) };
-        let called = call(Cap::new(slot), &room.message, answer_to, worker);
+        let reply_to = if request.is_one_way { None } else { Some(&mut *buffers.reply) };
+        let called = call(Cap::new(slot), &buffers.message, reply_to, worker);
         let _ = OWN_CSPACE.delete_at(*mint);
         match called {
-            Ok(()) if request.is_one_way => answered(DONE, &[], &[]).into(),
-            Ok(()) => match arrivals.take(room.answer.caps()) {
-                Some(caps) => Product { words: answer(&request, &room.answer), caps },
+            Ok(()) if request.is_one_way => encode_reply(DONE, &[], &[]).into(),
+            Ok(()) => match arrivals.take(buffers.reply.caps()) {
+                Some(caps) => Product { words: translate(&request, &buffers.reply), caps },
                 None => ended(Outcome::Capabilities, 0).into(),
             },
             Err(_) if worker.is_cancelled.load(Ordering::Relaxed) => ended(Outcome::Gone, 0).into(),
@@ -267,8 +267,8 @@ impl Services {
 }
 
 /// Returns the reply in the requesting core's process numbers, without its capabilities.
-fn answer(request: &Request, answer: &Received) -> Words {
-    let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = answer.words().iter().copied().collect();
+fn translate(request: &Request, reply: &Received) -> Words {
+    let mut words: ArrayVec<u64, { tench_abi::message::MAX_WORDS }> = reply.words().iter().copied().collect();
     if let (Target::Server { badge: 0, .. }, [is_some, process, ..]) = (&request.to, words.as_mut_slice()) {
         // The file server asks about another process. Only that process's own core knows about it.
         let core = |process| split_pid(process).0;
@@ -277,19 +277,19 @@ fn answer(request: &Request, answer: &Received) -> Words {
             (*is_some, *process) = (0, 0);
         }
     }
-    answered(answer.label(), &[], &words)
+    encode_reply(reply.label(), &[], &words)
 }
 
 /// Makes the call, or sends if no reply is expected, in a way that can be cancelled.
 fn call(
     endpoint: Cap<Endpoint>,
     message: &Message,
-    answer: Option<&mut Received>,
+    reply: Option<&mut Received>,
     worker: &Worker,
 ) -> Result<(), Error> {
     worker.is_calling.store(true, Ordering::Release);
-    let called = match answer {
-        Some(answer) => endpoint.call_into(message, answer),
+    let called = match reply {
+        Some(reply) => endpoint.call_into(message, reply),
         None => endpoint.send(message, Wait::until(time::deadline(PATIENCE))),
     };
     worker.is_calling.store(false, Ordering::Release);

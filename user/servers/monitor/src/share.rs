@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_the_same_and_the_first_has_enough() {
+    fn all_shares_are_equal_and_the_first_is_large_enough() {
         assert_eq!(divided(1 << 10, 4, ""), [256; 3]);
         assert_eq!(divided(100, 2, ""), [50]);
         assert_eq!(divided(40, 2, ""), [8], "the first keeps what it needs");
@@ -107,7 +107,7 @@ mod tests {
         /// For any description: no more is given than there is, the first core keeps its part, sizes are exact, and the
         /// other parts are proportional to their weights.
         #[test]
-        fn what_is_divided_is_there(
+        fn the_shares_cover_existing_memory(
             free in prop_oneof![0..2u64 << 30, 0..1u64 << 41],
             cores in 1..=64u64,
             shares in prop::collection::vec(prop_oneof![
@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whoever_gives_has_no_less_than_who_asked(wanted in any::<u64>(), free in 0..1u64 << 41, there in 0..1u64 << 41) {
+        fn a_core_that_gives_keeps_no_less_than_the_requester_has(wanted in any::<u64>(), free in 0..1u64 << 41, there in 0..1u64 << 41) {
             match grant_bits(wanted, free, there) {
                 Ok(bits) => {
                     let left = free - (1 << bits);

@@ -103,7 +103,7 @@ impl<O> Pool<O> {
     }
 
     /// Returns whether a worker is idle, or one more can be started.
-    pub fn has_room(&mut self) -> bool {
+    pub fn has_capacity(&mut self) -> bool {
         self.idle().is_some()
     }
 
@@ -183,13 +183,13 @@ impl<O> Pool<O> {
 impl Worker {
     /// Carries out one task after another.
     fn work(&self, number: usize, shared: &Shared) {
-        let mut room = crate::services::Room::new();
+        let mut buffers = crate::services::CallBuffers::new();
         loop {
             let mut task = self.given.wait_while(self.task.lock(), |task| task.is_none());
             let Some(next) = task.take() else { continue };
             drop(task);
             let product = match next {
-                Task::Serve(request) => shared.services.serve(*request, self, &mut room),
+                Task::Serve(request) => shared.services.serve(*request, self, &mut buffers),
                 Task::Processes(task) => processes::carry_out(&task, &self.is_cancelled).into(),
                 Task::Capabilities(task) => capabilities::carry_out(&task).into(),
             };

@@ -65,7 +65,7 @@ impl Server {
         let mut port = tench::server::port(1, 1);
         loop {
             if port.next(Wait::FOREVER) == Event::Request {
-                port.carry_out(|request, context, answer| Names::dispatch(self, request, context, answer));
+                port.carry_out(|request, context, reply| Names::dispatch(self, request, context, reply));
             }
         }
     }
@@ -114,7 +114,7 @@ impl NamesService for Server {
         self.journal.write(number, caller, &name);
         for (_, Waiter { badge, pending }) in self.table.register(&name, caller, number)? {
             // A waiter that has given up meanwhile gets no reply.
-            let _ = replies.answer(pending, &Ok(self.endpoint(number, badge)));
+            let _ = replies.send(pending, &Ok(self.endpoint(number, badge)));
         }
         Ok(())
     }

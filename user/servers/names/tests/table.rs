@@ -65,7 +65,7 @@ fn a_full_table_is_an_error_and_stays_usable() {
 }
 
 #[test]
-fn nobody_has_more_names_than_are_free() {
+fn no_client_has_more_names_than_are_free() {
     let mut table = Table::<u32, u32>::new(8, 8);
     let mut register = |owner: u64, number: u32| {
         let name = format!("{owner} {number}");
@@ -88,7 +88,7 @@ fn nobody_has_more_names_than_are_free() {
 }
 
 #[test]
-fn those_who_have_gone_make_room_for_others_of_their_process() {
+fn abandoned_waits_are_replaced_by_others_of_their_process() {
     let mut table = Table::<u32, u32>::new(8, 8);
     for number in 0..4 {
         assert!(table.may_wait(Client::alone(1)));
@@ -113,7 +113,7 @@ fn only_the_owner_unregisters() {
 }
 
 #[test]
-fn those_who_wait_are_answered_in_order() {
+fn waiting_threads_get_replies_in_order() {
     let mut table = table();
     table.wait("a", Client::alone(1), "first");
     assert!(table.may_wait(Client::alone(2)));
@@ -125,7 +125,7 @@ fn those_who_wait_are_answered_in_order() {
 }
 
 #[test]
-fn what_a_process_had_goes_with_it() {
+fn the_names_of_an_ended_process_are_removed() {
     let mut table = table();
     table.register("a", Client::alone(1), 10).unwrap();
     table.register("b", Client::alone(2), 20).unwrap();
@@ -183,7 +183,7 @@ fn a_family_leaves_names_and_waits_for_others() {
 
 /// A wait in the name of a process that has ended is found at the end of any process.
 #[test]
-fn those_who_have_gone_are_found_a_few_at_a_time() {
+fn abandoned_waits_are_found_a_few_at_a_time() {
     let mut table = Table::<u32, u64>::new(10, 64);
     (0..20).for_each(|number| table.wait("x", Client::alone(number % 3), number));
     let mut looked_at = Vec::new();
@@ -224,7 +224,7 @@ fn a_family_looks_at_a_few_of_its_own_at_a_time() {
 }
 
 #[test]
-fn who_registers_his_first_name_is_asked_about_once() {
+fn a_process_is_queried_once_when_it_registers_its_first_name() {
     let mut table = Table::<u32, u32>::new(64, 8);
     let other_core = 1 << 32 | 5;
     for (owner, name) in [(5, "a"), (5, "b"), (other_core, "c"), (6, "d")] {

@@ -55,13 +55,13 @@ impl Waiter {
     }
 
     /// Replies to the waiter. A waiter that has given up meanwhile gets no reply.
-    pub fn answer(self, replies: &mut Replies, status: Result<Status, Error>) {
+    pub fn send_reply(self, replies: &mut Replies, status: Result<Status, Error>) {
         // A thread that kills an already ending process learns, when that has ended, that its kill was not the cause.
         let killed = |status: Status| if status.state == State::Killed { Ok(()) } else { Err(Error::WrongState) };
         let _ = match self {
-            Waiter::Status(pending) => replies.answer(pending, &status),
-            Waiter::Kill(pending) => replies.answer(pending, &status.and_then(killed)),
-            Waiter::Interrupt(pending) => replies.answer(pending, &status.and_then(killed).map(|()| true)),
+            Waiter::Status(pending) => replies.send(pending, &status),
+            Waiter::Kill(pending) => replies.send(pending, &status.and_then(killed)),
+            Waiter::Interrupt(pending) => replies.send(pending, &status.and_then(killed).map(|()| true)),
         };
     }
 
@@ -163,7 +163,7 @@ fn set_priority(context: Cap<SchedulingContext>, priority: u8) -> bool {
 fn ask_for_parts(service: Cap<Endpoint>, wake: Cap<Notification>) {
     while wake.wait().is_ok() {
         loop {
-            match service.call_with(&Message::new(0), Wait::FOREVER).map(|answer| answer.label()) {
+            match service.call_with(&Message::new(0), Wait::FOREVER).map(|reply| reply.label()) {
                 Ok(label) if label == Next::Part as u64 => {}
                 // The pause also ends when new work arrives.
                 Ok(label) if label == Next::Later as u64 => drop(wake.wait_until(time::deadline(PAUSE))),
@@ -180,9 +180,9 @@ impl Server {
     }
 
     /// Does one part of the remaining work, and replies to the reaper.
-    pub fn reap(&mut self, answer: &mut Message) {
+    pub fn reap(&mut self, reply: &mut Message) {
         let next = self.next_part();
-        answer.restart(next as u64);
+        reply.restart(next as u64);
     }
 
     fn next_part(&mut self) -> Next {
@@ -318,8 +318,8 @@ impl Server {
         let Ok(ended) = self.records.record_end(process, how) else { return };
         self.notify_servers(client);
         self.supervise_end(process, how);
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
-        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.due_replies.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
+        self.due_replies.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
         self.look_for_gone();
     }
 }

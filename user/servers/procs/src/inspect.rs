@@ -4,14 +4,14 @@ use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind, Powers};
 use tench_procs_client::pid;
-use tench_procs_client::protocol::{CAPABILITIES_PER_ANSWER, Capability, Error, MAX_NAME, Status};
+use tench_procs_client::protocol::{CAPABILITIES_PER_REPLY, Capability, Error, MAX_NAME, Status};
 use tench_protocol::{ArrayString, List};
 use tench_sys::{Cap, PageTable};
 
 use crate::server::{Kept, ProcessRecord, Server};
 
 /// Maximum number of slots visited for one reply to `capabilities`.
-const SLOTS_PER_ANSWER: u32 = 1024;
+const SLOTS_PER_REPLY: u32 = 1024;
 
 impl Server {
     /// Returns the status of a process.
@@ -32,7 +32,7 @@ impl Server {
         powers: Powers,
         process: u64,
         from: CapAddress,
-    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
+    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_REPLY>), Error> {
         self.records.check_manage(caller, powers, process)?;
         let root = match &self.records.get(process)?.kernel {
             Some(Kept::Running(running)) => running.process.root,
@@ -46,7 +46,7 @@ impl Server {
         let kernel = Cap::new(if powers.contains(Powers::MEMORY) { slot::KERNEL } else { CapAddress::NULL });
         let mut found = List::new();
         let mut address = from.0;
-        let stop = address.saturating_add(SLOTS_PER_ANSWER).min(end);
+        let stop = address.saturating_add(SLOTS_PER_REPLY).min(end);
         while address < stop && !found.is_full() {
             match root.locate_at(kernel, CapAddress(address)) {
                 Ok(one) if one.kind == Kind::Null => address += 1,

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 pub struct Patient(pub Cap<Endpoint>);
 
 impl Transport for Patient {
-    fn call(self, request: &Message, _: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        self.0.call_until(time::deadline(PATIENCE), request, &[], answer)
+    fn call(self, request: &Message, _: &[CapAddress], reply: &mut Received) -> Result<(), Error> {
+        self.0.call_until(time::deadline(PATIENCE), request, &[], reply)
     }
 }

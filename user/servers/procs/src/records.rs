@@ -445,8 +445,8 @@ impl<K, R> Records<K, R> {
 
     /// Makes room for one more thread of `caller` that waits for `pid`, if there is none, by removing waiters whose
     /// threads have stopped waiting without notice, as `has_gone` reports.
-    pub fn make_room(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
-        if self.has_room(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
+    pub fn remove_gone(&mut self, pid: u64, caller: Client, has_gone: impl FnMut(&R) -> bool) -> Vec<R> {
+        if self.has_capacity(pid, caller) { Vec::new() } else { self.waits.give_back(pid, caller, has_gone) }
     }
 
     /// Removes, from a few waits, those whose threads have stopped waiting without notice, as `has_gone` reports. The
@@ -456,7 +456,7 @@ impl<K, R> Records<K, R> {
     }
 
     /// Returns whether one more thread may wait.
-    pub fn has_room(&self, pid: u64, caller: Client) -> bool {
+    pub fn has_capacity(&self, pid: u64, caller: Client) -> bool {
         let own = self.waits.count_between(pid, caller.family, MAX_WAITERS);
         allows(own, self.waits.count_for(pid, MAX_WAITERS), MAX_WAITERS)
             && self.waits.count_of(caller.process) < MAX_WAITERS

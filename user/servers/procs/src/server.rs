@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use tench::memory;
 use tench::server::Watch;
 use tench_abi::fault::Report;
-use tench_abi::fault::answer::STOP;
+use tench_abi::fault::reply::STOP;
 use tench_abi::layout::slot;
 use tench_abi::power::identity;
 use tench_abi::{CapAddress, Powers};
@@ -23,12 +23,12 @@ use tench_procs::supervisor::Supervisor;
 use tench_procs_client::Procs;
 use tench_procs_client::pid;
 use tench_procs_client::protocol::{
-    CAPABILITIES_PER_ANSWER, Capability, Defect, Error, MAX_APPEND, MAX_FILE, MAX_NAME, MAX_SERVICE, OwnFault,
+    CAPABILITIES_PER_REPLY, Capability, Defect, Error, MAX_APPEND, MAX_FILE, MAX_NAME, MAX_SERVICE, OwnFault,
     ProcsService, State, Status, Strings,
 };
 use tench_protocol::{Any, Arrived, Bytes, Caller, Event, Flow, Given, Later, List, Sent, Text};
 use tench_quota::pace::Pace;
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kernel, Message, Notification, Received};
+use tench_sys::{Cap, Endpoint, Error as KernelError, Instant, Kernel, Message, Notification, Received};
 
 use crate::boot::{self, Boot};
 use crate::ending::{Reaper, Waiter};
@@ -69,7 +69,7 @@ pub struct Server {
     pub(crate) boot: Boot,
     pub(crate) records: Records<Kept, Waiter>,
     /// Ended waits, whose replies are to be sent.
-    pub(crate) answers: Vec<(Waiter, Waited)>,
+    pub(crate) due_replies: Vec<(Waiter, Waited)>,
     /// Tells which reply objects still hold a waiting thread.
     pub(crate) watch: Watch,
     /// Limits how many expired waits are ended at a time.
@@ -96,7 +96,7 @@ impl Server {
     /// Returns a server that knows of the processes that `init` has started without it.
     pub fn new(boot: Boot, mut random: Randomness) -> Result<Server, LoadError> {
         memory::serve_without_faults(GROWTH + BRIEFLY).map_err(|_| LoadError::OutOfMemory)?;
-        let mem = boot.service("mem").ok_or(LoadError::Kernel(Refusal::InvalidCapability))?;
+        let mem = boot.service("mem").ok_or(LoadError::Kernel(KernelError::InvalidCapability))?;
         let core = Cap::<Kernel>::new(slot::KERNEL).machine()?.core;
         let mut records = Records::of_core(core);
         let here = |number| pid::pid_base(core) | number;
@@ -115,7 +115,7 @@ impl Server {
         Ok(Server {
             boot,
             records,
-            answers: Vec::new(),
+            due_replies: Vec::new(),
             watch: Watch::new().map_err(|_| LoadError::OutOfMemory)?,
             pace: Pace::new(PAUSE, tench::time::frequency()),
             window: Window::new(&mut tench_boot::OwnSpace, addresses::window(&mut random.sequence()))?,
@@ -136,15 +136,15 @@ impl Server {
         let mut port = tench::server::port(1, 2);
         loop {
             if port.next(self.next_wait()) == Event::Request {
-                port.carry_out(|request, context, answer| {
+                port.carry_out(|request, context, reply| {
                     if request.is_fault() {
-                        self.fault_message(request, answer);
-                        Flow::Answer
+                        self.fault_message(request, reply);
+                        Flow::Reply
                     } else if self.is_reaper(request.badge()) {
-                        self.reap(answer);
-                        Flow::Answer
+                        self.reap(reply);
+                        Flow::Reply
                     } else {
-                        Procs::dispatch(self, request, context, answer)
+                        Procs::dispatch(self, request, context, reply)
                     }
                 });
             }
@@ -173,9 +173,9 @@ impl Server {
     }
 
     /// Makes room for a program's file on the account of a process, which is in preparation from then on.
-    fn make_room(&mut self, process: u64, name: &str, room: usize) -> Result<(), LoadError> {
+    fn ensure_capacity(&mut self, process: u64, name: &str, room: usize) -> Result<(), LoadError> {
         let mem = self.mem;
-        let record = self.records.get_mut(process).map_err(|_| LoadError::Kernel(Refusal::InvalidArgument))?;
+        let record = self.records.get_mut(process).map_err(|_| LoadError::Kernel(KernelError::InvalidArgument))?;
         open_account(mem, process, record.parent, record.quota)?;
         let builder = ProcessBuilder::of_content(name, Account { client: record.client(), mem }, room)?;
         record.kernel = Some(Kept::Preparing(builder));
@@ -193,12 +193,12 @@ impl Server {
         }
         // The process may have been given streams.
         self.notify_servers(client);
-        self.answers.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
-        self.answers.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.due_replies.extend(ended.waiters.into_iter().map(|waiter| (waiter, Waited::For(process))));
+        self.due_replies.extend(ended.abandoned.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
     /// Ends the process of a thread that has faulted; the reply stops the thread.
-    fn fault_message(&mut self, message: &Received, answer: &mut Message) {
+    fn fault_message(&mut self, message: &Received, reply: &mut Message) {
         let report = Report {
             class: message.word(0),
             address: message.word(1),
@@ -207,7 +207,7 @@ impl Server {
         };
         // If this server knows no such process, the thread is stopped all the same.
         let _ = self.faulted(identity(message.badge()), report, None);
-        answer.restart(STOP);
+        reply.restart(STOP);
     }
 
     /// Reports a fault, and ends the process.
@@ -281,7 +281,7 @@ impl ProcsService for Server {
         records::check_name(&name)?;
         let room = usize::try_from(size).ok().filter(|room| *room <= MAX_FILE).ok_or(Error::TooLarge)?;
         let process = self.records.prepare(&name, caller, powers, None)?;
-        match self.make_room(process, &name, room) {
+        match self.ensure_capacity(process, &name, room) {
             Ok(()) => Ok(process),
             Err(error) => {
                 self.discard_record(process);
@@ -471,7 +471,7 @@ impl ProcsService for Server {
         powers: Powers,
         process: u64,
         from: CapAddress,
-    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error> {
+    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_REPLY>), Error> {
         self.list_capabilities(caller.process, powers, process, from)
     }
 

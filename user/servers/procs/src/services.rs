@@ -21,7 +21,7 @@ use tench_procs::supervisor::{Policy, Started, State, Verdict};
 use tench_procs_client::pid::Shown;
 use tench_procs_client::protocol::{Defect, Error, State as ProcessState};
 use tench_protocol::{Failure, Given, Later, Pending, Replies, Sent};
-use tench_sys::{Cap, CapNode, Endpoint, Error as Refusal, Frame, Instant, Kernel, OWN_CSPACE, Rights};
+use tench_sys::{Cap, CapNode, Endpoint, Error as KernelError, Frame, Instant, Kernel, OWN_CSPACE, Rights};
 
 use crate::patient::Patient;
 use crate::report;
@@ -256,7 +256,7 @@ impl Server {
         service: Option<Service>,
         kept: Option<&PersistentState>,
     ) -> Result<(), LoadError> {
-        let gone = |_| LoadError::Kernel(Refusal::InvalidArgument);
+        let gone = |_| LoadError::Kernel(KernelError::InvalidArgument);
         let quota = self.records.fix_quota(process).map_err(gone)?;
         let record = self.records.get(process).map_err(gone)?;
         let (badge, parent) = (record.client().badge(record.powers), record.parent);
@@ -486,13 +486,13 @@ impl Server {
     }
 
     /// Replies to those who waited for a server.
-    pub fn answer_connections(&mut self, replies: &mut Replies) {
+    pub fn reply_to_connections(&mut self, replies: &mut Replies) {
         for (outcome, waiter) in core::mem::take(&mut self.connections) {
             match outcome {
                 Outcome::Ended => replies.forget(waiter),
                 // A waiter that has given up meanwhile gets no reply.
-                Outcome::Runs(name, process) => drop(replies.answer(waiter, &self.mint(name, process))),
-                Outcome::GivenUp => drop(replies.answer(waiter, &Err(Error::GivenUp))),
+                Outcome::Runs(name, process) => drop(replies.send(waiter, &self.mint(name, process))),
+                Outcome::GivenUp => drop(replies.send(waiter, &Err(Error::GivenUp))),
             }
         }
     }

@@ -19,7 +19,7 @@ use tench_mem_client::Mem;
 use tench_procs::catalogue::File;
 use tench_procs_client::protocol::{Defect, Error, MAX_LOADED, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Notification, OWN_CSPACE};
+use tench_sys::{Cap, Endpoint, Error as KernelError, Notification, OWN_CSPACE};
 
 use crate::memory::{Account, ProcessMemory};
 use crate::services::PersistentState;
@@ -128,7 +128,7 @@ impl Service {
     /// receive there, and the kernel refuses present and future senders. If the capability is not the original, whoever
     /// holds the original decides that.
     pub fn revoke_part(&self) -> bool {
-        OWN_CSPACE.revoke_part_at(self.endpoint().address(), PART) != Err(Refusal::Unfinished)
+        OWN_CSPACE.revoke_part_at(self.endpoint().address(), PART) != Err(KernelError::Unfinished)
     }
 }
 
@@ -389,7 +389,7 @@ impl ProcessBuilder {
         let (mut program, shown) = match (&opened, self.program) {
             (Some(opened), _) => (handed_over(opened.bytes())?, opened.shown()),
             (None, Some(file)) => (file.program()?.clone(), loader.shown),
-            (None, None) => return Err(LoadError::Kernel(Refusal::InvalidArgument)),
+            (None, None) => return Err(LoadError::Kernel(KernelError::InvalidArgument)),
         };
         let stack = StackSize::of(&program, self.stack_size);
         let addresses = Addresses::choose(&program, stack, &mut loader.random.sequence());
@@ -418,7 +418,7 @@ impl ProcessBuilder {
         loader: &Loader<'_>,
         badge: u64,
         process: &Process,
-    ) -> Result<Vec<(CapAddress, &'static str)>, Refusal> {
+    ) -> Result<Vec<(CapAddress, &'static str)>, KernelError> {
         for (to, from) in &self.given {
             process.give(*to, *from)?;
         }
@@ -435,7 +435,7 @@ impl ProcessBuilder {
         for (to, _, endpoint) in connected.clone() {
             match endpoint.map_or(Ok(()), |endpoint| process.give_client(*to, endpoint, badge)) {
                 // The server has ended: the process does without it, or reconnects to it later.
-                Ok(()) | Err(Refusal::InvalidCapability) => {}
+                Ok(()) | Err(KernelError::InvalidCapability) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -453,8 +453,8 @@ impl RunningProcess {
     }
 
     /// Runs the process.
-    pub fn start(&mut self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), Refusal> {
-        let slot = own_memory::take_slot().map_err(|_| Refusal::NoSuchSlot)?;
+    pub fn start(&mut self, pid: u64, priority: u8, ceiling: u8, frequency: u64) -> Result<(), KernelError> {
+        let slot = own_memory::take_slot().map_err(|_| KernelError::NoSuchSlot)?;
         let faults = SERVICE.mint_to(slot, Rights::WRITE | Rights::CALL, pid);
         let schedule = Schedule { priority, ceiling, slice: frequency / SLICES_PER_SECOND };
         let account = self.process.address_space().open_account(Cap::new(slot::KERNEL));
@@ -465,7 +465,7 @@ impl RunningProcess {
 }
 
 /// Gives a process a capability to the kernel with the rights that its badge stands for, if it has any.
-fn give_kernel(process: &Process, badge: u64) -> Result<(), Refusal> {
+fn give_kernel(process: &Process, badge: u64) -> Result<(), KernelError> {
     let powers = Powers::of_badge(badge).intersection(Powers::OF_KERNEL);
     if powers.is_empty() {
         return Ok(());

@@ -43,7 +43,7 @@ impl Server {
             && let Some(waiter) = self.records.pop_expired(now)
         {
             self.pace.count(now);
-            self.answers.push((waiter, Waited::TimedOut));
+            self.due_replies.push((waiter, Waited::TimedOut));
         }
     }
 
@@ -74,9 +74,9 @@ impl Server {
     /// Makes room for one more waiting thread, if there is none. Returns whether there is.
     fn may_wait(&mut self, process: u64, caller: Caller) -> bool {
         let watch = self.watch;
-        let gone = self.records.make_room(process, caller, |waiter| watch.is_empty(waiter.reply()));
-        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
-        self.records.has_room(process, caller)
+        let gone = self.records.remove_gone(process, caller, |waiter| watch.is_empty(waiter.reply()));
+        self.due_replies.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.records.has_capacity(process, caller)
     }
 
     /// Checks, after a process has ended, whether a few of the waiting threads still wait. This finds waits made in the
@@ -85,7 +85,7 @@ impl Server {
     pub fn look_for_gone(&mut self) {
         let watch = self.watch;
         let gone = self.records.look_for_gone(|waiter| watch.is_empty(waiter.reply()));
-        self.answers.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
+        self.due_replies.extend(gone.into_iter().map(|waiter| (waiter, Waited::ForNobody)));
     }
 
     /// Lets the killer of a process wait until nothing is left of it. Returns whether it waits: if there is no room, it
@@ -102,13 +102,13 @@ impl Server {
     /// Replies to the threads whose waits have ended, and to those that waited for a server.
     #[inline]
     pub fn reply_to_waiters(&mut self, replies: &mut Replies) {
-        for (waiter, waited) in core::mem::take(&mut self.answers) {
+        for (waiter, waited) in core::mem::take(&mut self.due_replies) {
             match waited {
-                Waited::For(process) => waiter.answer(replies, self.describe(process)),
-                Waited::TimedOut => waiter.answer(replies, Err(Error::TimedOut)),
+                Waited::For(process) => waiter.send_reply(replies, self.describe(process)),
+                Waited::TimedOut => waiter.send_reply(replies, Err(Error::TimedOut)),
                 Waited::ForNobody => waiter.forget(replies),
             }
         }
-        self.answer_connections(replies);
+        self.reply_to_connections(replies);
     }
 }

@@ -52,8 +52,8 @@ fn no_request_needs_more_than_is_kept_in_reserve() {
             let other = live[(number + 7 * wait) as usize % live.len()];
             let waiter = if number % 128 == 0 { process } else { other };
             let (_, bytes) = peak(|| {
-                let gone = records.make_room(process, Client::alone(waiter), |_| false);
-                if records.has_room(process, Client::alone(waiter)) {
+                let gone = records.remove_gone(process, Client::alone(waiter), |_| false);
+                if records.has_capacity(process, Client::alone(waiter)) {
                     records.wait(process, Client::alone(waiter), Some(wait % 7), wait);
                 }
                 gone

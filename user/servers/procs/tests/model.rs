@@ -217,7 +217,7 @@ impl Pair {
             return;
         }
         let family = self.model.processes[&waiter].family;
-        let has_room = |model: &Model| {
+        let has_capacity = |model: &Model| {
             let count = |is_one: &dyn Fn(&Wait) -> bool| model.waits.values().filter(|wait| is_one(wait)).count();
             let free = MAX_WAITERS - count(&|wait| wait.target == target);
             count(&|wait| wait.target == target && model.processes[&wait.waiter].family == family) < free
@@ -225,9 +225,9 @@ impl Pair {
                 && count(&|wait| model.processes[&wait.waiter].family == family) < MAX_WAITS - model.waits.len()
         };
         let client = self.table.get(waiter).unwrap().client();
-        let was_full = !has_room(&self.model);
+        let was_full = !has_capacity(&self.model);
         let (waits, processes) = (&self.model.waits, &self.model.processes);
-        let mut gone = self.table.make_room(target, client, |reply| waits[reply].given_up);
+        let mut gone = self.table.remove_gone(target, client, |reply| waits[reply].given_up);
         gone.sort_unstable();
         // The table checks all waits for the same target, some of the family (all, if they are few), and some of any
         // family.
@@ -238,8 +238,8 @@ impl Pair {
         assert!({ meant }.all(|(number, _)| gone.contains(number)));
         assert!(gone.iter().all(|number| was_full && waits[number].given_up));
         self.model.waits.retain(|number, _| !gone.contains(number));
-        assert_eq!(self.table.has_room(target, client), has_room(&self.model));
-        if !self.table.has_room(target, client) {
+        assert_eq!(self.table.has_capacity(target, client), has_capacity(&self.model));
+        if !self.table.has_capacity(target, client) {
             return;
         }
         let deadline = after.map(|after| self.model.now + 1 + after);

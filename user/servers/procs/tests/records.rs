@@ -23,8 +23,8 @@ fn wait(table: &mut Table, pid: u64, waiter: u64, reply: u32) -> Result<Option<C
     if record.has_ended() {
         return Ok(Some(record.status()));
     }
-    assert!(table.make_room(pid, Client::alone(waiter), |_| false).is_empty());
-    if !table.has_room(pid, Client::alone(waiter)) {
+    assert!(table.remove_gone(pid, Client::alone(waiter), |_| false).is_empty());
+    if !table.has_capacity(pid, Client::alone(waiter)) {
         return Err(Error::Full);
     }
     table.wait(pid, Client::alone(waiter), None, reply);
@@ -103,7 +103,7 @@ fn processes_are_found_by_path_and_base_name() {
 }
 
 #[test]
-fn those_who_wait_are_answered_before_and_after_the_end() {
+fn waiting_threads_get_replies_before_and_after_the_end() {
     let mut table = table();
     assert_eq!(wait(&mut table, 3, 2, 10), Ok(None));
     assert_eq!(wait(&mut table, 3, 1, 11), Ok(None));
@@ -135,7 +135,7 @@ fn too_many_waiters_are_an_error() {
     }
     assert_eq!(wait(&mut table, 2, 2, 999), Err(Error::Full), "too many of one wait");
     // Waiters that have given up make room.
-    assert_eq!(table.make_room(1, Client::alone(2), |reply| *reply % 100 == 7), [7, 107, 207]);
+    assert_eq!(table.remove_gone(1, Client::alone(2), |reply| *reply % 100 == 7), [7, 107, 207]);
     assert_eq!(wait(&mut table, 1, 2, 999), Ok(None));
     table.check_invariants();
 }
@@ -157,7 +157,7 @@ fn waits_that_were_given_up_are_found_a_few_at_a_time_and_no_others() {
     }
     gone.sort_unstable();
     assert_eq!(gone, (4..20).collect::<Vec<_>>());
-    assert_eq!(table.record_end(1, EXITED).unwrap().waiters, [0, 1, 2, 3], "whoever still waits is answered");
+    assert_eq!(table.record_end(1, EXITED).unwrap().waiters, [0, 1, 2, 3], "whoever still waits gets a reply");
     table.check_invariants();
 }
 
@@ -247,7 +247,7 @@ fn a_child_has_the_usual_priority_and_ceiling_or_its_parents_ceiling_and_no_powe
 }
 
 #[test]
-fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_what_its_core_says() {
+fn priorities_are_limited_by_the_own_ceiling_or_the_remote_cores_statement() {
     let mut table = table();
     table.get_mut(2).unwrap().ceiling = 120;
     assert_eq!(table.ceiling(2), 120);
@@ -270,7 +270,7 @@ fn what_may_be_given_is_the_own_ceiling_and_by_another_cores_process_what_its_co
 }
 
 #[test]
-fn who_was_admitted_twice_leaves_twice() {
+fn a_process_admitted_twice_leaves_twice() {
     let mut table = table();
     let guest = Client::alone(pid::pid_base(1) | 2);
     (0..2).for_each(|_| table.visitors.admit(guest, 70).unwrap());
@@ -283,7 +283,7 @@ fn who_was_admitted_twice_leaves_twice() {
 }
 
 #[test]
-fn the_guests_of_one_family_leave_room_for_others() {
+fn the_guests_of_one_family_leave_capacity_for_others() {
     let mut guests = Guests::default();
     let of = |core, number| Client { process: pid::pid_base(core) | number, family: family_of(core, 1) };
     let count = (10..).take_while(|number| guests.admit(of(1, *number), 100).is_ok()).count();
@@ -307,7 +307,7 @@ fn the_table_can_be_full() {
 }
 
 #[test]
-fn a_family_that_multiplies_leaves_room_for_others() {
+fn a_family_that_multiplies_leaves_capacity_for_others() {
     let mut table = table();
     let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let (mut parent, mut count) = (first, 1);
@@ -413,7 +413,7 @@ fn a_family_has_ended_when_nobody_of_it_is_prepared_or_runs() {
 
 /// A hostile program once could begin a family on another core with each of its children.
 #[test]
-fn what_a_family_of_another_core_starts_is_one_family() {
+fn processes_started_by_a_remote_family_are_one_family() {
     let mut table = Table::of_core(1);
     table.prepare("init", Client::alone(0), NONE, None).unwrap();
     let of = |number: u64, process: u64| Client { process, family: family_of(0, number) };
@@ -476,20 +476,20 @@ fn going_to_and_fro_between_cores_begins_no_family_after_family() {
 
 /// Eleven children once used up all waits for a process for whose end other families wait, too.
 #[test]
-fn a_family_that_waits_leaves_room_for_others() {
+fn a_family_that_waits_leaves_capacity_for_others() {
     let mut table = table();
     let first = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let family = table.get(first).unwrap().client().family;
     let mut waits = 0;
     for _ in 0..20 {
         let child = table.prepare("x", Client::alone(first), NONE, None).unwrap();
-        while table.has_room(3, Client { process: child, family }) {
+        while table.has_capacity(3, Client { process: child, family }) {
             table.wait(3, Client { process: child, family }, None, 0);
             waits += 1;
         }
     }
     assert_eq!(waits, MAX_WAITERS / 2);
-    assert!(table.has_room(3, table.get(2).unwrap().client()));
+    assert!(table.has_capacity(3, table.get(2).unwrap().client()));
     assert_eq!(table.record_end(3, EXITED).unwrap().waiters.len(), waits);
     table.check_invariants();
 }
@@ -598,7 +598,7 @@ fn processes_of_other_cores_start_some_here_and_manage_those() {
 }
 
 #[test]
-fn what_a_process_of_another_core_starts_leaves_room_for_others() {
+fn processes_started_from_another_core_leave_capacity_for_others() {
     let mut table = table();
     let (foreign, other) = (guest(&mut table, pid::pid_base(1) | 7), guest(&mut table, pid::pid_base(2) | 7));
     let started = (0..).take_while(|_| table.prepare("bin/child", Client::alone(foreign), NONE, None).is_ok()).count();
@@ -681,7 +681,7 @@ fn capabilities_given_to_process_builders_are_shared_among_families() {
 
 /// One family once could take all slots of the server with waits, a few threads for each of many processes.
 #[test]
-fn a_family_that_waits_for_many_leaves_room_for_others() {
+fn a_family_that_waits_for_many_leaves_capacity_for_others() {
     let mut table = table();
     let parent = table.prepare("x", Client::alone(1), NONE, None).unwrap();
     let family = table.get(parent).unwrap().client().family;
@@ -690,7 +690,7 @@ fn a_family_that_waits_for_many_leaves_room_for_others() {
     let mut waits = 0;
     for child in children.iter().cycle().take(10 * MAX_WAITS) {
         let client = Client { process: children[waits % children.len()], family };
-        if table.has_room(*child, client) {
+        if table.has_capacity(*child, client) {
             table.wait(*child, client, None, waits as u32);
             waits += 1;
         }

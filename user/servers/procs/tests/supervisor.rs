@@ -32,7 +32,7 @@ fn delays_double_and_attempts_are_limited() {
 }
 
 #[test]
-fn what_ended_long_ago_does_not_count() {
+fn ends_long_ago_do_not_count() {
     let mut supervisor = supervisor();
     for (process, now) in (5..100).zip((0..).step_by(500)) {
         assert_eq!(supervisor.ended(process, now).0, Verdict::Again("console"), "at {now}");
@@ -41,7 +41,7 @@ fn what_ended_long_ago_does_not_count() {
 }
 
 #[test]
-fn those_who_wait_are_answered_once_and_the_ended_not_at_all() {
+fn waiting_threads_get_one_reply_and_ended_ones_none() {
     let mut supervisor = supervisor();
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
@@ -125,7 +125,7 @@ proptest! {
 }
 
 #[test]
-fn a_family_leaves_room_for_others_who_wait() {
+fn a_family_leaves_capacity_for_others_that_wait() {
     let mut supervisor = supervisor();
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();
@@ -137,7 +137,7 @@ fn a_family_leaves_room_for_others_who_wait() {
 }
 
 #[test]
-fn a_process_with_many_threads_leaves_room_for_others_who_wait() {
+fn a_process_with_many_threads_leaves_capacity_for_others_that_wait() {
     let mut supervisor = supervisor();
     supervisor.ended(5, 0);
     let service = supervisor.find("console").unwrap();

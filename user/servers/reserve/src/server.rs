@@ -9,7 +9,7 @@ use tench_reserve::kept::{Before, Entry};
 use tench_reserve::table::{Clock, Table};
 use tench_reserve_client::Reserve;
 use tench_reserve_client::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
-use tench_sys::{Cap, Endpoint, Error as Refusal, Instant, Kind, OWN_CSPACE, Rights, SchedulingContext};
+use tench_sys::{Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_CSPACE, Rights, SchedulingContext};
 
 /// Bytes of memory for the reservations, if the system description gives none.
 const MEMORY: u64 = 4096;
@@ -31,12 +31,12 @@ impl Server {
     /// Returns a server with the reservations that its predecessor has granted. It registers without a badge, so that
     /// each process that looks it up gets its own, which says whether it may reserve anything.
     pub fn new() -> Result<Server, Failure> {
-        memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
-        let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(Refusal::OutOfMemory))?;
+        memory::serve_without_faults(HEAP).map_err(|_| AnyFailure::Lost(KernelError::OutOfMemory))?;
+        let (kept, window) = Kept::open(MEMORY, 1).map_err(|_| AnyFailure::Lost(KernelError::OutOfMemory))?;
         let clock = Clock { frequency: tench::time::frequency() };
         let mut server = Server { table: Table::new(window, clock), kept, clock, consumed: [None; MAX_RESERVATIONS] };
         server.resume();
-        let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(Refusal::NoSuchSlot))?;
+        let slot = memory::take_slot().map_err(|_| AnyFailure::Lost(KernelError::NoSuchSlot))?;
         let service = Cap::<Endpoint>::new(slot::SERVICE);
         // Requests carry capabilities.
         let rights = Rights::WRITE | Rights::CALL | Rights::GRANT;
@@ -70,7 +70,7 @@ impl Server {
 
     /// Configures the kernel for the reservation at a position. The budget goes first, so that there is never the
     /// priority without the budget.
-    fn configure(&self, position: usize, entry: &Entry) -> Result<(), Refusal> {
+    fn configure(&self, position: usize, entry: &Entry) -> Result<(), KernelError> {
         let (context, task) = (self.context(position), entry.task);
         let info = context.query()?;
         if (info.budget, info.period) != (task.budget, task.window()) {
@@ -106,7 +106,7 @@ impl Server {
 
     /// Restores a scheduling context's parameters from before the reservation. The priority goes first, so that there
     /// is never the priority without the budget.
-    fn restore(&self, position: usize, before: Before) -> Result<(), Refusal> {
+    fn restore(&self, position: usize, before: Before) -> Result<(), KernelError> {
         let context = self.context(position);
         context.configure(before.priority.into(), before.ceiling.into(), before.slice, None)?;
         context.reserve(0, 0, None)
@@ -114,7 +114,7 @@ impl Server {
 
     /// Returns whether there is a reservation for this scheduling context. The kernel does not tell the identity of an
     /// object, so this is found out by a unique time slice: if it is set here, only the same object shows it.
-    fn is_reserved(&self, context: Cap<SchedulingContext>) -> Result<bool, Refusal> {
+    fn is_reserved(&self, context: Cap<SchedulingContext>) -> Result<bool, KernelError> {
         let info = context.query()?;
         let contexts =
             || (0..MAX_RESERVATIONS).filter(|position| self.table.entry(*position).is_some()).map(|p| self.context(p));

@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn any_numbers_have_an_answer(numbers in prop::collection::vec(any::<u64>(), 9)) {
+    fn any_numbers_have_a_result(numbers in prop::collection::vec(any::<u64>(), 9)) {
         let task = |n: usize| Task { budget: numbers[n], period: numbers[n + 1], deadline: numbers[n + 2].min(1 << 20) };
         let overhead = Overhead { servers: task(0), blocking: numbers[6], switching: numbers[5] };
         let _ = response_time(&task(3), &[task(6)], &overhead);

@@ -69,7 +69,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn who_keeps_to_what_was_agreed_meets_every_deadline(
+    fn a_thread_that_keeps_to_its_reservation_meets_every_deadline(
         tasks in prop::collection::vec((2..60u64, 4..60u64, 1..40u64, 0..3u64, any::<bool>(), 0..200u64), 1..6),
         servers in (0..2u64, 8..30u64),
     ) {

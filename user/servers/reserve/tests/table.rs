@@ -87,7 +87,7 @@ fn each_mistake_has_its_error() {
 }
 
 #[test]
-fn nobody_has_more_than_is_left_to_others_but_who_has_authority() {
+fn only_clients_with_authority_have_more_than_is_left_to_others() {
     let mut memory = memory();
     let mut table = Table::new(&mut memory, CLOCK);
     let ten_percent = (10 * MILLISECOND, 200 * MILLISECOND, 0);
@@ -180,7 +180,7 @@ proptest! {
     /// For any requests, all deadlines are met after every step, refusals change nothing, and what is possible is
     /// granted.
     #[test]
-    fn everything_that_is_granted_can_be_kept(steps in prop::collection::vec(step(), 1..80)) {
+    fn granted_reservations_can_be_kept(steps in prop::collection::vec(step(), 1..80)) {
         let mut memory = memory();
         let mut table = Table::new(&mut memory, CLOCK);
         let mut ids = Vec::new();

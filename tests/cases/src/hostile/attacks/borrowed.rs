@@ -21,7 +21,7 @@ use super::{Attack, empty, said, soon};
 use crate::case::Outcome;
 
 pub const ATTACKS: &[Attack] = &[
-    Attack::new("borrowed-end", "who ends a child in its name is answered, and the server goes on", || {
+    Attack::new("borrowed-end", "whoever ends a child in its name gets a reply, and the server goes on", || {
         in_its_name(false)
     }),
     Attack::new(

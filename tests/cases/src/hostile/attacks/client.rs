@@ -104,7 +104,7 @@ impl Client {
             }
             sleep(PAUSE);
         }
-        Err(Failure::new(format!("the client waits for an answer: {:?}", self.served())))
+        Err(Failure::new(format!("the client waits for a reply: {:?}", self.served())))
     }
 
     fn served(&self) -> Served {
@@ -129,7 +129,7 @@ pub fn run() -> Option<i32> {
         for (number, (name, request)) in (0..).zip(REQUESTS) {
             let start = Moment::now();
             if let Err(failure) = request(round) {
-                println!("note: the client was answered wrongly by {name}: {failure}");
+                println!("note: the client got a wrong reply from {name}: {failure}");
                 page.write64(WRONG, number + 1);
             }
             note(&page, number, start.passed());

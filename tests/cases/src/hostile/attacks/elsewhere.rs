@@ -32,7 +32,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-procs", "nor one to the process server", processes).endless().second().unlimited(),
     Attack::new("elsewhere-mem", "nor one for the memory of this core", memory).endless().second(),
     Attack::new("elsewhere-starts", "nor one that starts programs here", starts).endless().second().unlimited(),
-    Attack::new("elsewhere-unheard", "nor one of requests whose answers nobody hears", unheard).endless().second(),
+    Attack::new("elsewhere-unheard", "nor one of requests whose replies nobody hears", unheard).endless().second(),
     Attack::new("elsewhere-sent", "what is sent to a server of another core is not done", sent).second().unlimited(),
     Attack::new("elsewhere-pings", "nor one that asks the monitor whether it is there", pings).endless().second(),
 ];

@@ -39,13 +39,13 @@ fn slices() -> Outcome {
     // A context that authorises any slice, but no useful priority, must authorise nothing more than that.
     let below = info.ceiling - 1;
     made.cap().configure(below, below, 0, None)?;
-    let mut answers = Vec::new();
+    let mut results = Vec::new();
     for slice in [info.slice + 1, u64::MAX, 0] {
         for authority in [None, Some(own)] {
-            answers.push(own.configure(info.priority, info.ceiling, slice, authority));
-            answers.push(made.cap().configure(info.priority, 0, slice, authority));
-            answers.push(made.cap().configure(info.priority, below, slice, authority));
-            answers.push(made.cap().configure(below, info.ceiling, slice, authority));
+            results.push(own.configure(info.priority, info.ceiling, slice, authority));
+            results.push(made.cap().configure(info.priority, 0, slice, authority));
+            results.push(made.cap().configure(info.priority, below, slice, authority));
+            results.push(made.cap().configure(below, info.ceiling, slice, authority));
         }
     }
     let before = page.read64(COUNT);
@@ -57,7 +57,7 @@ fn slices() -> Outcome {
     if after == before {
         return Err(Failure::new("an equal did not run any more"));
     }
-    check!(answers.iter().all(|answer| *answer == Err(Error::SliceTooLong)));
+    check!(results.iter().all(|result| *result == Err(Error::SliceTooLong)));
     refused!(own.configure(info.priority, info.ceiling, 0, Some(made.cap())), PriorityTooHigh);
     equal!(own.query()?.slice, info.slice);
     // Shorter slices need no authority.

@@ -33,7 +33,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("hoard-family-blocks", "nor do those that take blocks of memory", hoard_blocks),
     Attack::new("hoard-family-waits", "nor do those that wait for each other, and give up", hoard_waits),
     Attack::new("flood-clock-family", "children whose delays end at one time make nobody's late", flood_clock)
-        .answered_within(DELAYED)
+        .replying_within(DELAYED)
         .first(),
 ];
 

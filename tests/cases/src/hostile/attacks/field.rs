@@ -15,14 +15,14 @@ use tench::time::{self, frequency, sleep};
 use tench_monitor_client::Monitor;
 
 use super::bystander::Bystander;
+use super::capacity::Capacity;
 use super::client::{Client, Served};
 use super::inventory::{Inventory, used};
 use super::reserved::{Reserved, Seen};
-use super::room::Room;
 use super::turns::Turns;
 use super::{Attack, Cores, End, LINES, LINES_END, held, leavers, meter, said};
 use crate::case::{Failure, Outcome};
-use crate::child::OBEDIENT;
+use crate::child::COMPLIED;
 
 const PROCS: Procs = Procs::STANDARD;
 /// Time for which an endless attack runs.
@@ -47,9 +47,9 @@ const RECORDS: u64 = 4 << 20;
 #[derive(Clone, Copy)]
 pub struct Bounds {
     /// Microseconds within which the client must get each reply.
-    pub answered: u64,
+    pub reply_time: u64,
     /// Maximum number of rounds until the servers have all they ever need. A round in which nothing grows is the last.
-    /// What has grown until then is reused for later requests, so [each later program](Room) gets as much as at the
+    /// What has grown until then is reused for later requests, so [each later program](Capacity) gets as much as at the
     /// beginning.
     pub rounds: usize,
     /// How often the check that everything came back is repeated, after twice the time each time: messages to another
@@ -61,7 +61,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Bounds for attacks, which must be resisted.
-    pub const USUAL: Bounds = Bounds { answered: super::ANSWERED, rounds: 8, looks: 8, left: None };
+    pub const USUAL: Bounds = Bounds { reply_time: super::REPLY_TIME, rounds: 8, looks: 8, left: None };
     /// Bounds for controls, which must be detected.
     pub const CONTROL: Bounds = Bounds { rounds: 3, looks: 2, ..Bounds::USUAL };
 }
@@ -76,8 +76,8 @@ pub struct Field {
     turns: Turns,
     /// Bytes of the process server at the beginning.
     records: u64,
-    /// Room in the servers' tables at the beginning.
-    room: Room,
+    /// Capacity in the servers' tables at the beginning.
+    capacity: Capacity,
 }
 
 impl Field {
@@ -97,13 +97,13 @@ impl Field {
         let turns = Turns::new(&cores[1..])?;
         let reserved = Reserved::start()?;
         let client = Client::start()?;
-        let room = Room::first()?;
-        Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)?, room })
+        let capacity = Capacity::first()?;
+        Ok(Field { reserved, client, monitor, cores, turns, records: used(pid::PROCS)?, capacity })
     }
 
     /// Checks that a program gets as much room in the servers' tables as at the beginning.
-    pub fn look_for_room(&self) -> Outcome {
-        self.room.check()
+    pub fn check_capacity(&self) -> Outcome {
+        self.capacity.check()
     }
 
     /// Checks that what the process server remembers is bounded.
@@ -128,7 +128,7 @@ impl Field {
         };
         let attackers = attackers.to_vec();
         let left = if attack.cores == Cores::Second { Some(LEFT) } else { None };
-        let bounds = Bounds { answered: attack.answered, left, ..Bounds::USUAL };
+        let bounds = Bounds { reply_time: attack.reply_time, left, ..Bounds::USUAL };
         self.beside(attack.name, bounds, &mut || assault(attack, &attackers))
     }
 
@@ -172,18 +172,18 @@ impl Field {
                 }
                 _ => Ok(()),
             });
-            outcome.and_then(|()| judge(seen, served, passed, bounds.answered)).and_then(|()| look_at_victim())?;
+            outcome.and_then(|()| judge(seen, served, passed, bounds.reply_time)).and_then(|()| look_at_victim())?;
             let after = self.read_until_stable(&seen_before, bounds.looks)?;
             // Late deletion also counts.
             let seen = self.reserved.seen();
-            judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.answered)?;
+            judge(seen, Served { rounds: u64::MAX, ..served }, passed, bounds.reply_time)?;
             let (held, before) = (after.held(), seen_before[0].held());
             if held != before {
                 return Err(Failure::new(format!("what is held grows: {before:?} became {held:?}")));
             }
             if seen_before.contains(&after) {
                 // A table that is full does not grow any more either.
-                return if round > 1 { self.room.check() } else { Ok(()) };
+                return if round > 1 { self.capacity.check() } else { Ok(()) };
             }
             println!("note: {name}: after round {round}, {:?} became {after:?}", seen_before.last());
             seen_before.push(after);
@@ -208,17 +208,17 @@ impl Field {
 }
 
 /// Fails if a round violated a bound.
-fn judge(seen: Seen, served: Served, passed: u64, answered: u64) -> Outcome {
+fn judge(seen: Seen, served: Served, passed: u64, reply_time: u64) -> Outcome {
     if seen.late > 0 {
         let Seen { jobs, late, longest } = seen;
         return Err(Failure::new(format!("{late} of {jobs} reserved jobs were late, the longest took {longest} us")));
     }
     if let Some(wrong) = served.wrong {
-        return Err(Failure::new(format!("the client was answered wrongly by {wrong}")));
+        return Err(Failure::new(format!("the client got a wrong reply from {wrong}")));
     }
     let (longest, whose) = served.longest;
-    if longest > answered {
-        return Err(Failure::new(format!("the client waited {longest} us for an answer of {whose}")));
+    if longest > reply_time {
+        return Err(Failure::new(format!("the client waited {longest} us for a reply of {whose}")));
     }
     if served.rounds < passed / ROUND {
         return Err(Failure::new(format!("the client had {} rounds in {passed} us", served.rounds)));
@@ -256,8 +256,8 @@ fn assault(attack: &Attack, cores: &[Procs]) -> Outcome {
         }
         let found = match (attack.end, ended) {
             (End::Any, _) => endless(procs, process),
-            (End::Answers, true) => held(procs, process),
-            (End::Answers, false) => Err(Failure::new("it did not end")),
+            (End::Returns, true) => held(procs, process),
+            (End::Returns, false) => Err(Failure::new("it did not end")),
         };
         outcome = outcome.and(found);
     }
@@ -286,9 +286,9 @@ fn endless(procs: Procs, process: u64) -> Outcome {
 
 /// Checks that another process can start a program, and that the program ends as it should.
 fn others_start() -> Outcome {
-    let child = PROCS.spawn("cases", &["obey"])?;
+    let child = PROCS.spawn("cases", &["comply"])?;
     let status = said(PROCS.wait_until(child, time::deadline(Duration::from_secs(2))))?;
-    equal!(status.exit_code(), Some(OBEDIENT));
+    equal!(status.exit_code(), Some(COMPLIED));
     Ok(())
 }
 

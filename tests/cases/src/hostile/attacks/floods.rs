@@ -128,7 +128,7 @@ fn server_deadlines() -> Outcome {
     }
     together(move || {
         // The child ends by itself if nothing kills it.
-        if let Ok(child) = PROCS.spawn("cases", &["obey"]) {
+        if let Ok(child) = PROCS.spawn("cases", &["comply"]) {
             let _ = PROCS.kill(child);
         }
         let _ = (Console::STANDARD.write(&[b'\n'; 200]), clock.delay(30), clock.time());

@@ -19,12 +19,12 @@ use tench::sys::{
 };
 use tench::thread::{self, Builder, current_thread};
 use tench::time::{self, Duration, instructions, may_count, sleep};
-use tench_protocol::Failure as Refused;
+use tench_protocol::Failure as RequestFailure;
 
 use super::{Attack, empty, held, said, soon, window};
 use crate::assembly;
 use crate::case::{Failure, Outcome};
-use crate::faults::Deed;
+use crate::faults::FaultTrigger;
 use crate::stage::system_call;
 
 pub const ATTACKS: &[Attack] = &[
@@ -189,8 +189,8 @@ fn device() -> Outcome {
         Within { align_bits: 13, ..Within::default() },
     ] {
         let slot = empty()?;
-        let answer = Mem::STANDARD.allocate_within(12, within, slot);
-        check!(matches!(answer, Err(Refused::Refused(MemError::NotAllowed | MemError::BadRange))));
+        let result = Mem::STANDARD.allocate_within(12, within, slot);
+        check!(matches!(result, Err(RequestFailure::Refused(MemError::NotAllowed | MemError::BadRange))));
         equal!(OWN_CSPACE.identify_at(slot)?.kind, Kind::Null);
     }
     Ok(())
@@ -218,9 +218,9 @@ pub fn count() -> Outcome {
 }
 
 fn kernel_memory() -> Outcome {
-    let deeds: Vec<_> = Deed::ALL.iter().filter(|deed| deed.name.starts_with("kernel")).collect();
-    check!(deeds.len() >= 2);
-    deeds.into_iter().try_for_each(|deed| faults(&["fault", deed.name]))
+    let triggers: Vec<_> = FaultTrigger::ALL.iter().filter(|trigger| trigger.name.starts_with("kernel")).collect();
+    check!(triggers.len() >= 2);
+    triggers.into_iter().try_for_each(|trigger| faults(&["fault", trigger.name]))
 }
 
 fn overlap() -> Outcome {
@@ -471,8 +471,8 @@ fn roots() -> Outcome {
         }
     }
     check!(made >= 100);
-    let child = Procs::STANDARD.spawn("cases", &["obey"])?;
-    equal!(Procs::STANDARD.wait(child)?.exit_code(), Some(crate::child::OBEDIENT));
+    let child = Procs::STANDARD.spawn("cases", &["comply"])?;
+    equal!(Procs::STANDARD.wait(child)?.exit_code(), Some(crate::child::COMPLIED));
     Ok(())
 }
 

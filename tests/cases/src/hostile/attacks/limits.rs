@@ -13,10 +13,10 @@ use tench::procs::{Failure, Procs};
 use tench::sys::{Cap, Endpoint, Instant, SchedulingContext};
 use tench::time::sleep;
 use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::Error as Refused;
+use tench_monitor_client::protocol::Error as MonitorError;
 
 use super::{Attack, HELD, empty, held, said, soon};
-use crate::case::{Failure as Gained, Outcome};
+use crate::case::{Failure as CaseFailure, Outcome};
 
 pub const ATTACKS: &[Attack] = &[
     Attack::new("elsewhere-ceiling", "no priority is given on another core that is not given here", ceiling)
@@ -106,7 +106,7 @@ pub fn limited() -> Outcome {
 /// Runs that part without its last step.
 pub fn nothing_there() -> Outcome {
     let (monitor, _, other) = cores()?;
-    let refused = tench_monitor_client::Failure::Refused(Refused::Limited);
+    let refused = tench_monitor_client::Failure::Refused(MonitorError::Limited);
     equal!(monitor.spawn(other, b"cases\0attack\0idle\0"), Err(refused));
     equal!(monitor.processes(other, empty()?).map(drop), Err(refused));
     Ok(())
@@ -149,7 +149,7 @@ pub fn count_proxies() -> Outcome {
         most = most.max(said(monitor.exchanged())?.proxies);
     }
     if most < MOST / 2 || most > MOST {
-        return Err(Gained::new(format!("there were {most} proxies")));
+        return Err(CaseFailure::new(format!("there were {most} proxies")));
     }
     Ok(())
 }

@@ -31,6 +31,7 @@
 
 mod borrowed;
 mod bystander;
+mod capacity;
 mod client;
 mod controls;
 mod elsewhere;
@@ -46,7 +47,6 @@ mod meter;
 mod reach;
 mod reserved;
 mod rings;
-mod room;
 mod servers;
 mod trees;
 mod turns;
@@ -89,19 +89,19 @@ pub struct Attack {
     /// Powers that the attacking program has beyond every program's.
     powers: Powers,
     /// Microseconds within which the client must get each reply.
-    answered: u64,
+    reply_time: u64,
     /// Set if the attack's memory is limited. Such an attack starts nothing on other cores.
     is_limited: bool,
 }
 
 /// Default of [`Attack::answered`].
-const ANSWERED: u64 = 20_000;
+const REPLY_TIME: u64 = 20_000;
 
 /// Ways in which an attack ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The attack ends by itself, and its exit code counts.
-    Answers,
+    Returns,
     /// The attack may end in any way; if it goes on, it is killed.
     Any,
 }
@@ -123,7 +123,7 @@ impl Attack {
     /// Makes an attack that ends by itself, on every core.
     const fn new(name: &'static str, about: &'static str, run: fn() -> Outcome) -> Attack {
         let (cores, powers) = (Cores::Every, Powers::empty());
-        Attack { name, about, run, end: End::Answers, cores, powers, answered: ANSWERED, is_limited: true }
+        Attack { name, about, run, end: End::Returns, cores, powers, reply_time: REPLY_TIME, is_limited: true }
     }
 
     /// Makes it one whose memory is not limited, so that it can start programs on other cores.
@@ -137,8 +137,8 @@ impl Attack {
     }
 
     /// Makes it one beside which the client may have to wait longer.
-    const fn answered_within(self, answered: u64) -> Attack {
-        Attack { answered, ..self }
+    const fn replying_within(self, reply_time: u64) -> Attack {
+        Attack { reply_time, ..self }
     }
 
     /// Gives it powers.
@@ -208,7 +208,7 @@ const PARTS: &[(&str, Part)] = &[
     ("take-transfers", limits::take_transfers),
     ("count-proxies", limits::count_proxies),
     ("leave-files", leavers::leave_files),
-    ("take-room", room::take_room),
+    ("take-capacity", capacity::take_capacity),
 ];
 
 /// Runs all attacks, prints a line for each, and powers the machine off.
@@ -241,9 +241,9 @@ pub fn play() -> i32 {
             }
             say("records", "what is remembered of processes that have ended has a limit", field.close());
             say(
-                "room",
+                "capacity",
                 "a program without entries in the servers' tables gets as many as before all attacks",
-                field.look_for_room(),
+                field.check_capacity(),
             );
         }
         Err(failure) => say("field", "everybody is there", Err(failure)),
@@ -281,9 +281,9 @@ fn held(procs: Procs, process: u64) -> Outcome {
 
 /// Returns the result; fails with the reason if the request was refused.
 #[track_caller]
-fn said<T, E: Debug>(answer: Result<T, E>) -> Outcome<T> {
-    match answer {
-        Ok(answer) => Ok(answer),
+fn said<T, E: Debug>(result: Result<T, E>) -> Outcome<T> {
+    match result {
+        Ok(result) => Ok(result),
         Err(error) => Err(Failure::new(format!("unexpectedly refused: {error:?}"))),
     }
 }

@@ -14,7 +14,7 @@ use tench::sys::{Endpoint, Frame, OWN_CSPACE};
 use tench::time::sleep;
 use tench_monitor_client::Monitor;
 use tench_monitor_client::protocol::Error as MonitorError;
-use tench_protocol::Failure as Refused;
+use tench_protocol::Failure as RequestFailure;
 
 use super::super::{authority, powers};
 use super::{Attack, empty, held, said};
@@ -66,9 +66,9 @@ fn tried(code: Option<i32>) -> Outcome {
 pub fn register_as_system() -> Outcome {
     for name in ["names", "console", "files", "monitor", "procs", "mem", "init", "a.new.server", "x", "1:console"] {
         let endpoint = make::<Endpoint>(0)?;
-        let answer = Names::STANDARD.register(name, endpoint.cap());
-        if !matches!(answer, Err(Refused::Refused(NamesError::NotAllowed))) {
-            return Err(Failure::new(format!("{name}: {answer:?}")));
+        let result = Names::STANDARD.register(name, endpoint.cap());
+        if !matches!(result, Err(RequestFailure::Refused(NamesError::NotAllowed))) {
+            return Err(Failure::new(format!("{name}: {result:?}")));
         }
     }
     Ok(())
@@ -89,7 +89,7 @@ fn family() -> Outcome {
 fn monitor() -> Outcome<Option<Monitor>> {
     match Names::STANDARD.look_up(Monitor::NAME, empty()?) {
         Ok(found) => Ok(Some(Monitor::at(found))),
-        Err(Refused::Refused(NamesError::Unknown)) => Ok(None),
+        Err(RequestFailure::Refused(NamesError::Unknown)) => Ok(None),
         Err(failure) => Err(Failure::new(format!("{failure:?}"))),
     }
 }
@@ -98,8 +98,8 @@ fn other_cores() -> Outcome {
     let Some(monitor) = monitor()? else { return Ok(()) };
     let (count, own) = said(monitor.cores())?;
     for core in 0..count {
-        let not_allowed = |answer: Result<(), _>| {
-            matches!(answer, Err(Refused::Refused(MonitorError::NotAllowed | MonitorError::Essential)))
+        let not_allowed = |result: Result<(), _>| {
+            matches!(result, Err(RequestFailure::Refused(MonitorError::NotAllowed | MonitorError::Essential)))
         };
         for process in [pid::INIT, pid::MEM, pid::PROCS].map(|process| pid::pid_base(core) | process) {
             check!(not_allowed(monitor.kill(process)) && not_allowed(monitor.suspend(process)));
@@ -111,7 +111,7 @@ fn other_cores() -> Outcome {
         }
         let procs = Procs::at(said(monitor.processes(core, empty()?))?);
         let child = procs.prepare("hello")?;
-        let refused = |answer, error| answer == Err(ProcsFailure::Refused(error));
+        let refused = |result, error| result == Err(ProcsFailure::Refused(error));
         check!(refused(child.configure(101, 101, 0, Powers::empty()), ProcsError::PriorityTooHigh));
         check!(refused(child.configure(100, 100, 0, Powers::MEMORY), ProcsError::NotAllowed));
         check!(refused(procs.kill(pid::pid_base(core) | pid::PROCS), ProcsError::NotAllowed));

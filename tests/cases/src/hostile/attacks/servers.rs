@@ -15,7 +15,7 @@ use tench::mem::{Failure as MemFailure, Mem};
 use tench::memory::{self, make};
 use tench::names::Names;
 use tench::procs::protocol::Error;
-use tench::procs::{Failure as Refused, Procs, Spawn};
+use tench::procs::{Failure as ProcsFailure, Procs, Spawn};
 use tench::sys::{Cap, CapAddress, Endpoint, Instant, Message, OWN_CSPACE, Wait, offer_slots, raw};
 use tench::thread::Builder;
 use tench::time::sleep;
@@ -26,7 +26,7 @@ use crate::case::{Failure, Outcome};
 use crate::child::Random;
 
 pub const ATTACKS: &[Attack] = &[
-    Attack::new("tags", "messages of every length and shape are answered or refused", tags),
+    Attack::new("tags", "messages of every length and shape get replies or are refused", tags),
     Attack::new("capabilities", "capabilities of any kind in a request do nothing but go", capabilities).endless(),
     Attack::new("hoard-memory", "who takes all memory that he may have leaves others theirs", hoard_memory),
     Attack::new("hoard-blocks", "who divides memory into the smallest blocks does not fill the table", hoard_blocks),
@@ -42,7 +42,11 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("storm", "processes that end at once are started one after another, and nothing stays", storm),
     Attack::new("escape", "control characters do not reach the terminal", escape).first(),
     Attack::new("sudden-end", "a process that ends in the middle of a request leaves nothing", sudden_end),
-    Attack::new("own-service", "a name that leads to who never answers harms who asks there alone", own_service),
+    Attack::new(
+        "own-service",
+        "a name that leads to a server that never replies harms only those who ask there",
+        own_service,
+    ),
 ];
 
 const PROCS: Procs = Procs::STANDARD;
@@ -200,7 +204,7 @@ pub fn wait_for_one() -> Outcome {
 
 /// Returns whether a wait for a process, which does not end, fails with an error.
 fn is_refused(target: u64, error: Error) -> bool {
-    PROCS.wait_until(target, soon(1000)).err() == Some(Refused::Refused(error))
+    PROCS.wait_until(target, soon(1000)).err() == Some(ProcsFailure::Refused(error))
 }
 
 fn hoard_files() -> Outcome {
@@ -235,7 +239,7 @@ fn records() -> Outcome {
     let text = "y".repeat(440);
     for _ in 0..12 {
         let child = PROCS.prepare("cases")?;
-        child.argument("obey")?;
+        child.argument("comply")?;
         for _ in 0..6 {
             if child.argument(&text).is_err() {
                 break;
@@ -259,7 +263,7 @@ pub fn bomb(next: &str) -> Outcome {
 
 fn storm() -> Outcome {
     for round in 0..30 {
-        let child = PROCS.spawn("cases", &["obey"])?;
+        let child = PROCS.spawn("cases", &["comply"])?;
         if round % 3 == 0 {
             let _ = PROCS.kill(child);
         }

@@ -26,10 +26,10 @@ use crate::case::Outcome;
 
 pub const ATTACKS: &[Attack] = &[
     Attack::new("trees-at-exit", "100,000 capabilities that go with a process hold nobody up", at_exit)
-        .answered_within(PART),
+        .replying_within(PART),
     Attack::new("trees-urgent", "nor do they if the server's deadlines pass all the time", urgent)
-        .answered_within(PART),
-    Attack::new("tree-freed", "nor those that go with a block of memory", freed).answered_within(PART),
+        .replying_within(PART),
+    Attack::new("tree-freed", "nor those that go with a block of memory", freed).replying_within(PART),
     Attack::new("tree-revoked", "nor those that are revoked", revoked),
     Attack::new("tree-moved", "nor those that are sent to a server, which does not want them", moved),
     Attack::new("tree-half-gone", "what is deleted in part cannot be used, and the rest goes", half_gone),

@@ -17,7 +17,7 @@ const ROW: u32 = 34;
 /// Height of everything but the bars: title, axis.
 const FRAME: u32 = 120;
 /// Factor by which the axis exceeds the longest bar, for numbers and legend.
-const ROOM: f64 = 10.0;
+const HEADROOM: f64 = 10.0;
 
 /// Returns the picture as SVG.
 pub fn figures(experiment: &Experiment, measured: &Measured) -> Result<String> {
@@ -39,7 +39,7 @@ fn bars(svg: &mut String, experiment: &Experiment, measured: &Measured) -> Drawn
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(180)
-        .build_cartesian_2d((1.0..largest * ROOM).log_scale(), 0.0..keys.len() as f64)?;
+        .build_cartesian_2d((1.0..largest * HEADROOM).log_scale(), 0.0..keys.len() as f64)?;
     chart
         .configure_mesh()
         .disable_y_mesh()

@@ -267,7 +267,7 @@ pub mod tests {
     }
 
     #[test]
-    fn what_a_core_was_given_is_read_from_its_boot_page() {
+    fn the_memory_of_a_core_is_read_from_its_boot_page() {
         let linked = linked();
         let mut memory = memory(&[3]);
         let kernel = Kernel { linked: &linked, start: RAM + 3 * PAGE };

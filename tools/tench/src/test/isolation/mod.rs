@@ -29,7 +29,7 @@ pub const SYSTEM: &str = "default";
 const PATIENCE: Patience = Patience { silence: Duration::from_secs(60), total: Duration::from_secs(120) };
 /// Command typed when the cores run; the machine is stopped during it.
 const COMMAND: &str = "cores ping 1 20";
-const RUNNING: &str = "core 1 answered 20 times";
+const RUNNING: &str = "core 1 replied 20 times";
 /// RAM of the machine: physical address, and bytes.
 const RAM: (u64, u64) = (0x4000_0000, 256 << 20);
 
@@ -58,7 +58,7 @@ pub fn run(target: &Target, report: &mut Report) -> Result<()> {
     })?;
     // It is already gone if the emulator has ended by itself.
     let _ = std::fs::remove_file(&socket);
-    let memory = read.unwrap_or_else(|| Err(miette!("the second core did not answer:\n{}", outcome.last_screen())))?;
+    let memory = read.unwrap_or_else(|| Err(miette!("the second core did not reply:\n{}", outcome.last_screen())))?;
     let problem = match outcome.end {
         End::Exited(0) => judge(&linked, &memory),
         end => Some(format!("the guest did not go on after it was stopped: {end:?}")),

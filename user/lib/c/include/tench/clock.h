@@ -65,7 +65,7 @@ static inline const char *tench_clock_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_clock_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -74,15 +74,15 @@ static inline int tench_clock_call(tench_cap server, struct tench_message *messa
 
 #define TENCH_CLOCK_LABEL_TIME UINT64_C(0x3ba200020001)
 
-/* What tench_clock_time answers. */
-struct tench_clock_time_answer {
+/* What tench_clock_time returns. */
+struct tench_clock_time_reply {
     uint64_t first;
     uint64_t second;
     uint64_t third;
 };
 
 /* Returns the time, the ticks per second, and the time in nanoseconds. */
-static inline int tench_clock_time(tench_cap server, struct tench_clock_time_answer *answer)
+static inline int tench_clock_time(tench_cap server, struct tench_clock_time_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_TIME);
@@ -90,16 +90,16 @@ static inline int tench_clock_time(tench_cap server, struct tench_clock_time_ans
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = tench_take(reader);
-    answer->second = tench_take(reader);
-    answer->third = tench_take(reader);
+    reply->first = tench_take(reader);
+    reply->second = tench_take(reader);
+    reply->third = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_CLOCK_LABEL_DELAY UINT64_C(0x3ba200020002)
 
-/* What tench_clock_delay answers. */
-struct tench_clock_delay_answer {
+/* What tench_clock_delay returns. */
+struct tench_clock_delay_reply {
     uint64_t value;
 };
 
@@ -107,7 +107,7 @@ struct tench_clock_delay_answer {
  * Waits for a number of ticks. Returns the time.
  * Errors: `Full`.
  */
-static inline int tench_clock_delay(tench_cap server, uint64_t ticks, struct tench_clock_delay_answer *answer)
+static inline int tench_clock_delay(tench_cap server, uint64_t ticks, struct tench_clock_delay_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_DELAY);
@@ -116,14 +116,14 @@ static inline int tench_clock_delay(tench_cap server, uint64_t ticks, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_CLOCK_LABEL_DELAY_UNTIL UINT64_C(0x3ba200020003)
 
-/* What tench_clock_delay_until answers. */
-struct tench_clock_delay_until_answer {
+/* What tench_clock_delay_until returns. */
+struct tench_clock_delay_until_reply {
     uint64_t value;
 };
 
@@ -132,7 +132,7 @@ struct tench_clock_delay_until_answer {
  * Errors: `Full`.
  */
 static inline int tench_clock_delay_until(tench_cap server, uint64_t time,
-    struct tench_clock_delay_until_answer *answer)
+    struct tench_clock_delay_until_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_DELAY_UNTIL);
@@ -141,14 +141,14 @@ static inline int tench_clock_delay_until(tench_cap server, uint64_t time,
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_CLOCK_LABEL_AWAIT_EVENT UINT64_C(0x3ba200020004)
 
-/* What tench_clock_await_event answers. */
-struct tench_clock_await_event_answer {
+/* What tench_clock_await_event returns. */
+struct tench_clock_await_event_reply {
     uint64_t value;
 };
 
@@ -157,7 +157,7 @@ struct tench_clock_await_event_answer {
  * Errors: `Full`.
  */
 static inline int tench_clock_await_event(tench_cap server, enum tench_clock_event event,
-    struct tench_clock_await_event_answer *answer)
+    struct tench_clock_await_event_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_AWAIT_EVENT);
@@ -166,20 +166,20 @@ static inline int tench_clock_await_event(tench_cap server, enum tench_clock_eve
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_CLOCK_LABEL_PROCESS_ENDED UINT64_C(0x3ba200020005)
 
-/* What tench_clock_process_ended answers. */
-struct tench_clock_process_ended_answer {
+/* What tench_clock_process_ended returns. */
+struct tench_clock_process_ended_reply {
     bool value;
 };
 
 /* Reports that a process has ended: some of its waits are removed. Returns whether there are more. */
 static inline int tench_clock_process_ended(tench_cap server, uint64_t process,
-    struct tench_clock_process_ended_answer *answer)
+    struct tench_clock_process_ended_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_PROCESS_ENDED);
@@ -188,7 +188,7 @@ static inline int tench_clock_process_ended(tench_cap server, uint64_t process,
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = (bool)tench_take_at_most(reader, 1);
+    reply->value = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

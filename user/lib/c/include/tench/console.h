@@ -86,7 +86,7 @@ static inline const char *tench_console_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_console_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -118,8 +118,8 @@ static inline int tench_console_put(tench_cap server, const void *text, size_t t
 
 #define TENCH_CONSOLE_LABEL_GET UINT64_C(0x281100010002)
 
-/* What tench_console_get answers. */
-struct tench_console_get_answer {
+/* What tench_console_get returns. */
+struct tench_console_get_reply {
     uint8_t value[TENCH_CONSOLE_MAX_TEXT];
     size_t value_length;
 };
@@ -130,7 +130,7 @@ struct tench_console_get_answer {
  * 0 bytes. While a foreground process is set, others wait.
  * Errors: `Interrupted` (Ctrl-C in canonical mode), `Full`.
  */
-static inline int tench_console_get(tench_cap server, size_t max, struct tench_console_get_answer *answer)
+static inline int tench_console_get(tench_cap server, size_t max, struct tench_console_get_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CONSOLE_LABEL_GET);
@@ -139,7 +139,7 @@ static inline int tench_console_get(tench_cap server, size_t max, struct tench_c
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_CONSOLE_MAX_TEXT);
+    reply->value_length = tench_take_bytes(reader, reply->value, TENCH_CONSOLE_MAX_TEXT);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -164,8 +164,8 @@ static inline int tench_console_set_mode(tench_cap server, enum tench_console_mo
 
 #define TENCH_CONSOLE_LABEL_STATE UINT64_C(0x281100010004)
 
-/* What tench_console_state answers. */
-struct tench_console_state_answer {
+/* What tench_console_state returns. */
+struct tench_console_state_reply {
     enum tench_console_mode first;
     uint64_t second;
     bool third;
@@ -175,7 +175,7 @@ struct tench_console_state_answer {
  * Returns the mode, the foreground process (0: none), and whether the output so far, of all processes, ends in the
  * middle of a line.
  */
-static inline int tench_console_state(tench_cap server, struct tench_console_state_answer *answer)
+static inline int tench_console_state(tench_cap server, struct tench_console_state_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CONSOLE_LABEL_STATE);
@@ -183,11 +183,11 @@ static inline int tench_console_state(tench_cap server, struct tench_console_sta
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = (enum tench_console_mode)tench_take(reader);
-    if (!tench_console_mode_is((uint64_t)answer->first))
+    reply->first = (enum tench_console_mode)tench_take(reader);
+    if (!tench_console_mode_is((uint64_t)reply->first))
         reader->bad = true;
-    answer->second = tench_take(reader);
-    answer->third = (bool)tench_take_at_most(reader, 1);
+    reply->second = tench_take(reader);
+    reply->third = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -263,8 +263,8 @@ static inline int tench_console_drain(tench_cap server)
 
 #define TENCH_CONSOLE_LABEL_GET_UNTIL UINT64_C(0x281100010009)
 
-/* What tench_console_get_until answers. */
-struct tench_console_get_until_answer {
+/* What tench_console_get_until returns. */
+struct tench_console_get_until_reply {
     uint8_t value[TENCH_CONSOLE_MAX_TEXT];
     size_t value_length;
 };
@@ -275,7 +275,7 @@ struct tench_console_get_until_answer {
  * Errors: `TimedOut`, `Interrupted`, `Full`.
  */
 static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t deadline,
-    struct tench_console_get_until_answer *answer)
+    struct tench_console_get_until_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CONSOLE_LABEL_GET_UNTIL);
@@ -285,7 +285,7 @@ static inline int tench_console_get_until(tench_cap server, size_t max, uint64_t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_CONSOLE_MAX_TEXT);
+    reply->value_length = tench_take_bytes(reader, reply->value, TENCH_CONSOLE_MAX_TEXT);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

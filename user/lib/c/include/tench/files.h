@@ -160,7 +160,7 @@ static inline const char *tench_files_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_files_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -276,8 +276,8 @@ static inline int tench_files_open(tench_cap server, const char *path, size_t pa
 
 #define TENCH_FILES_LABEL_STATUS UINT64_C(0xfc2d00030003)
 
-/* What tench_files_status answers. */
-struct tench_files_status_answer {
+/* What tench_files_status returns. */
+struct tench_files_status_reply {
     struct tench_files_status value;
 };
 
@@ -286,7 +286,7 @@ struct tench_files_status_answer {
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`.
  */
 static inline int tench_files_status(tench_cap server, const char *path, size_t path_length,
-    struct tench_files_status_answer *answer)
+    struct tench_files_status_reply *reply)
 {
     if (path_length > TENCH_FILES_MAX_PATH)
         return TENCH_TOO_LONG;
@@ -297,14 +297,14 @@ static inline int tench_files_status(tench_cap server, const char *path, size_t 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_files_status_take(reader, &answer->value);
+    tench_files_status_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_FILES_LABEL_NEXT UINT64_C(0xfc2d00030004)
 
-/* What tench_files_next answers. */
-struct tench_files_next_answer {
+/* What tench_files_next returns. */
+struct tench_files_next_reply {
     struct tench_files_status first;
     char second[TENCH_FILES_MAX_PATH + 1];
     size_t second_length;
@@ -316,7 +316,7 @@ struct tench_files_next_answer {
  * Errors: `BadPath`, `NoSuchFile`, `NotADirectory`, `NoMoreEntries`.
  */
 static inline int tench_files_next(tench_cap server, const char *directory, size_t directory_length, const char *after,
-    size_t after_length, struct tench_files_next_answer *answer)
+    size_t after_length, struct tench_files_next_reply *reply)
 {
     if (directory_length > TENCH_FILES_MAX_PATH)
         return TENCH_TOO_LONG;
@@ -330,9 +330,9 @@ static inline int tench_files_next(tench_cap server, const char *directory, size
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_files_status_take(reader, &answer->first);
-    answer->second_length = tench_take_bytes(reader, answer->second, TENCH_FILES_MAX_PATH);
-    answer->second[answer->second_length] = '\0';
+    tench_files_status_take(reader, &reply->first);
+    reply->second_length = tench_take_bytes(reader, reply->second, TENCH_FILES_MAX_PATH);
+    reply->second[reply->second_length] = '\0';
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -404,13 +404,13 @@ static inline int tench_files_rename(tench_cap server, const char *from, size_t 
 
 #define TENCH_FILES_LABEL_USAGE UINT64_C(0xfc2d00030008)
 
-/* What tench_files_usage answers. */
-struct tench_files_usage_answer {
+/* What tench_files_usage returns. */
+struct tench_files_usage_reply {
     struct tench_files_usage value;
 };
 
 /* Returns how much of each resource is in use. */
-static inline int tench_files_usage(tench_cap server, struct tench_files_usage_answer *answer)
+static inline int tench_files_usage(tench_cap server, struct tench_files_usage_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_FILES_LABEL_USAGE);
@@ -418,14 +418,14 @@ static inline int tench_files_usage(tench_cap server, struct tench_files_usage_a
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_files_usage_take(reader, &answer->value);
+    tench_files_usage_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_FILES_LABEL_PROCESS_ENDED UINT64_C(0xfc2d00030009)
 
-/* What tench_files_process_ended answers. */
-struct tench_files_process_ended_answer {
+/* What tench_files_process_ended returns. */
+struct tench_files_process_ended_reply {
     bool value_present;
     uint64_t value;
 };
@@ -439,7 +439,7 @@ struct tench_files_process_ended_answer {
  * are more, it returns the process itself.
  */
 static inline int tench_files_process_ended(tench_cap server, uint64_t process, uint64_t family,
-    struct tench_files_process_ended_answer *answer)
+    struct tench_files_process_ended_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_FILES_LABEL_PROCESS_ENDED);
@@ -449,9 +449,9 @@ static inline int tench_files_process_ended(tench_cap server, uint64_t process, 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_present = (bool)tench_take_at_most(reader, 1);
-    if (answer->value_present) {
-        answer->value = tench_take(reader);
+    reply->value_present = (bool)tench_take_at_most(reader, 1);
+    if (reply->value_present) {
+        reply->value = tench_take(reader);
     } else {
         tench_take_zeros(reader, 1);
     }
@@ -460,8 +460,8 @@ static inline int tench_files_process_ended(tench_cap server, uint64_t process, 
 
 #define TENCH_FILES_LABEL_PROCESS_LIVES UINT64_C(0xfc2d0003000a)
 
-/* What tench_files_process_lives answers. */
-struct tench_files_process_lives_answer {
+/* What tench_files_process_lives returns. */
+struct tench_files_process_lives_reply {
     bool value_present;
     uint64_t value;
 };
@@ -471,7 +471,7 @@ struct tench_files_process_lives_answer {
  * `process_ended`.
  */
 static inline int tench_files_process_lives(tench_cap server, uint64_t process, uint64_t family,
-    struct tench_files_process_lives_answer *answer)
+    struct tench_files_process_lives_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_FILES_LABEL_PROCESS_LIVES);
@@ -481,9 +481,9 @@ static inline int tench_files_process_lives(tench_cap server, uint64_t process, 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_present = (bool)tench_take_at_most(reader, 1);
-    if (answer->value_present) {
-        answer->value = tench_take(reader);
+    reply->value_present = (bool)tench_take_at_most(reader, 1);
+    if (reply->value_present) {
+        reply->value = tench_take(reader);
     } else {
         tench_take_zeros(reader, 1);
     }

@@ -51,7 +51,7 @@ static inline const char *tench_group_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_group_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -60,16 +60,16 @@ static inline int tench_group_call(tench_cap server, struct tench_message *messa
 
 #define TENCH_GROUP_LABEL_JOIN UINT64_C(0x5eb00010001)
 
-/* What tench_group_join answers. */
-struct tench_group_join_answer {
+/* What tench_group_join returns. */
+struct tench_group_join_reply {
     uint64_t value;
 };
 
 /*
- * Becomes a member, which is woken by this notification. Answers the member's number.
+ * Becomes a member, which is woken by this notification. Returns the member's number.
  * Errors: `Full`.
  */
-static inline int tench_group_join(tench_cap server, tench_cap notification, struct tench_group_join_answer *answer)
+static inline int tench_group_join(tench_cap server, tench_cap notification, struct tench_group_join_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_GROUP_LABEL_JOIN);
@@ -78,7 +78,7 @@ static inline int tench_group_join(tench_cap server, tench_cap notification, str
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -122,7 +122,7 @@ static inline int tench_group_leave(tench_cap server, uint64_t number)
 
 #define TENCH_GROUP_LABEL_STOP UINT64_C(0x5eb00010004)
 
-/* Stops serving, once this is answered. */
+/* Stops serving, once this has its reply. */
 static inline int tench_group_stop(tench_cap server)
 {
     struct tench_message space, *message = &space;

@@ -104,7 +104,7 @@ static inline const char *tench_mem_error_text(uint64_t code)
     case TENCH_MEM_ERROR_TOO_MANY_BLOCKS:
         return "the memory server's table is full; ask for fewer and larger blocks";
     case TENCH_MEM_ERROR_NO_SUCH_BLOCK:
-        return "no such block, or another process allocated it; name the address that was answered";
+        return "no such block, or another process allocated it; name the address that was returned";
     case TENCH_MEM_ERROR_NO_SUCH_ACCOUNT:
         return "no account with this number or a higher one";
     case TENCH_MEM_ERROR_BAD_RANGE:
@@ -145,7 +145,7 @@ static inline const char *tench_mem_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_mem_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -337,8 +337,8 @@ static inline void tench_mem_audit_take(struct tench_reader *reader, struct tenc
 
 #define TENCH_MEM_LABEL_GIVE UINT64_C(0x732c00030001)
 
-/* What tench_mem_give answers. */
-struct tench_mem_give_answer {
+/* What tench_mem_give returns. */
+struct tench_mem_give_reply {
     struct tench_mem_granted value;
 };
 
@@ -349,7 +349,7 @@ struct tench_mem_give_answer {
  * Errors: `BadSize`, `BadRange`, `OutOfMemory`, `QuotaExceeded`, `TooManyBlocks`, `NotAllowed`, `Ended`.
  */
 static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const struct tench_mem_within *within,
-    tench_cap slot, struct tench_mem_give_answer *answer)
+    tench_cap slot, struct tench_mem_give_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_GIVE);
@@ -360,21 +360,21 @@ static inline int tench_mem_give(tench_cap server, uint32_t size_bits, const str
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_granted_take(reader, &answer->value);
+    tench_mem_granted_take(reader, &reply->value);
     tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_GIVE_FOR UINT64_C(0x732c00030002)
 
-/* What tench_mem_give_for answers. */
-struct tench_mem_give_for_answer {
+/* What tench_mem_give_for returns. */
+struct tench_mem_give_for_reply {
     struct tench_mem_granted value;
 };
 
 /* Allocates a block on another account, whose owner is of this family. */
 static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint64_t family, uint32_t size_bits,
-    tench_cap slot, struct tench_mem_give_for_answer *answer)
+    tench_cap slot, struct tench_mem_give_for_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_GIVE_FOR);
@@ -386,15 +386,15 @@ static inline int tench_mem_give_for(tench_cap server, uint64_t account, uint64_
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_granted_take(reader, &answer->value);
+    tench_mem_granted_take(reader, &reply->value);
     tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_FREE_PART UINT64_C(0x732c00030003)
 
-/* What tench_mem_free_part answers. */
-struct tench_mem_free_part_answer {
+/* What tench_mem_free_part returns. */
+struct tench_mem_free_part_reply {
     uint64_t value;
 };
 
@@ -405,7 +405,7 @@ struct tench_mem_free_part_answer {
  * Errors: `NoSuchBlock` (also for a block that another process allocated), `Abroad` (all that was made from it on
  * this core is deleted, and the block stays), `Unfinished`.
  */
-static inline int tench_mem_free_part(tench_cap server, uint16_t number, struct tench_mem_free_part_answer *answer)
+static inline int tench_mem_free_part(tench_cap server, uint16_t number, struct tench_mem_free_part_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_FREE_PART);
@@ -414,14 +414,14 @@ static inline int tench_mem_free_part(tench_cap server, uint16_t number, struct 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_DIVIDE UINT64_C(0x732c00030004)
 
-/* What tench_mem_divide answers. */
-struct tench_mem_divide_answer {
+/* What tench_mem_divide returns. */
+struct tench_mem_divide_reply {
     struct tench_mem_granted value;
 };
 
@@ -431,7 +431,7 @@ struct tench_mem_divide_answer {
  * number; returns the number of the upper half, and log2 of the size of each.
  * Errors: `NoSuchBlock`, `NotDivided`, `BadSize` (a half would be too small for a block), `TooManyBlocks`.
  */
-static inline int tench_mem_divide(tench_cap server, uint16_t number, struct tench_mem_divide_answer *answer)
+static inline int tench_mem_divide(tench_cap server, uint16_t number, struct tench_mem_divide_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_DIVIDE);
@@ -440,14 +440,14 @@ static inline int tench_mem_divide(tench_cap server, uint16_t number, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_granted_take(reader, &answer->value);
+    tench_mem_granted_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_TOTALS UINT64_C(0x732c00030005)
 
-/* What tench_mem_totals answers. */
-struct tench_mem_totals_answer {
+/* What tench_mem_totals returns. */
+struct tench_mem_totals_reply {
     struct tench_mem_totals value;
 };
 
@@ -455,7 +455,7 @@ struct tench_mem_totals_answer {
  * Returns sums over all memory. Every caller gets the total and the free memory; the rest is 0 without the power
  * `memory`.
  */
-static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_answer *answer)
+static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_TOTALS);
@@ -463,14 +463,14 @@ static inline int tench_mem_totals(tench_cap server, struct tench_mem_totals_ans
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_totals_take(reader, &answer->value);
+    tench_mem_totals_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_NEXT_ACCOUNT UINT64_C(0x732c00030006)
 
-/* What tench_mem_next_account answers. */
-struct tench_mem_next_account_answer {
+/* What tench_mem_next_account returns. */
+struct tench_mem_next_account_reply {
     struct tench_mem_account value;
 };
 
@@ -479,7 +479,7 @@ struct tench_mem_next_account_answer {
  * `memory` all.
  * Errors: `NoSuchAccount` when there is none.
  */
-static inline int tench_mem_next_account(tench_cap server, uint64_t after, struct tench_mem_next_account_answer *answer)
+static inline int tench_mem_next_account(tench_cap server, uint64_t after, struct tench_mem_next_account_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_NEXT_ACCOUNT);
@@ -488,7 +488,7 @@ static inline int tench_mem_next_account(tench_cap server, uint64_t after, struc
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_account_take(reader, &answer->value);
+    tench_mem_account_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -533,14 +533,14 @@ static inline int tench_mem_close_account_part(tench_cap server, uint64_t accoun
 
 #define TENCH_MEM_LABEL_DESCRIBE UINT64_C(0x732c00030009)
 
-/* What tench_mem_describe answers. */
-struct tench_mem_describe_answer {
+/* What tench_mem_describe returns. */
+struct tench_mem_describe_reply {
     struct tench_mem_extent value[TENCH_MEM_MAX_EXTENTS];
     size_t value_count;
 };
 
 /* Returns the extents from an address on, in order of addresses; none after the last. */
-static inline int tench_mem_describe(tench_cap server, uint64_t from, struct tench_mem_describe_answer *answer)
+static inline int tench_mem_describe(tench_cap server, uint64_t from, struct tench_mem_describe_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_DESCRIBE);
@@ -549,22 +549,22 @@ static inline int tench_mem_describe(tench_cap server, uint64_t from, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_count = (size_t)tench_take_at_most(reader, TENCH_MEM_MAX_EXTENTS);
-    for (size_t i0 = 0; i0 < answer->value_count; i0++) {
-        tench_mem_extent_take(reader, &answer->value[i0]);
+    reply->value_count = (size_t)tench_take_at_most(reader, TENCH_MEM_MAX_EXTENTS);
+    for (size_t i0 = 0; i0 < reply->value_count; i0++) {
+        tench_mem_extent_take(reader, &reply->value[i0]);
     }
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_AUDIT UINT64_C(0x732c0003000a)
 
-/* What tench_mem_audit answers. */
-struct tench_mem_audit_answer {
+/* What tench_mem_audit returns. */
+struct tench_mem_audit_reply {
     struct tench_mem_audit value;
 };
 
 /* Returns the sums over all blocks in use, by the server's ledger and by the kernel. They are equal. */
-static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answer *answer)
+static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_AUDIT);
@@ -572,14 +572,14 @@ static inline int tench_mem_audit(tench_cap server, struct tench_mem_audit_answe
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_audit_take(reader, &answer->value);
+    tench_mem_audit_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_ABROAD UINT64_C(0x732c0003000b)
 
-/* What tench_mem_abroad answers. */
-struct tench_mem_abroad_answer {
+/* What tench_mem_abroad returns. */
+struct tench_mem_abroad_reply {
     struct tench_mem_granted value;
 };
 
@@ -588,7 +588,7 @@ struct tench_mem_abroad_answer {
  * part.
  * Errors: `NoSuchBlock` when there is none.
  */
-static inline int tench_mem_abroad(tench_cap server, uint16_t after, struct tench_mem_abroad_answer *answer)
+static inline int tench_mem_abroad(tench_cap server, uint16_t after, struct tench_mem_abroad_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_ABROAD);
@@ -597,14 +597,14 @@ static inline int tench_mem_abroad(tench_cap server, uint16_t after, struct tenc
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_granted_take(reader, &answer->value);
+    tench_mem_granted_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_RECLAIM_PART UINT64_C(0x732c0003000c)
 
-/* What tench_mem_reclaim_part answers. */
-struct tench_mem_reclaim_part_answer {
+/* What tench_mem_reclaim_part returns. */
+struct tench_mem_reclaim_part_reply {
     uint64_t value;
 };
 
@@ -613,7 +613,7 @@ struct tench_mem_reclaim_part_answer {
  * Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
  */
 static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
-    struct tench_mem_reclaim_part_answer *answer)
+    struct tench_mem_reclaim_part_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_RECLAIM_PART);
@@ -622,7 +622,7 @@ static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -668,8 +668,8 @@ static inline int tench_mem_open_account(tench_cap server, uint64_t account, uin
 
 #define TENCH_MEM_LABEL_NUMBER UINT64_C(0x732c0003000f)
 
-/* What tench_mem_number answers. */
-struct tench_mem_number_answer {
+/* What tench_mem_number returns. */
+struct tench_mem_number_reply {
     uint16_t value;
 };
 
@@ -677,7 +677,7 @@ struct tench_mem_number_answer {
  * Returns the number of the caller's block at a physical address.
  * Errors: `NoSuchBlock`.
  */
-static inline int tench_mem_number(tench_cap server, uint64_t address, struct tench_mem_number_answer *answer)
+static inline int tench_mem_number(tench_cap server, uint64_t address, struct tench_mem_number_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_NUMBER);
@@ -686,14 +686,14 @@ static inline int tench_mem_number(tench_cap server, uint64_t address, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = (uint16_t)tench_take_at_most(reader, UINT16_MAX);
+    reply->value = (uint16_t)tench_take_at_most(reader, UINT16_MAX);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MEM_LABEL_FIND UINT64_C(0x732c00030010)
 
-/* What tench_mem_find answers. */
-struct tench_mem_find_answer {
+/* What tench_mem_find returns. */
+struct tench_mem_find_reply {
     struct tench_mem_extent value;
 };
 
@@ -702,7 +702,7 @@ struct tench_mem_find_answer {
  * Errors: `NoSuchBlock`.
  */
 static inline int tench_mem_find(tench_cap server, uint64_t holder, uint16_t number,
-    struct tench_mem_find_answer *answer)
+    struct tench_mem_find_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_FIND);
@@ -712,7 +712,7 @@ static inline int tench_mem_find(tench_cap server, uint64_t holder, uint16_t num
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_mem_extent_take(reader, &answer->value);
+    tench_mem_extent_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -2,7 +2,7 @@
  * What the headers of all interfaces have in common: messages, and how they are sent. The headers beside this one are written
  * by the interface compiler; docs/manual/interfaces.md says what travels how.
  *
- * A function of an interface answers TENCH_DONE, an error of the interface (greater than 0, an enumeration of its header), a
+ * A function of an interface returns TENCH_DONE, an error of the interface (greater than 0, an enumeration of its header), a
  * reason why the request was refused before the server saw it (from TENCH_REJECTED on), TENCH_TOO_LONG or TENCH_MALFORMED, or
  * the negative number of an error of the kernel. tench_NAME_failure has a sentence for each.
  */
@@ -38,10 +38,10 @@ enum tench_rejection {
 };
 /* A text or list is longer than the interface allows; nothing was sent. */
 #define TENCH_TOO_LONG (-1000)
-/* The answer is not one of the interface. */
+/* The reply is not one of the interface. */
 #define TENCH_MALFORMED (-1001)
 
-/* A request, and after tench_call the answer. */
+/* A request, and after tench_call the reply. */
 struct tench_message {
     uint64_t label;      /* what is asked */
     uint32_t length;     /* how many words; more than there are says that too much was put */
@@ -53,7 +53,7 @@ struct tench_message {
     uint64_t words[TENCH_MESSAGE_WORDS];
 };
 
-/* Sends a message and waits for the answer, which takes its place. */
+/* Sends a message and waits for the reply, which takes its place. */
 int tench_call(tench_cap server, struct tench_message *message);
 
 /* Why there was no success, where the interface has no text of its own. The text stays. */
@@ -119,14 +119,14 @@ static inline void tench_give(struct tench_message *message, tench_cap cap)
     tench_lend(message, cap);
 }
 
-/* Where a capability of the answer is to go. */
+/* Where a capability of the reply is to go. */
 static inline void tench_offer(struct tench_message *message, tench_cap slot)
 {
     if (message->slot_count < TENCH_MESSAGE_CAPS)
         message->slots[message->slot_count++] = slot;
 }
 
-/* Reads an answer. */
+/* Reads a reply. */
 struct tench_reader {
     const struct tench_message *message;
     uint32_t next;     /* word */
@@ -173,7 +173,7 @@ static inline void tench_take_zeros(struct tench_reader *reader, size_t count)
             reader->bad = true;
 }
 
-/* Takes at most so many bytes, and answers how many. */
+/* Takes at most so many bytes, and returns how many. */
 static inline size_t tench_take_bytes(struct tench_reader *reader, void *to, size_t max)
 {
     unsigned char *bytes = (unsigned char *)to;

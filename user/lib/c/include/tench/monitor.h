@@ -263,7 +263,7 @@ static inline const char *tench_monitor_error_text(uint64_t code)
     case TENCH_MONITOR_ERROR_INTERNAL:
         return "that core's process server refused what should be possible";
     case TENCH_MONITOR_ERROR_SILENT:
-        return "that core does not answer";
+        return "that core does not reply";
     case TENCH_MONITOR_ERROR_STOPPED:
         return "that core has stopped";
     case TENCH_MONITOR_ERROR_NO_SUCH_PROCESS:
@@ -326,7 +326,7 @@ static inline const char *tench_monitor_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_monitor_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -489,14 +489,14 @@ static inline void tench_monitor_core_take(struct tench_reader *reader, struct t
 
 #define TENCH_MONITOR_LABEL_CORES UINT64_C(0x6cb500010001)
 
-/* What tench_monitor_cores answers. */
-struct tench_monitor_cores_answer {
+/* What tench_monitor_cores returns. */
+struct tench_monitor_cores_reply {
     uint64_t first;
     uint64_t second;
 };
 
 /* Returns how many cores the machine has, and the number of this one. */
-static inline int tench_monitor_cores(tench_cap server, struct tench_monitor_cores_answer *answer)
+static inline int tench_monitor_cores(tench_cap server, struct tench_monitor_cores_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_CORES);
@@ -504,15 +504,15 @@ static inline int tench_monitor_cores(tench_cap server, struct tench_monitor_cor
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = tench_take(reader);
-    answer->second = tench_take(reader);
+    reply->first = tench_take(reader);
+    reply->second = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_CORE UINT64_C(0x6cb500010002)
 
-/* What tench_monitor_core answers. */
-struct tench_monitor_core_answer {
+/* What tench_monitor_core returns. */
+struct tench_monitor_core_reply {
     struct tench_monitor_core value;
 };
 
@@ -520,7 +520,7 @@ struct tench_monitor_core_answer {
  * Returns the state of a core.
  * Errors: `NoSuchCore`.
  */
-static inline int tench_monitor_core(tench_cap server, uint64_t core, struct tench_monitor_core_answer *answer)
+static inline int tench_monitor_core(tench_cap server, uint64_t core, struct tench_monitor_core_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_CORE);
@@ -529,14 +529,14 @@ static inline int tench_monitor_core(tench_cap server, uint64_t core, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_core_take(reader, &answer->value);
+    tench_monitor_core_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_PING UINT64_C(0x6cb500010003)
 
-/* What tench_monitor_ping answers. */
-struct tench_monitor_ping_answer {
+/* What tench_monitor_ping returns. */
+struct tench_monitor_ping_reply {
     uint64_t value;
 };
 
@@ -545,7 +545,7 @@ struct tench_monitor_ping_answer {
  * counter that took.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
-static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_answer *answer)
+static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct tench_monitor_ping_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_PING);
@@ -554,14 +554,14 @@ static inline int tench_monitor_ping(tench_cap server, uint64_t core, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_SPAWN UINT64_C(0x6cb500010004)
 
-/* What tench_monitor_spawn answers. */
-struct tench_monitor_spawn_answer {
+/* What tench_monitor_spawn returns. */
+struct tench_monitor_spawn_reply {
     uint64_t value;
 };
 
@@ -573,7 +573,7 @@ struct tench_monitor_spawn_answer {
  * `BadProgram`, `OutOfMemory`, `TooManyProcesses`, `TextTooLong` as on the caller's own core.
  */
 static inline int tench_monitor_spawn(tench_cap server, uint64_t core, const void *strings, size_t strings_length,
-    struct tench_monitor_spawn_answer *answer)
+    struct tench_monitor_spawn_reply *reply)
 {
     if (strings_length > TENCH_MONITOR_MAX_STRINGS)
         return TENCH_TOO_LONG;
@@ -585,14 +585,14 @@ static inline int tench_monitor_spawn(tench_cap server, uint64_t core, const voi
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_WAIT UINT64_C(0x6cb500010005)
 
-/* What tench_monitor_wait answers. */
-struct tench_monitor_wait_answer {
+/* What tench_monitor_wait returns. */
+struct tench_monitor_wait_reply {
     struct tench_monitor_process value;
 };
 
@@ -600,7 +600,7 @@ struct tench_monitor_wait_answer {
  * Waits until a process has ended, on whichever core. Returns its status.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess`.
  */
-static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct tench_monitor_wait_answer *answer)
+static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct tench_monitor_wait_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_WAIT);
@@ -609,7 +609,7 @@ static inline int tench_monitor_wait(tench_cap server, uint64_t process, struct 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_process_take(reader, &answer->value);
+    tench_monitor_process_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -635,8 +635,8 @@ static inline int tench_monitor_kill(tench_cap server, uint64_t process)
 
 #define TENCH_MONITOR_LABEL_NEXT UINT64_C(0x6cb500010007)
 
-/* What tench_monitor_next answers. */
-struct tench_monitor_next_answer {
+/* What tench_monitor_next returns. */
+struct tench_monitor_next_reply {
     struct tench_monitor_process value;
 };
 
@@ -646,7 +646,7 @@ struct tench_monitor_next_answer {
  * [`first`].
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
  */
-static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_answer *answer)
+static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_NEXT);
@@ -655,14 +655,14 @@ static inline int tench_monitor_next(tench_cap server, uint64_t after, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_process_take(reader, &answer->value);
+    tench_monitor_process_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_MEMORY UINT64_C(0x6cb500010008)
 
-/* What tench_monitor_memory answers. */
-struct tench_monitor_memory_answer {
+/* What tench_monitor_memory returns. */
+struct tench_monitor_memory_reply {
     struct tench_monitor_memory value;
 };
 
@@ -670,7 +670,7 @@ struct tench_monitor_memory_answer {
  * Returns how much memory a core's memory server has, in bytes, and how much of that is free.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`.
  */
-static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct tench_monitor_memory_answer *answer)
+static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct tench_monitor_memory_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_MEMORY);
@@ -679,7 +679,7 @@ static inline int tench_monitor_memory(tench_cap server, uint64_t core, struct t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_memory_take(reader, &answer->value);
+    tench_monitor_memory_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -721,8 +721,8 @@ static inline int tench_monitor_resume(tench_cap server, uint64_t process)
 
 #define TENCH_MONITOR_LABEL_STATUS UINT64_C(0x6cb50001000b)
 
-/* What tench_monitor_status answers. */
-struct tench_monitor_status_answer {
+/* What tench_monitor_status returns. */
+struct tench_monitor_status_reply {
     struct tench_monitor_process value;
 };
 
@@ -730,7 +730,7 @@ struct tench_monitor_status_answer {
  * Returns the status of a process, on whichever core.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NoSuchProcess`.
  */
-static inline int tench_monitor_status(tench_cap server, uint64_t process, struct tench_monitor_status_answer *answer)
+static inline int tench_monitor_status(tench_cap server, uint64_t process, struct tench_monitor_status_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_STATUS);
@@ -739,14 +739,14 @@ static inline int tench_monitor_status(tench_cap server, uint64_t process, struc
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_process_take(reader, &answer->value);
+    tench_monitor_process_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_KILL_ALL UINT64_C(0x6cb50001000c)
 
-/* What tench_monitor_kill_all answers. */
-struct tench_monitor_kill_all_answer {
+/* What tench_monitor_kill_all returns. */
+struct tench_monitor_kill_all_reply {
     uint64_t value;
 };
 
@@ -757,7 +757,7 @@ struct tench_monitor_kill_all_answer {
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `NotAllowed`, `Essential`, `BadStrings`.
  */
 static inline int tench_monitor_kill_all(tench_cap server, uint64_t core, const char *name, size_t name_length,
-    struct tench_monitor_kill_all_answer *answer)
+    struct tench_monitor_kill_all_reply *reply)
 {
     if (name_length > TENCH_MONITOR_MAX_NAME)
         return TENCH_TOO_LONG;
@@ -769,14 +769,14 @@ static inline int tench_monitor_kill_all(tench_cap server, uint64_t core, const 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_INTERRUPT UINT64_C(0x6cb50001000d)
 
-/* What tench_monitor_interrupt answers. */
-struct tench_monitor_interrupt_answer {
+/* What tench_monitor_interrupt returns. */
+struct tench_monitor_interrupt_reply {
     bool value;
 };
 
@@ -786,7 +786,7 @@ struct tench_monitor_interrupt_answer {
  * Errors: as `kill`.
  */
 static inline int tench_monitor_interrupt(tench_cap server, uint64_t process,
-    struct tench_monitor_interrupt_answer *answer)
+    struct tench_monitor_interrupt_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_INTERRUPT);
@@ -795,14 +795,14 @@ static inline int tench_monitor_interrupt(tench_cap server, uint64_t process,
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = (bool)tench_take_at_most(reader, 1);
+    reply->value = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_LOAD UINT64_C(0x6cb50001000e)
 
-/* What tench_monitor_load answers. */
-struct tench_monitor_load_answer {
+/* What tench_monitor_load returns. */
+struct tench_monitor_load_reply {
     uint64_t value;
 };
 
@@ -811,7 +811,7 @@ struct tench_monitor_load_answer {
  * not count.
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`.
  */
-static inline int tench_monitor_load(tench_cap server, uint64_t core, struct tench_monitor_load_answer *answer)
+static inline int tench_monitor_load(tench_cap server, uint64_t core, struct tench_monitor_load_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_LOAD);
@@ -820,14 +820,14 @@ static inline int tench_monitor_load(tench_cap server, uint64_t core, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_FIND UINT64_C(0x6cb50001000f)
 
-/* What tench_monitor_find answers. */
-struct tench_monitor_find_answer {
+/* What tench_monitor_find returns. */
+struct tench_monitor_find_reply {
     uint64_t value;
 };
 
@@ -837,7 +837,7 @@ struct tench_monitor_find_answer {
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `BadStrings`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
-    struct tench_monitor_find_answer *answer)
+    struct tench_monitor_find_reply *reply)
 {
     if (name_length > TENCH_MONITOR_MAX_NAME)
         return TENCH_TOO_LONG;
@@ -849,7 +849,7 @@ static inline int tench_monitor_find(tench_cap server, const char *name, size_t 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -902,8 +902,8 @@ static inline int tench_monitor_lend(tench_cap server, uint64_t process, uint64_
 
 #define TENCH_MONITOR_LABEL_TAKE UINT64_C(0x6cb500010016)
 
-/* What tench_monitor_take answers. */
-struct tench_monitor_take_answer {
+/* What tench_monitor_take returns. */
+struct tench_monitor_take_reply {
     struct tench_monitor_transfer value;
 };
 
@@ -911,7 +911,7 @@ struct tench_monitor_take_answer {
  * Waits for the next capability that was sent to the caller. Returns the sending process, and the word.
  * Errors: `Full` (too many threads wait), `NotAllowed` for a caller that is no process.
  */
-static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct tench_monitor_take_answer *answer)
+static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct tench_monitor_take_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_TAKE);
@@ -920,7 +920,7 @@ static inline int tench_monitor_take(tench_cap server, tench_cap slot, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_transfer_take(reader, &answer->value);
+    tench_monitor_transfer_take(reader, &reply->value);
     tench_take_cap(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
@@ -986,8 +986,8 @@ static inline int tench_monitor_give_back(tench_cap server, uint64_t address)
 
 #define TENCH_MONITOR_LABEL_EXCHANGED UINT64_C(0x6cb50001001a)
 
-/* What tench_monitor_exchanged answers. */
-struct tench_monitor_exchanged_answer {
+/* What tench_monitor_exchanged returns. */
+struct tench_monitor_exchanged_reply {
     struct tench_monitor_exchanged value;
 };
 
@@ -996,7 +996,7 @@ struct tench_monitor_exchanged_answer {
  * sent and not taken, protocol violations by other monitors, and endpoints and notifications that are used from
  * other cores.
  */
-static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_answer *answer)
+static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor_exchanged_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_EXCHANGED);
@@ -1004,14 +1004,14 @@ static inline int tench_monitor_exchanged(tench_cap server, struct tench_monitor
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_monitor_exchanged_take(reader, &answer->value);
+    tench_monitor_exchanged_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_MONITOR_LABEL_GROW UINT64_C(0x6cb50001001b)
 
-/* What tench_monitor_grow answers. */
-struct tench_monitor_grow_answer {
+/* What tench_monitor_grow returns. */
+struct tench_monitor_grow_reply {
     uint64_t value;
 };
 
@@ -1023,7 +1023,7 @@ struct tench_monitor_grow_answer {
  * `OutOfMemory` if it has nothing in one piece; `CoreLost`, `Refused`.
  */
 static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t bytes,
-    struct tench_monitor_grow_answer *answer)
+    struct tench_monitor_grow_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MONITOR_LABEL_GROW);
@@ -1033,7 +1033,7 @@ static inline int tench_monitor_grow(tench_cap server, uint64_t from, uint64_t b
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

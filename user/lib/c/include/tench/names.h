@@ -75,7 +75,7 @@ static inline const char *tench_names_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_names_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -173,8 +173,8 @@ static inline int tench_names_unregister(tench_cap server, const char *name, siz
 
 #define TENCH_NAMES_LABEL_NEXT UINT64_C(0xb27a00020005)
 
-/* What tench_names_next answers. */
-struct tench_names_next_answer {
+/* What tench_names_next returns. */
+struct tench_names_next_reply {
     char first[TENCH_NAMES_MAX_NAME + 1];
     size_t first_length;
     uint64_t second;
@@ -186,7 +186,7 @@ struct tench_names_next_answer {
  * Errors: `Unknown` when there is none.
  */
 static inline int tench_names_next(tench_cap server, const char *name, size_t name_length,
-    struct tench_names_next_answer *answer)
+    struct tench_names_next_reply *reply)
 {
     if (name_length > TENCH_NAMES_MAX_NAME)
         return TENCH_TOO_LONG;
@@ -197,16 +197,16 @@ static inline int tench_names_next(tench_cap server, const char *name, size_t na
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first_length = tench_take_bytes(reader, answer->first, TENCH_NAMES_MAX_NAME);
-    answer->first[answer->first_length] = '\0';
-    answer->second = tench_take(reader);
+    reply->first_length = tench_take_bytes(reader, reply->first, TENCH_NAMES_MAX_NAME);
+    reply->first[reply->first_length] = '\0';
+    reply->second = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_NAMES_LABEL_PROCESS_ENDED UINT64_C(0xb27a00020006)
 
-/* What tench_names_process_ended answers. */
-struct tench_names_process_ended_answer {
+/* What tench_names_process_ended returns. */
+struct tench_names_process_ended_reply {
     bool value_present;
     uint64_t value;
 };
@@ -217,7 +217,7 @@ struct tench_names_process_ended_answer {
  * this is to be reported in the same way; otherwise with `process_lives`.
  */
 static inline int tench_names_process_ended(tench_cap server, uint64_t process,
-    struct tench_names_process_ended_answer *answer)
+    struct tench_names_process_ended_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_NAMES_LABEL_PROCESS_ENDED);
@@ -226,9 +226,9 @@ static inline int tench_names_process_ended(tench_cap server, uint64_t process,
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_present = (bool)tench_take_at_most(reader, 1);
-    if (answer->value_present) {
-        answer->value = tench_take(reader);
+    reply->value_present = (bool)tench_take_at_most(reader, 1);
+    if (reply->value_present) {
+        reply->value = tench_take(reader);
     } else {
         tench_take_zeros(reader, 1);
     }
@@ -237,15 +237,15 @@ static inline int tench_names_process_ended(tench_cap server, uint64_t process,
 
 #define TENCH_NAMES_LABEL_PROCESS_LIVES UINT64_C(0xb27a00020007)
 
-/* What tench_names_process_lives answers. */
-struct tench_names_process_lives_answer {
+/* What tench_names_process_lives returns. */
+struct tench_names_process_lives_reply {
     bool value_present;
     uint64_t value;
 };
 
 /* Reports that a process runs and keeps its names. Returns the same as `process_ended`. */
 static inline int tench_names_process_lives(tench_cap server, uint64_t process,
-    struct tench_names_process_lives_answer *answer)
+    struct tench_names_process_lives_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_NAMES_LABEL_PROCESS_LIVES);
@@ -254,9 +254,9 @@ static inline int tench_names_process_lives(tench_cap server, uint64_t process,
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_present = (bool)tench_take_at_most(reader, 1);
-    if (answer->value_present) {
-        answer->value = tench_take(reader);
+    reply->value_present = (bool)tench_take_at_most(reader, 1);
+    if (reply->value_present) {
+        reply->value = tench_take(reader);
     } else {
         tench_take_zeros(reader, 1);
     }

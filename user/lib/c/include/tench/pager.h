@@ -81,7 +81,7 @@ static inline const char *tench_pager_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_pager_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -163,18 +163,18 @@ static inline int tench_pager_detach(tench_cap server, uint64_t address)
 
 #define TENCH_PAGER_LABEL_FORK UINT64_C(0x8eb00010003)
 
-/* What tench_pager_fork answers. */
-struct tench_pager_fork_answer {
+/* What tench_pager_fork returns. */
+struct tench_pager_fork_reply {
     uint64_t value;
 };
 
 /*
  * Lets the region at an address, which is attached and empty, show what another client's region at that address
- * shows now. Answers the number of pages.
+ * shows now. Returns the number of pages.
  * Errors: `NoSuchRegion`, `NotEmpty`, `NotAllowed`, `Refused`.
  */
 static inline int tench_pager_fork(tench_cap server, uint64_t address, uint64_t from,
-    struct tench_pager_fork_answer *answer)
+    struct tench_pager_fork_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PAGER_LABEL_FORK);
@@ -184,7 +184,7 @@ static inline int tench_pager_fork(tench_cap server, uint64_t address, uint64_t 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -205,13 +205,13 @@ static inline int tench_pager_forget(tench_cap server, uint64_t client)
 
 #define TENCH_PAGER_LABEL_STATISTICS UINT64_C(0x8eb00010005)
 
-/* What tench_pager_statistics answers. */
-struct tench_pager_statistics_answer {
+/* What tench_pager_statistics returns. */
+struct tench_pager_statistics_reply {
     struct tench_pager_statistics value;
 };
 
 /* What has happened so far. */
-static inline int tench_pager_statistics(tench_cap server, struct tench_pager_statistics_answer *answer)
+static inline int tench_pager_statistics(tench_cap server, struct tench_pager_statistics_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PAGER_LABEL_STATISTICS);
@@ -219,13 +219,13 @@ static inline int tench_pager_statistics(tench_cap server, struct tench_pager_st
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_pager_statistics_take(reader, &answer->value);
+    tench_pager_statistics_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_PAGER_LABEL_STOP UINT64_C(0x8eb00010006)
 
-/* Stops serving, once this is answered. */
+/* Stops serving, once this has its reply. */
 static inline int tench_pager_stop(tench_cap server)
 {
     struct tench_message space, *message = &space;

@@ -23,7 +23,7 @@
 /* Maximum number of bytes of text in one `append`. */
 #define TENCH_PROCS_MAX_APPEND 448
 /* Maximum number of capabilities in one reply. */
-#define TENCH_PROCS_CAPABILITIES_PER_ANSWER 10
+#define TENCH_PROCS_CAPABILITIES_PER_REPLY 10
 
 /* Purpose of a part of an address space that a process made itself. */
 enum tench_procs_region_kind {
@@ -589,7 +589,7 @@ static inline const char *tench_procs_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_procs_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -749,8 +749,8 @@ static inline void tench_procs_own_fault_take(struct tench_reader *reader, struc
 
 #define TENCH_PROCS_LABEL_CREATE UINT64_C(0xb19600030001)
 
-/* What tench_procs_create answers. */
-struct tench_procs_create_answer {
+/* What tench_procs_create returns. */
+struct tench_procs_create_reply {
     uint64_t value;
 };
 
@@ -763,7 +763,7 @@ struct tench_procs_create_answer {
  * which the capability was given has ended.
  */
 static inline int tench_procs_create(tench_cap server, const char *program, size_t program_length,
-    struct tench_procs_create_answer *answer)
+    struct tench_procs_create_reply *reply)
 {
     if (program_length > TENCH_PROCS_MAX_NAME)
         return TENCH_TOO_LONG;
@@ -774,7 +774,7 @@ static inline int tench_procs_create(tench_cap server, const char *program, size
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -874,8 +874,8 @@ static inline int tench_procs_set_up(tench_cap server, uint64_t process, uint8_t
 
 #define TENCH_PROCS_LABEL_START UINT64_C(0xb19600030006)
 
-/* What tench_procs_start answers. */
-struct tench_procs_start_answer {
+/* What tench_procs_start returns. */
+struct tench_procs_start_reply {
     bool value_present;
     enum tench_procs_defect value;
 };
@@ -885,7 +885,7 @@ struct tench_procs_start_answer {
  * if that is the cause.
  * Errors: `NoSuchProcess`, `NotYours`, `WrongState`, `OutOfMemory`, `Internal`.
  */
-static inline int tench_procs_start(tench_cap server, uint64_t process, struct tench_procs_start_answer *answer)
+static inline int tench_procs_start(tench_cap server, uint64_t process, struct tench_procs_start_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_START);
@@ -894,10 +894,10 @@ static inline int tench_procs_start(tench_cap server, uint64_t process, struct t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_present = (bool)tench_take_at_most(reader, 1);
-    if (answer->value_present) {
-        answer->value = (enum tench_procs_defect)tench_take(reader);
-        if (!tench_procs_defect_is((uint64_t)answer->value))
+    reply->value_present = (bool)tench_take_at_most(reader, 1);
+    if (reply->value_present) {
+        reply->value = (enum tench_procs_defect)tench_take(reader);
+        if (!tench_procs_defect_is((uint64_t)reply->value))
             reader->bad = true;
     } else {
         tench_take_zeros(reader, 1);
@@ -940,8 +940,8 @@ static inline int tench_procs_kill(tench_cap server, uint64_t process)
 
 #define TENCH_PROCS_LABEL_WAIT UINT64_C(0xb19600030009)
 
-/* What tench_procs_wait answers. */
-struct tench_procs_wait_answer {
+/* What tench_procs_wait returns. */
+struct tench_procs_wait_reply {
     struct tench_procs_status value;
 };
 
@@ -949,7 +949,7 @@ struct tench_procs_wait_answer {
  * Waits until a process has ended.
  * Errors: `NoSuchProcess`, `Full`, `OutOfMemory`.
  */
-static inline int tench_procs_wait(tench_cap server, uint64_t process, struct tench_procs_wait_answer *answer)
+static inline int tench_procs_wait(tench_cap server, uint64_t process, struct tench_procs_wait_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_WAIT);
@@ -958,14 +958,14 @@ static inline int tench_procs_wait(tench_cap server, uint64_t process, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_procs_status_take(reader, &answer->value);
+    tench_procs_status_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_PROCS_LABEL_STATUS UINT64_C(0xb1960003000a)
 
-/* What tench_procs_status answers. */
-struct tench_procs_status_answer {
+/* What tench_procs_status returns. */
+struct tench_procs_status_reply {
     struct tench_procs_status value;
 };
 
@@ -973,7 +973,7 @@ struct tench_procs_status_answer {
  * Returns the status of a process.
  * Errors: `NoSuchProcess`.
  */
-static inline int tench_procs_status(tench_cap server, uint64_t process, struct tench_procs_status_answer *answer)
+static inline int tench_procs_status(tench_cap server, uint64_t process, struct tench_procs_status_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_STATUS);
@@ -982,14 +982,14 @@ static inline int tench_procs_status(tench_cap server, uint64_t process, struct 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_procs_status_take(reader, &answer->value);
+    tench_procs_status_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_PROCS_LABEL_NEXT UINT64_C(0xb1960003000b)
 
-/* What tench_procs_next answers. */
-struct tench_procs_next_answer {
+/* What tench_procs_next returns. */
+struct tench_procs_next_reply {
     struct tench_procs_status value;
 };
 
@@ -997,7 +997,7 @@ struct tench_procs_next_answer {
  * Returns the status of the process with the next higher number.
  * Errors: `NoSuchProcess` when there is none.
  */
-static inline int tench_procs_next(tench_cap server, uint64_t after, struct tench_procs_next_answer *answer)
+static inline int tench_procs_next(tench_cap server, uint64_t after, struct tench_procs_next_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_NEXT);
@@ -1006,14 +1006,14 @@ static inline int tench_procs_next(tench_cap server, uint64_t after, struct tenc
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_procs_status_take(reader, &answer->value);
+    tench_procs_status_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_PROCS_LABEL_FIND UINT64_C(0xb1960003000c)
 
-/* What tench_procs_find answers. */
-struct tench_procs_find_answer {
+/* What tench_procs_find returns. */
+struct tench_procs_find_reply {
     uint64_t value;
 };
 
@@ -1022,7 +1022,7 @@ struct tench_procs_find_answer {
  * Errors: `NoSuchProcess` when there is none.
  */
 static inline int tench_procs_find(tench_cap server, const char *name, size_t name_length, uint64_t after,
-    struct tench_procs_find_answer *answer)
+    struct tench_procs_find_reply *reply)
 {
     if (name_length > TENCH_PROCS_MAX_NAME)
         return TENCH_TOO_LONG;
@@ -1034,7 +1034,7 @@ static inline int tench_procs_find(tench_cap server, const char *name, size_t na
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -1076,10 +1076,10 @@ static inline int tench_procs_resume(tench_cap server, uint64_t process)
 
 #define TENCH_PROCS_LABEL_CAPABILITIES UINT64_C(0xb1960003000f)
 
-/* What tench_procs_capabilities answers. */
-struct tench_procs_capabilities_answer {
+/* What tench_procs_capabilities returns. */
+struct tench_procs_capabilities_reply {
     tench_cap first;
-    struct tench_procs_capability second[TENCH_PROCS_CAPABILITIES_PER_ANSWER];
+    struct tench_procs_capability second[TENCH_PROCS_CAPABILITIES_PER_REPLY];
     size_t second_count;
 };
 
@@ -1089,7 +1089,7 @@ struct tench_procs_capabilities_answer {
  * Errors: `NoSuchProcess`, `NotAllowed`, `WrongState`.
  */
 static inline int tench_procs_capabilities(tench_cap server, uint64_t process, tench_cap from,
-    struct tench_procs_capabilities_answer *answer)
+    struct tench_procs_capabilities_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_CAPABILITIES);
@@ -1099,10 +1099,10 @@ static inline int tench_procs_capabilities(tench_cap server, uint64_t process, t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = (tench_cap)tench_take_at_most(reader, UINT32_MAX);
-    answer->second_count = (size_t)tench_take_at_most(reader, TENCH_PROCS_CAPABILITIES_PER_ANSWER);
-    for (size_t i0 = 0; i0 < answer->second_count; i0++) {
-        tench_procs_capability_take(reader, &answer->second[i0]);
+    reply->first = (tench_cap)tench_take_at_most(reader, UINT32_MAX);
+    reply->second_count = (size_t)tench_take_at_most(reader, TENCH_PROCS_CAPABILITIES_PER_REPLY);
+    for (size_t i0 = 0; i0 < reply->second_count; i0++) {
+        tench_procs_capability_take(reader, &reply->second[i0]);
     }
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
@@ -1183,8 +1183,8 @@ static inline int tench_procs_reconnect(tench_cap server, tench_cap slot_, tench
 
 #define TENCH_PROCS_LABEL_WAIT_LIMITED UINT64_C(0xb19600030016)
 
-/* What tench_procs_wait_limited answers. */
-struct tench_procs_wait_limited_answer {
+/* What tench_procs_wait_limited returns. */
+struct tench_procs_wait_limited_reply {
     struct tench_procs_status value;
 };
 
@@ -1194,7 +1194,7 @@ struct tench_procs_wait_limited_answer {
  * Errors: `NoSuchProcess`, `TimedOut`, `Full`, `OutOfMemory`.
  */
 static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, uint64_t deadline,
-    struct tench_procs_wait_limited_answer *answer)
+    struct tench_procs_wait_limited_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_WAIT_LIMITED);
@@ -1204,14 +1204,14 @@ static inline int tench_procs_wait_limited(tench_cap server, uint64_t process, u
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_procs_status_take(reader, &answer->value);
+    tench_procs_status_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_PROCS_LABEL_CHILD UINT64_C(0xb19600030017)
 
-/* What tench_procs_child answers. */
-struct tench_procs_child_answer {
+/* What tench_procs_child returns. */
+struct tench_procs_child_reply {
     uint64_t value;
 };
 
@@ -1221,7 +1221,7 @@ struct tench_procs_child_answer {
  * Errors: `NoSuchProcess` when there is none.
  */
 static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t after,
-    struct tench_procs_child_answer *answer)
+    struct tench_procs_child_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_CHILD);
@@ -1231,7 +1231,7 @@ static inline int tench_procs_child(tench_cap server, uint64_t parent, uint64_t 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -1256,8 +1256,8 @@ static inline int tench_procs_on_interrupt(tench_cap server, tench_cap signal)
 
 #define TENCH_PROCS_LABEL_INTERRUPT UINT64_C(0xb19600030019)
 
-/* What tench_procs_interrupt answers. */
-struct tench_procs_interrupt_answer {
+/* What tench_procs_interrupt returns. */
+struct tench_procs_interrupt_reply {
     bool value;
 };
 
@@ -1266,7 +1266,7 @@ struct tench_procs_interrupt_answer {
  * that one the next time. Returns whether it was killed.
  * Errors: as `kill`.
  */
-static inline int tench_procs_interrupt(tench_cap server, uint64_t process, struct tench_procs_interrupt_answer *answer)
+static inline int tench_procs_interrupt(tench_cap server, uint64_t process, struct tench_procs_interrupt_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_INTERRUPT);
@@ -1275,7 +1275,7 @@ static inline int tench_procs_interrupt(tench_cap server, uint64_t process, stru
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = (bool)tench_take_at_most(reader, 1);
+    reply->value = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -1304,8 +1304,8 @@ static inline int tench_procs_server(tench_cap server, const char *name, size_t 
 
 #define TENCH_PROCS_LABEL_POWERS UINT64_C(0xb1960003001b)
 
-/* What tench_procs_powers answers. */
-struct tench_procs_powers_answer {
+/* What tench_procs_powers returns. */
+struct tench_procs_powers_reply {
     uint64_t value;
 };
 
@@ -1313,7 +1313,7 @@ struct tench_procs_powers_answer {
  * Returns the powers that a process was given, a bit for each ([`tench_abi::Powers`]).
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
-static inline int tench_procs_powers(tench_cap server, uint64_t process, struct tench_procs_powers_answer *answer)
+static inline int tench_procs_powers(tench_cap server, uint64_t process, struct tench_procs_powers_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_POWERS);
@@ -1322,19 +1322,19 @@ static inline int tench_procs_powers(tench_cap server, uint64_t process, struct 
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_PROCS_LABEL_LOAD UINT64_C(0xb1960003001c)
 
-/* What tench_procs_load answers. */
-struct tench_procs_load_answer {
+/* What tench_procs_load returns. */
+struct tench_procs_load_reply {
     uint64_t value;
 };
 
 /* Returns how many processes run, neither suspended nor ended; `init` and those that it has started do not count. */
-static inline int tench_procs_load(tench_cap server, struct tench_procs_load_answer *answer)
+static inline int tench_procs_load(tench_cap server, struct tench_procs_load_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_LOAD);
@@ -1342,7 +1342,7 @@ static inline int tench_procs_load(tench_cap server, struct tench_procs_load_ans
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -1414,8 +1414,8 @@ static inline int tench_procs_stop_without(tench_cap server, uint64_t process)
 
 #define TENCH_PROCS_LABEL_CREATE_OF UINT64_C(0xb19600030020)
 
-/* What tench_procs_create_of answers. */
-struct tench_procs_create_of_answer {
+/* What tench_procs_create_of returns. */
+struct tench_procs_create_of_reply {
     uint64_t value;
 };
 
@@ -1428,7 +1428,7 @@ struct tench_procs_create_of_answer {
  * `NoSuchProcess`, `WrongState` if the process to which the capability was given has ended.
  */
 static inline int tench_procs_create_of(tench_cap server, const char *name, size_t name_length, uint64_t size,
-    struct tench_procs_create_of_answer *answer)
+    struct tench_procs_create_of_reply *reply)
 {
     if (name_length > TENCH_PROCS_MAX_NAME)
         return TENCH_TOO_LONG;
@@ -1440,7 +1440,7 @@ static inline int tench_procs_create_of(tench_cap server, const char *name, size
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -1469,8 +1469,8 @@ static inline int tench_procs_write(tench_cap server, uint64_t process, const vo
 
 #define TENCH_PROCS_LABEL_VOUCH UINT64_C(0xb19600030022)
 
-/* What tench_procs_vouch answers. */
-struct tench_procs_vouch_answer {
+/* What tench_procs_vouch returns. */
+struct tench_procs_vouch_reply {
     uint64_t first;
     uint8_t second;
     bool third;
@@ -1481,7 +1481,7 @@ struct tench_procs_vouch_answer {
  * may assign, and whether its memory is limited.
  * Errors: `NoSuchProcess`, `WrongState` (it has ended).
  */
-static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct tench_procs_vouch_answer *answer)
+static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct tench_procs_vouch_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_PROCS_LABEL_VOUCH);
@@ -1490,9 +1490,9 @@ static inline int tench_procs_vouch(tench_cap server, uint64_t process, struct t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = tench_take(reader);
-    answer->second = (uint8_t)tench_take_at_most(reader, UINT8_MAX);
-    answer->third = (bool)tench_take_at_most(reader, 1);
+    reply->first = tench_take(reader);
+    reply->second = (uint8_t)tench_take_at_most(reader, UINT8_MAX);
+    reply->third = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -127,7 +127,7 @@ static inline const char *tench_reserve_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_reserve_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -207,8 +207,8 @@ static inline void tench_reserve_possible_take(struct tench_reader *reader, stru
 
 #define TENCH_RESERVE_LABEL_RESERVE UINT64_C(0xa13a00010001)
 
-/* What tench_reserve_reserve answers. */
-struct tench_reserve_reserve_answer {
+/* What tench_reserve_reserve returns. */
+struct tench_reserve_reserve_reply {
     struct tench_reserve_reservation value;
 };
 
@@ -226,7 +226,7 @@ struct tench_reserve_reserve_answer {
  * refuses), `Reserved` (the context has a reservation already).
  */
 static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uint64_t budget, uint64_t period,
-    uint64_t deadline, struct tench_reserve_reserve_answer *answer)
+    uint64_t deadline, struct tench_reserve_reserve_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_RESERVE_LABEL_RESERVE);
@@ -238,7 +238,7 @@ static inline int tench_reserve_reserve(tench_cap server, tench_cap context, uin
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_reserve_reservation_take(reader, &answer->value);
+    tench_reserve_reservation_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -263,14 +263,14 @@ static inline int tench_reserve_release(tench_cap server, uint64_t id)
 
 #define TENCH_RESERVE_LABEL_NEXT UINT64_C(0xa13a00010003)
 
-/* What tench_reserve_next answers. */
-struct tench_reserve_next_answer {
+/* What tench_reserve_next returns. */
+struct tench_reserve_next_reply {
     bool value_present;
     struct tench_reserve_reservation value;
 };
 
 /* Returns the reservation with the next higher number, or none after the last. */
-static inline int tench_reserve_next(tench_cap server, uint64_t after, struct tench_reserve_next_answer *answer)
+static inline int tench_reserve_next(tench_cap server, uint64_t after, struct tench_reserve_next_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_RESERVE_LABEL_NEXT);
@@ -279,9 +279,9 @@ static inline int tench_reserve_next(tench_cap server, uint64_t after, struct te
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_present = (bool)tench_take_at_most(reader, 1);
-    if (answer->value_present) {
-        tench_reserve_reservation_take(reader, &answer->value);
+    reply->value_present = (bool)tench_take_at_most(reader, 1);
+    if (reply->value_present) {
+        tench_reserve_reservation_take(reader, &reply->value);
     } else {
         tench_take_zeros(reader, (1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1));
     }
@@ -290,8 +290,8 @@ static inline int tench_reserve_next(tench_cap server, uint64_t after, struct te
 
 #define TENCH_RESERVE_LABEL_POSSIBLE UINT64_C(0xa13a00010004)
 
-/* What tench_reserve_possible answers. */
-struct tench_reserve_possible_answer {
+/* What tench_reserve_possible returns. */
+struct tench_reserve_possible_reply {
     struct tench_reserve_possible value;
 };
 
@@ -300,7 +300,7 @@ struct tench_reserve_possible_answer {
  * Errors: `PeriodTooShort`, `PeriodTooLong`, `DeadlineTooLong`.
  */
 static inline int tench_reserve_possible(tench_cap server, uint64_t period, uint64_t deadline,
-    struct tench_reserve_possible_answer *answer)
+    struct tench_reserve_possible_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_RESERVE_LABEL_POSSIBLE);
@@ -310,7 +310,7 @@ static inline int tench_reserve_possible(tench_cap server, uint64_t period, uint
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_reserve_possible_take(reader, &answer->value);
+    tench_reserve_possible_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -27,7 +27,7 @@ static inline const char *tench_slabs_failure(int code)
     return tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_slabs_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -172,8 +172,8 @@ static inline void tench_slabs_bundle_take(struct tench_reader *reader, struct t
 
 #define TENCH_SLABS_LABEL_SET_UP UINT64_C(0xd37400010001)
 
-/* What tench_slabs_set_up answers. */
-struct tench_slabs_set_up_answer {
+/* What tench_slabs_set_up returns. */
+struct tench_slabs_set_up_reply {
     uint64_t value;
 };
 
@@ -182,7 +182,7 @@ struct tench_slabs_set_up_answer {
  * Errors: `OutOfMemory`, `BadSize`, `SlabsInUse` (there are some).
  */
 static inline int tench_slabs_set_up(tench_cap server, const uint8_t *dynamic, size_t dynamic_count,
-    const uint8_t *statics, size_t statics_count, struct tench_slabs_set_up_answer *answer)
+    const uint8_t *statics, size_t statics_count, struct tench_slabs_set_up_reply *reply)
 {
     if (dynamic_count > TENCH_SLABS_MAX_SLABS)
         return TENCH_TOO_LONG;
@@ -202,7 +202,7 @@ static inline int tench_slabs_set_up(tench_cap server, const uint8_t *dynamic, s
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -225,8 +225,8 @@ static inline int tench_slabs_take_down(tench_cap server)
 
 #define TENCH_SLABS_LABEL_GRANT UINT64_C(0xd37400010003)
 
-/* What tench_slabs_grant answers. */
-struct tench_slabs_grant_answer {
+/* What tench_slabs_grant returns. */
+struct tench_slabs_grant_reply {
     struct tench_slabs_bundle value;
 };
 
@@ -237,7 +237,7 @@ struct tench_slabs_grant_answer {
  * Errors: `OutOfMemory`, `BadSize`, `NoSlabs`, `TooManyBlocks`, `QuotaExceeded`.
  */
 static inline int tench_slabs_grant(tench_cap server, bool is_static, const uint64_t *descriptors,
-    size_t descriptors_count, struct tench_slabs_grant_answer *answer)
+    size_t descriptors_count, struct tench_slabs_grant_reply *reply)
 {
     if (descriptors_count > TENCH_SLABS_MAX_DESCRIPTORS)
         return TENCH_TOO_LONG;
@@ -252,14 +252,14 @@ static inline int tench_slabs_grant(tench_cap server, bool is_static, const uint
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_bundle_take(reader, &answer->value);
+    tench_slabs_bundle_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_GRANT_TO UINT64_C(0xd37400010004)
 
-/* What tench_slabs_grant_to answers. */
-struct tench_slabs_grant_to_answer {
+/* What tench_slabs_grant_to returns. */
+struct tench_slabs_grant_to_reply {
     struct tench_slabs_bundle value;
 };
 
@@ -269,7 +269,7 @@ struct tench_slabs_grant_to_answer {
  * Errors: as `grant`, and `NoSuchSlot`.
  */
 static inline int tench_slabs_grant_to(tench_cap server, bool is_static, tench_cap first, const uint64_t *descriptors,
-    size_t descriptors_count, tench_cap cspace, struct tench_slabs_grant_to_answer *answer)
+    size_t descriptors_count, tench_cap cspace, struct tench_slabs_grant_to_reply *reply)
 {
     if (descriptors_count > TENCH_SLABS_MAX_DESCRIPTORS)
         return TENCH_TOO_LONG;
@@ -286,14 +286,14 @@ static inline int tench_slabs_grant_to(tench_cap server, bool is_static, tench_c
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_bundle_take(reader, &answer->value);
+    tench_slabs_bundle_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_FREE UINT64_C(0xd37400010005)
 
-/* What tench_slabs_free answers. */
-struct tench_slabs_free_answer {
+/* What tench_slabs_free returns. */
+struct tench_slabs_free_reply {
     struct tench_slabs_figures value;
 };
 
@@ -301,7 +301,7 @@ struct tench_slabs_free_answer {
  * Frees a bundle: its objects are deleted. Returns the same as `grant`.
  * Errors: `NoSlabs`, `NoSuchBundle`.
  */
-static inline int tench_slabs_free(tench_cap server, uint64_t number, struct tench_slabs_free_answer *answer)
+static inline int tench_slabs_free(tench_cap server, uint64_t number, struct tench_slabs_free_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_FREE);
@@ -310,14 +310,14 @@ static inline int tench_slabs_free(tench_cap server, uint64_t number, struct ten
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_figures_take(reader, &answer->value);
+    tench_slabs_figures_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_LEDGER UINT64_C(0xd37400010006)
 
-/* What tench_slabs_ledger answers. */
-struct tench_slabs_ledger_answer {
+/* What tench_slabs_ledger returns. */
+struct tench_slabs_ledger_reply {
     struct tench_slabs_ledger_entry value;
 };
 
@@ -325,7 +325,7 @@ struct tench_slabs_ledger_answer {
  * Returns the server's ledger entry of a slab.
  * Errors: `NoSlabs`, `NoSuchSlab`.
  */
-static inline int tench_slabs_ledger(tench_cap server, uint64_t number, struct tench_slabs_ledger_answer *answer)
+static inline int tench_slabs_ledger(tench_cap server, uint64_t number, struct tench_slabs_ledger_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_LEDGER);
@@ -334,14 +334,14 @@ static inline int tench_slabs_ledger(tench_cap server, uint64_t number, struct t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_ledger_entry_take(reader, &answer->value);
+    tench_slabs_ledger_entry_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_KERNEL UINT64_C(0xd37400010007)
 
-/* What tench_slabs_kernel answers. */
-struct tench_slabs_kernel_answer {
+/* What tench_slabs_kernel returns. */
+struct tench_slabs_kernel_reply {
     struct tench_slabs_kernel_account value;
 };
 
@@ -349,7 +349,7 @@ struct tench_slabs_kernel_answer {
  * Returns the kernel's account of a slab.
  * Errors: `NoSlabs`, `NoSuchSlab`.
  */
-static inline int tench_slabs_kernel(tench_cap server, uint64_t number, struct tench_slabs_kernel_answer *answer)
+static inline int tench_slabs_kernel(tench_cap server, uint64_t number, struct tench_slabs_kernel_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_KERNEL);
@@ -358,14 +358,14 @@ static inline int tench_slabs_kernel(tench_cap server, uint64_t number, struct t
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_kernel_account_take(reader, &answer->value);
+    tench_slabs_kernel_account_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_POLICY UINT64_C(0xd37400010008)
 
-/* What tench_slabs_policy answers. */
-struct tench_slabs_policy_answer {
+/* What tench_slabs_policy returns. */
+struct tench_slabs_policy_reply {
     uint64_t first;
     bool second;
 };
@@ -374,7 +374,7 @@ struct tench_slabs_policy_answer {
  * Returns the policy's code, and whether the watermark rule is lifted.
  * Errors: `NoSlabs`.
  */
-static inline int tench_slabs_policy(tench_cap server, struct tench_slabs_policy_answer *answer)
+static inline int tench_slabs_policy(tench_cap server, struct tench_slabs_policy_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_POLICY);
@@ -382,8 +382,8 @@ static inline int tench_slabs_policy(tench_cap server, struct tench_slabs_policy
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->first = tench_take(reader);
-    answer->second = (bool)tench_take_at_most(reader, 1);
+    reply->first = tench_take(reader);
+    reply->second = (bool)tench_take_at_most(reader, 1);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
@@ -408,8 +408,8 @@ static inline int tench_slabs_set_policy(tench_cap server, uint64_t code_, bool 
 
 #define TENCH_SLABS_LABEL_RECORD UINT64_C(0xd3740001000a)
 
-/* What tench_slabs_record answers. */
-struct tench_slabs_record_answer {
+/* What tench_slabs_record returns. */
+struct tench_slabs_record_reply {
     uint64_t value;
 };
 
@@ -417,7 +417,7 @@ struct tench_slabs_record_answer {
  * Starts a new recording of requests as a trace, or stops it. Returns the number of bytes recorded.
  * Errors: `OutOfMemory`.
  */
-static inline int tench_slabs_record(tench_cap server, bool on, struct tench_slabs_record_answer *answer)
+static inline int tench_slabs_record(tench_cap server, bool on, struct tench_slabs_record_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_RECORD);
@@ -426,20 +426,20 @@ static inline int tench_slabs_record(tench_cap server, bool on, struct tench_sla
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value = tench_take(reader);
+    reply->value = tench_take(reader);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_READ_PART UINT64_C(0xd3740001000b)
 
-/* What tench_slabs_read_part answers. */
-struct tench_slabs_read_part_answer {
+/* What tench_slabs_read_part returns. */
+struct tench_slabs_read_part_reply {
     uint8_t value[TENCH_SLABS_TRACE_BYTES];
     size_t value_length;
 };
 
 /* Returns a part of the recording, from an offset in bytes on. */
-static inline int tench_slabs_read_part(tench_cap server, uint64_t offset, struct tench_slabs_read_part_answer *answer)
+static inline int tench_slabs_read_part(tench_cap server, uint64_t offset, struct tench_slabs_read_part_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_READ_PART);
@@ -448,14 +448,14 @@ static inline int tench_slabs_read_part(tench_cap server, uint64_t offset, struc
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_SLABS_TRACE_BYTES);
+    reply->value_length = tench_take_bytes(reader, reply->value, TENCH_SLABS_TRACE_BYTES);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_SLABS_LABEL_FIGURES UINT64_C(0xd3740001000c)
 
-/* What tench_slabs_figures answers. */
-struct tench_slabs_figures_answer {
+/* What tench_slabs_figures returns. */
+struct tench_slabs_figures_reply {
     struct tench_slabs_figures value;
 };
 
@@ -463,7 +463,7 @@ struct tench_slabs_figures_answer {
  * Returns sums over all slabs.
  * Errors: `NoSlabs`.
  */
-static inline int tench_slabs_figures(tench_cap server, struct tench_slabs_figures_answer *answer)
+static inline int tench_slabs_figures(tench_cap server, struct tench_slabs_figures_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_SLABS_LABEL_FIGURES);
@@ -471,7 +471,7 @@ static inline int tench_slabs_figures(tench_cap server, struct tench_slabs_figur
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_slabs_figures_take(reader, &answer->value);
+    tench_slabs_figures_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -106,7 +106,7 @@ static inline const char *tench_stream_failure(int code)
     return text != NULL ? text : tench_failure(code);
 }
 
-/* Calls. An error that the interface does not have is no answer. */
+/* Calls. An error that the interface does not have is no reply. */
 static inline int tench_stream_call(tench_cap server, struct tench_message *message)
 {
     int code = tench_call(server, message);
@@ -147,8 +147,8 @@ static inline void tench_stream_info_take(struct tench_reader *reader, struct te
 
 #define TENCH_STREAM_LABEL_READ UINT64_C(0x420700010001)
 
-/* What tench_stream_read answers. */
-struct tench_stream_read_answer {
+/* What tench_stream_read returns. */
+struct tench_stream_read_reply {
     uint8_t value[TENCH_STREAM_MAX_DATA];
     size_t value_length;
 };
@@ -159,7 +159,7 @@ struct tench_stream_read_answer {
  * write any more.
  * Errors: `Closed`, `NotForReading`, `Full`.
  */
-static inline int tench_stream_read(tench_cap server, size_t max, struct tench_stream_read_answer *answer)
+static inline int tench_stream_read(tench_cap server, size_t max, struct tench_stream_read_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_STREAM_LABEL_READ);
@@ -168,14 +168,14 @@ static inline int tench_stream_read(tench_cap server, size_t max, struct tench_s
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    answer->value_length = tench_take_bytes(reader, answer->value, TENCH_STREAM_MAX_DATA);
+    reply->value_length = tench_take_bytes(reader, reply->value, TENCH_STREAM_MAX_DATA);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 
 #define TENCH_STREAM_LABEL_WRITE UINT64_C(0x420700010002)
 
 /*
- * Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Answers when
+ * Writes bytes, all of them and together: what others write to the same pipe comes before or behind. Returns when
  * they are in the pipe's buffer or in the file. Those who wait for room get it in the order in which they came.
  * Errors: `Closed`, `NotForWriting`, `Broken`, `NoSpace`, `TooLarge`, `Full`.
  */
@@ -234,8 +234,8 @@ static inline int tench_stream_close(tench_cap server)
 
 #define TENCH_STREAM_LABEL_INFO UINT64_C(0x420700010005)
 
-/* What tench_stream_info answers. */
-struct tench_stream_info_answer {
+/* What tench_stream_info returns. */
+struct tench_stream_info_reply {
     struct tench_stream_info value;
 };
 
@@ -243,7 +243,7 @@ struct tench_stream_info_answer {
  * What is at this end.
  * Errors: `Closed`.
  */
-static inline int tench_stream_info(tench_cap server, struct tench_stream_info_answer *answer)
+static inline int tench_stream_info(tench_cap server, struct tench_stream_info_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_STREAM_LABEL_INFO);
@@ -251,7 +251,7 @@ static inline int tench_stream_info(tench_cap server, struct tench_stream_info_a
     if (code != TENCH_DONE)
         return code;
     struct tench_reader rest = tench_read(message), *reader = &rest;
-    tench_stream_info_take(reader, &answer->value);
+    tench_stream_info_take(reader, &reply->value);
     return tench_is_done(reader) ? TENCH_DONE : TENCH_MALFORMED;
 }
 

@@ -105,7 +105,7 @@ macro_rules! lock_functions {
             unsafe { &*lock }.take($to_write, None)
         }
 
-        #[doc = concat!("Takes a lock to ", $what, " if that needs no waiting, or answers `EBUSY`.")]
+        #[doc = concat!("Takes a lock to ", $what, " if that needs no waiting, or returns `EBUSY`.")]
         ///
         /// # Safety
         /// `lock` must point to one.
@@ -116,7 +116,7 @@ macro_rules! lock_functions {
             if lock.try_take($to_write) { lock.taken($to_write) } else { EBUSY }
         }
 
-        #[doc = concat!("Takes a lock to ", $what, ", or answers `ETIMEDOUT` at a time.")]
+        #[doc = concat!("Takes a lock to ", $what, ", or returns `ETIMEDOUT` at a time.")]
         ///
         /// # Safety
         /// Both must point to valid objects.

@@ -94,7 +94,7 @@ pub fn judge_end(script: &Script, world: &World) -> Option<&'static str> {
     };
     for index in (0..script.threads.len()).filter(independent) {
         if world.lives(script.threads[index].0) && world.threads[index].waits != Waits::No {
-            return Some("a request is never answered");
+            return Some("a request never gets a reply");
         }
     }
     if world.stalled.is_some() { None } else { at_rest(script, world) }

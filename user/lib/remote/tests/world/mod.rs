@@ -300,7 +300,7 @@ impl World {
         self.machines[at as usize] = machine;
         let is_honest = match input {
             // The owner passes on the receiver's result.
-            Input::Message { message: Message::Answer { to, .. }, from } => {
+            Input::Message { message: Message::Reply { to, .. }, from } => {
                 !script.is_hostile(to) && !script.is_hostile(from)
             }
             Input::Message { from, .. } => !script.is_hostile(from),
@@ -314,12 +314,12 @@ impl World {
         }
     }
 
-    fn answer(&mut self, script: &Script, at: u8, token: Token, result: Result<(), Error>) {
+    fn reply(&mut self, script: &Script, at: u8, token: Token, result: Result<(), Error>) {
         let index = (token.0 >> 16) as usize;
         let thread = &mut self.threads[index];
         let waits = std::mem::replace(&mut thread.waits, Waits::No);
         if waits == Waits::No || u64::from(thread.asked) != (token.0 & 0xffff) + 1 {
-            self.wrong = Some("a request was answered twice");
+            self.wrong = Some("a request got two replies");
         }
         match waits {
             Waits::ForRevoke(name) if result.is_ok() => {
@@ -384,8 +384,8 @@ impl Effects for Executor<'_> {
         }
     }
 
-    fn answer(&mut self, token: Token, result: Result<(), Error>) {
-        self.world.answer(self.script, self.at, token, result);
+    fn reply(&mut self, token: Token, result: Result<(), Error>) {
+        self.world.reply(self.script, self.at, token, result);
     }
 
     fn export(&mut self, object: ObjectId, shape: &Shape, token: Token) -> Result<(), Error> {
@@ -419,7 +419,7 @@ impl Effects for Executor<'_> {
             return Err(Error::Kernel);
         };
         if revocations != self.world.revocations(self.script, name) {
-            self.world.wrong = Some("a copy appears that was sent before its revocation was answered");
+            self.world.wrong = Some("a copy appears that was sent before the reply to its revocation");
         }
         let kernel = self.kernel();
         match kernel.get_mut(name) {

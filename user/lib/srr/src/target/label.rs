@@ -28,7 +28,7 @@ pub enum Label {
     /// To a thread without a task: run the function that is ready for you.
     Start,
     /// As [`Start`](Label::Start), in a call, to which the thread has to reply first.
-    StartAndAnswer,
+    StartAndReply,
 }
 
 impl Label {
@@ -47,7 +47,7 @@ impl Label {
             Label::Aborted => number(2, 0, None),
             Label::End => number(3, 0, None),
             Label::Start => number(4, 0, None),
-            Label::StartAndAnswer => number(5, 0, None),
+            Label::StartAndReply => number(5, 0, None),
         }
     }
 
@@ -63,7 +63,7 @@ impl Label {
             (1, wake) => Label::Reply { length, wake },
             (2, _) => Label::Aborted,
             (4, _) => Label::Start,
-            (5, _) => Label::StartAndAnswer,
+            (5, _) => Label::StartAndReply,
             _ => Label::End,
         }
     }
@@ -80,7 +80,7 @@ mod tests {
     fn labels_lead_back_and_fit() {
         let tids = [Tid(0), Tid(1), Tid(MAX_TASKS as u32 - 1)];
         let lengths = [0, 1, 8, 255, 256, MAX_MESSAGE];
-        let mut labels = Vec::from([Label::Aborted, Label::End, Label::Start, Label::StartAndAnswer]);
+        let mut labels = Vec::from([Label::Aborted, Label::End, Label::Start, Label::StartAndReply]);
         for length in lengths {
             labels.push(Label::Reply { length, wake: None });
             for tid in tids {

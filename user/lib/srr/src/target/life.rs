@@ -161,7 +161,7 @@ fn run_thread(tid: Tid) {
 fn live(tid: Tid) -> ! {
     loop {
         let received = SESSION.endpoint(tid).receive(Wait::FOREVER).kept();
-        if Label::unpack(received.label()) == Label::StartAndAnswer {
+        if Label::unpack(received.label()) == Label::StartAndReply {
             BOUND_REPLY.reply(&message(Label::Start)).kept();
         }
         outside::leave_primitive(tid);
@@ -246,7 +246,7 @@ pub fn create(priority: i32, function: Function) -> Result<Tid, Error> {
     let endpoint = SESSION.endpoint(tid);
     if SESSION.table.priority(tid) > SESSION.table.priority(me) {
         // The new task runs at once, so it makes this one ready before any other task can become ready.
-        endpoint.call(&message(Label::StartAndAnswer)).kept();
+        endpoint.call(&message(Label::StartAndReply)).kept();
         outside::leave_primitive(me);
     } else {
         endpoint.send(&message(Label::Start), Wait::FOREVER).kept();

@@ -201,9 +201,9 @@ pub fn reply(sender: Tid, message: &[u8]) -> Result<usize, Error> {
     if let Err(error) = SESSION.table.reply(sender) {
         return refuse(me, error);
     }
-    let (number, room) = SESSION.held(sender);
+    let (number, capacity) = SESSION.held(sender);
     SESSION.give_reply(number);
-    let length = message.len().min(room);
+    let length = message.len().min(capacity);
     let message = &message[..length];
     let reply = SESSION.reply(number);
     if SESSION.table.priority(sender) <= SESSION.table.priority(me) {

@@ -70,7 +70,7 @@ pub struct TaskResources {
     /// Number of the reply object with which the task receives, while it waits to receive.
     waits_with: AtomicU32,
     /// Length of the reply buffer in bytes, while the task sends.
-    room: AtomicU32,
+    capacity: AtomicU32,
 }
 
 impl TaskResources {
@@ -84,7 +84,7 @@ impl TaskResources {
             function: Mutex::new(None),
             held: AtomicU32::new(0),
             waits_with: AtomicU32::new(0),
-            room: AtomicU32::new(0),
+            capacity: AtomicU32::new(0),
         }
     }
 }
@@ -224,8 +224,8 @@ impl Session {
 
     /// Prepares a send of `sender`. If the receiver waits, it is known already which reply object will hold the sender.
     #[inline]
-    pub fn expect_reply(&self, sender: Tid, receiver: Tid, meeting: Meeting, room: usize) {
-        self.task(sender).room.store(room.min(crate::MAX_MESSAGE) as u32, Relaxed);
+    pub fn expect_reply(&self, sender: Tid, receiver: Tid, meeting: Meeting, capacity: usize) {
+        self.task(sender).capacity.store(capacity.min(crate::MAX_MESSAGE) as u32, Relaxed);
         if meeting == Meeting::Delivered {
             self.hold(sender, self.task(receiver).waits_with.load(Relaxed));
         }
@@ -235,6 +235,6 @@ impl Session {
     #[inline]
     pub fn held(&self, sender: Tid) -> (u32, usize) {
         let task = self.task(sender);
-        (task.held.load(Relaxed), task.room.load(Relaxed) as usize)
+        (task.held.load(Relaxed), task.capacity.load(Relaxed) as usize)
     }
 }

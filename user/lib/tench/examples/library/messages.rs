@@ -24,8 +24,8 @@ pub fn short_messages() -> Result<(), String> {
         BOUND_REPLY.reply(&Message::new(9))
     });
     for number in 0..100 {
-        let answer = endpoint.call2(7, number, 40).map_err(text)?;
-        check!(answer.label() == 8 && answer.words == [number + 40, 0, 0, 0, 0, 0, 0, 0]);
+        let reply = endpoint.call2(7, number, 40).map_err(text)?;
+        check!(reply.label() == 8 && reply.words == [number + 40, 0, 0, 0, 0, 0, 0, 0]);
     }
     let all = endpoint.call8(7, 1, 2, 3, 4, 5, 6, 7, 8).map_err(text)?;
     check!(all.words[0] == 3);
@@ -49,8 +49,8 @@ pub fn long_messages() -> Result<(), String> {
     });
     for length in [0, 1, 7, 8, 9, 10, 33, 63, 64] {
         let words: Vec<u64> = (0..length).map(|index| index * index + length).collect();
-        let answer = endpoint.call(&Message::with_words(1, &words)).map_err(text)?;
-        check!(answer.words().iter().rev().eq(words.iter()));
+        let reply = endpoint.call(&Message::with_words(1, &words)).map_err(text)?;
+        check!(reply.words().iter().rev().eq(words.iter()));
     }
     let mut long = Message::new(1);
     long.push_text(&[b'x'; 504]);

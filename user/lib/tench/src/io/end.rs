@@ -47,7 +47,7 @@ impl Drop for Slot {
 
 impl End {
     /// Returns the end that a request puts into an empty slot.
-    pub(crate) fn answered(request: impl Fn(CapAddress) -> Result<(), Error>) -> Result<End, Error> {
+    pub(crate) fn requested(request: impl Fn(CapAddress) -> Result<(), Error>) -> Result<End, Error> {
         let slot = Slot::take()?;
         request(slot.0)?;
         Ok(slot.end())
@@ -66,7 +66,7 @@ impl End {
     /// Returns another capability to the same end, which is closed when the process `process` ends, or when it is
     /// dropped.
     pub fn share(&self, process: u64) -> Result<End, Error> {
-        End::answered(|slot| self.stream().share(process, slot).map(drop).map_err(Error::Stream))
+        End::requested(|slot| self.stream().share(process, slot).map(drop).map_err(Error::Stream))
     }
 
     /// Gives the same end to a process builder, in this slot; it belongs to that process from then on.

@@ -142,7 +142,7 @@ impl<const N: usize> FreeChunks<N> {
 
     /// Returns whether a chunk can be taken, or a block be added, such that all chunks in use can be freed.
     #[inline]
-    pub const fn has_room(&self) -> bool {
+    pub const fn has_capacity(&self) -> bool {
         self.nodes.left() > self.owed + SPLITS
     }
 
@@ -161,7 +161,7 @@ impl<const N: usize> FreeChunks<N> {
 
     /// Takes a chunk that will not be freed, except perhaps at once through [`put_back`](Self::put_back).
     pub fn take_for_ever(&mut self, bits: u8) -> Option<Chunk> {
-        if usize::from(bits) >= SIZES || !self.has_room() {
+        if usize::from(bits) >= SIZES || !self.has_capacity() {
             return None;
         }
         let larger = self.present >> bits;
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_that_could_not_come_back() {
+    fn no_memory_is_taken_that_could_not_be_returned() {
         let mut chunks = FreeChunks::<128>::new();
         chunks.push(Chunk::block(CapAddress(1), 9, 20));
         let mut taken = Vec::new();
@@ -410,10 +410,10 @@ mod tests {
             taken.push(chunk);
             chunks.check_invariants();
         }
-        assert!(taken.len() < 128 && chunks.is_short() && !chunks.has_room(), "there was more, but no room");
+        assert!(taken.len() < 128 && chunks.is_short() && !chunks.has_capacity(), "there was more, but no room");
         grow(&mut chunks);
         grow(&mut chunks);
-        assert!(chunks.has_room() && !chunks.is_short());
+        assert!(chunks.has_capacity() && !chunks.is_short());
         while let Some(chunk) = chunks.take(12) {
             taken.push(chunk);
         }
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_yet_waits_its_turn() {
+    fn memory_that_cannot_be_used_yet_waits() {
         let mut chunks = FreeChunks::<128>::new();
         chunks.push(BLOCK);
         let taken: Vec<Chunk> = (0..16).map(|_| chunks.take(12).unwrap()).collect();
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_for_ever_needs_no_room() {
+    fn permanent_allocations_need_no_table_entry() {
         let mut chunks = FreeChunks::<64>::new();
         for block in 0..100 {
             chunks.push(Chunk::block(CapAddress(1 + block), 1 + block as u16, 16));

@@ -65,14 +65,14 @@ pub enum Error {
 
 impl From<tench_paging::Error<Error>> for Error {
     fn from(error: tench_paging::Error<Error>) -> Error {
-        use tench_paging::Error as Paging;
+        use tench_paging::Error as PagingError;
         match error {
-            Paging::Backend(error) => error,
-            Paging::NoAddresses => Error::NoAddresses,
-            Paging::NoMetadata => Error::NoMetadata,
-            Paging::Taken | Paging::Mapped => Error::Taken,
-            Paging::NotAllocated | Paging::SeveralRegions => Error::NotAllocated,
-            Paging::BadRange | Paging::BadRights => Error::BadSize,
+            PagingError::Backend(error) => error,
+            PagingError::NoAddresses => Error::NoAddresses,
+            PagingError::NoMetadata => Error::NoMetadata,
+            PagingError::Taken | PagingError::Mapped => Error::Taken,
+            PagingError::NotAllocated | PagingError::SeveralRegions => Error::NotAllocated,
+            PagingError::BadRange | PagingError::BadRights => Error::BadSize,
         }
     }
 }

@@ -146,7 +146,7 @@ impl Resources {
         {
             return Ok(chunk);
         }
-        if !self.chunks.has_room() {
+        if !self.chunks.has_capacity() {
             return Err(Error::NoMetadata);
         }
         // A process that has much will want more; but a block of the needed size suffices.
@@ -174,7 +174,7 @@ impl Resources {
         let count = self.chunks.array().next_chunk().ok_or(Error::NoMetadata)?;
         match Backend::grow(self, count) {
             Some(nodes) => self.chunks.array().add(nodes),
-            None if self.chunks.has_room() => {}
+            None if self.chunks.has_capacity() => {}
             None => return Err(Error::NoMetadata),
         }
         Ok(())

@@ -27,7 +27,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn nobody_passes_before_all_have_arrived() {
+    fn no_thread_passes_before_all_have_arrived() {
         let (barrier, arrived, last) = (Barrier::new(4), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -74,7 +74,7 @@ mod tests {
     use std::collections::VecDeque;
 
     #[test]
-    fn everything_that_is_produced_is_consumed_once() {
+    fn each_produced_item_is_consumed_once() {
         let (queue, filled) = (Mutex::new(VecDeque::new()), Condvar::new());
         let sum: u64 = std::thread::scope(|scope| {
             let consumers: Vec<_> = (0..4)

@@ -36,7 +36,7 @@ pub fn infer(mut page: impl FnMut(usize, &mut Page), picture: &Picture) -> Resul
     for (index, units) in hidden.chunks_exact_mut(INNER_PER_PAGE).enumerate() {
         page(1 + index, &mut bytes);
         for (place, (unit, weights)) in units.iter_mut().zip(bytes.chunks_exact(PIXELS)).enumerate() {
-            *unit = head.answer(index * INNER_PER_PAGE + place, product(weights, picture));
+            *unit = head.activation(index * INNER_PER_PAGE + place, product(weights, picture));
         }
     }
     let mut scores = head.outer_bias;
@@ -79,7 +79,7 @@ impl Head {
     }
 
     /// Returns the output of a hidden unit, from 0 to 255.
-    fn answer(&self, unit: usize, sum: i32) -> u8 {
+    fn activation(&self, unit: usize, sum: i32) -> u8 {
         let sum = i64::from(sum) + i64::from(self.inner_bias[unit]);
         let scaled = (sum * i64::from(self.multiplier) + (1 << (SHIFT - 1))) >> SHIFT;
         scaled.clamp(0, 255) as u8

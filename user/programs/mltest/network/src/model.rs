@@ -49,7 +49,7 @@ const CALIBRATION: usize = 200;
 pub fn quantise(network: &Network) -> Vec<u8> {
     let inner_step = largest(&network.inner) / 127.0;
     let outer_step = largest(&network.outer) / 127.0;
-    let hidden_step = largest_answer(network) / 255.0;
+    let hidden_step = largest_activation(network) / 255.0;
     // A hidden unit adds up steps of the weights times 255ths of the brightness.
     let sum_step = inner_step / 255.0;
     let score_step = outer_step * hidden_step;
@@ -83,7 +83,7 @@ fn largest(weights: &[f32]) -> f32 {
 }
 
 /// Returns the largest output of a hidden unit for some drawings.
-fn largest_answer(network: &Network) -> f32 {
+fn largest_activation(network: &Network) -> f32 {
     let mut random = Random::new(2);
     let drawings = (0..CALIBRATION).map(|index| draw(index % CLASSES, &mut random));
     drawings.fold(f32::MIN_POSITIVE, |most, picture| most.max(largest(&network.hidden(&picture))))

@@ -23,7 +23,7 @@ fn unseen() -> Vec<(usize, Picture)> {
 }
 
 #[test]
-fn it_reads_what_it_has_never_seen() {
+fn unseen_digits_are_recognised() {
     let right = unseen().iter().filter(|(digit, picture)| largest(&scores(&MODEL, picture).unwrap()) == *digit).count();
     assert!(right >= 485, "{right} of 500");
 }
@@ -59,7 +59,7 @@ fn a_model_has_253_pages_and_each_matters() {
 }
 
 #[test]
-fn what_is_no_model_is_refused() {
+fn bytes_that_are_no_model_are_refused() {
     let (_, picture) = unseen()[0];
     assert_eq!(scores(&vec![0; SIZE], &picture), Err(Damage::NotAModel));
     let mut damaged = MODEL.clone();

@@ -9,7 +9,7 @@ use crate::completion::Candidates;
 use crate::format::{Grouped, Side, Table};
 use crate::shell::Shell;
 use crate::suggest;
-use crate::system::{Entry, Refusal, base_name};
+use crate::system::{Entry, SystemError, base_name};
 
 /// The commands of this file.
 pub const COMMANDS: &[Command] = &[
@@ -78,12 +78,12 @@ fn list(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
 }
 
 /// Returns the failure of a request about a path.
-fn about(path: &str, refusal: &Refusal) -> Failure {
+fn about(path: &str, refusal: &SystemError) -> Failure {
     Failure::Refused(format!("{path}: {}", refusal.0))
 }
 
 /// Returns the failure of a request about a path, with a suggestion.
-fn missing(shell: &mut Shell<'_>, path: &str, refusal: &Refusal) -> Failure {
+fn missing(shell: &mut Shell<'_>, path: &str, refusal: &SystemError) -> Failure {
     let name = base_name(in_directory(path));
     let directory = &in_directory(path)[..in_directory(path).len() - name.len()];
     let siblings = shell.system.entries(if directory.is_empty() { "/" } else { directory }).unwrap_or_default();
@@ -100,7 +100,7 @@ fn each(
     shell: &mut Shell<'_>,
     call: &Call<'_>,
     what: &str,
-    act: impl Fn(&mut Shell<'_>, &str) -> Result<(), Refusal>,
+    act: impl Fn(&mut Shell<'_>, &str) -> Result<(), SystemError>,
 ) -> Outcome {
     if call.arguments.is_empty() {
         return Err(Failure::Usage(format!("the {what} is missing")));

@@ -99,7 +99,7 @@ fn foreground(shell: &mut Shell<'_>, call: &Call<'_>) -> Outcome {
     shell.flush();
     let live = job.live();
     let reader = job.members.first().map_or(0, |member| member.pid);
-    shell.system.set_foreground(&live, reader, OnKey::Obey);
+    shell.system.set_foreground(&live, reader, OnKey::Handle);
     let outcome = go_on(shell, &mut job);
     shell.wait_for(job);
     outcome

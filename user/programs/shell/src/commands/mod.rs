@@ -16,7 +16,7 @@ use alloc::string::String;
 use crate::completion::Candidates;
 use crate::parse::Pipeline;
 use crate::shell::Shell;
-use crate::system::Refusal;
+use crate::system::SystemError;
 
 pub use process::words_of;
 pub(crate) use process::{CoreChoice, is_option, program_of};
@@ -36,8 +36,8 @@ pub enum Failure {
     Refused(String),
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
+impl From<SystemError> for Failure {
+    fn from(refusal: SystemError) -> Failure {
         Failure::Refused(refusal.0)
     }
 }

@@ -7,7 +7,7 @@
 //! mod       effect of each key on the line (this file)
 //! ```
 //! The existing libraries (`noline`, `embedded-cli`) were not taken: the first asks the terminal for its cursor before
-//! every line, which a script at the other end does not answer, and has no completion; the second lacks half of the
+//! every line, to which a script at the other end does not reply, and has no completion; the second lacks half of the
 //! keys.
 //!
 //! Where the line wraps matters only for lines longer than [`NARROW`] that are edited in their middle. Only then does

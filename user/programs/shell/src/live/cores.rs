@@ -11,7 +11,7 @@ use tench::sys::{Cap, Endpoint, Error, Kernel, SchedulingContext};
 use tench::{again, memory, process};
 use tench_monitor_client::protocol::{Condition, Error as MonitorError, Process as Remote};
 use tench_monitor_client::{Failure as MonitorFailure, Monitor};
-use tench_shell::system::{End, Process, Refusal};
+use tench_shell::system::{End, Process, SystemError};
 
 const PROCS: Procs = Procs::STANDARD;
 
@@ -25,7 +25,7 @@ pub enum Wait {
     /// A key has ended the wait.
     Aborted,
     /// The wait was refused.
-    Refused(Refusal),
+    Refused(SystemError),
 }
 
 /// Returns whether a process is of the shell's own core.
@@ -33,12 +33,12 @@ pub fn is_here(pid: u64) -> bool {
     split_pid(pid).0 == split_pid(process::id()).0
 }
 
-fn monitor() -> Result<Monitor, Refusal> {
+fn monitor() -> Result<Monitor, SystemError> {
     let mut known = MONITOR.lock();
     if let Some(monitor) = *known {
         return Ok(monitor);
     }
-    let one_core = || Refusal(MonitorError::NoSuchCore.text().into());
+    let one_core = || SystemError(MonitorError::NoSuchCore.text().into());
     // A shell without the kernel's capability finds out by looking for a monitor.
     if Cap::<Kernel>::new(slot::KERNEL).machine().is_ok_and(|machine| machine.cores == 1) {
         return Err(one_core());
@@ -100,7 +100,7 @@ const fn state(condition: Condition) -> State {
 }
 
 /// Returns a process.
-pub fn status(pid: u64) -> Result<Process, Refusal> {
+pub fn status(pid: u64) -> Result<Process, SystemError> {
     if is_here(pid) { Ok(of_here(&PROCS.status(pid)?)) } else { Ok(of_another(&monitor()?.status(pid)?)) }
 }
 
@@ -139,7 +139,7 @@ impl Drop for Elsewhere {
 }
 
 /// Returns the process server of a core.
-pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), Refusal> {
+pub fn procs(core: u64) -> Result<(Procs, Option<Elsewhere>), SystemError> {
     if core == split_pid(process::id()).0 {
         return Ok((PROCS, None));
     }
@@ -155,7 +155,7 @@ pub fn highest_priority() -> u8 {
 }
 
 /// Returns the core on which the fewest processes run; the first if there are several.
-pub fn least_loaded() -> Result<u64, Refusal> {
+pub fn least_loaded() -> Result<u64, SystemError> {
     match monitor() {
         Ok(monitor) => Ok(monitor.least_loaded()?),
         Err(_) => Ok(split_pid(process::id()).0),
@@ -185,22 +185,22 @@ pub fn wait(pid: u64) -> Wait {
 }
 
 /// Kills a process.
-pub fn kill(pid: u64) -> Result<(), Refusal> {
+pub fn kill(pid: u64) -> Result<(), SystemError> {
     if is_here(pid) { Ok(PROCS.kill(pid)?) } else { Ok(monitor()?.kill(pid)?) }
 }
 
 /// Suspends a process.
-pub fn suspend(pid: u64) -> Result<(), Refusal> {
+pub fn suspend(pid: u64) -> Result<(), SystemError> {
     if is_here(pid) { Ok(PROCS.suspend(pid)?) } else { Ok(monitor()?.suspend(pid)?) }
 }
 
 /// Resumes a process.
-pub fn resume(pid: u64) -> Result<(), Refusal> {
+pub fn resume(pid: u64) -> Result<(), SystemError> {
     if is_here(pid) { Ok(PROCS.resume(pid)?) } else { Ok(monitor()?.resume(pid)?) }
 }
 
 /// Ends a process as Ctrl-C does.
-pub fn interrupt(pid: u64) -> Result<(), Refusal> {
+pub fn interrupt(pid: u64) -> Result<(), SystemError> {
     // Whether it was killed or told to end makes no difference to a waiter.
     if is_here(pid) { Ok(PROCS.interrupt(pid).map(drop)?) } else { Ok(monitor()?.interrupt(pid).map(drop)?) }
 }

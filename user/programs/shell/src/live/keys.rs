@@ -17,7 +17,7 @@ use tench::sys::abi::layout::slot;
 use tench::sys::thread::yield_now;
 use tench::sys::{Cap, Error, Notification, Thread};
 use tench::{memory, thread, time};
-use tench_shell::system::{OnKey, Refusal};
+use tench_shell::system::{OnKey, SystemError};
 
 use super::cores;
 
@@ -58,7 +58,7 @@ impl Keys {
         let notification = memory::make::<Notification>(0).ok()?.leak();
         let badged = |badge| notification.mint_to(memory::take_slot().ok()?, Rights::WRITE, badge).ok();
         let keys = Keys { interrupt: badged(INTERRUPT)?, suspend: badged(SUSPEND)? };
-        thread::Builder::new().spawn(move || obey(notification)).ok()?.detach();
+        thread::Builder::new().spawn(move || handle_keys(notification)).ok()?.detach();
         Some(keys)
     }
 }
@@ -97,28 +97,28 @@ pub fn is_interrupted() -> bool {
 /// Makes a call that a key may interrupt, so that it fails with `Aborted`. It allocates nothing.
 pub fn interruptible<T>(call: impl FnOnce() -> T) -> T {
     IN_CALL.store(true, Ordering::SeqCst);
-    let answer = call();
+    let result = call();
     IN_CALL.store(false, Ordering::SeqCst);
-    answer
+    result
 }
 
 /// Handles keys in a loop.
-fn obey(signals: Cap<Notification>) {
+fn handle_keys(signals: Cap<Notification>) {
     while let Ok(bits) = signals.wait() {
         let foreground = FOREGROUND.lock();
         // They may just have ended by themselves.
-        let each = |act: fn(u64) -> Result<(), Refusal>| {
+        let each = |act: fn(u64) -> Result<(), SystemError>| {
             for &pid in &foreground.pids {
                 let _ = act(pid);
             }
         };
         match foreground.on_key {
-            Some(OnKey::Obey) if bits & INTERRUPT != 0 => {
+            Some(OnKey::Handle) if bits & INTERRUPT != 0 => {
                 IS_INTERRUPTED.store(true, Ordering::Release);
                 each(cores::interrupt);
                 continue;
             }
-            Some(OnKey::Obey) => each(cores::suspend),
+            Some(OnKey::Handle) => each(cores::suspend),
             Some(OnKey::StopWaiting) if bits & INTERRUPT != 0 => {}
             _ => continue,
         }

@@ -28,7 +28,7 @@ use tench_files_client::{Failure as FilesFailure, Files};
 use tench_shell::effective_settings::{self, EffectiveSettings};
 use tench_shell::parse::Standard;
 use tench_shell::system::{
-    Entry, How, Input, Name, OnKey, Process, Refusal, Settings, Stream, System, Terminal, Unwritten, Waited,
+    Entry, How, Input, Name, OnKey, Process, Settings, Stream, System, SystemError, Terminal, Unwritten, Waited,
 };
 
 use tench_shell::words_of;
@@ -81,7 +81,7 @@ impl Live {
 
 /// Prepares a program: from the boot archive or, if it is called by a path, from a file that this shell reads. `None`
 /// if there is no such program.
-fn prepare(procs: Procs, program: &str) -> Result<Option<Spawn>, Refusal> {
+fn prepare(procs: Procs, program: &str) -> Result<Option<Spawn>, SystemError> {
     match procs.prepare(program) {
         Err(tench::procs::Failure::Refused(ProcsError::NoSuchProgram)) => {}
         prepared => return Ok(Some(prepared?)),
@@ -91,12 +91,12 @@ fn prepare(procs: Procs, program: &str) -> Result<Option<Spawn>, Refusal> {
     }
     match fs::prepare(procs, program) {
         Err(Error::Files(FilesFailure::Refused(FilesError::NoSuchFile | FilesError::NotADirectory))) => Ok(None),
-        prepared => Ok(Some(prepared.map_err(|error| Refusal(format!("{program}: {error}")))?)),
+        prepared => Ok(Some(prepared.map_err(|error| SystemError(format!("{program}: {error}")))?)),
     }
 }
 
 /// Gives a process in preparation an end of a stream as one of its standard streams.
-fn give(spawn: &Spawn, index: usize, stream: Stream) -> Result<(), Refusal> {
+fn give(spawn: &Spawn, index: usize, stream: Stream) -> Result<(), SystemError> {
     let shared = streams::share(stream, spawn.process())?;
     let moved = spawn.move_in(shared, streams::STANDARD[index]);
     if moved.is_err() {
@@ -117,7 +117,7 @@ fn input_of(read: Result<usize, tench::console::Failure>, buffer: [u8; 1]) -> In
 }
 
 /// Gives a prepared process its arguments and the shell's own environment.
-fn pass_on(spawn: &Spawn, arguments: &[String], effective: &EffectiveSettings<'_>) -> Result<(), Refusal> {
+fn pass_on(spawn: &Spawn, arguments: &[String], effective: &EffectiveSettings<'_>) -> Result<(), SystemError> {
     for argument in arguments {
         spawn.argument(argument)?;
     }
@@ -134,7 +134,7 @@ fn pass_on(spawn: &Spawn, arguments: &[String], effective: &EffectiveSettings<'_
 }
 
 /// Sets how a prepared process runs, unless the defaults are wanted.
-fn configure(spawn: &Spawn, effective: &EffectiveSettings<'_>, powers: Powers) -> Result<(), Refusal> {
+fn configure(spawn: &Spawn, effective: &EffectiveSettings<'_>, powers: Powers) -> Result<(), SystemError> {
     if let Some(bytes) = effective.quota {
         spawn.limit(bytes)?;
     }
@@ -150,10 +150,10 @@ fn own_powers() -> Powers {
 }
 
 /// Names the missing power, if that is why the kernel has refused something.
-fn for_want_of<T>(power: Powers, result: Result<T, KernelError>) -> Result<T, Refusal> {
+fn for_want_of<T>(power: Powers, result: Result<T, KernelError>) -> Result<T, SystemError> {
     result.map_err(|error| match own_powers().contains(power) {
         true => error.into(),
-        false => Refusal(format!("this takes the power `{}`, which this shell does not have", words_of(power))),
+        false => SystemError(format!("this takes the power `{}`, which this shell does not have", words_of(power))),
     })
 }
 
@@ -203,7 +203,7 @@ impl System for Live {
         self.pid
     }
 
-    fn process(&mut self, pid: u64) -> Result<Process, Refusal> {
+    fn process(&mut self, pid: u64) -> Result<Process, SystemError> {
         cores::status(pid)
     }
 
@@ -215,7 +215,7 @@ impl System for Live {
         own_powers()
     }
 
-    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal> {
+    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, SystemError> {
         let Some((program, arguments)) = words.split_first() else { return Ok(None) };
         let (procs, server) = cores::procs(core)?;
         let Some(spawn) = prepare(procs, program)? else { return Ok(None) };
@@ -233,20 +233,20 @@ impl System for Live {
         Ok(Some(spawn.process()))
     }
 
-    fn least_loaded(&mut self) -> Result<u64, Refusal> {
+    fn least_loaded(&mut self) -> Result<u64, SystemError> {
         cores::least_loaded()
     }
 
-    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
+    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), SystemError> {
         let index = standard as usize;
         let Some(preparing) = self.preparing.iter_mut().find(|preparing| preparing.spawn.process() == pid) else {
-            return Err(Refusal(format!("process {pid} is not being prepared")));
+            return Err(SystemError(format!("process {pid} is not being prepared")));
         };
         preparing.given[index] = true;
         give(&preparing.spawn, index, stream)
     }
 
-    fn start(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn start(&mut self, pid: u64) -> Result<(), SystemError> {
         let Some(preparing) = self.take_prepared(pid) else { return Ok(()) };
         let Preparing { spawn, given, .. } = &preparing;
         for index in (0..given.len()).filter(|index| !given[*index]) {
@@ -260,7 +260,7 @@ impl System for Live {
         match spawn.start_or_defect() {
             Ok(_) => Ok(()),
             Err((failure, None)) => Err(failure.into()),
-            Err((failure, Some(defect))) => Err(Refusal(format!("{failure}: {defect}"))),
+            Err((failure, Some(defect))) => Err(SystemError(format!("{failure}: {defect}"))),
         }
     }
 
@@ -278,7 +278,7 @@ impl System for Live {
         keys::set(pids, on_key);
         // A shell whose terminal belongs to another process waits as well, but without keys.
         if CONSOLE.set_foreground(reader, self.keys.map(|keys| keys.interrupt)).is_ok() {
-            if let Some(keys) = self.keys.filter(|_| on_key == OnKey::Obey) {
+            if let Some(keys) = self.keys.filter(|_| on_key == OnKey::Handle) {
                 // If this fails, Ctrl-Z is an ordinary character.
                 let _ = again(|| CONSOLE.set_suspend_signal(keys.suspend));
             }
@@ -286,9 +286,9 @@ impl System for Live {
         }
     }
 
-    fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal> {
+    fn wait(&mut self, pids: &[u64]) -> Result<Waited, SystemError> {
         let mut ends = Vec::with_capacity(pids.len());
-        let mut outcome: Result<(), Refusal> = Ok(());
+        let mut outcome: Result<(), SystemError> = Ok(());
         for &pid in pids {
             if keys::is_stopped() {
                 break;
@@ -305,28 +305,28 @@ impl System for Live {
         let on_key = keys::clear();
         outcome?;
         Ok(match on_key {
-            Some(OnKey::Obey) if ends.len() == pids.len() && keys::is_interrupted() => Waited::EndedEarly(ends),
+            Some(OnKey::Handle) if ends.len() == pids.len() && keys::is_interrupted() => Waited::EndedEarly(ends),
             _ if ends.len() == pids.len() => Waited::Ended(ends),
-            Some(OnKey::Obey) => Waited::Suspended,
+            Some(OnKey::Handle) => Waited::Suspended,
             _ => Waited::Interrupted,
         })
     }
 
-    fn kill(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn kill(&mut self, pid: u64) -> Result<(), SystemError> {
         cores::kill(pid)
     }
 
-    fn suspend(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn suspend(&mut self, pid: u64) -> Result<(), SystemError> {
         cores::suspend(pid)
     }
 
-    fn resume(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn resume(&mut self, pid: u64) -> Result<(), SystemError> {
         cores::resume(pid)
     }
 
-    fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, Refusal> {
+    fn capabilities(&mut self, pid: u64) -> Result<Vec<Capability>, SystemError> {
         if !cores::is_here(pid) {
-            return Err(Refusal("capabilities of another core's processes are not shown".into()));
+            return Err(SystemError("capabilities of another core's processes are not shown".into()));
         }
         let mut capabilities = Vec::new();
         let mut from = CapAddress::NULL;
@@ -340,11 +340,11 @@ impl System for Live {
         }
     }
 
-    fn memory(&mut self) -> Result<Totals, Refusal> {
+    fn memory(&mut self) -> Result<Totals, SystemError> {
         Ok(Mem::STANDARD.totals()?)
     }
 
-    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal> {
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, SystemError> {
         let mut found = [Extent::default(); MAX_EXTENTS];
         let count = Mem::STANDARD.extents(from, &mut found)?;
         Ok(found[..count].to_vec())
@@ -359,10 +359,10 @@ impl System for Live {
         Some(Name { pid, name: name.as_str().into() })
     }
 
-    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal> {
+    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, SystemError> {
         // The server may have been restarted, so it is looked up each time.
         let slot = memory::take_slot()?;
-        let found = Names::STANDARD.look_up(Reserve::NAME, slot).map_err(Refusal::from);
+        let found = Names::STANDARD.look_up(Reserve::NAME, slot).map_err(SystemError::from);
         let next = found.and_then(|server| Ok(Reserve::at(server).next(after)?));
         // The slot is not empty, if the name is registered.
         let _ = OWN_CSPACE.delete_at(slot);
@@ -370,35 +370,35 @@ impl System for Live {
         next
     }
 
-    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal> {
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, SystemError> {
         streams::entries(directory)
     }
 
-    fn entry(&mut self, path: &str) -> Result<Entry, Refusal> {
+    fn entry(&mut self, path: &str) -> Result<Entry, SystemError> {
         streams::entry(path)
     }
 
-    fn make_directory(&mut self, path: &str) -> Result<(), Refusal> {
+    fn make_directory(&mut self, path: &str) -> Result<(), SystemError> {
         streams::change(|| Files::STANDARD.make_directory(path))
     }
 
-    fn remove(&mut self, path: &str) -> Result<(), Refusal> {
+    fn remove(&mut self, path: &str) -> Result<(), SystemError> {
         streams::change(|| Files::STANDARD.remove(path))
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), SystemError> {
         streams::change(|| Files::STANDARD.rename(from, to))
     }
 
-    fn pipe(&mut self) -> Result<(Stream, Stream), Refusal> {
+    fn pipe(&mut self) -> Result<(Stream, Stream), SystemError> {
         streams::pipe()
     }
 
-    fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal> {
+    fn open(&mut self, path: &str, how: How) -> Result<Stream, SystemError> {
         streams::open(path, how)
     }
 
-    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, Refusal> {
+    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, SystemError> {
         streams::read(stream, usize::MAX)
     }
 
@@ -423,15 +423,15 @@ impl System for Live {
         self.kernel.query(Statistic::Instructions).unwrap_or(0)
     }
 
-    fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal> {
+    fn statistic(&mut self, which: Statistic) -> Result<u64, SystemError> {
         for_want_of(Powers::COUNTERS, self.kernel.query(which))
     }
 
-    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal> {
+    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, SystemError> {
         for_want_of(Powers::COUNTERS, self.kernel.irq_off_intervals(path))
     }
 
-    fn power_off(&mut self, status: u8) -> Refusal {
+    fn power_off(&mut self, status: u8) -> SystemError {
         // Output that cannot be shown is no reason to stay on.
         let _ = CONSOLE.drain();
         let error = self.kernel.power_off(status);

@@ -4,11 +4,11 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tench::sys::abi::layout::slot;
-use tench::sys::{Cap, CapAddress, Endpoint, Error as Lost, Kind, OWN_CSPACE};
+use tench::sys::{Cap, CapAddress, Endpoint, Error as KernelError, Kind, OWN_CSPACE};
 use tench::{again, memory};
 use tench_files_client::protocol::{Error as FilesError, How as Opening, Kind as FileKind, Status};
 use tench_files_client::{Failure as FilesFailure, Files};
-use tench_shell::system::{Entry, How, Refusal, Stream, Unwritten, base_name};
+use tench_shell::system::{Entry, How, Stream, SystemError, Unwritten, base_name};
 use tench_stream::protocol::{Error, MAX_DATA};
 use tench_stream::{Failure, Stream as Client};
 
@@ -29,9 +29,9 @@ const fn client(stream: Stream) -> Client {
 }
 
 /// Lets a request put a capability into a free slot, which is freed if the request fails.
-fn into_slot<T, E>(request: impl FnOnce(CapAddress) -> Result<T, E>) -> Result<T, Refusal>
+fn into_slot<T, E>(request: impl FnOnce(CapAddress) -> Result<T, E>) -> Result<T, SystemError>
 where
-    Refusal: From<E>,
+    SystemError: From<E>,
 {
     let slot = memory::take_slot()?;
     request(slot).map_err(|error| {
@@ -44,7 +44,7 @@ fn end(cap: Cap<Endpoint>) -> Stream {
     Stream(cap.address().0)
 }
 
-pub fn pipe() -> Result<(Stream, Stream), Refusal> {
+pub fn pipe() -> Result<(Stream, Stream), SystemError> {
     let reader = memory::take_slot()?;
     let made = into_slot(|writer| again(|| Files::STANDARD.pipe(reader, writer)));
     if made.is_err() {
@@ -53,7 +53,7 @@ pub fn pipe() -> Result<(Stream, Stream), Refusal> {
     made.map(|(reader, writer)| (end(reader), end(writer)))
 }
 
-pub fn open(path: &str, how: How) -> Result<Stream, Refusal> {
+pub fn open(path: &str, how: How) -> Result<Stream, SystemError> {
     let how = match how {
         How::Read => Opening::Read,
         How::Replace => Opening::Write,
@@ -63,11 +63,11 @@ pub fn open(path: &str, how: How) -> Result<Stream, Refusal> {
 }
 
 /// Makes another capability to an end, for a process. Returns its slot.
-pub fn share(stream: Stream, pid: u64) -> Result<CapAddress, Refusal> {
+pub fn share(stream: Stream, pid: u64) -> Result<CapAddress, SystemError> {
     into_slot(|slot| client(stream).share(pid, slot)).map(Cap::address)
 }
 
-pub fn read(stream: Stream, max: usize) -> Result<Vec<u8>, Refusal> {
+pub fn read(stream: Stream, max: usize) -> Result<Vec<u8>, SystemError> {
     Ok(client(stream).read(max.min(MAX_DATA))?.to_vec())
 }
 
@@ -75,14 +75,14 @@ pub fn write(stream: Stream, bytes: &[u8]) -> Result<(), Unwritten> {
     bytes.chunks(MAX_DATA).try_for_each(|part| match interruptible(|| client(stream).write(part)) {
         Ok(()) => Ok(()),
         // Ctrl-Z: the reader is suspended, and the command is not waited for any longer.
-        Err(Failure::Refused(Error::Broken) | Failure::Lost(Lost::Aborted)) => Err(Unwritten::Broken),
+        Err(Failure::Refused(Error::Broken) | Failure::Lost(KernelError::Aborted)) => Err(Unwritten::Broken),
         Err(failure) => Err(Unwritten::Refused(failure.into())),
     })
 }
 
 pub fn close(stream: Stream) {
     // An end whose server was restarted is closed already. A key may have interrupted the call; then it is repeated.
-    while let Err(Failure::Lost(Lost::Aborted)) = client(stream).close() {}
+    while let Err(Failure::Lost(KernelError::Aborted)) = client(stream).close() {}
     let slot = CapAddress(stream.0);
     // The slot is not empty: nobody else deletes its content.
     let _ = OWN_CSPACE.delete_at(slot);
@@ -94,7 +94,7 @@ fn entry_of(name: &str, status: &Status) -> Entry {
     Entry { name: name.to_string(), size: if is_directory { 0 } else { status.size }, is_directory }
 }
 
-pub fn entries(directory: &str) -> Result<Vec<Entry>, Refusal> {
+pub fn entries(directory: &str) -> Result<Vec<Entry>, SystemError> {
     let directory = if directory.is_empty() { "/" } else { directory };
     let mut entries: Vec<Entry> = Vec::new();
     loop {
@@ -107,12 +107,12 @@ pub fn entries(directory: &str) -> Result<Vec<Entry>, Refusal> {
     }
 }
 
-pub fn entry(path: &str) -> Result<Entry, Refusal> {
+pub fn entry(path: &str) -> Result<Entry, SystemError> {
     let status = again(|| Files::STANDARD.status(path))?;
     Ok(entry_of(base_name(path), &status))
 }
 
 /// Makes a request about a path.
-pub fn change(request: impl FnMut() -> Result<(), FilesFailure>) -> Result<(), Refusal> {
+pub fn change(request: impl FnMut() -> Result<(), FilesFailure>) -> Result<(), SystemError> {
     Ok(again(request)?)
 }

@@ -16,7 +16,7 @@ use tench_reserve_client::Reservation;
 use tench_shell::parse::Standard;
 use tench_shell::shell::Shell;
 use tench_shell::system::{
-    BROKEN, End, Entry, How, Input, Name, OnKey, Process, Refusal, Settings, Stream, System, Terminal, Unwritten,
+    BROKEN, End, Entry, How, Input, Name, OnKey, Process, Settings, Stream, System, SystemError, Terminal, Unwritten,
     Waited,
 };
 
@@ -97,8 +97,8 @@ impl Fake {
         self.input.push_back(input);
     }
 
-    pub fn find(&mut self, pid: u64) -> Result<&mut Process, Refusal> {
-        self.processes.iter_mut().find(|process| process.pid == pid).ok_or(Refusal("no such process".into()))
+    pub fn find(&mut self, pid: u64) -> Result<&mut Process, SystemError> {
+        self.processes.iter_mut().find(|process| process.pid == pid).ok_or(SystemError("no such process".into()))
     }
 
     pub fn end(&mut self, pid: u64, state: State, detail: u64) {
@@ -190,7 +190,7 @@ impl System for Fake {
         SHELL
     }
 
-    fn process(&mut self, pid: u64) -> Result<Process, Refusal> {
+    fn process(&mut self, pid: u64) -> Result<Process, SystemError> {
         self.find(pid).cloned()
     }
 
@@ -202,16 +202,16 @@ impl System for Fake {
         self.powers
     }
 
-    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, Refusal> {
+    fn prepare(&mut self, core: u64, words: &[String], settings: Settings) -> Result<Option<u64>, SystemError> {
         if core > 2 {
-            return Err(Refusal("the machine has no such core".into()));
+            return Err(SystemError("the machine has no such core".into()));
         }
         if self.streams.entry(&format!("bin/{}", words[0])).is_err() {
             return Ok(None);
         }
         self.settings.push(settings);
         if settings.quota.is_some_and(|bytes| bytes < 1 << 16) {
-            return Err(Refusal("there is not enough memory".into()));
+            return Err(SystemError("there is not enough memory".into()));
         }
         let last = self.processes.iter().rfind(|process| process.pid >> 32 == core);
         let pid = last.map_or(core << 32, |process| process.pid) + 1;
@@ -221,21 +221,21 @@ impl System for Fake {
         Ok(Some(pid))
     }
 
-    fn least_loaded(&mut self) -> Result<u64, Refusal> {
+    fn least_loaded(&mut self) -> Result<u64, SystemError> {
         Ok(self.quiet)
     }
 
-    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
+    fn give(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), SystemError> {
         self.streams.share(pid, standard, stream)
     }
 
-    fn start(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn start(&mut self, pid: u64) -> Result<(), SystemError> {
         let process = self.find(pid)?;
         process.state = State::Running;
         let name = process.name.clone();
         if self.defective.iter().any(|defective| *defective == name) {
             self.abandon(pid);
-            return Err(Refusal(format!("{name} cannot be loaded")));
+            return Err(SystemError(format!("{name} cannot be loaded")));
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl System for Fake {
         self.foreground = (pids.to_vec(), reader, Some(on_key));
     }
 
-    fn wait(&mut self, pids: &[u64]) -> Result<Waited, Refusal> {
+    fn wait(&mut self, pids: &[u64]) -> Result<Waited, SystemError> {
         if let Some(waited) = self.key.take() {
             if waited == Waited::Suspended {
                 pids.iter().for_each(|pid| self.suspend(*pid).unwrap());
@@ -271,23 +271,23 @@ impl System for Fake {
         Ok(Waited::Ended(ends))
     }
 
-    fn kill(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn kill(&mut self, pid: u64) -> Result<(), SystemError> {
         self.killed.push(pid);
         self.end(pid, State::Killed, 0);
         Ok(())
     }
 
-    fn suspend(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn suspend(&mut self, pid: u64) -> Result<(), SystemError> {
         self.find(pid)?.state = State::Suspended;
         Ok(())
     }
 
-    fn resume(&mut self, pid: u64) -> Result<(), Refusal> {
+    fn resume(&mut self, pid: u64) -> Result<(), SystemError> {
         self.find(pid)?.state = State::Running;
         Ok(())
     }
 
-    fn capabilities(&mut self, _: u64) -> Result<Vec<Capability>, Refusal> {
+    fn capabilities(&mut self, _: u64) -> Result<Vec<Capability>, SystemError> {
         let capability = |address, kind, rights, size_bits, badge, object| Capability {
             address: CapAddress(address),
             kind,
@@ -309,11 +309,11 @@ impl System for Fake {
         ])
     }
 
-    fn memory(&mut self) -> Result<Totals, Refusal> {
+    fn memory(&mut self) -> Result<Totals, SystemError> {
         Ok(Totals { total: 1 << 30, free: 700 << 20, largest: 512 << 20, blocks: 9, accounts: 3 })
     }
 
-    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, Refusal> {
+    fn extents(&mut self, from: u64) -> Result<Vec<Extent>, SystemError> {
         let extent = |address, size, account| Extent { address, size, account };
         let all = [
             extent(0x4000_0000, 3 << 20, Some(2)),
@@ -340,7 +340,7 @@ impl System for Fake {
         Some(Name { pid, name: name.into() })
     }
 
-    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, Refusal> {
+    fn next_reservation(&mut self, after: u64) -> Result<Option<Reservation>, SystemError> {
         let reservation = Reservation {
             id: 3,
             process: 5,
@@ -356,35 +356,35 @@ impl System for Fake {
         Ok([reservation, second].into_iter().find(|found| found.id > after))
     }
 
-    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, Refusal> {
+    fn entries(&mut self, directory: &str) -> Result<Vec<Entry>, SystemError> {
         self.streams.entries(directory)
     }
 
-    fn entry(&mut self, path: &str) -> Result<Entry, Refusal> {
+    fn entry(&mut self, path: &str) -> Result<Entry, SystemError> {
         self.streams.entry(path)
     }
 
-    fn make_directory(&mut self, path: &str) -> Result<(), Refusal> {
+    fn make_directory(&mut self, path: &str) -> Result<(), SystemError> {
         self.streams.make_directory(path)
     }
 
-    fn remove(&mut self, path: &str) -> Result<(), Refusal> {
+    fn remove(&mut self, path: &str) -> Result<(), SystemError> {
         self.streams.remove(path)
     }
 
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), SystemError> {
         self.streams.rename(from, to)
     }
 
-    fn pipe(&mut self) -> Result<(Stream, Stream), Refusal> {
+    fn pipe(&mut self) -> Result<(Stream, Stream), SystemError> {
         self.streams.pipe()
     }
 
-    fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal> {
+    fn open(&mut self, path: &str, how: How) -> Result<Stream, SystemError> {
         self.streams.open(path, how)
     }
 
-    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, Refusal> {
+    fn read_stream(&mut self, stream: Stream) -> Result<Vec<u8>, SystemError> {
         Ok(self.streams.read(stream))
     }
 
@@ -408,7 +408,7 @@ impl System for Fake {
         self.instructions
     }
 
-    fn statistic(&mut self, which: Statistic) -> Result<u64, Refusal> {
+    fn statistic(&mut self, which: Statistic) -> Result<u64, SystemError> {
         Ok(match which {
             Statistic::IdleTicks => 3_333_000,
             Statistic::Preemptible => 1,
@@ -416,25 +416,25 @@ impl System for Fake {
         })
     }
 
-    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, Refusal> {
+    fn irq_off_intervals(&mut self, path: u64) -> Result<IrqOffIntervals, SystemError> {
         let known =
             IrqOffIntervals { longest: 1_890, address: 0xffff_fff0_4008_0400, count: 3_000, sum: 300_000, squares: 0 };
         Ok(if path == 33 || path == 124 { known } else { IrqOffIntervals::default() })
     }
 
-    fn power_off(&mut self, status: u8) -> Refusal {
+    fn power_off(&mut self, status: u8) -> SystemError {
         self.power_offs.push(status);
-        Refusal("the test goes on".into())
+        SystemError("the test goes on".into())
     }
 }
 
 /// Returns the output of lines, without greeting.
-pub fn answers(lines: &[&str]) -> String {
-    answers_of(&mut Fake::new("init"), lines)
+pub fn output(lines: &[&str]) -> String {
+    output_of(&mut Fake::new("init"), lines)
 }
 
 /// Returns the output of lines in a system.
-pub fn answers_of(system: &mut Fake, lines: &[&str]) -> String {
+pub fn output_of(system: &mut Fake, lines: &[&str]) -> String {
     let mut shell = Shell::new(system);
     for line in lines {
         shell.execute(line);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tench_shell::parse::Standard;
-use tench_shell::system::{Entry, How, Refusal, Stream, Unwritten};
+use tench_shell::system::{Entry, How, Stream, SystemError, Unwritten};
 
 const ARCHIVE: [(&str, &[u8]); 12] = [
     ("bin/cat", b"\x7fELF\0"),
@@ -61,8 +61,8 @@ impl Default for Streams {
     }
 }
 
-fn refused<T>(text: &str) -> Result<T, Refusal> {
-    Err(Refusal(text.into()))
+fn refused<T>(text: &str) -> Result<T, SystemError> {
+    Err(SystemError(text.into()))
 }
 
 fn normal(path: &str) -> String {
@@ -89,7 +89,7 @@ impl Streams {
         self.files.get(&normal(path)).cloned().flatten()
     }
 
-    pub fn entries(&self, directory: &str) -> Result<Vec<Entry>, Refusal> {
+    pub fn entries(&self, directory: &str) -> Result<Vec<Entry>, SystemError> {
         let directory = normal(directory);
         if !directory.is_empty() && self.files.get(&directory) != Some(&None) {
             return refused("there is no such file or directory");
@@ -99,7 +99,7 @@ impl Streams {
         self.files.keys().filter(lies_in).map(|path| self.entry(path)).collect()
     }
 
-    pub fn entry(&self, path: &str) -> Result<Entry, Refusal> {
+    pub fn entry(&self, path: &str) -> Result<Entry, SystemError> {
         let path = normal(path);
         let contents = if path.is_empty() { Some(&None) } else { self.files.get(&path) };
         let Some(contents) = contents else { return refused("there is no such file or directory") };
@@ -107,7 +107,7 @@ impl Streams {
         Ok(Entry { name, size: contents.as_ref().map_or(0, |c| c.len() as u64), is_directory: contents.is_none() })
     }
 
-    pub fn make_directory(&mut self, path: &str) -> Result<(), Refusal> {
+    pub fn make_directory(&mut self, path: &str) -> Result<(), SystemError> {
         match self.files.insert(normal(path), None) {
             None => Ok(()),
             Some(before) => {
@@ -117,7 +117,7 @@ impl Streams {
         }
     }
 
-    pub fn remove(&mut self, path: &str) -> Result<(), Refusal> {
+    pub fn remove(&mut self, path: &str) -> Result<(), SystemError> {
         self.entry(path)?;
         if is_of_archive(&normal(path)) {
             return refused("read only");
@@ -126,7 +126,7 @@ impl Streams {
         Ok(())
     }
 
-    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), SystemError> {
         self.entry(from)?;
         let contents = self.files.get(&normal(from)).cloned().unwrap();
         self.remove(from)?;
@@ -141,13 +141,13 @@ impl Streams {
         stream
     }
 
-    pub fn pipe(&mut self) -> Result<(Stream, Stream), Refusal> {
+    pub fn pipe(&mut self) -> Result<(Stream, Stream), SystemError> {
         self.pipes.push(Vec::new());
         let object = Object::Pipe(self.pipes.len() - 1);
         Ok((self.hold(object.clone(), false), self.hold(object, true)))
     }
 
-    pub fn open(&mut self, path: &str, how: How) -> Result<Stream, Refusal> {
+    pub fn open(&mut self, path: &str, how: How) -> Result<Stream, SystemError> {
         let path = normal(path);
         if how != How::Read {
             if is_of_archive(&path) {
@@ -168,7 +168,7 @@ impl Streams {
         self.ends.iter().find(|end| end.owner == Err(stream)).expect("the shell does not hold this end")
     }
 
-    pub fn share(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), Refusal> {
+    pub fn share(&mut self, pid: u64, standard: Standard, stream: Stream) -> Result<(), SystemError> {
         let end = Held { owner: Ok((pid, standard)), ..self.find(stream).clone() };
         assert_eq!(end.is_writer, standard != Standard::Input, "an end for the other direction");
         assert!(self.ends.iter().all(|other| other.owner != end.owner), "given twice");
@@ -207,7 +207,7 @@ impl Streams {
             Object::File(path) => {
                 let contents = self.files.get_mut(path).unwrap().as_mut().unwrap();
                 if contents.len() + bytes.len() > SPACE {
-                    return Err(Unwritten::Refused(Refusal("no space is left".into())));
+                    return Err(Unwritten::Refused(SystemError("no space is left".into())));
                 }
                 contents.extend_from_slice(bytes);
                 Ok(())

@@ -4,7 +4,7 @@ use tench_abi::layout::slot;
 use tench_procs_client::Standing;
 use tench_protocol::again;
 use tench_protocol::transport::Until;
-use tench_sys::{Cap, Error as Refusal, Instant, Notification};
+use tench_sys::{Cap, Error as KernelError, Instant, Notification};
 
 use crate::Failure;
 use crate::protocol::{Console, Error, MAX_TEXT};
@@ -32,7 +32,7 @@ impl Console<Standing> {
     pub fn read_until(self, buffer: &mut [u8], deadline: Instant) -> Result<Option<usize>, Failure> {
         let limited = Console::at(Until::with_margin(self.way(), deadline));
         let text = match again(|| limited.get_until(buffer.len().min(MAX_TEXT), deadline)) {
-            Err(Failure::Refused(Error::TimedOut) | Failure::Lost(Refusal::TimedOut)) => return Ok(None),
+            Err(Failure::Refused(Error::TimedOut) | Failure::Lost(KernelError::TimedOut)) => return Ok(None),
             text => text?,
         };
         buffer.get_mut(..text.len()).ok_or(Failure::Malformed)?.copy_from_slice(&text);

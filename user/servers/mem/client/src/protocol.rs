@@ -215,7 +215,7 @@ tench_protocol::codes! {
         /// The server's table of blocks is full.
         TooManyBlocks = 5, "the memory server's table is full; ask for fewer and larger blocks";
         /// There is no such block, or it is not yours.
-        NoSuchBlock = 6, "no such block, or another process allocated it; name the address that was answered";
+        NoSuchBlock = 6, "no such block, or another process allocated it; name the address that was returned";
         /// There is no such account.
         NoSuchAccount = 7, "no account with this number or a higher one";
         /// The range ends before it begins.

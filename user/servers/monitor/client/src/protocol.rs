@@ -6,7 +6,7 @@ use tench_sys::{Endpoint, Untyped};
 pub use tench_procs_client::pid::{CORE_SHIFT, pid_base, split_pid};
 
 /// The cores of the machine, each with a kernel and a monitor of its own.
-#[expect(clippy::type_complexity, reason = "an answer later, of words and a capability")]
+#[expect(clippy::type_complexity, reason = "a deferred reply of words and a capability")]
 #[interface(client = Monitor, version = 1)]
 pub trait MonitorService {
     /// Returns how many cores the machine has, and the number of this one.
@@ -383,7 +383,7 @@ tench_protocol::codes! {
         /// The core's servers replied with something impossible.
         Internal = 6, "that core's process server refused what should be possible";
         /// The core's monitor does not reply; the request may have been carried out or not.
-        Silent = 7, "that core does not answer";
+        Silent = 7, "that core does not reply";
         /// The core has stopped.
         Stopped = 8, "that core has stopped";
         /// There is no such process.

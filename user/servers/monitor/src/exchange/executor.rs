@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use tench_abi::power::identity;
-use tench_abi::{CapAddress, Error as Refusal, Rights};
+use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_quota::{Client, Quota};
 use tench_remote::{Core, Cores, Effects, Error, Kind, MAX_CORES, Message, ObjectId, RequestId, Shape, Token};
 
@@ -13,7 +13,7 @@ use super::line::Line;
 use super::mailbox::{Mailbox, Name};
 use super::{Kernel, LIMITS, MONITOR, OutgoingTransfer, reason};
 use crate::proxies::Carried;
-use tench_monitor_client::protocol::{Error as Why, split_pid};
+use tench_monitor_client::protocol::{Error as MonitorError, split_pid};
 
 /// An exported capability: at the owner, it stands for the copies on other cores.
 #[derive(Clone, Copy, Debug)]
@@ -58,14 +58,14 @@ pub(super) struct Recall<P> {
     /// The requester: a badge without powers.
     pub from: u64,
     pub left: usize,
-    pub result: Result<(), Why>,
+    pub result: Result<(), MonitorError>,
 }
 
 /// A reply to be sent.
 #[derive(Debug)]
 pub enum Done<P> {
     /// Completion or an error.
-    Answer(P, Result<(), Why>),
+    Reply(P, Result<(), MonitorError>),
     /// A transfer.
     Transfer(P, super::mailbox::ReceivedTransfer),
 }
@@ -171,7 +171,7 @@ impl<K: Kernel, P> Executor<K, P> {
     }
 
     /// Ends a transfer: sends the reply to the sender, and keeps nothing.
-    pub fn finish(&mut self, transfer: OutgoingTransfer<P>, result: Result<(), Why>) {
+    pub fn finish(&mut self, transfer: OutgoingTransfer<P>, result: Result<(), MonitorError>) {
         if let Some(slot) = transfer.slot {
             self.kernel.delete(slot);
         }
@@ -179,7 +179,7 @@ impl<K: Kernel, P> Executor<K, P> {
             self.return_reservation(transfer.to, transfer.reservation);
         }
         if let Some(who) = transfer.who {
-            self.done.push_back(Done::Answer(who, result));
+            self.done.push_back(Done::Reply(who, result));
         }
     }
 
@@ -192,7 +192,7 @@ impl<K: Kernel, P> Executor<K, P> {
     }
 
     /// Notes that one of several objects has been revoked.
-    fn recalled(&mut self, number: u64, result: Result<(), Why>) {
+    fn recalled(&mut self, number: u64, result: Result<(), MonitorError>) {
         let Some(recall) = self.recalls.get_mut(&number) else { return };
         self.requesters.give_back(identity(recall.from));
         recall.left = recall.left.saturating_sub(1);
@@ -200,7 +200,7 @@ impl<K: Kernel, P> Executor<K, P> {
         if recall.left == 0
             && let Some(Recall { who: Some(who), result, .. }) = self.recalls.remove(&number)
         {
-            self.done.push_back(Done::Answer(who, result));
+            self.done.push_back(Done::Reply(who, result));
         }
     }
 
@@ -249,10 +249,10 @@ impl<K: Kernel, P> Effects for Executor<K, P> {
         self.say(to, Line::Agree(message));
     }
 
-    fn answer(&mut self, Token(token): Token, result: Result<(), Error>) {
+    fn reply(&mut self, Token(token): Token, result: Result<(), Error>) {
         match self.requests.remove(&token) {
             Some(Purpose::Send(transfer)) => {
-                let why = transfer.refusal;
+                let why = transfer.kernel_error;
                 self.requesters.give_back(identity(transfer.from));
                 self.finish(transfer, result.map_err(|error| reason(error, why)));
             }
@@ -271,12 +271,12 @@ impl<K: Kernel, P> Effects for Executor<K, P> {
         if !self.granters.may_take(Client::of_badge(transfer.from)) {
             return Err(Error::TooManyExports);
         }
-        if let Err(refusal) = self.kernel.export(slot) {
-            transfer.refusal = Some(refusal);
-            return Err(match refusal {
-                Refusal::Lent => Error::Lent,
-                Refusal::Busy => Error::InUse,
-                Refusal::Borrowed => Error::Borrowed,
+        if let Err(kernel_error) = self.kernel.export(slot) {
+            transfer.kernel_error = Some(kernel_error);
+            return Err(match kernel_error {
+                KernelError::Lent => Error::Lent,
+                KernelError::Busy => Error::InUse,
+                KernelError::Borrowed => Error::Borrowed,
                 _ => Error::Kernel,
             });
         }

@@ -95,13 +95,13 @@ impl<P> Mailbox<P> {
     }
 
     /// Returns whether `from` may send one more transfer.
-    pub fn has_room(&self, from: u64) -> bool {
+    pub fn has_capacity(&self, from: u64) -> bool {
         self.quota.may_take(Client::of_badge(from))
     }
 
     /// Makes a reservation for what `from` will send from the core `sender`.
     pub fn reserve(&mut self, sender: Core, from: u64, to: Client, word: u64) -> Result<u64, Error> {
-        if !self.has_room(from) {
+        if !self.has_capacity(from) {
             return Err(Error::MailboxFull);
         }
         self.quota.take(Client::of_badge(from));

@@ -60,7 +60,7 @@ impl Table {
 
     /// Allocates the table; called before a request is sent. Fails with `OutOfMemory`.
     #[inline]
-    pub fn make_room(&mut self) -> Result<(), Error> {
+    pub fn ensure_capacity(&mut self) -> Result<(), Error> {
         if self.entries.is_empty() { self.allocate() } else { Ok(()) }
     }
 
@@ -170,7 +170,7 @@ impl Asked {
                 if let Some(pending) = pending {
                     // This reply is sent at once: a requester that has gone, or has no slot, leaves the capability
                     // here. No other core is to be told.
-                    let _ = port.replies.answer(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
+                    let _ = port.replies.send(pending, &made.map(|slot| Sent::new(Cap::new(slot))));
                 }
                 made.iter().for_each(|slot| discard(&[*slot]));
             }

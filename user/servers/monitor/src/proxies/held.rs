@@ -45,7 +45,7 @@ impl Holdings {
     }
 
     /// Returns whether one more copy may be held for a core.
-    pub fn has_room(&self, to: u64) -> bool {
+    pub fn has_capacity(&self, to: u64) -> bool {
         self.counts.get(&to).is_none_or(|count| *count < HELD)
     }
 

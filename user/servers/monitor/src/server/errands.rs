@@ -5,12 +5,12 @@
 use tench_abi::power::identity;
 use tench_channel::Request as Number;
 use tench_monitor::exchange::MONITOR;
-use tench_monitor::message::{Outcome, answered, decode_result, ended};
+use tench_monitor::message::{Outcome, decode_result, encode_reply, ended};
 use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_client::protocol::Error;
 use tench_protocol::Caller;
 use tench_protocol::{Pending, Port};
-use tench_sys::Error as Refusal;
+use tench_sys::Error as KernelError;
 
 use super::Server;
 use crate::capabilities::{Task, Work};
@@ -49,13 +49,13 @@ impl Server {
         &mut self,
         core: u64,
         requester: Caller,
-        keep: impl FnOnce() -> Result<Errand, Refusal>,
+        keep: impl FnOnce() -> Result<Errand, KernelError>,
     ) -> Result<(), Error> {
         if requester.process == MONITOR {
             return Err(Error::NotAllowed);
         }
         self.reach(core)?;
-        if !self.dispatcher.has_room() {
+        if !self.dispatcher.has_capacity() {
             return Err(Error::Full);
         }
         let errand = keep().map_err(|_| Error::Full)?;
@@ -77,7 +77,7 @@ impl Server {
         match errand {
             Errand::Spawn(request, requester) => {
                 let mut kept = Some(requester);
-                let asked = peer.ask(&request.with_ceiling(ceiling), || kept.take().ok_or(Refusal::Aborted));
+                let asked = peer.ask(&request.with_ceiling(ceiling), || kept.take().ok_or(KernelError::Aborted));
                 kept.into_iter().zip(asked.err()).for_each(|(requester, why)| requester.refuse(port, why));
             }
             Errand::Endpoint(_, badge, pending) => peer.processes(badge, ceiling, pending, port),
@@ -86,9 +86,9 @@ impl Server {
 
     /// Replies to a core after the process server here has admitted one of its processes, or has not.
     pub(super) fn admitted(&mut self, core: u64, number: Number, badge: u64, words: &[u64]) {
-        let answer = match decode_result(words) {
-            Ok((Outcome::Answered, _)) => match self.endpoints.processes(badge, core) {
-                Ok(made) => answered(0, &[made], &[]),
+        let reply = match decode_result(words) {
+            Ok((Outcome::Replied, _)) => match self.endpoints.processes(badge, core) {
+                Ok(made) => encode_reply(0, &[made], &[]),
                 Err(_) => {
                     self.endpoints.put_back(identity(badge));
                     ended(Outcome::Busy, 0)
@@ -97,7 +97,7 @@ impl Server {
             _ => words.iter().copied().collect(),
         };
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core) {
-            peer.answer(number, &answer);
+            peer.reply(number, &reply);
         }
     }
 }

@@ -177,7 +177,7 @@ impl MonitorService for Server {
         if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
-        trade::make_room()?;
+        trade::ensure_capacity()?;
         if !self.ledger.may_wait(caller) {
             let watch = self.watch;
             self.may_have_missed = true;
@@ -195,7 +195,7 @@ impl MonitorService for Server {
         later: Later<'_, (), Error>,
         capability: Arrived<'_, Any>,
     ) -> Result<Option<()>, Error> {
-        trade::make_room()?;
+        trade::ensure_capacity()?;
         let who = Waiter::Done(later.keep().map_err(|_| Error::Full)?);
         self.ledger.revoke(
             pid_base(self.machine.core) | caller.badge(Powers::empty()),
@@ -206,7 +206,7 @@ impl MonitorService for Server {
     }
 
     fn recall(&mut self, caller: Caller, later: Later<'_, (), Error>, block: u16) -> Result<Option<()>, Error> {
-        trade::make_room()?;
+        trade::ensure_capacity()?;
         let who = later.keep().map_err(|_| Error::Full)?;
         let granter = pid_base(self.machine.core) | caller.badge(Powers::empty());
         // A worker asks where the block is.
@@ -240,7 +240,7 @@ impl MonitorService for Server {
         if caller.process == MONITOR {
             return Err(Error::NotAllowed);
         }
-        trade::make_room()?;
+        trade::ensure_capacity()?;
         let badge = caller.badge(powers) | pid_base(self.machine.core);
         if core != self.machine.core {
             self.send_off(core, caller, || Ok(Errand::Endpoint(core, badge, later.keep()?)))?;
@@ -253,7 +253,7 @@ impl MonitorService for Server {
     }
 
     fn grow(&mut self, _: Caller, later: Later<'_, u64, Error>, from: u64, bytes: u64) -> Result<Option<u64>, Error> {
-        trade::make_room()?;
+        trade::ensure_capacity()?;
         self.reach(from)?;
         if from == self.machine.core {
             return Err(Error::NoRicher);

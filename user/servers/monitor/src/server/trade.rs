@@ -12,7 +12,7 @@ use tench_monitor::proxies;
 use tench_monitor_client::protocol::{Error, State, pid_base, split_pid};
 use tench_protocol::{Arrived, Caller, Later, Port, Powers};
 use tench_remote::Core;
-use tench_sys::{Cap, CapAddress, Error as Refusal, OWN_CSPACE};
+use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};
 
 use super::Server;
 use crate::capabilities::{self, Grown, KERNEL, Own, Task, TransferRequest, Waiter, Work};
@@ -23,7 +23,7 @@ use crate::links;
 use crate::peer::Peer;
 
 /// Reserves memory for the ledgers. A request that fails here is refused before anything is changed.
-pub(super) fn make_room() -> Result<(), Error> {
+pub(super) fn ensure_capacity() -> Result<(), Error> {
     tench::memory::reserve_heap(super::GROWTH).map_err(|_| Error::Full)
 }
 
@@ -44,10 +44,10 @@ impl Server {
     }
 
     pub(super) fn finish(&mut self, own: Core, work: Work, words: &[u64]) {
-        if let Some((core, number, answer)) = capabilities::finish(&mut self.ledger, own, work, words)
+        if let Some((core, number, reply)) = capabilities::finish(&mut self.ledger, own, work, words)
             && let Some(peer) = self.peers.iter_mut().find(|peer| peer.core == core)
         {
-            peer.answer(number, &answer);
+            peer.reply(number, &reply);
         }
     }
 
@@ -73,7 +73,7 @@ impl Server {
         }
         if !self.ledger.is_idle() {
             // If there is no memory, the rest of the reserve is used.
-            let _ = make_room();
+            let _ = ensure_capacity();
         }
         for (work, task) in self.rounds.pass(&mut self.ledger).into_iter().flatten() {
             // If no worker is free, the task comes again.
@@ -106,7 +106,7 @@ impl Server {
         self.link(port);
         self.refused.drain(..).for_each(|requester| requester.refuse(port, Error::Full));
         let mut own = Own::default();
-        capabilities::answer(&mut self.ledger, &mut self.links, &mut own, port);
+        capabilities::reply_to_waiters(&mut self.ledger, &mut self.links, &mut own, port);
         self.report_grants(own.grown);
         own.attachments.into_iter().for_each(|(number, result)| self.attachment_done(number, result));
         for peer in &mut self.peers {
@@ -164,7 +164,7 @@ impl Server {
         // All cores to which something was sent are known.
         let Some(peer) = peer else { return };
         match message {
-            Outgoing::Answer(number, words) => peer.answer(number, &words),
+            Outgoing::Reply(number, words) => peer.reply(number, &words),
             Outgoing::Request(None, words) => self.endpoints.not_sent(core, &words),
             // A process that has ended meanwhile makes no requests: the server may have been told of its end already.
             Outgoing::Request(Some(waiting), words) if waiting.has_gone(self.watch) => {
@@ -210,8 +210,8 @@ impl Server {
                 let own = (self.machine.core, MONITOR);
                 peer.admit(TransferRequest::new(who, slot, own, (to, MONITOR), links::MEMORY), &mut self.ledger);
             }
-            [why] => peer.answer(number, &ended(Outcome::Refused, why)),
-            _ => peer.answer(number, &ended(Outcome::Refused, Error::Internal as u64)),
+            [why] => peer.reply(number, &ended(Outcome::Refused, why)),
+            _ => peer.reply(number, &ended(Outcome::Refused, Error::Internal as u64)),
         }
     }
 
@@ -219,7 +219,7 @@ impl Server {
     pub(super) fn report_grants(&mut self, grown: Vec<Grown>) {
         for (core, number, (address, bytes), result) in grown {
             let words = match result {
-                Ok(()) => [Outcome::Answered as u64, bytes].into_iter().collect(),
+                Ok(()) => [Outcome::Replied as u64, bytes].into_iter().collect(),
                 Err(why) => ended(Outcome::Refused, why as u64),
             };
             if result.is_err() {
@@ -227,7 +227,7 @@ impl Server {
             }
             let peer = self.peers.iter_mut().find(|peer| peer.core == core);
             if let Some(peer) = peer {
-                peer.answer(number, &words);
+                peer.reply(number, &words);
             }
         }
         self.returned.extend(core::iter::from_fn(|| self.ledger.returned()));
@@ -287,7 +287,8 @@ impl Server {
     pub(super) fn open(&mut self, core: Core, is_second: bool, slot: CapAddress, port: &mut Port) {
         let (number, side) = (core.index() as u64, if is_second { Side::Second } else { Side::First });
         let is_known = self.peers.iter().any(|peer| peer.core == number && !peer.is_awaited());
-        let channel = if is_known { Err(Refusal::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
+        let channel =
+            if is_known { Err(KernelError::SlotOccupied) } else { channel::open(Cap::new(slot), side, number) };
         let Ok(channel) = channel else {
             // If there is no memory for the channel, it is given up.
             self.ledger.discard(slot);
@@ -344,7 +345,7 @@ impl Server {
         if number == MONITOR {
             return Err(Error::NoSuchProcess);
         }
-        make_room()?;
+        ensure_capacity()?;
         self.ledger.check(cap.cap().address())?;
         let is_own = core == self.machine.core;
         self.reach(core)?;

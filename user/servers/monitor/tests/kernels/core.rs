@@ -101,8 +101,8 @@ impl Core {
     }
 
     pub fn call(&self, operation: Operation, arguments: &[u64]) -> Result<[u64; 11], Error> {
-        let answer = self.0.borrow_mut().machine.call(operation, arguments);
-        result(answer.error()).map(|()| answer.x)
+        let returned = self.0.borrow_mut().machine.call(operation, arguments);
+        result(returned.error()).map(|()| returned.x)
     }
 
     /// Panics unless the kernel's whole state is consistent.
@@ -209,7 +209,7 @@ impl Core {
 
     /// Returns the number of objects made of memory.
     pub fn children(&self, memory: CapAddress) -> u64 {
-        self.call(Operation::UntypedChildren, &[memory.0.into()]).map_or(0, |answer| answer[1])
+        self.call(Operation::UntypedChildren, &[memory.0.into()]).map_or(0, |returned| returned[1])
     }
 }
 
@@ -258,7 +258,7 @@ impl Kernel for Core {
     }
 
     fn is_off(&self, core: Number) -> bool {
-        let power = self.call(Operation::KernelCorePower, &[KERNEL, core.index() as u64]).map(|answer| answer[1]);
+        let power = self.call(Operation::KernelCorePower, &[KERNEL, core.index() as u64]).map(|returned| returned[1]);
         power.ok().and_then(CorePower::from_code) == Some(CorePower::Off)
     }
 }

@@ -66,7 +66,7 @@ fn traffic_among_kernels_leaves_nothing() {
 /// The property holds also if no client requests a revocation from a monitor: a revoke in the kernel is enough. One
 /// core may stop.
 #[test]
-fn what_is_revoked_comes_back_by_itself() {
+fn revoked_memory_returns_by_itself() {
     for count in [0, 1] {
         play(&[], |seed| with_ends(World::wanting(4, seed), count, World::stop_one));
     }

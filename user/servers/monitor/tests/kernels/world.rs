@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use tench_quota::Client;
 
-use tench_abi::{CapAddress, Error as Refusal, Kind, Rights};
+use tench_abi::{CapAddress, Error as KernelError, Kind, Rights};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Done, Exchange, OutgoingTransfer};
 use tench_monitor_client::protocol::{Error, pid_base};
@@ -233,7 +233,7 @@ impl World {
     fn revoke(&mut self, at: usize) {
         let Some(slot) = self.some(&self.nodes[at].clients.clone()) else { return };
         let (steps, node) = (self.nodes[at].transfers, &mut self.nodes[at]);
-        if node.core.revoke(slot) == Err(Refusal::RemoteCopies)
+        if node.core.revoke(slot) == Err(KernelError::RemoteCopies)
             && self.asks
             && let Some(found) = node.core.held(slot)
         {
@@ -252,7 +252,7 @@ impl World {
                 continue;
             }
             while let Some(done) = self.nodes[at].exchange.done() {
-                self.answer(at, done);
+                self.note(at, done);
             }
             let node = &mut self.nodes[at];
             while let Some((object, slot, _)) = node.exchange.deletion() {
@@ -273,12 +273,12 @@ impl World {
         }
     }
 
-    fn answer(&mut self, at: usize, done: Done<Who>) {
+    fn note(&mut self, at: usize, done: Done<Who>) {
         match done {
-            Done::Answer(Who::Sender, Ok(())) => self.tally.sent += 1,
-            Done::Answer(_, Err(_)) => self.tally.refused += 1,
+            Done::Reply(Who::Sender, Ok(())) => self.tally.sent += 1,
+            Done::Reply(_, Err(_)) => self.tally.refused += 1,
             Done::Transfer(_, transfer) => self.nodes[at].clients.push(transfer.slot),
-            Done::Answer(Who::Revoker(at, slot, (base, bytes), transfers), Ok(())) => {
+            Done::Reply(Who::Revoker(at, slot, (base, bytes), transfers), Ok(())) => {
                 // Nothing was sent since: so no other core has a part of it, and the kernel agrees.
                 let node = &self.nodes[at];
                 let is_same = node.core.held(slot).is_some_and(|found| found.base == base && 1 << found.bits == bytes);
@@ -291,7 +291,7 @@ impl World {
                     assert!(!judge::has(&node.core, base, bytes), "{base:#x} was taken back, but {other} has it");
                 }
             }
-            Done::Answer(..) => {}
+            Done::Reply(..) => {}
         }
     }
 
@@ -364,7 +364,7 @@ impl World {
             let pool = self.nodes[*at].pool;
             let mut rounds = 0;
             while let Err(why) = self.nodes[*at].core.revoke(pool) {
-                assert_eq!(why, Refusal::RemoteCopies);
+                assert_eq!(why, KernelError::RemoteCopies);
                 rounds += 1;
                 assert!(rounds < 5, "core {at} does not get its memory back");
                 if self.asks {
@@ -410,10 +410,10 @@ impl Node {
         let Some((object, slot)) = self.deleting.pop_front() else { return };
         match self.core.revoke(slot) {
             // The memory around it may have been revoked here before.
-            Ok(()) | Err(Refusal::InvalidCapability) => self.exchange.deleted(object),
+            Ok(()) | Err(KernelError::InvalidCapability) => self.exchange.deleted(object),
             // A client made something of it and is just sending it; that is revoked first.
             Err(why) => {
-                assert_eq!(why, Refusal::RemoteCopies);
+                assert_eq!(why, KernelError::RemoteCopies);
                 self.deleting.push_back((object, slot));
             }
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tench_abi::{CapAddress, Error as Refusal, Rights};
+use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_monitor::proxies::{Common, FIRST_BIT, Found, Kernel, ObjectClass};
 
 /// First slot of processes.
@@ -258,11 +258,11 @@ impl<M: Clone> Fake<M> {
         self.free_slots.push(slot);
     }
 
-    fn may(&mut self) -> Result<(), Refusal> {
+    fn may(&mut self) -> Result<(), KernelError> {
         match &mut self.patience {
             Some(0) => {
                 (self.patience, self.refusals) = (None, self.refusals + 1);
-                Err(Refusal::OutOfMemory)
+                Err(KernelError::OutOfMemory)
             }
             Some(left) => {
                 *left -= 1;
@@ -304,33 +304,33 @@ impl<M: Clone> Kernel for Fake<M> {
         self.free(slot.0);
     }
 
-    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, Refusal> {
+    fn copy(&mut self, slot: CapAddress, rights: Rights, badge: u64) -> Result<CapAddress, KernelError> {
         assert!(self.taken.contains(&slot.0), "the monitor copies what is not its own");
         self.may()?;
-        let cap = self.caps.get(&slot.0).ok_or(Refusal::InvalidCapability)?;
+        let cap = self.caps.get(&slot.0).ok_or(KernelError::InvalidCapability)?;
         if badge != 0 && cap.badge != 0 {
-            return Err(Refusal::InvalidArgument);
+            return Err(KernelError::InvalidArgument);
         }
         let origin = if badge == 0 { Origin::Copy } else { Origin::Badge };
         let copy = Cap { rights: cap.rights & rights, badge: cap.badge | badge, origin, ..cap.clone() };
         Ok(self.hand_in(copy))
     }
 
-    fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, Refusal> {
+    fn common(&mut self, badge: u64, rights: Rights) -> Result<CapAddress, KernelError> {
         assert_ne!(badge, 0, "the common proxy itself is given away");
         let made = self.copy(CapAddress(self.common), rights, badge)?;
         assert!(self.names.insert(badge), "{badge:#x} was the name of another");
         Ok(made)
     }
 
-    fn bits(&mut self, bits: u64) -> Result<CapAddress, Refusal> {
+    fn bits(&mut self, bits: u64) -> Result<CapAddress, KernelError> {
         assert!(bits.is_power_of_two() && bits >= 1 << FIRST_BIT, "{bits:#x} is no bit of a proxy's");
         let is_it = |cap: &Cap<M>| cap.physical == self.caps[&self.signals].physical && cap.badge == bits;
         assert!(!self.caps.values().any(is_it), "{bits:#x} is in use");
         self.copy(CapAddress(self.signals), Rights::WRITE, bits)
     }
 
-    fn open(&mut self, proxy: u64, class: ObjectClass) -> Result<(CapAddress, u64), Refusal> {
+    fn open(&mut self, proxy: u64, class: ObjectClass) -> Result<(CapAddress, u64), KernelError> {
         self.may()?;
         assert!(self.names.insert(proxy), "{proxy:#x} was the name of another");
         let receiver = match class {

@@ -53,7 +53,7 @@ fn receive_all(world: &mut World, requester: u64) -> Vec<CapAddress> {
 }
 
 #[test]
-fn what_is_sent_reaches_its_endpoint_with_its_badge() {
+fn a_sent_message_reaches_its_endpoint_with_its_badge() {
     let mut world = calm(2);
     let plain = world.make(0);
     let badged = world.mint(0, plain);
@@ -90,7 +90,7 @@ fn badges_are_made_where_the_capability_is() {
 }
 
 #[test]
-fn what_comes_home_is_the_capability_itself_with_no_more_rights() {
+fn a_returned_capability_is_the_original_with_no_more_rights() {
     let mut world = calm(2);
     let plain = world.make(0);
     let badged = world.mint(0, plain);
@@ -107,7 +107,7 @@ fn what_comes_home_is_the_capability_itself_with_no_more_rights() {
 }
 
 #[test]
-fn who_got_a_badge_from_elsewhere_does_not_revoke_it_for_others() {
+fn a_receiver_of_a_remote_badge_does_not_revoke_it_for_others() {
     let mut world = calm(2);
     let plain = world.make(0);
     let there = world.pass(0, plain, 1).unwrap();
@@ -173,7 +173,7 @@ fn revoking_takes_what_other_cores_can_do_at_once() {
 }
 
 #[test]
-fn what_nobody_has_any_more_is_found_and_let_go() {
+fn unused_proxies_are_found_and_released() {
     let mut world = calm(2);
     let plain = world.make(0);
     let badged = world.mint(0, plain);
@@ -196,7 +196,7 @@ fn what_nobody_has_any_more_is_found_and_let_go() {
 }
 
 #[test]
-fn where_a_proxy_was_another_endpoint_is_not_taken_for_it() {
+fn a_new_endpoint_is_not_mistaken_for_an_old_proxy() {
     let mut world = calm(2);
     let plain = world.make(0);
     let there = world.pass(0, plain, 1).unwrap();
@@ -225,7 +225,7 @@ fn a_badge_like_the_name_of_a_proxy_is_none() {
 }
 
 #[test]
-fn what_cannot_be_called_is_not_sent() {
+fn capabilities_that_cannot_be_called_are_not_sent() {
     let mut world = calm(2);
     let plain = world.make(0);
     let slot = hand_in(&mut world, 0, plain);
@@ -238,7 +238,7 @@ fn what_cannot_be_called_is_not_sent() {
 }
 
 #[test]
-fn what_was_not_sent_or_not_received_is_let_go() {
+fn capabilities_not_sent_or_not_received_are_released() {
     let mut world = calm(2);
     let plain = world.make(0);
     let slots: [CapAddress; 3] = std::array::from_fn(|_| hand_in(&mut world, 0, plain));
@@ -257,7 +257,7 @@ fn what_was_not_sent_or_not_received_is_let_go() {
 }
 
 #[test]
-fn nobody_takes_all_proxies() {
+fn no_client_takes_all_proxies() {
     let mut world = calm(2);
     let first = receive_all(&mut world, 7);
     assert_eq!(first.len(), PROXIES / 2);
@@ -277,7 +277,7 @@ fn nobody_takes_all_proxies() {
 }
 
 #[test]
-fn nobody_takes_all_proxies_that_are_endpoints_of_their_own() {
+fn no_client_takes_all_proxies_that_are_endpoints_of_their_own() {
     let mut world = calm(2);
     let mut receive = |is_plain, requester| {
         let mut numbers = 5000..5100;
@@ -438,7 +438,7 @@ fn without_memory_nothing_changes() {
 }
 
 #[test]
-fn whose_endpoint_it_is_is_known_if_its_badge_says_so() {
+fn the_owner_of_an_endpoint_is_known_from_its_badge() {
     let mut world = calm(2);
     let plain = world.make(0);
     let badged = world.mint(0, plain);
@@ -503,7 +503,7 @@ fn each_lost_way_to_the_process_server_is_reported() {
 }
 
 #[test]
-fn whatever_two_words_say_is_said_with_them() {
+fn two_words_encode_and_decode() {
     let mut world = World::new(1, 3);
     let mut random =
         || (world.random(1 << 31) as u64) << 40 ^ (world.random(1 << 31) as u64) << 20 ^ world.random(1 << 31) as u64;

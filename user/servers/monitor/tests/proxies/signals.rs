@@ -69,7 +69,7 @@ fn a_notification_is_signalled_with_its_badge_or_with_those_made_on_the_way() {
 }
 
 #[test]
-fn what_is_no_endpoint_is_no_servers() {
+fn other_capabilities_belong_to_no_server() {
     let mut world = calm(2);
     let plain = world.make_notification(0);
     let slot = hand_in(&mut world, 0, plain);
@@ -97,7 +97,7 @@ fn signals_that_were_not_said_are_one() {
 }
 
 #[test]
-fn what_is_signalled_without_end_keeps_nothing_else_waiting() {
+fn endless_signals_delay_nothing_else() {
     let mut world = calm(2);
     let [_, badged, there, there_badged] = shared(&mut world);
     let others: Vec<CapAddress> = (0..4).map(|_| world.pass(0, badged, 1).unwrap()).collect();
@@ -119,7 +119,7 @@ fn what_is_signalled_without_end_keeps_nothing_else_waiting() {
 }
 
 #[test]
-fn what_was_signalled_before_it_was_dropped_is_heard_and_by_nobody_else() {
+fn signals_before_a_drop_arrive_at_their_receiver_alone() {
     let mut world = calm(2);
     let [_, badged, there, there_badged] = shared(&mut world);
     let badge = world.meaning(0, badged).badge;
@@ -165,7 +165,7 @@ fn a_thread_that_has_received_something_is_waited_for() {
 }
 
 #[test]
-fn what_was_revoked_cannot_be_signalled() {
+fn revoked_notifications_cannot_be_signalled() {
     let mut world = calm(3);
     let [plain, badged, there, there_badged] = shared(&mut world);
     let far = world.pass(1, there_badged, 2).unwrap();
@@ -201,7 +201,7 @@ fn a_monitor_signals_what_it_does_not_have() {
 }
 
 #[test]
-fn nobody_takes_all_proxies_of_notifications() {
+fn no_client_takes_all_proxies_of_notifications() {
     let mut world = calm(2);
     let mut receive = |is_plain, requester| {
         let mut slots = Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use tench_quota::Client;
 
-use tench_abi::{CapAddress, Error as Refusal, Rights};
+use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::mailbox::ReceivedTransfer;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel, OutgoingTransfer};
@@ -50,13 +50,13 @@ impl Fake {
         CapAddress(self.last)
     }
 
-    fn get(&self, slot: CapAddress) -> Result<Cap, Refusal> {
-        self.caps.get(&slot.0).copied().ok_or(Refusal::InvalidCapability)
+    fn get(&self, slot: CapAddress) -> Result<Cap, KernelError> {
+        self.caps.get(&slot.0).copied().ok_or(KernelError::InvalidCapability)
     }
 
-    fn may(&mut self) -> Result<(), Refusal> {
+    fn may(&mut self) -> Result<(), KernelError> {
         match &mut self.patience {
-            Some(0) => Err(Refusal::OutOfMemory),
+            Some(0) => Err(KernelError::OutOfMemory),
             Some(left) => {
                 *left -= 1;
                 Ok(())
@@ -75,7 +75,7 @@ impl Fake {
     }
 
     /// Deletes everything in a range except exported capabilities and the slot. Fails if exported ones are left.
-    pub fn revoke(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+    pub fn revoke(&mut self, slot: CapAddress) -> Result<(), KernelError> {
         let cap = self.get(slot)?;
         let goes = |other: &Cap| match cap.shape.kind {
             Kind::Untyped => Self::is_made_of(other, &cap),
@@ -88,7 +88,7 @@ impl Fake {
                 (other.revoke_requested, stays) = (true, true);
             }
         }
-        if stays { Err(Refusal::RemoteCopies) } else { Ok(()) }
+        if stays { Err(KernelError::RemoteCopies) } else { Ok(()) }
     }
 }
 
@@ -99,39 +99,39 @@ impl Kernel for Fake {
         is_memory.then_some(Found { shape: cap.shape, rights: cap.rights, is_borrowed: cap.borrowed })
     }
 
-    fn export(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+    fn export(&mut self, slot: CapAddress) -> Result<(), KernelError> {
         self.may()?;
         let cap = self.get(slot)?;
         if self.devices.contains(&cap.shape.base) {
-            return Err(Refusal::DeviceMemory);
+            return Err(KernelError::DeviceMemory);
         }
         if cap.borrowed {
-            return Err(Refusal::Borrowed);
+            return Err(KernelError::Borrowed);
         }
         if self.caps.values().any(|other| other.shape == cap.shape && other.exported) {
-            return Err(Refusal::Lent);
+            return Err(KernelError::Lent);
         }
         if cap.shape.kind == Kind::Untyped && self.is_used(slot) {
-            return Err(Refusal::Busy);
+            return Err(KernelError::Busy);
         }
         let cap = self.caps.get_mut(&slot.0).unwrap();
         (cap.exported, cap.revoke_requested) = (true, false);
         Ok(())
     }
 
-    fn unexport(&mut self, slot: CapAddress) -> Result<(), Refusal> {
+    fn unexport(&mut self, slot: CapAddress) -> Result<(), KernelError> {
         let cap = self.get(slot)?;
         if !cap.exported {
-            return Err(Refusal::NotExported);
+            return Err(KernelError::NotExported);
         }
         if cap.shape.kind == Kind::Untyped && self.is_used(slot) {
-            return Err(Refusal::Busy);
+            return Err(KernelError::Busy);
         }
         self.caps.get_mut(&slot.0).unwrap().exported = false;
         Ok(())
     }
 
-    fn import(&mut self, shape: &Shape) -> Result<CapAddress, Refusal> {
+    fn import(&mut self, shape: &Shape) -> Result<CapAddress, KernelError> {
         self.may()?;
         let overlaps = |other: &Cap| {
             other.shape.base < shape.base + shape.bytes && shape.base < other.shape.base + other.shape.bytes
@@ -139,7 +139,7 @@ impl Kernel for Fake {
         let is_lent =
             |other: &Cap| other.exported && other.shape.kind == Kind::Untyped && Self::lies_in(shape, &other.shape);
         if self.caps.values().any(|other| overlaps(other) && !is_lent(other)) {
-            return Err(Refusal::Overlap);
+            return Err(KernelError::Overlap);
         }
         let rights = Rights::all();
         let around = self.caps.values().filter(|other| overlaps(other)).map(|other| other.depth + 1).max();
@@ -155,7 +155,7 @@ impl Kernel for Fake {
         }))
     }
 
-    fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, Refusal> {
+    fn copy(&mut self, slot: CapAddress, kind: Kind, rights: Rights) -> Result<CapAddress, KernelError> {
         self.may()?;
         let cap = self.get(slot)?;
         let child = kind == Kind::Untyped;
@@ -198,7 +198,7 @@ pub type Who = u64;
 /// Reply that a requester got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    Answer(Result<(), Error>),
+    Reply(Result<(), Error>),
     /// A transfer: its sender, its word, and the slot.
     Transfer(u64, u64, CapAddress),
 }
@@ -313,13 +313,13 @@ impl World {
             let exchange = &mut self.cores[at];
             while let Some(done) = exchange.done() {
                 let (who, heard) = match done {
-                    Done::Answer(who, result) => (who, Heard::Answer(result)),
+                    Done::Reply(who, result) => (who, Heard::Reply(result)),
                     Done::Transfer(who, ReceivedTransfer { from, word, slot, .. }) => {
                         exchange.kernel().caps.get_mut(&slot.0).unwrap().client = true;
                         (who, Heard::Transfer(from, word, slot))
                     }
                 };
-                assert_eq!(self.heard.insert(who, heard), None, "answered twice");
+                assert_eq!(self.heard.insert(who, heard), None, "two replies");
             }
             while let Some((object, slot, _)) = exchange.deletion() {
                 self.deleting.push((at, object, slot));
@@ -363,10 +363,10 @@ impl World {
         while self.step(0) {}
     }
 
-    pub fn answer(&mut self, who: Who) -> Result<(), Error> {
+    pub fn result_of(&mut self, who: Who) -> Result<(), Error> {
         self.run_until_idle();
         match self.heard.get(&who) {
-            Some(Heard::Answer(result)) => *result,
+            Some(Heard::Reply(result)) => *result,
             other => panic!("{who} heard {other:?}"),
         }
     }

@@ -4,7 +4,7 @@ use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Powers};
 use tench_protocol::Any;
 use tench_protocol::transport::Until;
-use tench_sys::{Cap, Error as Refusal, Instant};
+use tench_sys::{Cap, Error as KernelError, Instant};
 
 use crate::Failure;
 use crate::protocol::{Defect, Error, MAX_APPEND, Procs, Status, Strings};
@@ -41,8 +41,8 @@ impl Procs {
     /// Errors: as `wait_limited`.
     pub fn wait_until(self, process: u64, deadline: Instant) -> Result<Status, Failure> {
         match Procs::at(Until::with_margin(self.way(), deadline)).wait_limited(process, deadline) {
-            Err(Failure::Lost(Refusal::TimedOut)) => Err(Failure::Refused(Error::TimedOut)),
-            answer => answer,
+            Err(Failure::Lost(KernelError::TimedOut)) => Err(Failure::Refused(Error::TimedOut)),
+            result => result,
         }
     }
 

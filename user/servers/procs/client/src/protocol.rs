@@ -203,7 +203,7 @@ pub trait ProcsService {
         powers: Powers,
         process: u64,
         from: CapAddress,
-    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_ANSWER>), Error>;
+    ) -> Result<(CapAddress, List<Capability, CAPABILITIES_PER_REPLY>), Error>;
 
     /// Discards a process in preparation.
     /// Errors: `NoSuchProcess`, `NotYours`, `WrongState`.
@@ -388,7 +388,7 @@ pub const MAX_SERVICE: usize = 32;
 /// Maximum number of bytes of text in one `append`.
 pub const MAX_APPEND: usize = 448;
 /// Maximum number of capabilities in one reply.
-pub const CAPABILITIES_PER_ANSWER: usize = 10;
+pub const CAPABILITIES_PER_REPLY: usize = 10;
 
 tench_protocol::codes! {
     /// State of a process.

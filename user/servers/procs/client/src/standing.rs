@@ -40,8 +40,8 @@ impl Transport for Standing {
     }
 
     #[inline(always)]
-    fn call(self, request: &Message, offered: &[CapAddress], answer: &mut Received) -> Result<(), Error> {
-        Transport::call(self.endpoint(), request, offered, answer)
+    fn call(self, request: &Message, offered: &[CapAddress], reply: &mut Received) -> Result<(), Error> {
+        Transport::call(self.endpoint(), request, offered, reply)
     }
 
     fn call_until(
@@ -49,9 +49,9 @@ impl Transport for Standing {
         deadline: Instant,
         request: &Message,
         offered: &[CapAddress],
-        answer: &mut Received,
+        reply: &mut Received,
     ) -> Result<(), Error> {
-        self.endpoint().call_until(deadline, request, offered, answer)
+        self.endpoint().call_until(deadline, request, offered, reply)
     }
 
     #[cold]

@@ -38,7 +38,7 @@ impl Request {
 
 /// Why there is no reservation, and what would be possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Refusal {
+pub enum ReservationError {
     /// The share is not free; the field says how much is, in millionths.
     Overcommitted {
         /// Free share.
@@ -58,27 +58,27 @@ pub enum Refusal {
     Other(Failure),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ReservationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: u64| (share / 10_000, share / 1000 % 10);
         match *self {
-            Refusal::Overcommitted { free } => {
+            ReservationError::Overcommitted { free } => {
                 let (whole, tenth) = percent(free);
                 write!(f, "only {whole}.{tenth} % of the processor can be reserved still")
             }
-            Refusal::Excessive { free } => {
+            ReservationError::Excessive { free } => {
                 let (whole, tenth) = percent(free);
                 write!(f, "this process may reserve only {whole}.{tenth} % of the processor, so that others can, too")
             }
-            Refusal::Unschedulable { budget } => {
+            ReservationError::Unschedulable { budget } => {
                 write!(f, "a deadline could be missed; a budget of {} us would be possible", budget.as_micros())
             }
-            Refusal::Other(failure) => failure.fmt(f),
+            ReservationError::Other(failure) => failure.fmt(f),
         }
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for ReservationError {}
 
 /// Returns the nanoseconds, saturating: larger values are too long anyway.
 fn nanoseconds(duration: Duration) -> u64 {
@@ -88,20 +88,20 @@ fn nanoseconds(duration: Duration) -> u64 {
 impl<Way: Transport> Reserve<Way> {
     /// Makes the reservation for the threads that run on a scheduling context. If it is refused, returns what would be
     /// possible.
-    pub fn request(&self, context: Cap<SchedulingContext>, request: &Request) -> Result<Reservation, Refusal> {
+    pub fn request(&self, context: Cap<SchedulingContext>, request: &Request) -> Result<Reservation, ReservationError> {
         let [budget, period, deadline] = [request.budget, request.period, request.deadline].map(nanoseconds);
         let failure = match self.reserve(context, budget, period, deadline) {
             Ok(reservation) => return Ok(reservation),
             Err(failure) => failure,
         };
-        let possible = || self.possible(period, deadline).map_err(Refusal::Other);
+        let possible = || self.possible(period, deadline).map_err(ReservationError::Other);
         Err(match failure {
-            Failure::Refused(Error::Overcommitted) => Refusal::Overcommitted { free: possible()?.share },
-            Failure::Refused(Error::Excessive) => Refusal::Excessive { free: possible()?.share },
+            Failure::Refused(Error::Overcommitted) => ReservationError::Overcommitted { free: possible()?.share },
+            Failure::Refused(Error::Excessive) => ReservationError::Excessive { free: possible()?.share },
             Failure::Refused(Error::Unschedulable) => {
-                Refusal::Unschedulable { budget: Duration::from_nanos(possible()?.budget) }
+                ReservationError::Unschedulable { budget: Duration::from_nanos(possible()?.budget) }
             }
-            failure => Refusal::Other(failure),
+            failure => ReservationError::Other(failure),
         })
     }
 }

@@ -187,8 +187,8 @@ impl Group {
             Some(known) => known.address(),
             None => memory::take_slot().ok()?,
         };
-        let answer = GroupClient::at(self.endpoint).member(member as u64, slot);
-        if answer.is_err() {
+        let result = GroupClient::at(self.endpoint).member(member as u64, slot);
+        if result.is_err() {
             place.store(0, Ordering::Release);
             memory::free_slot(slot);
             return None;
@@ -309,7 +309,7 @@ impl Server {
         let mut port = Port::new(endpoint, Replies::new(BOUND_REPLY, Factory::NONE), slots(1));
         while !self.stopped {
             if port.next(Wait::FOREVER) == Event::Request {
-                port.carry_out(|request, context, answer| GroupClient::dispatch(&mut self, request, context, answer));
+                port.carry_out(|request, context, result| GroupClient::dispatch(&mut self, request, context, result));
             }
         }
         port.close().into_iter().for_each(memory::free_slot);

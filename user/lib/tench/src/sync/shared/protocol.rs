@@ -6,7 +6,7 @@ use tench_sys::Notification;
 /// The members of a group.
 #[interface(client = GroupClient, version = 1)]
 pub trait GroupService {
-    /// Becomes a member, which is woken by this notification. Answers the member's number.
+    /// Becomes a member, which is woken by this notification. Returns the member's number.
     /// Errors: `Full`.
     #[method(1)]
     fn join(&mut self, notification: Arrived<'_, Notification>) -> Result<u64, Error>;
@@ -21,7 +21,7 @@ pub trait GroupService {
     #[method(3)]
     fn leave(&mut self, number: u64) -> Result<(), Error>;
 
-    /// Stops serving, once this is answered.
+    /// Stops serving, once this has its reply.
     #[method(4, authority)]
     fn stop(&mut self) -> Result<(), Error>;
 }

@@ -45,26 +45,26 @@ const PATIENCE: u64 = 10_000_000;
 
 /// Number of entries that a program gets in each table.
 #[derive(Clone, Copy)]
-pub struct Room([u64; TABLES.len()]);
+pub struct Capacity([u64; TABLES.len()]);
 
-impl Room {
+impl Capacity {
     /// Counts the entries at the beginning, with which all later counts are [compared](Self::check): some of each
     /// table.
-    pub fn first() -> Outcome<Room> {
-        let room = Room::count()?;
-        check!(room.0.iter().all(|count| *count > 0));
-        Ok(room)
+    pub fn first() -> Outcome<Capacity> {
+        let capacity = Capacity::count()?;
+        check!(capacity.0.iter().all(|count| *count > 0));
+        Ok(capacity)
     }
 
     /// Lets a program count them that is a family of its own.
-    fn count() -> Outcome<Room> {
+    fn count() -> Outcome<Capacity> {
         let procs = Procs::STANDARD;
         let frame = make::<Frame>(12)?;
         let page = window(frame.cap(), 12)?;
         let mut child = procs.prepare("cases")?;
         child.give(frame.cap())?;
         child.argument("attack")?;
-        child.argument("take-room")?;
+        child.argument("take-capacity")?;
         // Its waiting threads have a higher priority than the one that counts them.
         child.configure(DEFAULT_PRIORITY - 1, DEFAULT_PRIORITY, 0, Powers::empty())?;
         let child = child.start()?;
@@ -76,12 +76,12 @@ impl Room {
         let _ = procs.kill(child);
         said(procs.wait(child))?;
         check!(is_done);
-        Ok(Room(core::array::from_fn(|table| page.read64(8 * table))))
+        Ok(Capacity(core::array::from_fn(|table| page.read64(8 * table))))
     }
 
     /// Fails if there are fewer entries now.
     pub fn check(self) -> Outcome {
-        let now = Room::count()?;
+        let now = Capacity::count()?;
         for ((table, before), now) in TABLES.iter().zip(self.0).zip(now.0) {
             if now < before {
                 return Err(Failure::new(format!("{table} has {now} entries for a program without any, of {before}")));
@@ -92,13 +92,13 @@ impl Room {
 }
 
 /// Runs a part that waits with as many threads as each server admits, and reports their number.
-pub fn take_room() -> Outcome {
+pub fn take_capacity() -> Outcome {
     let page = window(Cap::new(slot::EXTRA), 12)?;
     let clock = Clock::at(said(Names::STANDARD.look_up(Clock::NAME, empty()?))?);
     let counts = [
         fill(move || clock.delay(u64::MAX >> 2).is_err())?,
         fill(|| Console::STANDARD.get(1).is_err())?,
-        fill(|| Names::STANDARD.wait_for("room/never", CapAddress(16_000)).is_err())?,
+        fill(|| Names::STANDARD.wait_for("capacity/never", CapAddress(16_000)).is_err())?,
         // Waits for a process that does not end.
         fill(|| Procs::STANDARD.wait(pid::INIT).is_err())?,
     ];

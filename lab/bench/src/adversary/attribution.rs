@@ -15,48 +15,48 @@ use super::problem;
 use crate::KERNEL;
 
 /// Attribution to the time before any workload: starting the ticker, and the first reading.
-pub const BEFORE: &str = "before the first deed";
+pub const BEFORE: &str = "before the first workload";
 /// Attribution to the time after all workloads.
-pub const AFTER: &str = "after the last deed";
+pub const AFTER: &str = "after the last workload";
 
 /// Longest interval of a path.
 #[derive(Clone, Copy)]
 struct Longest {
     /// Length in retired instructions.
     length: u64,
-    deed: &'static str,
+    workload: &'static str,
 }
 
 /// Attributions of all paths.
-pub struct Culprits([Longest; entry_path::LIMIT as usize]);
+pub struct Attribution([Longest; entry_path::LIMIT as usize]);
 
-impl Culprits {
+impl Attribution {
     /// Makes the attributions for a kernel that has measured nothing yet.
-    pub const fn new() -> Culprits {
-        Culprits([Longest { length: 0, deed: BEFORE }; entry_path::LIMIT as usize])
+    pub const fn new() -> Attribution {
+        Attribution([Longest { length: 0, workload: BEFORE }; entry_path::LIMIT as usize])
     }
 
-    /// Reads every path; `deed` is the workload that ran since the last reading.
-    pub fn read(&mut self, deed: &'static str) -> Result<(), String> {
+    /// Reads every path; `workload` is the workload that ran since the last reading.
+    pub fn read(&mut self, workload: &'static str) -> Result<(), String> {
         (0..entry_path::LIMIT).filter(|path| entry_path::name(*path).is_some()).try_for_each(|path| {
-            self.read_path(path, deed)?;
+            self.read_path(path, workload)?;
             Ok(())
         })
     }
 
     /// Reads one path. Returns the kernel's measurement of it, and the workload in which its longest interval happened.
-    pub fn read_path(&mut self, path: u64, deed: &'static str) -> Result<(IrqOffIntervals, &'static str), String> {
+    pub fn read_path(&mut self, path: u64, workload: &'static str) -> Result<(IrqOffIntervals, &'static str), String> {
         let measured = KERNEL.irq_off_intervals(path).map_err(problem("the kernel's measuring"))?;
-        Ok((measured, self.blame(path, measured.longest, deed)))
+        Ok((measured, self.attribute(path, measured.longest, workload)))
     }
 
     /// Records that the path's longest interval has this length now. Returns the workload in which it happened.
-    fn blame(&mut self, path: u64, length: u64, deed: &'static str) -> &'static str {
+    fn attribute(&mut self, path: u64, length: u64, workload: &'static str) -> &'static str {
         let longest = &mut self.0[path as usize];
         if length > longest.length {
-            *longest = Longest { length, deed };
+            *longest = Longest { length, workload };
         }
-        longest.deed
+        longest.workload
     }
 }
 
@@ -65,17 +65,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_of_the_deed_in_which_it_last_grew() {
-        let mut culprits = Culprits::new();
-        assert_eq!(culprits.blame(5, 100, "a"), "a");
-        assert_eq!(culprits.blame(5, 100, "b"), "a", "what is as long came later");
-        assert_eq!(culprits.blame(5, 101, "c"), "c");
-        assert_eq!(culprits.blame(entry_path::LIMIT - 1, 7, "b"), "b", "each path has a deed of its own");
-        assert_eq!(culprits.blame(5, 101, "b"), "c");
+    fn a_path_belongs_to_the_workload_in_which_it_last_grew() {
+        let mut attribution = Attribution::new();
+        assert_eq!(attribution.attribute(5, 100, "a"), "a");
+        assert_eq!(attribution.attribute(5, 100, "b"), "a", "what is as long came later");
+        assert_eq!(attribution.attribute(5, 101, "c"), "c");
+        assert_eq!(attribution.attribute(entry_path::LIMIT - 1, 7, "b"), "b", "each path has a workload of its own");
+        assert_eq!(attribution.attribute(5, 101, "b"), "c");
     }
 
     #[test]
-    fn a_path_that_was_never_taken_is_of_no_deed() {
-        assert_eq!(Culprits::new().blame(0, 0, "a"), BEFORE);
+    fn a_path_that_was_never_taken_has_no_workload() {
+        assert_eq!(Attribution::new().attribute(0, 0, "a"), BEFORE);
     }
 }

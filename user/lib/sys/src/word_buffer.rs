@@ -7,16 +7,16 @@ use tench_abi::message::{MAX_WORDS, REGISTER_WORDS};
 /// Words of a message. The first eight, which travel in registers, are always initialised, the others only once they
 /// are written.
 #[derive(Clone, Debug)]
-pub(crate) struct Room([MaybeUninit<u64>; MAX_WORDS]);
+pub(crate) struct WordBuffer([MaybeUninit<u64>; MAX_WORDS]);
 
-impl Room {
+impl WordBuffer {
     /// Returns storage whose register words are 0.
     #[inline(always)]
-    pub(crate) const fn new() -> Room {
+    pub(crate) const fn new() -> WordBuffer {
         let mut words = [MaybeUninit::uninit(); MAX_WORDS];
         let (registers, _) = words.split_at_mut(REGISTER_WORDS);
         registers.copy_from_slice(&[MaybeUninit::new(0); REGISTER_WORDS]);
-        Room(words)
+        WordBuffer(words)
     }
 
     /// Writes a word, if the index exists.
@@ -145,9 +145,9 @@ fn put(words: &mut [MaybeUninit<u64>], bytes: &[u8]) -> usize {
     if let Some(last) = count.checked_sub(1).and_then(|last| words.get_mut(last)) {
         last.write(0);
     }
-    let room = bytes.len().min(size_of_val(words));
+    let length = bytes.len().min(size_of_val(words));
     // SAFETY: that many bytes fit, and `bytes` does not overlap `words`, which are borrowed mutably.
-    unsafe { words.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), room) };
+    unsafe { words.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), length) };
     count
 }
 
@@ -179,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out() {
-        let mut room = Room::new();
-        assert_eq!(room.write_bytes(MAX_WORDS - 1, &[7; 17]), 3);
-        assert_eq!(room.write_bytes(MAX_WORDS, &[7]), 1);
-        assert_eq!(room.write_bytes(MAX_WORDS + 1, &[7]), 1);
-        room.write(MAX_WORDS, 7);
-        assert_eq!(room.registers(), &[0; REGISTER_WORDS]);
+    fn bytes_that_do_not_fit_are_left_out() {
+        let mut buffer = WordBuffer::new();
+        assert_eq!(buffer.write_bytes(MAX_WORDS - 1, &[7; 17]), 3);
+        assert_eq!(buffer.write_bytes(MAX_WORDS, &[7]), 1);
+        assert_eq!(buffer.write_bytes(MAX_WORDS + 1, &[7]), 1);
+        buffer.write(MAX_WORDS, 7);
+        assert_eq!(buffer.registers(), &[0; REGISTER_WORDS]);
     }
 }
