@@ -22,7 +22,7 @@ mod mistakes;
 
 use alloc::vec::Vec;
 
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 /// Directory of the files in the boot archive.
 pub const DIRECTORY: &str = "broken";

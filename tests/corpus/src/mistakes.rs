@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 use crate::Mistake;
 use crate::elf::{ENTRY_SIZE, Elf, HEADER_SIZE, Header, R, RWX, kind};

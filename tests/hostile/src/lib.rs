@@ -27,16 +27,16 @@ pub use dice::Dice;
 pub use here::{hostile, round_trip};
 pub use random::Random;
 
-probe!(clock as tench_clock_client::protocol in "../../user/servers/clock/client/src/protocol.rs");
-probe!(console as tench_console_client::protocol in "../../user/servers/console/client/src/protocol.rs");
-probe!(files as tench_files_client::protocol in "../../user/servers/files/client/src/protocol.rs");
-probe!(mem as tench_mem_client::protocol in "../../user/servers/mem/client/src/protocol.rs");
-probe!(monitor as tench_monitor_client::protocol in "../../user/servers/monitor/client/src/protocol.rs");
-probe!(names as tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs");
+probe!(clock as tench_clock_interface::protocol in "../../user/interfaces/clock/src/protocol.rs");
+probe!(console as tench_console_interface::protocol in "../../user/interfaces/console/src/protocol.rs");
+probe!(files as tench_files_interface::protocol in "../../user/interfaces/files/src/protocol.rs");
+probe!(mem as tench_mem_interface::protocol in "../../user/interfaces/mem/src/protocol.rs");
+probe!(monitor as tench_monitor_interface::protocol in "../../user/interfaces/monitor/src/protocol.rs");
+probe!(names as tench_names_interface::protocol in "../../user/interfaces/names/src/protocol.rs");
 probe!(pager as tench_pager::protocol in "../../user/lib/pager/src/protocol.rs");
-probe!(procs as tench_procs_client::protocol in "../../user/servers/procs/client/src/protocol.rs");
-probe!(reserve as tench_reserve_client::protocol in "../../user/servers/reserve/client/src/protocol.rs");
-probe!(slabs as tench_mem_client::slabs::protocol in "../../user/servers/mem/client/src/slabs/protocol.rs");
+probe!(procs as tench_procs_interface::protocol in "../../user/interfaces/procs/src/protocol.rs");
+probe!(reserve as tench_reserve_interface::protocol in "../../user/interfaces/reserve/src/protocol.rs");
+probe!(slabs as tench_mem_interface::slabs::protocol in "../../user/interfaces/mem/src/slabs/protocol.rs");
 probe!(stream as tench_stream::protocol in "../../user/lib/stream/src/protocol.rs");
 
 probe!(notes as crate::notes_protocol in "src/notes_protocol.rs");

@@ -35,7 +35,7 @@ use tench::println;
 use tench::procs::Procs;
 use tench::sys::{Cap, CapAddress, Kernel, MapFlags, OWN_CSPACE};
 use tench::time::{self, Duration};
-use tench_monitor_client::Monitor;
+use tench_monitor_interface::Monitor;
 
 tench::entry!(main);
 

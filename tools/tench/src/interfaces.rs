@@ -1,7 +1,7 @@
 //! The command `./tench interfaces`, which generates a C header and a manual page from each interface.
 
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
-use tench_interface::files;
+use tench_interface_compiler::files;
 
 use crate::cli::InterfacesOptions;
 use crate::workspace::Workspace;

@@ -36,9 +36,9 @@ use alloc::string::{String, ToString};
 use core::fmt::Display;
 
 use tench::memory;
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::State;
-use tench_names_client::Names;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::State;
+use tench_names_interface::Names;
 
 pub use share::holder;
 pub use work::child;

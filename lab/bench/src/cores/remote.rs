@@ -10,8 +10,8 @@ use tench::procs::Procs;
 use tench::sync::Barrier;
 use tench::thread;
 use tench::time::instructions;
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::Condition;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Condition;
 
 use super::channel::{TIMES, WARM_UP, mean};
 use super::{TOGETHER, by_number, monitor, percent, problem};

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use tench::memory;
 use tench::sys::{Cap, Error, Frame};
 use tench::time::instructions;
-use tench_monitor_client::Monitor;
+use tench_monitor_interface::Monitor;
 
 use super::{monitor, problem};
 use crate::figure;

@@ -13,8 +13,8 @@ use tench::mem::Mem;
 use tench::procs::Procs;
 use tench::thread;
 use tench::time::instructions;
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::Condition;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Condition;
 
 use super::{monitor, percent, problem};
 use crate::figure;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use tench_interface::files::{self, HEADERS, PAGES};
+use tench_interface_compiler::files::{self, HEADERS, PAGES};
 
 use super::{check, root};
 

@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
 ];
 
 /// Crates that programs on the host use while they build, whatever their layer.
-const AT_BUILD_TIME: [&str; 1] = ["tools/interface"];
+const AT_BUILD_TIME: [&str; 1] = ["user/interfaces/compiler"];
 
 /// Returns whether `folder` is `pattern` or lies in it; a `*` stands for one name.
 fn lies_in(folder: &str, pattern: &str) -> bool {

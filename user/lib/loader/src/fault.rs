@@ -10,7 +10,7 @@ use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE, USER_END};
 use tench_abi::message::IPC_BUFFER_SIZE;
 use tench_abi::process::{INFO_PAGES, MAX_SEGMENTS};
-use tench_procs_client::protocol::{FaultKind, RegionKind};
+use tench_procs_interface::protocol::{FaultKind, RegionKind};
 
 use crate::information::Description;
 use crate::program::Program;

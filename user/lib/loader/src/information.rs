@@ -4,7 +4,7 @@ use core::mem::offset_of;
 
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::process::{INFO_PAGES, Info, MAGIC, Segment as SegmentInfo};
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 use crate::addresses::Addresses;
 use crate::program::Program;

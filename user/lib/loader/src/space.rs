@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_abi::{CapAddress, Error, Kind};
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 use crate::information::{self, BLOCK_SIZE, Description};
 use crate::pages::{chunks, entry, runs, table_start};

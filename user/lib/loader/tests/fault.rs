@@ -3,7 +3,7 @@
 use tench_abi::fault::{Class, Report};
 use tench_abi::memory::MapFlags;
 use tench_loader::fault::{Fault, Layout, OwnReport, Part};
-use tench_procs_client::protocol::{FaultKind, RegionKind};
+use tench_procs_interface::protocol::{FaultKind, RegionKind};
 
 const READ: u64 = 0x9200_0007; // data abort, translation fault of level 3
 const WRITE: u64 = READ | 1 << 6;

@@ -9,7 +9,7 @@ use tench_corpus::elf::{Elf, Header, R, RW, RX};
 use tench_corpus::good::{self, Movable};
 use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::program::{Program, Relocation};
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 /// Returns the good program, changed.
 fn with(change: impl FnOnce(&mut Elf)) -> Elf {

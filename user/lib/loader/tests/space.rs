@@ -15,7 +15,7 @@ use tench_loader::information::{BLOCK_SIZE, Description, Stack, TEXT_SIZE};
 use tench_loader::pages::{Run, chunks, runs};
 use tench_loader::space::Origin;
 use tench_loader::{Builder, LoadError, Program, space};
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 /// A model of the machine for the loader: objects by number, tables with entries.
 #[derive(Default)]

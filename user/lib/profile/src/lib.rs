@@ -15,9 +15,9 @@ use alloc::vec::Vec;
 
 use tench_abi::Kind;
 use tench_abi::memory::PAGE_SIZE;
-use tench_mem_client::Failure;
-use tench_mem_client::protocol::Error;
-use tench_mem_client::slabs::{Descriptor, Lifetime, Slabs};
+use tench_mem_interface::Failure;
+use tench_mem_interface::protocol::Error;
+use tench_mem_interface::slabs::{Descriptor, Lifetime, Slabs};
 pub use tench_slabs::Application;
 use tench_slabs::{Request, Trace};
 

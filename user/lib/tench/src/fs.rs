@@ -3,10 +3,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tench_files_client::Files;
-use tench_files_client::protocol::{Error as FilesError, How, Status};
-use tench_procs_client::protocol::MAX_APPEND;
-use tench_procs_client::{Procs, Spawn};
+use tench_files_interface::Files;
+use tench_files_interface::protocol::{Error as FilesError, How, Status};
+use tench_procs_interface::protocol::MAX_APPEND;
+use tench_procs_interface::{Procs, Spawn};
 use tench_protocol::{Failure, again};
 
 use crate::io::{End, Error, Read, Write};

@@ -51,15 +51,15 @@ pub mod time;
 pub mod upcall;
 
 pub use process::{args, env, exit};
-pub use tench_clock_client as clock;
-pub use tench_console_client as console;
-pub use tench_files_client as files;
-pub use tench_mem_client as mem;
-pub use tench_names_client as names;
+pub use tench_clock_interface as clock;
+pub use tench_console_interface as console;
+pub use tench_files_interface as files;
+pub use tench_mem_interface as mem;
+pub use tench_names_interface as names;
 pub use tench_paging as paging;
-pub use tench_procs_client as procs;
+pub use tench_procs_interface as procs;
 pub use tench_protocol::again;
-pub use tench_reserve_client as reserve;
+pub use tench_reserve_interface as reserve;
 pub use tench_stream as stream;
 pub use {tench_abi as abi, tench_sys as sys};
 

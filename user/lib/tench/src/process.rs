@@ -6,7 +6,7 @@ use tench_abi::boot::{self, BootInfo};
 use tench_abi::layout::{address, slot};
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::process::{INFO_PAGES, Info, MAGIC, MAX_SEGMENTS, Segment};
-use tench_procs_client::Procs;
+use tench_procs_interface::Procs;
 use tench_sys::thread::yield_now;
 use tench_sys::{Cap, Kernel, Thread};
 

@@ -28,9 +28,9 @@ use tench::sys::{
     Cap, CapAddress, Endpoint, Error as KernelError, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Rights, Thread,
     Untyped, Wait,
 };
-use tench_mem_client::{Block, Mem};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Transfer};
+use tench_mem_interface::{Block, Mem};
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::{Condition, Transfer};
 use tench_protocol::{
     Arrived, Event, Factory, Failure, Given, Port, Rejection, Replies, Sent, Shared, SharedMut, interface,
 };

@@ -20,8 +20,8 @@ use core::time::Duration;
 use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Reply, Rights, Wait, offer_slots};
 use tench::{println, thread, time};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Transfer};
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::{Condition, Transfer};
 
 use crate::processes::{spawn, text};
 use crate::share::{many, take_slot, until};

@@ -32,9 +32,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tench::{again, memory, println};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::State;
-use tench_names_client::{Failure as NamesFailure, Names};
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::State;
+use tench_names_interface::{Failure as NamesFailure, Names};
 
 tench::entry!(main);
 

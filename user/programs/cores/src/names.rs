@@ -8,10 +8,10 @@ use tench::abi::power::identity;
 use tench::memory;
 use tench::sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Reply, Rights, Wait};
 use tench::{again, println, process, time};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Transfer, split_pid};
-use tench_names_client::{Failure as NamesFailure, Names};
-use tench_procs_client::pid::Shown;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::{Condition, Transfer, split_pid};
+use tench_names_interface::{Failure as NamesFailure, Names};
+use tench_procs_interface::pid::Shown;
 
 use crate::processes::{spawn, spawn_with_powers, text};
 use crate::share::{take_slot, until};

@@ -10,11 +10,11 @@ use tench::abi::layout::slot;
 use tench::abi::process::DEFAULT_PRIORITY;
 use tench::sys::{Cap, Notification, OWN_CSPACE};
 use tench::{memory, println, thread, time};
-use tench_monitor_client::protocol::{Condition, Error, Process, pid_base};
-use tench_monitor_client::{Failure, Monitor};
-use tench_procs_client::Procs;
-use tench_procs_client::pid::{self, Shown};
-use tench_procs_client::protocol::FaultKind;
+use tench_monitor_interface::protocol::{Condition, Error, Process, pid_base};
+use tench_monitor_interface::{Failure, Monitor};
+use tench_procs_interface::Procs;
+use tench_procs_interface::pid::{self, Shown};
+use tench_procs_interface::protocol::FaultKind;
 
 use crate::share::{take_slot, until};
 

@@ -8,10 +8,10 @@ use tench::println;
 use tench::sys::{Cap, Frame, Placement, Untyped};
 use tench::sys::{Kind, OWN_CSPACE};
 use tench::time::{self, Duration};
-use tench_mem_client::Mem;
-use tench_monitor_client::Failure;
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Error, Transfer, pid_base};
+use tench_mem_interface::Mem;
+use tench_monitor_interface::Failure;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::{Condition, Error, Transfer, pid_base};
 
 use crate::processes::{spawn, text};
 use crate::share::{CHECK, FRAME_BITS, take_slot, until};

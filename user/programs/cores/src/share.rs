@@ -8,9 +8,9 @@ use core::time::Duration;
 use tench::memory::{self, Window};
 use tench::sys::{Cap, CapAddress, Error as KernelError, Frame, Kind, MapFlags, OWN_CSPACE, Placement, Untyped};
 use tench::{println, time};
-use tench_mem_client::{Error as MemError, Failure as MemFailure, Mem};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Exchanged, Process, Transfer};
+use tench_mem_interface::{Error as MemError, Failure as MemFailure, Mem};
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::{Condition, Exchanged, Process, Transfer};
 
 use crate::processes::{spawn, text};
 

@@ -23,8 +23,8 @@ use tench::sys::{
     Cap, CapAddress, Endpoint, Error, Message, Notification, OWN_CSPACE, Reply, Rights, Wait, offer_slots,
 };
 use tench::{println, time};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::{Condition, Transfer};
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::{Condition, Transfer};
 
 use crate::processes::{spawn, text};
 use crate::share::{many, take_slot, until};

@@ -15,9 +15,9 @@ use tench::sys::{
 };
 use tench::time::{self, Duration};
 use tench::{println, process, thread};
-use tench_mem_client::{Block, Mem};
-use tench_monitor_client::protocol::{Condition, Error, State, Transfer};
-use tench_monitor_client::{Failure, Monitor};
+use tench_mem_interface::{Block, Mem};
+use tench_monitor_interface::protocol::{Condition, Error, State, Transfer};
+use tench_monitor_interface::{Failure, Monitor};
 use tench_protocol::Rejection;
 
 use crate::processes::{spawn, text};
@@ -329,7 +329,7 @@ impl Agent {
         loop {
             match Mem::STANDARD.free(block.number) {
                 Ok(_) => break,
-                Err(tench_mem_client::Failure::Refused(tench_mem_client::Error::Abroad)) => {}
+                Err(tench_mem_interface::Failure::Refused(tench_mem_interface::Error::Abroad)) => {}
                 Err(failure) => return Err(failure.to_string()),
             }
             match self.monitor.recall(block.number) {

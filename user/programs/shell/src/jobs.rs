@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench_procs_client::protocol::State;
+use tench_procs_interface::protocol::State;
 
 use crate::shell::Shell;
 use crate::system::{BROKEN, End, System};

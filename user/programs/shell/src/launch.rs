@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use core::mem::take;
 
 use tench_abi::Powers;
-use tench_procs_client::pid::{self, Shown};
+use tench_procs_interface::pid::{self, Shown};
 
 use crate::commands::{self, Action, Call, Command, CoreChoice, Failure, words_of};
 use crate::jobs::{Job, Member};

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tench_abi::memory::PAGE_SIZE;
-use tench_mem_client::Extent;
+use tench_mem_interface::Extent;
 
 use crate::format::Bytes;
 

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use tench_procs_client::pid;
+use tench_procs_interface::pid;
 
 use crate::commands::{self, Command, Failure, Outcome};
 use crate::editor::Editor;

@@ -8,10 +8,10 @@ use core::fmt;
 
 use tench_abi::Powers;
 use tench_abi::object::{IrqOffIntervals, Statistic};
-use tench_mem_client::{Account, Extent, Totals};
-use tench_procs_client::Capability;
-use tench_procs_client::protocol::{FaultKind, State};
-use tench_reserve_client::Reservation;
+use tench_mem_interface::{Account, Extent, Totals};
+use tench_procs_interface::Capability;
+use tench_procs_interface::protocol::{FaultKind, State};
+use tench_reserve_interface::Reservation;
 
 use crate::parse::Standard;
 

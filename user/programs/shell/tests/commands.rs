@@ -4,7 +4,7 @@ mod common;
 
 use common::{Fake, output, output_of, session};
 use tench_abi::Powers;
-use tench_procs_client::protocol::State;
+use tench_procs_interface::protocol::State;
 use tench_shell::commands;
 use tench_shell::effective_settings;
 use tench_shell::system::{End, Input, OnKey, Settings, Terminal, Waited};

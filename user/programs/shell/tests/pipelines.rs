@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Fake, output, output_of, session};
-use tench_procs_client::protocol::State;
+use tench_procs_interface::protocol::State;
 use tench_shell::system::{End, OnKey, Waited};
 
 #[track_caller]

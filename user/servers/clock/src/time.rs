@@ -1,6 +1,6 @@
 //! Conversions between ticks of the system counter and other units.
 
-use tench_clock_client::protocol::TICKS_PER_SECOND;
+use tench_clock_interface::protocol::TICKS_PER_SECOND;
 
 /// Returns the nanoseconds in `ticks` at `frequency` ticks per second, rounded down.
 pub const fn nanoseconds(ticks: u64, frequency: u64) -> u64 {

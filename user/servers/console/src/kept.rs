@@ -14,7 +14,7 @@
 use alloc::vec::Vec;
 
 use tench::server::Lasting;
-use tench_console_client::protocol::Mode;
+use tench_console_interface::protocol::Mode;
 
 use crate::output::Output;
 

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use tench_console_client::protocol::Mode;
+use tench_console_interface::protocol::Mode;
 
 use crate::output::Output;
 

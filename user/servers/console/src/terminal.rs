@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use tench::server::Lasting;
-use tench_console_client::protocol::{Error, MAX_TEXT, Mode};
+use tench_console_interface::protocol::{Error, MAX_TEXT, Mode};
 use tench_protocol::Powers;
 use tench_quota::cursors::{Cursors, EVERYBODY, look};
 use tench_quota::{Client, allows};

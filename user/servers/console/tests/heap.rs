@@ -1,7 +1,7 @@
 //! Tests that the heap reserved by the server suffices for any one request or typed byte.
 
 use tench_console::terminal::{GROWTH, Terminal};
-use tench_console_client::protocol::{MAX_TEXT, Mode};
+use tench_console_interface::protocol::{MAX_TEXT, Mode};
 use tench_counting::{Counting, peak};
 use tench_protocol::Powers;
 use tench_quota::Client;

@@ -5,7 +5,7 @@ use tench::server::Fragile;
 use tench_console::kept::{Kept, Ownership, RING};
 use tench_console::output::Output;
 use tench_console::terminal::{OUTPUT_LIMIT, Terminal};
-use tench_console_client::protocol::Mode;
+use tench_console_interface::protocol::Mode;
 use tench_protocol::Powers;
 use tench_quota::Client;
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tench_console::terminal::{Key, Outcome, Terminal};
-use tench_console_client::protocol::{Error, Mode};
+use tench_console_interface::protocol::{Error, Mode};
 use tench_protocol::Powers;
 use tench_quota::Client;
 use tench_sys::Instant;

@@ -5,7 +5,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use tench_files_client::protocol::{self as files, How};
+use tench_files_interface::protocol::{self as files, How};
 use tench_quota::Client;
 use tench_stream::protocol::{Error, Info, Kind, MAX_DATA};
 

@@ -12,7 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use tench_files_client::protocol::{Error, How, Kind, MAX_PATH, Status};
+use tench_files_interface::protocol::{Error, How, Kind, MAX_PATH, Status};
 use tench_protocol::{ArrayVec, Caller, Powers};
 use tench_quota::Client;
 use tench_quota::lasting::{Lasting, Owner};

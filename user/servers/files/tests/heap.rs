@@ -3,7 +3,7 @@
 use tench_counting::{Counting, peak};
 use tench_files::ends::{Ends, GROWTH, Outcome};
 use tench_files::tree::{Requester, Tree};
-use tench_files_client::protocol::{How, MAX_PATH};
+use tench_files_interface::protocol::{How, MAX_PATH};
 use tench_quota::Client;
 use tench_stream::protocol::MAX_DATA;
 

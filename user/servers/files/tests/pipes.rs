@@ -8,7 +8,7 @@ use tench_files::ends::{BATCH, Ends, Outcome};
 use tench_files::owners::{MAX_ENDS, MAX_GIVEN, MAX_INHERITED, MAX_WAITING};
 use tench_files::pipe::{CAPACITY, Completion, Data};
 use tench_files::tree::{Requester, Tree};
-use tench_files_client::protocol::{self as files, How};
+use tench_files_interface::protocol::{self as files, How};
 use tench_stream::protocol::{Error, Kind, MAX_DATA};
 
 /// Returns a requester that may change everything.

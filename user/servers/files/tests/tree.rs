@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tench_files::contents::{BLOCK, MAX_SIZE};
 use tench_files::ends::{Ends, Outcome};
 use tench_files::tree::{Requester, Tree};
-use tench_files_client::protocol::{Error, How, Kind};
+use tench_files_interface::protocol::{Error, How, Kind};
 use tench_stream::protocol::{Error as StreamError, MAX_DATA};
 
 const PROCESS: u64 = 5;

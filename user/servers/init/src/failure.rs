@@ -3,8 +3,8 @@
 use core::fmt;
 
 use tench_loader::LoadError;
-use tench_procs_client::Failure as ProcsFailure;
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::Failure as ProcsFailure;
+use tench_procs_interface::protocol::Defect;
 use tench_sys::Error;
 
 /// Why `init` gives up.

@@ -10,9 +10,9 @@ use tench_abi::{CapAddress, Kind, Powers, Rights};
 use tench_loader::addresses::{self, Addresses, Randomness, StackSize};
 use tench_loader::information::Description;
 use tench_loader::{Machine, Process, Program, Resources, Schedule, Window};
-use tench_procs_client::Procs;
-use tench_procs_client::pid;
-use tench_procs_client::protocol::Strings;
+use tench_procs_interface::Procs;
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::Strings;
 use tench_sys::{Cap, Endpoint, Kernel, Machine as MachineInfo, OWN_CSPACE, Placement};
 use tench_system::{Capability, NO_QUOTA, Program as Entry};
 
@@ -267,7 +267,7 @@ impl Starter<'_> {
 
     /// Tells the process server how a process in preparation is to be restarted when it ends, and whether its core goes
     /// on without it. Only init may do so.
-    fn supervise(&self, program: &Entry<'static>, process: u64) -> Result<(), tench_procs_client::Failure> {
+    fn supervise(&self, program: &Entry<'static>, process: u64) -> Result<(), tench_procs_interface::Failure> {
         let Some(procs) = self.endpoint("procs").map(Procs::at) else { return Ok(()) };
         if program.server && program.restart > 0 {
             let Entry { name, restart, restart_delay, keep, keep_nodes, .. } = *program;

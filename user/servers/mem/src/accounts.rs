@@ -16,7 +16,7 @@
 //! parent's end.
 
 use crate::blocks::Head;
-use tench_mem_client::protocol::{Error, NO_QUOTA};
+use tench_mem_interface::protocol::{Error, NO_QUOTA};
 
 /// Maximum number of limits above an account.
 pub const MAX_DEPTH: u16 = 32;

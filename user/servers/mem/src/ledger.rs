@@ -23,8 +23,8 @@ use tench_abi::CapAddress;
 use tench_abi::object::UNTYPED_MAX_BITS;
 use tench_abi::power::Client;
 use tench_extents::{Manager, Node};
-use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
-use tench_procs_client::pid;
+use tench_mem_interface::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
+use tench_procs_interface::pid;
 
 use crate::accounts::{Account, Accounts, MAX_DEPTH};
 use crate::blocks::{Block, Blocks, Entry};

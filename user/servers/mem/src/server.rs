@@ -5,10 +5,10 @@ use tench_abi::layout::slot;
 use tench_mem::ledger::{MAX_REGIONS, Region, Request};
 use tench_mem::store::Store;
 use tench_mem::view;
-use tench_mem_client::protocol::{
+use tench_mem_interface::protocol::{
     ABROAD, Account, Audit, Error, Extent, Granted, InUse, MAX_EXTENTS, Mem, MemService, Totals, Within,
 };
-use tench_mem_client::slabs::Slabs as SlabsClient;
+use tench_mem_interface::slabs::Slabs as SlabsClient;
 use tench_protocol::{Arrived, Caller, Context, Factory, Given, List, Powers, Rejection, Replies, Sent};
 use tench_sys::ipc::BOUND_REPLY;
 use tench_sys::{Cap, CapAddress, Error as KernelError, Kind, Message, OWN_CSPACE, Received, Untyped, offer_slots};

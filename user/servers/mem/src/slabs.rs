@@ -20,12 +20,12 @@ use tench_abi::object::NODE_SLOTS;
 use tench_mem::ledger::Request;
 use tench_mem::store::{SlotMap, Store};
 use tench_mem::{ARENA_SIZE, MAX_BUNDLES, MAX_PARTS, families};
-use tench_mem_client::protocol::Error;
-use tench_mem_client::slabs::protocol::{
+use tench_mem_interface::protocol::Error;
+use tench_mem_interface::slabs::protocol::{
     Bundle as Given, Figures, KernelAccount, LedgerEntry, MAX_DESCRIPTORS, MAX_SLABS, TRACE_BYTES,
 };
-use tench_mem_client::slabs::{Descriptor, MAX_TRACE};
-use tench_procs_client::pid;
+use tench_mem_interface::slabs::{Descriptor, MAX_TRACE};
+use tench_procs_interface::pid;
 use tench_protocol::Bytes;
 use tench_quota::{Client, allows};
 use tench_slabs::{Allocation, Backend, Lifetime, Policy, Recorder, Refused, Slabs as Ledger};

@@ -19,8 +19,8 @@ use tench_abi::object::{NODE_BITS, NODE_SLOTS};
 use tench_abi::power::Client;
 use tench_abi::{CapAddress, Error as KernelError, Kind};
 use tench_extents::Node;
-use tench_mem_client::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
-use tench_procs_client::pid;
+use tench_mem_interface::protocol::{ABROAD, Error, MIN_BLOCK_BITS};
+use tench_procs_interface::pid;
 use tench_quota::allows;
 
 use crate::accounts::Account;

@@ -3,7 +3,7 @@
 //! planning.
 
 use tench_extents::Node;
-use tench_mem_client::protocol::{Error, MIN_BLOCK_BITS, Within};
+use tench_mem_interface::protocol::{Error, MIN_BLOCK_BITS, Within};
 use tench_protocol::{Caller, Powers};
 
 use crate::accounts::Account;

@@ -13,8 +13,8 @@ use tench_mem::blocks::Block;
 use tench_mem::ledger::{Region, Request};
 use tench_mem::machine::{Machine, STEP_BITS};
 use tench_mem::store::Store;
-use tench_mem_client::protocol::{ABROAD, Error};
-use tench_procs_client::pid;
+use tench_mem_interface::protocol::{ABROAD, Error};
+use tench_procs_interface::pid;
 
 const REGIONS: [u32; 2] = [256, 257];
 /// Slot in which the server makes a client's untyped; clients' own slots follow.

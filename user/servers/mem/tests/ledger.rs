@@ -10,7 +10,7 @@ use tench_mem::accounts::{Account, MAX_DEPTH};
 use tench_mem::blocks::{Block, Entry};
 use tench_mem::ledger::{Ledger, Need, Region, Request, Totals};
 use tench_mem::view;
-use tench_mem_client::protocol::{Error, NO_QUOTA, Within};
+use tench_mem_interface::protocol::{Error, NO_QUOTA, Within};
 use tench_protocol::{Caller, Powers};
 
 const MIB: u64 = 1 << 20;

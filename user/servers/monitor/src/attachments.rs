@@ -12,7 +12,7 @@
 
 use alloc::collections::BTreeMap;
 
-use tench_monitor_client::protocol::{CORE_SHIFT, pid_base};
+use tench_monitor_interface::protocol::{CORE_SHIFT, pid_base};
 
 /// Set in the word of a transfer that is an attachment.
 pub const ATTACHMENT: u64 = 1 << 63;

@@ -11,7 +11,7 @@ use tench_channel::Request as Number;
 use tench_monitor::message::{Malformed, Outcome, decode_result};
 use tench_monitor::portions::Portions;
 use tench_monitor::remote_request::RemoteRequest;
-use tench_monitor_client::protocol::{Error, Memory, Process};
+use tench_monitor_interface::protocol::{Error, Memory, Process};
 use tench_protocol::wire::{Encode, Source};
 use tench_protocol::{Decode, Pending, Port, Replies};
 use tench_quota::{Client as Asks, Quota};

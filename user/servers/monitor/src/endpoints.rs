@@ -16,7 +16,7 @@ use tench_monitor::message::{
     self, Capabilities, Forward, Malformed, Outcome, Reply, Target, Words, decode_reply, encode_reply,
 };
 use tench_monitor::proxies::{self, Carried, Common, Proxies, Server};
-use tench_monitor_client::protocol::{Error as MonitorError, pid_base, split_pid};
+use tench_monitor_interface::protocol::{Error as MonitorError, pid_base, split_pid};
 use tench_protocol::{ArrayVec, RESTARTED, Rejection};
 use tench_sys::{Cap, CapAddress, Endpoint, Instant, Kind, OWN_CSPACE, Rights};
 

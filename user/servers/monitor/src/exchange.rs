@@ -30,7 +30,7 @@ use alloc::vec::Vec;
 
 use tench_abi::power::{Client, identity};
 use tench_abi::{CapAddress, Error as KernelError, Rights};
-use tench_monitor_client::protocol::Error;
+use tench_monitor_interface::protocol::Error;
 use tench_remote::{
     Core, Cores, Effects, Error as RemoteError, Input, Kind, Limits, Machine, ObjectId, Send, Sent, Shape, Stage, Token,
 };

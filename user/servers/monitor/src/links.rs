@@ -8,7 +8,7 @@ use tench::memory;
 use tench_monitor::boot::CHANNEL_BITS;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::mailbox::ReceivedTransfer;
-use tench_monitor_client::protocol::Error;
+use tench_monitor_interface::protocol::Error;
 use tench_remote::Core;
 use tench_sys::{Cap, Frame, Rights};
 

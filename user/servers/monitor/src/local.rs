@@ -10,8 +10,8 @@ use tench::memory;
 use tench::server::Watch;
 use tench_monitor::names::{Listed, OwnNames, Subject, subject};
 use tench_names::table::{badge_for, check_power};
-use tench_names_client::Names;
-use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
+use tench_names_interface::Names;
+use tench_names_interface::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::replies::write;
 use tench_protocol::wire::Source as Reader;
 use tench_protocol::{

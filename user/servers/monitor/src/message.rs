@@ -25,7 +25,7 @@ use arrayvec::ArrayVec;
 use tench_abi::message::{MAX_CAPS, MAX_WORDS};
 use tench_abi::power::Client;
 use tench_abi::{Powers, Tag};
-use tench_monitor_client::protocol::{MAX_STRINGS, split_pid};
+use tench_monitor_interface::protocol::{MAX_STRINGS, split_pid};
 
 use crate::proxies::Carried;
 
@@ -465,8 +465,8 @@ mod tests {
     /// here.
     #[test]
     fn errors_say_the_same_on_every_core() {
-        use tench_monitor_client::protocol::Error;
-        use tench_procs_client::protocol::Error as ProcsError;
+        use tench_monitor_interface::protocol::Error;
+        use tench_procs_interface::protocol::Error as ProcsError;
 
         let pairs = [
             (Error::WrongState, ProcsError::WrongState),

@@ -16,8 +16,8 @@
 use alloc::vec::Vec;
 
 use tench_names::table::Table;
-use tench_names_client::Names;
-use tench_names_client::protocol::MAX_NAME;
+use tench_names_interface::Names;
+use tench_names_interface::protocol::MAX_NAME;
 use tench_sys::Reader;
 
 /// The names of a core. `C` and `R` are those of the [`Table`].
@@ -104,7 +104,7 @@ mod tests {
     use std::vec::Vec;
 
     use proptest::prelude::*;
-    use tench_names_client::protocol::Error;
+    use tench_names_interface::protocol::Error;
     use tench_quota::Client;
     use tench_sys::{Message, Received};
 

@@ -11,7 +11,7 @@ use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::exchange::line::{Growth, operation as exchange};
 use tench_monitor::message::{Words, decode_index, decode_number, decode_signal, operation};
 use tench_monitor::remote_request::RemoteRequest;
-use tench_monitor_client::protocol::{Error, State};
+use tench_monitor_interface::protocol::{Error, State};
 use tench_protocol::{Pending, Port, Replies};
 use tench_quota::{Client, Quota};
 use tench_sys::{Error as KernelError, Instant};

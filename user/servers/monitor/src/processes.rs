@@ -10,13 +10,13 @@ use core::time::Duration;
 use tench::{memory, process, time};
 use tench_abi::layout::slot;
 use tench_abi::power::Client;
-use tench_mem_client::Mem;
+use tench_mem_interface::Mem;
 use tench_monitor::message::{Outcome, Strings, Words, ended};
 use tench_monitor::remote_request::{Operation, RemoteRequest};
-use tench_monitor_client::protocol::{Condition, Error, MAX_NAME, Memory, Process, pid_base, split_pid};
-use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error as ProcsError, State, Status, Strings as List};
-use tench_procs_client::{Failure, Procs};
+use tench_monitor_interface::protocol::{Condition, Error, MAX_NAME, Memory, Process, pid_base, split_pid};
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::{Error as ProcsError, State, Status, Strings as List};
+use tench_procs_interface::{Failure, Procs};
 use tench_protocol::{ArrayString, Encode};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, Message, OWN_CSPACE, Received, Rights};
 

@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 
 use tench_abi::Powers;
 use tench_abi::power::Client;
-use tench_monitor_client::protocol::{MAX_STRINGS, split_pid};
+use tench_monitor_interface::protocol::{MAX_STRINGS, split_pid};
 
 use crate::message::{Malformed, Strings, Words, decode_badge, decode_ceiling, split};
 
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
     use tench_abi::power::family_of;
-    use tench_monitor_client::protocol::pid_base;
+    use tench_monitor_interface::protocol::pid_base;
 
     /// A process of the second core, in its third family.
     const REQUESTER: Client = Client { process: pid_base(2) | 9, family: family_of(2, 3) };

@@ -10,12 +10,12 @@ use tench::memory;
 use tench::sync::Mutex;
 use tench::time;
 use tench_abi::power::{Client, family_number, family_of};
-use tench_clock_client::Clock;
-use tench_console_client::Console;
-use tench_files_client::Files;
+use tench_clock_interface::Clock;
+use tench_console_interface::Console;
+use tench_files_interface::Files;
 use tench_monitor::message::{Forward, Malformed, Outcome, Words, encode_reply, ended};
-use tench_monitor_client::protocol::{pid_base, split_pid};
-use tench_names_client::Names;
+use tench_monitor_interface::protocol::{pid_base, split_pid};
+use tench_names_interface::Names;
 use tench_protocol::{ArrayVec, DONE};
 use tench_sys::{Cap, CapAddress, Endpoint, Error, Message, OWN_CSPACE, Received, Rights, Wait, offer_slots};
 

@@ -1,6 +1,6 @@
 //! Division of memory among cores: at the start by the system description, later on request.
 
-use tench_monitor_client::protocol::Error;
+use tench_monitor_interface::protocol::Error;
 use tench_system::{MAX_SHARES, Share, Shares};
 
 /// Log2 of the smallest block that a core is given.

@@ -9,7 +9,7 @@ use tench::memory::{self, Window};
 use tench_abi::boot::{CORE_MAGIC, INIT_FILE, KERNEL_FILE, MAX_CORE_MEMORY, MemoryKind, UntypedInfo, VERSION};
 use tench_abi::memory::PAGE_SIZE;
 use tench_loader::Archive;
-use tench_mem_client::{Block, Mem};
+use tench_mem_interface::{Block, Mem};
 use tench_monitor::boot::{BLOCK_BITS, CHANNEL_BITS, Layout};
 use tench_monitor::share::{LEAST, next_block_bits};
 use tench_sys::{Cap, Error, Frame, Kind, Machine, MapFlags, OWN_CSPACE, Placement, Untyped};

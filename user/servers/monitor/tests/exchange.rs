@@ -8,7 +8,7 @@ use tench_monitor::attachments::ATTACHMENT;
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Kernel, MONITOR};
 use tench_monitor::proxies::{Carried, ObjectClass};
-use tench_monitor_client::protocol::{Error, pid_base};
+use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_remote::{Cores, Kind};
 use world::{Heard, PAGE, World, core};
 

@@ -9,7 +9,7 @@
 //! The capability of an entry is in the persistent slot with the entry's number.
 
 use tench::server::Lasting;
-use tench_names_client::protocol::MAX_NAME;
+use tench_names_interface::protocol::MAX_NAME;
 use tench_protocol::{ArrayString, Powers};
 use tench_quota::Client;
 

@@ -5,8 +5,8 @@ use tench::memory::{self, Error as MemoryError, Window};
 use tench::server::{Kept, Watch};
 use tench_names::kept::Journal;
 use tench_names::table::{GROWTH, Table, badge_for, check_power};
-use tench_names_client::Names;
-use tench_names_client::protocol::{Error, MAX_NAME, NamesService};
+use tench_names_interface::Names;
+use tench_names_interface::protocol::{Error, MAX_NAME, NamesService};
 use tench_protocol::{Arrived, Caller, Event, Given, Later, Pending, Powers, Replies, Sent, Text};
 use tench_sys::{Cap, CapAddress, Endpoint, Kind, OWN_CSPACE, Wait};
 

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use tench_names_client::protocol::{Error, MAX_NAME};
+use tench_names_interface::protocol::{Error, MAX_NAME};
 use tench_protocol::{Caller, Powers};
 use tench_quota::cursors::{Cursors, EVERYBODY, look};
 use tench_quota::unconfirmed::Unconfirmed;

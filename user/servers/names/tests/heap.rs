@@ -2,7 +2,7 @@
 
 use tench_counting::{Counting, peak};
 use tench_names::table::{GROWTH, Table};
-use tench_names_client::protocol::MAX_NAME;
+use tench_names_interface::protocol::MAX_NAME;
 use tench_quota::Client;
 
 #[global_allocator]

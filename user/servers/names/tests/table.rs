@@ -1,7 +1,7 @@
 //! Tests of the name server's table.
 
 use tench_names::table::{Table, badge_for, check_power};
-use tench_names_client::protocol::Error;
+use tench_names_interface::protocol::Error;
 use tench_protocol::{Caller, Powers};
 use tench_quota::Client;
 

@@ -9,7 +9,7 @@ use core::cell::OnceCell;
 use core::cmp::Ordering;
 
 use tench_loader::{Archive, Program};
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 /// A file of the boot archive.
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ use tench_abi::Rights;
 use tench_abi::layout::slot;
 use tench_abi::process::DEFAULT_PRIORITY;
 use tench_procs::records::Condition;
-use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error, State, Status};
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::{Error, State, Status};
 use tench_protocol::{Pending, Replies};
 use tench_sys::{Cap, Endpoint, Message, Notification, Reply, SchedulingContext, Wait};
 

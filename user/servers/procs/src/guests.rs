@@ -7,7 +7,7 @@
 
 use alloc::collections::BTreeMap;
 
-use tench_procs_client::protocol::Error;
+use tench_procs_interface::protocol::Error;
 use tench_quota::{Client, Quota};
 
 /// Maximum number of guests.

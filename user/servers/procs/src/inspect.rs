@@ -3,8 +3,8 @@
 use tench_abi::layout::slot;
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind, Powers};
-use tench_procs_client::pid;
-use tench_procs_client::protocol::{CAPABILITIES_PER_REPLY, Capability, Error, MAX_NAME, Status};
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::{CAPABILITIES_PER_REPLY, Capability, Error, MAX_NAME, Status};
 use tench_protocol::{ArrayString, List};
 use tench_sys::{Cap, PageTable};
 

@@ -3,8 +3,8 @@
 use tench::memory;
 use tench_abi::CapAddress;
 use tench_loader::{LoadError, Objects, Source};
-use tench_mem_client::Mem;
-use tench_mem_client::protocol::Error as MemoryError;
+use tench_mem_interface::Mem;
+use tench_mem_interface::protocol::Error as MemoryError;
 use tench_protocol::Failure;
 use tench_quota::Client;
 use tench_sys::{Cap, Error, Untyped};

@@ -22,9 +22,9 @@ use alloc::vec::Vec;
 use tench_abi::Powers;
 use tench_abi::power::{self, Client};
 use tench_abi::process::DEFAULT_PRIORITY;
-use tench_mem_client::protocol::NO_QUOTA;
-use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error, State};
+use tench_mem_interface::protocol::NO_QUOTA;
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::{Error, State};
 use tench_quota::{Quota, allows};
 
 use crate::guests::Guests;

@@ -3,11 +3,11 @@
 use alloc::format;
 
 use tench_abi::layout::slot;
-use tench_console_client::Console;
-use tench_console_client::protocol::MAX_TEXT;
+use tench_console_interface::Console;
+use tench_console_interface::protocol::MAX_TEXT;
 use tench_loader::fault::Fault;
-use tench_procs_client::pid::Shown;
-use tench_procs_client::protocol::FaultKind;
+use tench_procs_interface::pid::Shown;
+use tench_procs_interface::protocol::FaultKind;
 use tench_protocol::Failure;
 use tench_sys::{Cap, Endpoint, Kernel};
 

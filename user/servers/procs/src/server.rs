@@ -15,14 +15,14 @@ use tench_loader::addresses::{self, Randomness};
 use tench_loader::fault::{Fault, OwnReport};
 use tench_loader::information::TEXT_SIZE;
 use tench_loader::{LoadError, Window, objects};
-use tench_mem_client::Mem;
-use tench_mem_client::protocol::NO_QUOTA;
+use tench_mem_interface::Mem;
+use tench_mem_interface::protocol::NO_QUOTA;
 use tench_procs::records::{self, Condition, Record, Records};
 use tench_procs::supervisor::State::Up;
 use tench_procs::supervisor::Supervisor;
-use tench_procs_client::Procs;
-use tench_procs_client::pid;
-use tench_procs_client::protocol::{
+use tench_procs_interface::Procs;
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::{
     CAPABILITIES_PER_REPLY, Capability, Defect, Error, MAX_APPEND, MAX_FILE, MAX_NAME, MAX_SERVICE, OwnFault,
     ProcsService, State, Status, Strings,
 };

@@ -1,7 +1,7 @@
 //! Fair-share quotas of families for the server's resources that process builders hold: memory for texts, and slots for
 //! capabilities.
 
-use tench_procs_client::protocol::Error;
+use tench_procs_interface::protocol::Error;
 use tench_quota::{Client, Quota};
 
 /// Unit of the quota for texts, in bytes.

@@ -15,9 +15,9 @@ use tench_loader::addresses::{Addresses, Randomness, StackSize};
 use tench_loader::fault::Layout;
 use tench_loader::information::{Description, TEXT_SIZE};
 use tench_loader::{LoadError, Machine, Process, Program, Schedule, Shown, Source, Window};
-use tench_mem_client::Mem;
+use tench_mem_interface::Mem;
 use tench_procs::catalogue::File;
-use tench_procs_client::protocol::{Defect, Error, MAX_LOADED, MAX_STACK, Strings};
+use tench_procs_interface::protocol::{Defect, Error, MAX_LOADED, MAX_STACK, Strings};
 use tench_protocol::{Any, Arrived};
 use tench_sys::{Cap, Endpoint, Error as KernelError, Notification, OWN_CSPACE};
 

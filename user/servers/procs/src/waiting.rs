@@ -1,6 +1,6 @@
 //! Waits for the end of a process: their deadlines, their replies, and how long the server itself waits for requests.
 
-use tench_procs_client::protocol::{Error, Status};
+use tench_procs_interface::protocol::{Error, Status};
 use tench_protocol::{Caller, Later, Replies};
 use tench_sys::{Instant, Wait};
 

@@ -8,7 +8,7 @@ use tench_abi::Powers;
 use tench_abi::power::Client;
 use tench_procs::records::{Condition, Ended, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records};
 use tench_procs::waits::{LOOKS, MAX_WAITS};
-use tench_procs_client::protocol::{Error, State};
+use tench_procs_interface::protocol::{Error, State};
 
 /// The model's process.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use tench_procs::guests::{Guests, MAX_GUESTS};
 use tench_procs::records::{Condition, MAX_ENDED, MAX_GENERATIONS, MAX_LIVE, MAX_WAITERS, Records, check_name};
 use tench_procs::shares::{MAX_GIVEN, MAX_TEXT_UNITS, TEXT_UNIT};
 use tench_procs::waits::{LOOKS_AT_END, MAX_WAITS};
-use tench_procs_client::pid;
-use tench_procs_client::protocol::{Error, State};
+use tench_procs_interface::pid;
+use tench_procs_interface::protocol::{Error, State};
 
 type Table = Records<&'static str, u32>;
 

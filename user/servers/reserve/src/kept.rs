@@ -18,7 +18,7 @@
 use tench::server::Lasting;
 use tench_protocol::Powers;
 use tench_quota::Client;
-use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
+use tench_reserve_interface::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
 
 use crate::analysis::Task;
 

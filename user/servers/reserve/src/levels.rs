@@ -5,7 +5,7 @@
 //! each single step all are in the right order, and no reservation is ever below one with a longer deadline.
 
 use tench_protocol::ArrayVec;
-use tench_reserve_client::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
+use tench_reserve_interface::protocol::{FIRST_PRIORITY, LAST_PRIORITY, MAX_RESERVATIONS};
 
 const _: () =
     assert!(MAX_RESERVATIONS <= (LAST_PRIORITY - FIRST_PRIORITY) as usize + 1, "there are too few priorities");

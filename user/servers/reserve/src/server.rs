@@ -3,12 +3,12 @@
 use tench::memory::{self, Window};
 use tench::server::Kept;
 use tench_abi::layout::slot;
-use tench_names_client::{Failure, Names};
+use tench_names_interface::{Failure, Names};
 use tench_protocol::{Arrived, Caller, Failure as AnyFailure, again};
 use tench_reserve::kept::{Before, Entry};
 use tench_reserve::table::{Clock, Table};
-use tench_reserve_client::Reserve;
-use tench_reserve_client::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
+use tench_reserve_interface::Reserve;
+use tench_reserve_interface::protocol::{Error, MAX_RESERVATIONS, Possible, Reservation, ReserveService};
 use tench_sys::{Cap, Endpoint, Error as KernelError, Instant, Kind, OWN_CSPACE, Rights, SchedulingContext};
 
 /// Bytes of memory for the reservations, if the system description gives none.

@@ -3,7 +3,7 @@
 use tench::server::Lasting;
 use tench_protocol::ArrayVec;
 use tench_quota::{Client, allows};
-use tench_reserve_client::protocol::{
+use tench_reserve_interface::protocol::{
     Error, LONGEST_PERIOD, MAX_RESERVATIONS, RESERVABLE, SHORTEST_BUDGET, SHORTEST_PERIOD, WHOLE,
 };
 

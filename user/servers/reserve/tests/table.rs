@@ -7,7 +7,7 @@ use tench_reserve::analysis::Task;
 use tench_reserve::kept::{Before, Entry, WORDS};
 use tench_reserve::levels;
 use tench_reserve::table::{Clock, Table};
-use tench_reserve_client::protocol::{
+use tench_reserve_interface::protocol::{
     Error, FIRST_PRIORITY, LAST_PRIORITY, LONGEST_PERIOD, MAX_RESERVATIONS, RESERVABLE, SHORTEST_BUDGET,
     SHORTEST_PERIOD, WHOLE,
 };

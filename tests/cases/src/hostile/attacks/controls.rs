@@ -17,7 +17,7 @@ use tench::sys::{Cap, CapAddress, Endpoint, Instant};
 use tench::thread::Builder;
 use tench::time::{frequency, sleep};
 use tench::{memory, println};
-use tench_monitor_client::Monitor;
+use tench_monitor_interface::Monitor;
 
 use super::field::{Bounds, Field, LEFT, VICTIM};
 use super::meter::Moment;

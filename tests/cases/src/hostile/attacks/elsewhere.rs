@@ -8,7 +8,7 @@ use tench::names::Names;
 use tench::procs::protocol::Error;
 use tench::procs::{Failure, Procs};
 use tench::sys::{Cap, Endpoint, Instant, Message, Wait};
-use tench_monitor_client::Monitor;
+use tench_monitor_interface::Monitor;
 use tench_protocol::{DONE, label};
 
 use super::floods::{flood, together};

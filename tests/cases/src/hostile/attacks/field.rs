@@ -12,7 +12,7 @@ use tench::println;
 use tench::procs::{Procs, Spawn, pid};
 use tench::sys::Instant;
 use tench::time::{self, frequency, sleep};
-use tench_monitor_client::Monitor;
+use tench_monitor_interface::Monitor;
 
 use super::bystander::Bystander;
 use super::capacity::Capacity;

@@ -9,7 +9,7 @@ use tench::names::Names;
 use tench::procs::{Procs, pid};
 use tench::sys::{Cap, Endpoint, Error, Instant, Message, Wait};
 use tench::thread::Builder;
-use tench_monitor_client::Monitor;
+use tench_monitor_interface::Monitor;
 
 use super::super::client;
 use super::kernel::SERVERS;

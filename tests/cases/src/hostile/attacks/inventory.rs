@@ -5,8 +5,8 @@ use core::fmt::Debug;
 use tench::console::protocol::{Console, Mode};
 use tench::mem::Mem;
 use tench::procs::{Procs, pid};
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::Exchanged;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Exchanged;
 
 use super::super::Inventory as Here;
 use super::said;

@@ -12,8 +12,8 @@ use tench::procs::protocol::Error;
 use tench::procs::{Failure, Procs};
 use tench::sys::{Cap, Endpoint, Instant, SchedulingContext};
 use tench::time::sleep;
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::Error as MonitorError;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Error as MonitorError;
 
 use super::{Attack, HELD, empty, held, said, soon};
 use crate::case::{Failure as CaseFailure, Outcome};
@@ -106,7 +106,7 @@ pub fn limited() -> Outcome {
 /// Runs that part without its last step.
 pub fn nothing_there() -> Outcome {
     let (monitor, _, other) = cores()?;
-    let refused = tench_monitor_client::Failure::Refused(MonitorError::Limited);
+    let refused = tench_monitor_interface::Failure::Refused(MonitorError::Limited);
     equal!(monitor.spawn(other, b"cases\0attack\0idle\0"), Err(refused));
     equal!(monitor.processes(other, empty()?).map(drop), Err(refused));
     Ok(())

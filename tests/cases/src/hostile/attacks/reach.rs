@@ -12,8 +12,8 @@ use tench::procs::protocol::Error as ProcsError;
 use tench::procs::{Failure as ProcsFailure, Procs, pid};
 use tench::sys::{Endpoint, Frame, OWN_CSPACE};
 use tench::time::sleep;
-use tench_monitor_client::Monitor;
-use tench_monitor_client::protocol::Error as MonitorError;
+use tench_monitor_interface::Monitor;
+use tench_monitor_interface::protocol::Error as MonitorError;
 use tench_protocol::Failure as RequestFailure;
 
 use super::super::{authority, powers};

@@ -6,7 +6,7 @@ use elf::abi::{
     DF_1_PIE, DT_FLAGS_1, DT_JMPREL, DT_NEEDED, DT_NULL, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELAENT, DT_RELASZ, DT_RELSZ,
     DT_TEXTREL,
 };
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 use super::Segment;
 use super::relocation::{RELA_SIZE, RELR_SIZE, Relocations};

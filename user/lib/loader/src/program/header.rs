@@ -5,7 +5,7 @@ use elf::endian::LittleEndian;
 use elf::file::{Class, FileHeader, parse_ident};
 use elf::parse::{ParseAt, ParseError};
 use elf::segment::ProgramHeader;
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 /// Size in bytes of the part of the header that says how to read the rest.
 const IDENTIFICATION: usize = 16;

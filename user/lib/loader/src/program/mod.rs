@@ -20,7 +20,7 @@ use elf::segment::ProgramHeader;
 use tench_abi::layout::address;
 use tench_abi::memory::{MapFlags, PAGE_SIZE};
 use tench_abi::process::MAX_SEGMENTS;
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 pub use relocation::{Relocation, Relocations, Words};
 

@@ -2,7 +2,7 @@
 
 use elf::segment::ProgramHeader;
 use tench_abi::process::note;
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 /// Size of a note's head in bytes: the sizes of its name and of its contents, and its type.
 const HEAD: usize = 12;

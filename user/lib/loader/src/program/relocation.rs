@@ -8,7 +8,7 @@
 
 use elf::abi::R_AARCH64_RELATIVE;
 use tench_abi::memory::MapFlags;
-use tench_procs_client::protocol::Defect;
+use tench_procs_interface::protocol::Defect;
 
 use super::Segment;
 

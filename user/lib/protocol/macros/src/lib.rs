@@ -1,4 +1,4 @@
-//! The macros of `tench_protocol`, which documents them. The interface compiler, `tench_interface`, implements them.
+//! The macros of `tench_protocol`, which documents them. The interface compiler, `tench_interface_compiler`, implements them.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -6,7 +6,7 @@
 use proc_macro::TokenStream;
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
-use tench_interface::{Interface, probe, rust, words};
+use tench_interface_compiler::{Interface, probe, rust, words};
 
 /// Makes an interface of a trait: generates its client and the dispatch of its server. See `docs/manual/interfaces.md`.
 #[proc_macro_attribute]
@@ -24,11 +24,11 @@ pub fn words(item: TokenStream) -> TokenStream {
 }
 
 /// Returns the compiler error at the place of the faulty structure.
-fn syn_error(error: tench_interface::Error) -> tench_interface::Tokens {
+fn syn_error(error: tench_interface_compiler::Error) -> tench_interface_compiler::Tokens {
     error.into_compile_error()
 }
 
-/// Arguments of `probe!`: `names of tench_names_client::protocol in "../../user/servers/names/client/src/protocol.rs"`.
+/// Arguments of `probe!`: `names of tench_names_interface::protocol in "../../user/interfaces/names/src/protocol.rs"`.
 struct Probed {
     name: syn::Ident,
     of: syn::Path,

@@ -1,8 +1,8 @@
 //! Ends of streams that this process owns.
 
 use tench_abi::CapAddress;
-use tench_files_client::Files;
-use tench_procs_client::Spawn;
+use tench_files_interface::Files;
+use tench_procs_interface::Spawn;
 use tench_protocol::again;
 use tench_stream::Stream;
 use tench_stream::protocol::Info;

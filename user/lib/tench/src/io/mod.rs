@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 use tench_abi::layout::slot;
 use tench_abi::{CapAddress, Kind};
-use tench_console_client::Console;
+use tench_console_interface::Console;
 use tench_stream::Stream;
 use tench_stream::protocol::{Error as StreamError, MAX_DATA};
 use tench_sys::{Cap, Kernel, OWN_CSPACE};
@@ -34,13 +34,13 @@ use crate::process;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The console refused.
-    Console(tench_console_client::Failure),
+    Console(tench_console_interface::Failure),
     /// The stream refused.
     Stream(tench_stream::Failure),
     /// The file server refused.
-    Files(tench_files_client::Failure),
+    Files(tench_files_interface::Failure),
     /// The process server refused to give a stream to a process.
-    Procs(tench_procs_client::Failure),
+    Procs(tench_procs_interface::Failure),
     /// There was no slot for the stream.
     Memory(crate::memory::Error),
     /// The kernel refused.
@@ -79,8 +79,8 @@ impl From<tench_stream::Failure> for Error {
     }
 }
 
-impl From<tench_files_client::Failure> for Error {
-    fn from(failure: tench_files_client::Failure) -> Error {
+impl From<tench_files_interface::Failure> for Error {
+    fn from(failure: tench_files_interface::Failure) -> Error {
         Error::Files(failure)
     }
 }

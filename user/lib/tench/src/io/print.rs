@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-use tench_console_client::protocol::MAX_TEXT;
+use tench_console_interface::protocol::MAX_TEXT;
 
 use super::{Destination, OUTPUT, write, write_error};
 use crate::process;

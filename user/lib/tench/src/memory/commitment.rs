@@ -9,7 +9,7 @@
 //! [`Anonymous`](super::Anonymous).
 
 use tench_abi::memory::PAGE_SIZE;
-use tench_mem_client::Mem;
+use tench_mem_interface::Mem;
 
 use super::manager::LAZY_SIZE;
 use super::with_paging;

@@ -28,7 +28,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use tench_abi::fault::Report;
 use tench_abi::memory::PAGE_SIZE;
 use tench_abi::{CapAddress, Error as KernelError};
-use tench_mem_client::Failure;
+use tench_mem_interface::Failure;
 use tench_paging::{Kind, Paging};
 use tench_sys::cap::Object;
 use tench_sys::{Cap, Frame, MapFlags, ThreadBlock, Untyped};
@@ -420,7 +420,7 @@ pub(crate) fn take_heap(
     regions: impl Iterator<Item = (usize, usize)> + Clone,
 ) -> Result<(usize, usize), Error> {
     if !commitment::is_possible(bytes as u64, regions) {
-        return Err(Error::Memory(Failure::Refused(tench_mem_client::protocol::Error::OutOfMemory)));
+        return Err(Error::Memory(Failure::Refused(tench_mem_interface::protocol::Error::OutOfMemory)));
     }
     HEAP_REQUESTS.fetch_add(1, Ordering::Relaxed);
     let mapped = manager().anonymous(bytes as u64, Kind::Heap, 0)?;

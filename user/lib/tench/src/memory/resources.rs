@@ -9,7 +9,7 @@ use tench_abi::layout::slot;
 use tench_abi::memory::{MapFlags, PAGE_BITS};
 use tench_abi::object::{NODE_BITS, SLOT_SIZE};
 use tench_abi::{CapAddress, Kind};
-use tench_mem_client::Mem;
+use tench_mem_interface::Mem;
 use tench_paging::{Backend, Object, Run};
 use tench_slots::SlotMap;
 use tench_sys::{Cap, CapNode, Frame, Mapping, OWN_CSPACE, PageTable, Placement, Untyped, offer_slots, offered_slots};

@@ -9,9 +9,9 @@ use tench_abi::layout::slot;
 use tench_abi::object::{Statistic, entry_path};
 use tench_abi::power::identity;
 use tench_abi::{CapAddress, Kind, Powers, Rights};
-use tench_mem_client::Extent;
-use tench_procs_client::Capability;
-use tench_procs_client::pid::Shown;
+use tench_mem_interface::Extent;
+use tench_procs_interface::Capability;
+use tench_procs_interface::pid::Shown;
 
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::commands::process::{find, words_of};

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench_procs_client::pid::Shown;
+use tench_procs_interface::pid::Shown;
 
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::completion::Candidates;

@@ -5,8 +5,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tench_abi::Powers;
-use tench_procs_client::pid::{self, Shown};
-use tench_procs_client::protocol::State;
+use tench_procs_interface::pid::{self, Shown};
+use tench_procs_interface::protocol::State;
 
 use super::{Action, Call, Command, Failure, Outcome};
 use crate::commands::jobs;

@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tench_procs_client::pid::{Shown, split_pid};
-use tench_procs_client::protocol::State;
+use tench_procs_interface::pid::{Shown, split_pid};
+use tench_procs_interface::protocol::State;
 
 use super::process::find;
 use super::{Action, Call, Command, Outcome};

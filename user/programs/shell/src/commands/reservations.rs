@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use tench_procs_client::pid::Shown;
+use tench_procs_interface::pid::Shown;
 
 use super::{Action, Call, Command, Outcome};
 use crate::completion::Candidates;

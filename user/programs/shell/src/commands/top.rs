@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use tench_abi::object::Statistic;
-use tench_procs_client::pid::Shown;
+use tench_procs_interface::pid::Shown;
 
 use super::processes::{accounts, memory, state};
 use super::{Action, Call, Command, Failure, Outcome};

@@ -9,8 +9,8 @@ use tench::sys::abi::layout::slot;
 use tench::sys::abi::process::DEFAULT_PRIORITY;
 use tench::sys::{Cap, Endpoint, Error, Kernel, SchedulingContext};
 use tench::{again, memory, process};
-use tench_monitor_client::protocol::{Condition, Error as MonitorError, Process as Remote};
-use tench_monitor_client::{Failure as MonitorFailure, Monitor};
+use tench_monitor_interface::protocol::{Condition, Error as MonitorError, Process as Remote};
+use tench_monitor_interface::{Failure as MonitorFailure, Monitor};
 use tench_shell::system::{End, Process, SystemError};
 
 const PROCS: Procs = Procs::STANDARD;

@@ -23,8 +23,8 @@ use tench::sys::abi::layout::slot;
 use tench::sys::abi::object::{IrqOffIntervals, Statistic};
 use tench::sys::{Cap, CapAddress, Error as KernelError, Instant, Kernel, OWN_CSPACE};
 use tench::{again, fs, memory, process};
-use tench_files_client::protocol::Error as FilesError;
-use tench_files_client::{Failure as FilesFailure, Files};
+use tench_files_interface::protocol::Error as FilesError;
+use tench_files_interface::{Failure as FilesFailure, Files};
 use tench_shell::effective_settings::{self, EffectiveSettings};
 use tench_shell::parse::Standard;
 use tench_shell::system::{

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use tench_abi::layout::slot;
 use tench_abi::object::{IrqOffIntervals, Statistic};
 use tench_abi::{CapAddress, Kind, Powers, Rights};
-use tench_mem_client::{Account, Extent, Totals};
-use tench_procs_client::Capability;
-use tench_procs_client::protocol::{FaultKind, State};
-use tench_reserve_client::Reservation;
+use tench_mem_interface::{Account, Extent, Totals};
+use tench_procs_interface::Capability;
+use tench_procs_interface::protocol::{FaultKind, State};
+use tench_reserve_interface::Reservation;
 use tench_shell::parse::Standard;
 use tench_shell::shell::Shell;
 use tench_shell::system::{

@@ -1,8 +1,8 @@
 //! Requests for slabs.
 
 use tench_mem::store::Store;
-use tench_mem_client::protocol::Error;
-use tench_mem_client::slabs::protocol::{
+use tench_mem_interface::protocol::Error;
+use tench_mem_interface::slabs::protocol::{
     Bundle as Given, Figures, KernelAccount, LedgerEntry, MAX_DESCRIPTORS, MAX_SLABS, SlabsService, TRACE_BYTES,
 };
 use tench_protocol::{Arrived, Bytes, Caller, List, Powers};

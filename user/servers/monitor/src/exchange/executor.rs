@@ -13,7 +13,7 @@ use super::line::Line;
 use super::mailbox::{Mailbox, Name};
 use super::{Kernel, LIMITS, MONITOR, OutgoingTransfer, reason};
 use crate::proxies::Carried;
-use tench_monitor_client::protocol::{Error as MonitorError, split_pid};
+use tench_monitor_interface::protocol::{Error as MonitorError, split_pid};
 
 /// An exported capability: at the owner, it stands for the copies on other cores.
 #[derive(Clone, Copy, Debug)]

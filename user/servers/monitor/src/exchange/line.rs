@@ -19,7 +19,7 @@
 
 use arrayvec::ArrayVec;
 use tench_abi::power::{self, identity};
-use tench_monitor_client::protocol::split_pid;
+use tench_monitor_interface::protocol::split_pid;
 use tench_remote::{Core, Message, RequestId, WORDS};
 
 use super::MONITOR;

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use tench_abi::CapAddress;
 use tench_abi::power::identity;
-use tench_monitor_client::protocol::Error;
+use tench_monitor_interface::protocol::Error;
 use tench_quota::{Client, Quota};
 use tench_remote::{Core, RequestId};
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tench_abi::CapAddress;
 use tench_remote::{Core, Cores, Input, Kind, Shape};
 
-use tench_monitor_client::protocol::Error;
+use tench_monitor_interface::protocol::Error;
 use tench_quota::Client;
 
 use super::line::Line;

@@ -7,7 +7,7 @@ use tench_channel::Request as Number;
 use tench_monitor::exchange::line::{Admission, Growth, operation as exchange};
 use tench_monitor::message::{Forward, Outcome, Words, decode_requester, ended, operation};
 use tench_monitor::remote_request::{Operation, RemoteRequest};
-use tench_monitor_client::protocol::{Error, pid_base};
+use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_protocol::{Given, Pending, Port, Sent};
 use tench_quota::{Client, Quota};
 use tench_sys::{Cap, Endpoint, Instant};

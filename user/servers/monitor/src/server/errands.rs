@@ -7,7 +7,7 @@ use tench_channel::Request as Number;
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::{Outcome, decode_result, encode_reply, ended};
 use tench_monitor::remote_request::RemoteRequest;
-use tench_monitor_client::protocol::Error;
+use tench_monitor_interface::protocol::Error;
 use tench_protocol::Caller;
 use tench_protocol::{Pending, Port};
 use tench_sys::Error as KernelError;

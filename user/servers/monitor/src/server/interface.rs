@@ -3,7 +3,7 @@
 use tench_monitor::exchange::MONITOR;
 use tench_monitor::message::Strings;
 use tench_monitor::remote_request::{Operation, RemoteRequest};
-use tench_monitor_client::protocol::{
+use tench_monitor_interface::protocol::{
     Core, Error, Exchanged, MAX_NAME, MAX_STRINGS, Memory, MonitorService, Process, State, pid_base,
 };
 use tench_protocol::{Any, ArrayString, Arrived, Bytes, Caller, Given, Later, Powers, Sent, Text};

@@ -9,7 +9,7 @@ use tench_monitor::exchange::MONITOR;
 use tench_monitor::exchange::line::Growth;
 use tench_monitor::message::{Outcome, ended};
 use tench_monitor::proxies;
-use tench_monitor_client::protocol::{Error, State, pid_base, split_pid};
+use tench_monitor_interface::protocol::{Error, State, pid_base, split_pid};
 use tench_protocol::{Arrived, Caller, Later, Port, Powers};
 use tench_remote::Core;
 use tench_sys::{Cap, CapAddress, Error as KernelError, OWN_CSPACE};

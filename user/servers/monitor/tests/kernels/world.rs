@@ -6,7 +6,7 @@ use tench_quota::Client;
 use tench_abi::{CapAddress, Error as KernelError, Kind, Rights};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::{Done, Exchange, OutgoingTransfer};
-use tench_monitor_client::protocol::{Error, pid_base};
+use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_remote::{Core as Number, ObjectId};
 
 use crate::core::{BASE, Core, POOL_BITS};

@@ -9,7 +9,7 @@ use tench_quota::Client;
 
 use tench_abi::{CapAddress, Rights};
 use tench_monitor::proxies::{Carried, Error, Kernel, ObjectClass, Proxies, Target};
-use tench_monitor_client::protocol::pid_base;
+use tench_monitor_interface::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
 

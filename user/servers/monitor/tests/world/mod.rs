@@ -7,7 +7,7 @@ use tench_abi::{CapAddress, Error as KernelError, Rights};
 use tench_monitor::exchange::line::Line;
 use tench_monitor::exchange::mailbox::ReceivedTransfer;
 use tench_monitor::exchange::{Done, Exchange, Found, Kernel, OutgoingTransfer};
-use tench_monitor_client::protocol::{Error, pid_base};
+use tench_monitor_interface::protocol::{Error, pid_base};
 use tench_remote::{Core, Kind, ObjectId, Shape};
 
 pub const PAGE: u64 = 4096;
