@@ -141,8 +141,8 @@ operations! {
     /// CSpace, x1 index, x2 address of the node's capability in the caller's CSpace.
     /// Errors: `SlotOccupied`, `WrongType`.
     NodeInstall = 38;
-    /// **Remove** the second-level node from entry x1 of the root. `cap` CSpace, x1 index, x2 destination address in the
-    /// caller's own CSpace.
+    /// **Remove** the second-level node from entry x1 of the root. `cap` CSpace, x1 index, x2 destination address in
+    /// the caller's own CSpace.
     /// Errors: `SlotOccupied`, `NoSuchSlot`.
     NodeRemove = 39;
     /// **Delete in parts**: as `Delete`, but x2 is the maximum number of preemption points to pass. Between two of them
@@ -299,8 +299,8 @@ operations! {
     /// was made from the untyped), `Borrowed` (x2 was imported, or is a copy of an imported capability),
     /// `DeviceMemory`.
     KernelExport = 104;
-    /// **Unexport**: remove the mark from an exported capability. `cap` kernel (`WRITE`, no badge), x1 CSpace (`WRITE`),
-    /// x2 address of the exported capability.
+    /// **Unexport**: remove the mark from an exported capability. `cap` kernel (`WRITE`, no badge), x1 CSpace
+    /// (`WRITE`), x2 address of the exported capability.
     /// Errors: `NotExported`, `Busy` (part of the untyped was imported and is still here).
     KernelUnexport = 105;
     /// **Import**: make the capability to memory of another core. `cap` kernel (`WRITE`, no badge), x1 kind (frame or
@@ -333,14 +333,13 @@ operations! {
     /// Returns x1.
     KernelQuery = 114;
     /// **Query interrupts-off intervals.** `cap` kernel (`READ`, `COUNTERS`), x1 path
-    /// ([`entry_path`](crate::object::entry_path)): an operation's number or one of the other entry paths into the kernel;
-    /// `u64::MAX` resets all measurements. An interval begins where interrupts are disabled (an exception, the end of a
-    /// preemption point) and ends where they are enabled (user mode, a preemption point, waiting for an interrupt); it
-    /// counts for the path on which it began.
-    /// Returns x1 = the longest interval in retired instructions, x2 = the kernel address where that interval began, x3
-    /// = number of intervals, x4 = sum of their lengths, x5 = sum of the squares of their lengths. For
-    /// [`entry_path::TIMER`](crate::object::entry_path::TIMER), only x1 = the number of retired instructions when the last
-    /// timer interrupt entered the kernel.
+    /// ([`entry_path`](crate::object::entry_path)): an operation's number or one of the other entry paths into the
+    /// kernel; `u64::MAX` resets all measurements. An interval begins where interrupts are disabled (an exception, the
+    /// end of a preemption point) and ends where they are enabled (user mode, a preemption point, waiting for an
+    /// interrupt); it counts for the path on which it began. Returns x1 = the longest interval in retired instructions,
+    /// x2 = the kernel address where that interval began, x3 = number of intervals, x4 = sum of their lengths, x5 = sum
+    /// of the squares of their lengths. For [`entry_path::TIMER`](crate::object::entry_path::TIMER), only x1 = the
+    /// number of retired instructions when the last timer interrupt entered the kernel.
     /// Errors: `Unsupported` (the kernel does not measure: only measuring kernels, named `measuring`, do).
     KernelIrqOff = 115;
     /// **Describe the machine.** `cap` kernel (`READ`, any power).

@@ -68,8 +68,8 @@ pub struct Info {
     /// First address that libraries may use freely for the heap, thread stacks and mapped frames; the range ends at
     /// [`DYNAMIC_END`](crate::layout::address::DYNAMIC_END).
     pub dynamic: u64,
-    /// First address of that range's metadata, which takes [`METADATA_SIZE`](crate::layout::address::METADATA_SIZE) bytes; a
-    /// multiple of that size. The page table of level 1 that maps it maps nothing else.
+    /// First address of that range's metadata, which takes [`METADATA_SIZE`](crate::layout::address::METADATA_SIZE)
+    /// bytes; a multiple of that size. The page table of level 1 that maps it maps nothing else.
     pub metadata: u64,
     /// Distance in bytes from the address at which the program was linked to the one at which it lies; 0 for a program
     /// with fixed addresses. Subtracting it from an address gives the address in the program's file.

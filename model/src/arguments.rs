@@ -380,6 +380,13 @@ fn shape_thread(operation: Operation, x: &mut [u64; 13], known: &Catalogue, sour
             (x[1], x[2]) = if source.one_in(4) { (0, 0) } else { (budget, budget + period) };
             x[3] = if source.one_in(4) { known.kind(source, Kind::SchedulingContext) } else { 0 };
         }
+        _ => shape_kernel(operation, x, known, source),
+    }
+}
+
+/// Chooses arguments of operations on accounts, interrupts and the kernel; x0 is chosen.
+fn shape_kernel(operation: Operation, x: &mut [u64; 13], known: &Catalogue, source: &mut impl Source) {
+    match operation {
         Operation::AccountOpen => x[1] = known.kind(source, Kind::Kernel),
         // Rarely, because otherwise soon no thread runs.
         Operation::AccountSuspend => x[1] = u64::from(source.one_in(3)),

@@ -155,8 +155,8 @@ pub unsafe trait Arch: Sized {
     fn instructions(&self) -> u64;
     /// Sets whether programs may read the counters of events and cycles. At first they may not.
     fn let_count(&mut self, readable: bool);
-    /// Returns the address of the call to the function into which this is inlined, for [`latency_tracer`](crate::latency_tracer); 0 if
-    /// unknown.
+    /// Returns the address of the call to the function into which this is inlined, for
+    /// [`latency_tracer`](crate::latency_tracer); 0 if unknown.
     #[inline(always)]
     fn call_site() -> usize {
         0

@@ -16,8 +16,8 @@
 //! The kernel looks at the clock only at entries and preemption points. What a thread uses beyond the usable amount
 //! until then is taken from refills that are not due yet, which makes them due later: an overrun is paid back.
 //!
-//! This module is arithmetic on plain numbers; [`scheduling_context`](crate::scheduling_context) and [`scheduler`](crate::scheduler)
-//! know whose budget it is.
+//! This module is arithmetic on plain numbers; [`scheduling_context`](crate::scheduling_context) and
+//! [`scheduler`](crate::scheduler) know whose budget it is.
 
 use tench_abi::object::MIN_BUDGET;
 

@@ -5,8 +5,8 @@
 //! deleted further by any thread. So if the thread is deleted at a preemption point, there is nothing to undo.
 //!
 //! [`containers`] deals with objects that contain slots. Exported capabilities stay, and so do containers with exported
-//! capabilities in them ([`past_exports`] continues after them). Invariants: docs/invariants.md, "Zombies". Operations are
-//! documented in `tench_abi::Operation`.
+//! capabilities in them ([`past_exports`] continues after them). Invariants: docs/invariants.md, "Zombies". Operations
+//! are documented in `tench_abi::Operation`.
 
 pub(crate) mod containers;
 mod past_exports;

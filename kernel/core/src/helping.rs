@@ -34,8 +34,8 @@
 //! message that was sent before the thread served the endpoint ([`limit_unhelped`]); `Send` to a served endpoint is
 //! refused.
 //!
-//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would only propagate what it
-//! has from the others.
+//! Threads that wait for each other in a ring all wait, so none of them needs help; and each would only propagate what
+//! it has from the others.
 //!
 //! The fast paths copy and restore a thread's scheduling state without choosing; they are taken only where [`choose`]
 //! would choose the same.

@@ -95,8 +95,8 @@ pub struct State<A> {
     pub asids_full: [u64; ASIDS / 64 / 64],
     /// Number of identifiers that belong to exactly one address space.
     pub asids_used: usize,
-    /// Root table of the address space with possible TLB entries under [`SHARED`](crate::page_table::SHARED); 0 if there is
-    /// none.
+    /// Root table of the address space with possible TLB entries under [`SHARED`](crate::page_table::SHARED); 0 if
+    /// there is none.
     pub shared_space: usize,
     /// Physical address and size of the device tree, in bytes.
     pub device_tree: (u64, u64),

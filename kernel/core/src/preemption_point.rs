@@ -15,7 +15,8 @@ use crate::{Arch, Kernel};
 /// True if preemption points let interrupts in. The non-preemptible kernel differs in this line only.
 pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 
-/// Lets pending interrupts in. Returns the path of the current operation, for [`latency_tracer`](crate::latency_tracer).
+/// Lets pending interrupts in. Returns the path of the current operation, for
+/// [`latency_tracer`](crate::latency_tracer).
 #[inline(always)]
 pub fn let_interrupts_in<A: Arch>(k: &mut Kernel<A>) -> u64 {
     let path = latency_tracer::end_interval(k, edge::PREEMPTION_POINT);

@@ -80,8 +80,8 @@ pub enum Purpose {
     Fault,
 }
 
-/// Bits of [`Thread::blockers`], the fast-path blockers: each is a reason why a system call of this thread must not take
-/// the fast path.
+/// Bits of [`Thread::blockers`], the fast-path blockers: each is a reason why a system call of this thread must not
+/// take the fast path.
 pub mod blocker {
     /// The floating-point unit is switched on for the thread.
     pub const FLOAT: u32 = 1;
@@ -330,7 +330,8 @@ impl Thread {
     pub fn standing(&self) -> [u64; 2] {
         // SAFETY: the offset of a field, in a valid reference.
         let first = unsafe { core::ptr::from_ref(self).byte_add(offset_of!(Thread, priority)) };
-        // SAFETY: `priority`, `height`, `spare`, `blockers` and `scheduling` lie there without padding (asserted above).
+        // SAFETY: `priority`, `height`, `spare`, `blockers` and `scheduling` lie there without padding (asserted
+        // above).
         unsafe { first.cast::<[u64; 2]>().read() }
     }
 

@@ -1,5 +1,5 @@
-//! Tests of Send-Receive-Reply on the target: the specification that the simulation on the host meets, and what only real
-//! time can show.
+//! Tests of Send-Receive-Reply on the target: the specification that the simulation on the host meets, and what only
+//! real time can show.
 
 use alloc::format;
 use alloc::sync::Arc;

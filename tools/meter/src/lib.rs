@@ -13,8 +13,8 @@
 //!                stolen    stolen      not stolen: core 0 has nothing to do
 //! ```
 //! The plug-in counts the instructions of each core, and writes the counts into a program's own page, behind a marking
-//! instruction ([`counters`]). The program subtracts the stolen instructions from a measured time. Neither the machine's
-//! execution nor its time is changed.
+//! instruction ([`counters`]). The program subtracts the stolen instructions from a measured time. Neither the
+//! machine's execution nor its time is changed.
 
 mod counters;
 #[cfg(not(test))]

@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// Ctrl-D.
 const END_OF_INPUT: u8 = 4;
 
-/// What a thread that reads has got.
+/// Something that a reading thread has got.
 enum Event {
     /// Bytes that the guest printed.
     Printed(Vec<u8>),

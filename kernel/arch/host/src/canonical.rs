@@ -333,6 +333,12 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
     graph.colour(node, &message);
     graph.colour(node, &entries);
     graph.edge(node, 100, partner);
+    thread_links(graph, node, t, state);
+    slots(graph, node, thread.address() + offset_of!(Thread, bindings), BINDINGS);
+}
+
+/// Adds the objects that a thread names; `state` is the number of its state.
+fn thread_links(graph: &mut Graph<'_>, node: usize, t: &Thread, state: u64) {
     graph.edge(node, 101, t.cspace_root & !1);
     graph.name(node, 102, t.scheduling);
     graph.name(node, 103, t.base.context);
@@ -344,12 +350,11 @@ fn thread(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, thread: Ref<
     }
     graph.name(node, 108, t.notification);
     graph.name(node, 109, t.served);
-    if t.queued || state == 3 || state == 5 || sends {
+    if t.queued || state == 3 || state == 5 || state == 2 {
         graph.name(node, 110, t.next);
         graph.name(node, 111, t.previous);
     }
     graph.name(node, 112, t.membership.account);
-    slots(graph, node, thread.address() + offset_of!(Thread, bindings), BINDINGS);
 }
 
 fn context(graph: &mut Graph<'_>, k: &mut Kernel<Host>, node: usize, context: Ref<SchedulingContext>) {

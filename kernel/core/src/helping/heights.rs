@@ -4,8 +4,8 @@
 //! A thread's *height* is greater than that of each thread that helps it, 0 without helpers, and at most
 //! [`MAX_HEIGHT`]. So heights grow along each chain, no chain is longer than that, and none is a ring. The kernel
 //! checks this whenever a thread begins to help: when a wait begins ([`look_ahead`], [`lower`]), and when a deferred
-//! caller becomes a caller again ([`rejoin`]). A thread that may not help waits as [`blocker::HELPLESS`] until that wait
-//! ends, behind those that help.
+//! caller becomes a caller again ([`rejoin`]). A thread that may not help waits as [`blocker::HELPLESS`] until that
+//! wait ends, behind those that help.
 //!
 //! If a chain gets too long, the client at its beginning stops helping, and no server does: a client with a chain of
 //! its own threads could otherwise keep a server from helping the next one, on behalf of all its clients. So a server

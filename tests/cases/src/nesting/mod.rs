@@ -10,8 +10,8 @@
 //!
 //! What is interrupted runs at low priority in a [`Drill`]; what interrupts it is the deadline of the main thread,
 //! which is moved tick by tick (16 instructions) over what the drill does, while that begins up to 15 instructions
-//! later. A kernel without preemption points lets nothing in where the table says "kernel mode": the cases say what they expect
-//! there.
+//! later. A kernel without preemption points lets nothing in where the table says "kernel mode": the cases say what
+//! they expect there.
 
 mod interrupt;
 mod kernel;

@@ -202,7 +202,7 @@ mod tests {
             assert!(!take(line, "", &mut measured), "{line}");
         }
         assert!(take("text: workload 5 nodes in nodes", "x_", &mut measured));
-        assert_eq!(measured.texts, BTreeMap::from([(("x_deed".to_owned(), 5), "nodes in nodes".to_owned())]));
+        assert_eq!(measured.texts, BTreeMap::from([(("x_workload".to_owned(), 5), "nodes in nodes".to_owned())]));
         assert_eq!(measured.figures, BTreeMap::from([("x_call_0".to_owned(), 93.0)]));
         let sample = |series: &str, x, y| Sample { series: series.into(), x, y };
         let late = [sample("x_late", 32.0, 5.0), sample("x_late", 33.0, 7.0)];

@@ -201,8 +201,8 @@ pub const SPAWN_TARGETS: &[(&str, f64)] = &[
 ];
 
 /// Targets for a channel's polling sides; for a ping through sleeping monitors: four times `call_0` and the interrupts,
-/// which are `doorbell`; for a program on another core, in percent of one on this core; for work on eight cores, in percent
-/// of that on one.
+/// which are `doorbell`; for a program on another core, in percent of one on this core; for work on eight cores, in
+/// percent of that on one.
 pub const CORES_TARGETS: &[(&str, f64)] = &[
     ("poll_1", 250.0),
     ("poll_7", 250.0),

@@ -16,7 +16,8 @@ fn is_path(word: &str) -> bool {
 }
 
 /// Paths that the pages about new programs and servers tell their readers to create.
-const MADE_BY_READERS: [&str; 3] = ["user/programs/greet", "user/programs/count", "user/servers/counter"];
+const MADE_BY_READERS: [&str; 4] =
+    ["user/programs/greet", "user/programs/count", "user/servers/counter", "user/interfaces/counter"];
 
 /// Pages at the root whose links are checked.
 const AT_THE_ROOT: [&str; 4] = ["README.md", "SECURITY.md", "KNOWN-ISSUES.md", "CHANGELOG.md"];

@@ -12,6 +12,7 @@ mod links;
 mod operations;
 mod session;
 #[path = "../support/source.rs"]
+#[expect(dead_code, reason = "the tests of the source use the rest")]
 mod source;
 
 use source::{check, read, root};

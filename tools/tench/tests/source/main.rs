@@ -12,5 +12,4 @@ mod unsafe_code;
 mod words;
 
 #[path = "../support/source.rs"]
-#[expect(dead_code, reason = "the tests of the documents use the rest")]
 mod source;

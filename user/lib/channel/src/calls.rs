@@ -221,8 +221,8 @@ impl<M: Memory, B: Notifier, const LINES: usize> Calls<M, B, LINES> {
         }
     }
 
-    /// Waits until [`receive`](Self::receive) has something to do, or, if `for_capacity` is true, until a message could be
-    /// sent: polls a few times, and then sleeps until the peer notifies this side. May also return without a reason.
+    /// Waits until [`receive`](Self::receive) has something to do, or, if `for_capacity` is true, until a message could
+    /// be sent: polls a few times, and then sleeps until the peer notifies this side. May also return without a reason.
     pub fn wait(&mut self, for_capacity: bool, idle: &mut impl Idle) -> Result<(), Broken> {
         for _ in 0..idle.polls() {
             if self.receiver.has_line() || self.makes_progress(for_capacity)? {

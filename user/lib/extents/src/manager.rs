@@ -13,7 +13,8 @@ const ADDRESS_END: u64 = 1 << 62;
 /// Reason why an operation failed. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A size is 0 or not a multiple of the page size, an alignment not a power of two, or a range ends before it begins.
+    /// A size is 0 or not a multiple of the page size, an alignment not a power of two, or a range ends before it
+    /// begins.
     BadSize,
     /// The memory, or part of it, is already managed.
     Overlap,

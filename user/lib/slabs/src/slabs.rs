@@ -213,7 +213,8 @@ impl Slabs {
         self.figures = Figures { live, objects, watermark_loss, alignment_loss, ..Figures::default() };
     }
 
-    /// Grants a bundle, whole or not at all, and returns the positions of its objects: one allocation for each descriptor.
+    /// Grants a bundle, whole or not at all, and returns the positions of its objects: one allocation for each
+    /// descriptor.
     /// Errors: `BadBundle`, `OutOfMemory`, `NoMetadata`, `Refused`.
     pub fn grant(
         &mut self,

@@ -218,16 +218,16 @@ impl Cap<CapNode> {
         Ok(unsafe { raw::call0(Operation::Revoke, self.raw(), u64::from(address.0)) }.check()?.first)
     }
 
-    /// Deletes the capability in a slot, or as much of it as is possible within `preemption_points` preemption points. Fails with
-    /// `Unfinished` if there is more to delete; then call again.
+    /// Deletes the capability in a slot, or as much of it as is possible within `preemption_points` preemption points.
+    /// Fails with `Unfinished` if there is more to delete; then call again.
     pub fn delete_part_at(self, address: CapAddress, preemption_points: u64) -> Result<(), Error> {
         // SAFETY: as for `delete_at`.
         unsafe { raw::call1(Operation::DeletePart, self.raw(), u64::from(address.0), preemption_points) }.done()
     }
 
-    /// Revokes the capability in a slot, or deletes as much of what is derived from it as is possible within `preemption_points`
-    /// preemption points, and returns how many were passed. Fails with `Unfinished` if there is more to delete; then
-    /// call again.
+    /// Revokes the capability in a slot, or deletes as much of what is derived from it as is possible within
+    /// `preemption_points` preemption points, and returns how many were passed. Fails with `Unfinished` if there is
+    /// more to delete; then call again.
     pub fn revoke_part_at(self, address: CapAddress, preemption_points: u64) -> Result<u64, Error> {
         // SAFETY: as for `delete_at`.
         Ok(unsafe { raw::call1(Operation::RevokePart, self.raw(), u64::from(address.0), preemption_points) }

@@ -7,9 +7,9 @@
 //! ```
 //! The allocator is talc (boundary tags, bins by size). It manages regions of addresses. Each new region doubles the
 //! heap, so that few requests go to the system; a large allocation gets a region of its own. A region is made only if
-//! there is memory for all of it (`memory::commitment`), so that a request for too much fails at once. Each region counts
-//! its allocations. A region without allocations is returned with its memory, unless it is small and the only such
-//! region: a program that allocates and frees in turn does not call the system each time. The first region stays,
+//! there is memory for all of it (`memory::commitment`), so that a request for too much fails at once. Each region
+//! counts its allocations. A region without allocations is returned with its memory, unless it is small and the only
+//! such region: a program that allocates and frees in turn does not call the system each time. The first region stays,
 //! because the bins lie in it.
 //!
 //! A program that must not run out of memory keeps a reserve ([`reserve`]): then its allocations in the middle of an

@@ -52,10 +52,12 @@ const USAGE: &str =
 
 fn main() -> Result<(), String> {
     let words: Vec<&str> = tench::args().skip(1).collect();
-    match words[..] {
-        [] => list(),
-        ["ping", core] => ping(number(core)?, 1),
-        ["ping", core, times] => ping(number(core)?, number(times)?),
+    on_processes(&words)
+}
+
+/// Runs a command about processes of any core, or another.
+fn on_processes(words: &[&str]) -> Result<(), String> {
+    match *words {
         ["ps"] => processes::list(several()?),
         ["kill", process] => processes::kill(several()?, process),
         ["suspend", process] => processes::suspend(several()?, process),
@@ -85,6 +87,19 @@ fn main() -> Result<(), String> {
         ["kills", times, core, ref program @ ..] if !program.is_empty() => {
             processes::kills(several()?, number(times)?, number(core)?, program)
         }
+        ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
+        ["prepare", core] => processes::prepare(several()?, number(core)?),
+        ["grow", core, mebibytes] => processes::grow(several()?, number(core)?, number(mebibytes)?),
+        _ => on_capabilities(words),
+    }
+}
+
+/// Runs a command about capabilities that travel between cores, and about cores as such.
+fn on_capabilities(words: &[&str]) -> Result<(), String> {
+    match *words {
+        [] => list(),
+        ["ping", core] => ping(number(core)?, 1),
+        ["ping", core, times] => ping(number(core)?, number(times)?),
         ["share", core] => share::share(several()?, number(core)?, 1),
         ["share", core, times] => share::share(several()?, number(core)?, number(times)?),
         ["lend", core] => share::lend(several()?, number(core)?, 1),
@@ -98,8 +113,6 @@ fn main() -> Result<(), String> {
         ["attachments-of", whose] => attachments::guest(several()?, whose == "there"),
         ["signal", core] => signals::signal(several()?, number(core)?, 1),
         ["signal", core, times] => signals::signal(several()?, number(core)?, number(times)?),
-        ["abandon", core, times] => processes::abandon(several()?, number(core)?, number(times)?),
-        ["prepare", core] => processes::prepare(several()?, number(core)?),
         ["named", core, other] => names::named(several()?, number(core)?, number(other)?),
         ["own", core, other, name] => names::own(several()?, [number(core)?, number(other)?], name),
         ["own-server", name] => names::own_server(name),
@@ -121,7 +134,6 @@ fn main() -> Result<(), String> {
         ["traffic", steps, seed] => traffic::traffic(several()?, steps, number(seed)?, false),
         ["traffic", steps, seed, "kill"] => traffic::traffic(several()?, steps, number(seed)?, true),
         ["agent", steps, seed] => traffic::agent(several()?, steps, seed),
-        ["grow", core, mebibytes] => processes::grow(several()?, number(core)?, number(mebibytes)?),
         ["idle"] => refusals::idle(),
         ["granter", guest] => share::granter(several()?, number(guest)?),
         ["guest"] => share::guest(several()?),

@@ -1,9 +1,9 @@
 //! The filter for the output of ordinary programs: it passes text, and nothing that a terminal interprets.
 //!
-//! A terminal interprets what follows an escape character, or a control character beyond ASCII: it moves the cursor, deletes
-//! other programs' text, or sends replies as if they had been typed. So from a program without the power for that only
-//! characters reach it, with the end of the line, tabulator, carriage return and backspace. Control characters are
-//! shown as `^[`; invalid UTF-8 and the control characters from U+0080 on are shown as U+FFFD.
+//! A terminal interprets what follows an escape character, or a control character beyond ASCII: it moves the cursor,
+//! deletes other programs' text, or sends replies as if they had been typed. So from a program without the power for
+//! that only characters reach it, with the end of the line, tabulator, carriage return and backspace. Control
+//! characters are shown as `^[`; invalid UTF-8 and the control characters from U+0080 on are shown as U+FFFD.
 //!
 //! A character may come in several writes, with those of other programs between them. Its bytes are held here until it
 //! is complete: a terminal would combine them with the next bytes, whichever program wrote those. The entries for this

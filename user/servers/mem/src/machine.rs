@@ -61,8 +61,9 @@ pub trait Machine {
     /// Moves a capability that came from a client to an empty slot.
     fn take_in(&mut self, from: CapAddress, slot: CapAddress) -> Result<(), Error>;
 
-    /// Deletes everything derived from a slot's capability, or the part that takes at most `preemption_points` preemption points;
-    /// then it fails with `Unfinished`, and has to be called again. Returns how many preemption points it took.
+    /// Deletes everything derived from a slot's capability, or the part that takes at most `preemption_points`
+    /// preemption points; then it fails with `Unfinished`, and has to be called again. Returns how many preemption
+    /// points it took.
     fn revoke(&mut self, slot: CapAddress, preemption_points: u64) -> Result<u64, Error>;
 
     /// Deletes a slot's capability.

@@ -457,7 +457,7 @@ impl<K: Kernel, P> Exchange<K, P> {
         self.step(Input::Deleted { object });
     }
 
-    // ── Ledger ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    // ── Ledger ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     /// Returns the number of objects of this core on others, of objects of others here, and of transfers.
     pub fn count(&self) -> (usize, usize, usize) {

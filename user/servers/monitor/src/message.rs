@@ -98,6 +98,8 @@ tench_protocol::codes! {
         Signal = 12, "a signal has no bits";
         /// The priority is too high.
         Ceiling = 13, "there is no such priority";
+        /// The event's operation is unknown.
+        Event = 14, "there is no such event between monitors";
     }
 }
 
@@ -249,14 +251,52 @@ pub fn decode_result(words: &[u64]) -> Result<(Outcome, &[u64]), Malformed> {
     Ok((Outcome::from_code(outcome).ok_or(Malformed::Outcome)?, rest))
 }
 
+/// An event that a monitor sends, other than the lines about capabilities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The monitor has started.
+    Hello,
+    /// The request with this index is cancelled.
+    Cancel(usize),
+    /// The object of this number is no longer needed.
+    Release(u64),
+    /// The notification of this number is signalled with these bits.
+    Signal(u64, u64),
+    /// The monitor asks for a sign of life.
+    Alive,
+    /// The sign of life.
+    Here,
+}
+
+impl Event {
+    /// Decodes an event's operation and words.
+    ///
+    /// # Errors
+    /// No monitor sends that.
+    pub fn decode(operation: u16, words: &[u64]) -> Result<Event, Malformed> {
+        Ok(match operation {
+            operation::HELLO => Event::Hello,
+            operation::CANCEL => Event::Cancel(decode_index(words)?),
+            operation::RELEASE => Event::Release(decode_number(words)?),
+            operation::SIGNAL => {
+                let (number, bits) = decode_signal(words)?;
+                Event::Signal(number, bits)
+            }
+            operation::ALIVE => Event::Alive,
+            operation::HERE => Event::Here,
+            _ => return Err(Malformed::Event),
+        })
+    }
+}
+
 /// Decodes the number that is no longer needed.
-pub fn decode_number(words: &[u64]) -> Result<u64, Malformed> {
+fn decode_number(words: &[u64]) -> Result<u64, Malformed> {
     let ([number], _) = split::<1>(words, 0)?;
     Ok(number)
 }
 
 /// Decodes the number of the signalled notification, and the bits.
-pub fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
+fn decode_signal(words: &[u64]) -> Result<(u64, u64), Malformed> {
     let ([number, bits], _) = split::<2>(words, 0)?;
     if bits == 0 { Err(Malformed::Signal) } else { Ok((number, bits)) }
 }
@@ -285,7 +325,7 @@ pub fn decode_badge(badge: u64, core: u64) -> Result<(Client, Powers), Malformed
 }
 
 /// Decodes the position of the cancelled request.
-pub fn decode_index(words: &[u64]) -> Result<usize, Malformed> {
+fn decode_index(words: &[u64]) -> Result<usize, Malformed> {
     let ([index], _) = split::<1>(words, 0)?;
     usize::try_from(index).ok().filter(|index| *index < tench_channel::MOST as usize).ok_or(Malformed::Index)
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use tench::server::Watch;
 use tench_channel::{Incoming, Refused, Request as Number};
 use tench_monitor::exchange::line::{Growth, operation as exchange};
-use tench_monitor::message::{Words, decode_index, decode_number, decode_signal, operation};
+use tench_monitor::message::{Event, Words, operation};
 use tench_monitor::remote_request::RemoteRequest;
 use tench_monitor_interface::protocol::{Error, State};
 use tench_protocol::{Pending, Port, Replies};
@@ -166,59 +166,35 @@ impl Peer {
             let Some(channel) = &mut self.channel else { break };
             let received = channel.receive();
             self.heard |= matches!(received, Ok(Some(_)));
-            let incoming = match received {
-                Ok(Some(Incoming::Event(operation::HELLO, _))) => {
-                    self.start = Instant::now().ticks() - self.started.ticks();
-                    self.state = State::Running;
-                    continue;
-                }
-                Ok(Some(Incoming::Event(operation::CANCEL, words))) if let Ok(index) = decode_index(words) => {
-                    dispatcher.cancel(self.core, index);
-                    continue;
-                }
-                Ok(Some(Incoming::Event(operation::RELEASE, words))) if let Ok(number) = decode_number(words) => {
-                    endpoints.released(self.core, number, ledger);
-                    continue;
-                }
-                Ok(Some(Incoming::Event(operation::SIGNAL, words)))
-                    if let Ok((number, bits)) = decode_signal(words) =>
-                {
-                    endpoints.signal(self.core, number, bits);
-                    continue;
-                }
-                Ok(Some(Incoming::Event(operation::ALIVE, _))) => {
-                    // If there is no room for the event, other messages tell the core the same.
-                    let _ = channel.event(operation::HERE, &[]);
-                    continue;
-                }
-                Ok(Some(Incoming::Event(operation::HERE, _))) => continue,
+            let is_valid = match received {
+                Ok(None) => break,
                 Ok(Some(Incoming::Event(operation, words))) if capabilities::is_line(operation) => {
                     capabilities::core(self.core).into_iter().for_each(|core| ledger.receive(core, operation, words));
-                    continue;
+                    true
+                }
+                Ok(Some(Incoming::Event(operation, words))) => {
+                    let event = Event::decode(operation, words);
+                    event.map(|event| self.take_event(event, dispatcher, endpoints, ledger)).is_ok()
                 }
                 Ok(Some(Incoming::Request(number, words))) => {
                     let start = Instant::now();
                     let reply = carry_out(self.core, number, words, dispatcher, endpoints, ledger);
                     reply.iter().for_each(|words| self.reply(number, words));
                     took += Instant::now().since(start);
-                    continue;
+                    true
                 }
                 Ok(Some(Incoming::Reply(number, words))) => {
-                    let Some(asked) = self.asked.take(number) else {
-                        if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
-                            endpoints.finish_nothing(self.core, words, ledger);
-                        }
-                        continue;
-                    };
-                    asked.finish(self.core, words, &mut self.quota, endpoints, ledger, port);
-                    continue;
+                    if let Some(asked) = self.asked.take(number) {
+                        asked.finish(self.core, words, &mut self.quota, endpoints, ledger, port);
+                    } else if matches!(number.operation(), operation::FORWARD | operation::PROCESSES) {
+                        endpoints.finish_nothing(self.core, words, ledger);
+                    }
+                    true
                 }
-                incoming => incoming.map(|incoming| incoming.is_some()),
+                Err(_) => false,
             };
-            match incoming {
-                Ok(false) => break,
-                // The event is invalid, or the message is.
-                Ok(true) | Err(_) => self.close(endpoints, ledger, port),
+            if !is_valid {
+                self.close(endpoints, ledger, port);
             }
         }
         if self.heard && matches!(self.state, State::Silent) {
@@ -226,6 +202,30 @@ impl Peer {
         }
         self.send_unsent(endpoints);
         took
+    }
+
+    /// Handles an event of the core's.
+    fn take_event(
+        &mut self,
+        event: Event,
+        dispatcher: &mut Dispatcher,
+        endpoints: &mut Endpoints,
+        ledger: &mut Ledger,
+    ) {
+        match event {
+            Event::Hello => {
+                self.start = Instant::now().ticks() - self.started.ticks();
+                self.state = State::Running;
+            }
+            Event::Cancel(index) => dispatcher.cancel(self.core, index),
+            Event::Release(number) => endpoints.released(self.core, number, ledger),
+            Event::Signal(number, bits) => endpoints.signal(self.core, number, bits),
+            Event::Alive => {
+                // If there is no room for the event, other messages tell the core the same.
+                let _ = self.channel.as_mut().map(|channel| channel.event(operation::HERE, &[]));
+            }
+            Event::Here => {}
+        }
     }
 
     /// Closes the channel, because the core's messages are invalid or the core has stopped. Memory of others that it

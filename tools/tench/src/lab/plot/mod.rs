@@ -230,8 +230,8 @@ impl Panel {
         self.layer(series, label, colour, Look::Bars { hatched, position, of })
     }
 
-    /// Adds the distribution of a series' values at one position of a category axis, `shift` positions to the right of its
-    /// middle.
+    /// Adds the distribution of a series' values at one position of a category axis, `shift` positions to the right of
+    /// its middle.
     pub fn distribution(
         self,
         series: impl Into<String>,

@@ -106,8 +106,8 @@ fn finish(result: *mut c_void) {
 /// Starts a thread. Returns `EAGAIN` if there is not enough memory.
 ///
 /// # Safety
-/// `pointer` must point to memory for a number, `attributes` must be null or point to some, and `function` may be called
-/// with `argument` in another thread.
+/// `pointer` must point to memory for a number, `attributes` must be null or point to some, and `function` may be
+/// called with `argument` in another thread.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 unsafe extern "C" fn pthread_create(
     pointer: *mut c_ulong,

@@ -1,4 +1,5 @@
-//! The macros of `tench_protocol`, which documents them. The interface compiler, `tench_interface_compiler`, implements them.
+//! The macros of `tench_protocol`, which documents them. The interface compiler, `tench_interface_compiler`, implements
+//! them.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

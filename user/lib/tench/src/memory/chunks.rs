@@ -8,8 +8,8 @@
 //! by position:   bucket  bucket             bucket         whether the other half is free, too
 //! ```
 //! Both lists are used without a search, however many chunks there are. Each free chunk has a node. There are always as
-//! many unused nodes as chunks in use, so that each of those can be freed: otherwise [`take`](FreeChunks::take) fails, so
-//! no chunk is ever lost. Nodes come from the metadata ([`array`](FreeChunks::array)) before a chunk is taken.
+//! many unused nodes as chunks in use, so that each of those can be freed: otherwise [`take`](FreeChunks::take) fails,
+//! so no chunk is ever lost. Nodes come from the metadata ([`array`](FreeChunks::array)) before a chunk is taken.
 //!
 //! A chunk with an object that other cores still have, and that this process has released, waits in a queue until they
 //! no longer have it.

@@ -100,8 +100,8 @@ impl Metadata {
 /// Makes nodes in new memory.
 ///
 /// # Safety
-/// `address` must be a multiple of the page size; the memory of `count` nodes from there on must be mapped, readable and
-/// writable for ever, and nobody else may refer to it.
+/// `address` must be a multiple of the page size; the memory of `count` nodes from there on must be mapped, readable
+/// and writable for ever, and nobody else may refer to it.
 pub unsafe fn nodes<T: Copy + Default + 'static>(address: usize, count: usize) -> &'static mut [T] {
     const { assert!(align_of::<T>() <= PAGE_SIZE) };
     let first = core::ptr::with_exposed_provenance_mut::<T>(address);

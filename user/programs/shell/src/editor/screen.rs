@@ -80,8 +80,8 @@ impl Screen {
     }
 
     /// Leaves the right margin: a terminal that has filled its last column goes to the next row only with the next
-    /// character. A space, which the next character replaces, moves the cursor to where [`row_and_column`](Self::row_and_column) says it
-    /// is.
+    /// character. A space, which the next character replaces, moves the cursor to where
+    /// [`row_and_column`](Self::row_and_column) says it is.
     fn leave_margin(&self, out: &mut Vec<u8>) {
         if self.cursor == self.shown.len() && self.row_and_column(self.cursor).1 == 0 && self.length() > 0 {
             out.extend_from_slice(b" \r");
