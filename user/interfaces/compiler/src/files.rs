@@ -7,7 +7,7 @@ use crate::source::Source;
 use crate::{header, page};
 
 /// Folders below which interfaces lie, in files of the following name.
-const FOLDERS: [&str; 2] = ["user/servers", "user/lib"];
+const FOLDERS: [&str; 2] = ["user/interfaces", "user/lib"];
 const FILE: &str = "protocol.rs";
 /// Folder of the headers.
 pub const HEADERS: &str = "user/lib/c/include/tench";

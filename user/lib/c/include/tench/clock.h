@@ -131,8 +131,7 @@ struct tench_clock_delay_until_reply {
  * Waits until a time. Returns the time, at once if it is past.
  * Errors: `Full`.
  */
-static inline int tench_clock_delay_until(tench_cap server, uint64_t time,
-    struct tench_clock_delay_until_reply *reply)
+static inline int tench_clock_delay_until(tench_cap server, uint64_t time, struct tench_clock_delay_until_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_CLOCK_LABEL_DELAY_UNTIL);

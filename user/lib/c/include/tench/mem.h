@@ -154,7 +154,7 @@ static inline int tench_mem_call(tench_cap server, struct tench_message *message
 
 /* A block that was granted. */
 struct tench_mem_granted {
-    /* Its number, by which it is freed. */
+    /* Number of the block, by which it is freed. */
     uint16_t number;
     /* Log2 of its size in bytes. */
     uint32_t size_bits;
@@ -612,8 +612,7 @@ struct tench_mem_reclaim_part_reply {
  * Frees such a block, when no other core has a part of it any more, or does a part of that. Returns the bytes.
  * Errors: `NoSuchBlock`, `Abroad`, `Unfinished`.
  */
-static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number,
-    struct tench_mem_reclaim_part_reply *reply)
+static inline int tench_mem_reclaim_part(tench_cap server, uint16_t number, struct tench_mem_reclaim_part_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_RECLAIM_PART);
@@ -701,8 +700,7 @@ struct tench_mem_find_reply {
  * Returns the address and size of a process's block.
  * Errors: `NoSuchBlock`.
  */
-static inline int tench_mem_find(tench_cap server, uint64_t holder, uint16_t number,
-    struct tench_mem_find_reply *reply)
+static inline int tench_mem_find(tench_cap server, uint64_t holder, uint16_t number, struct tench_mem_find_reply *reply)
 {
     struct tench_message space, *message = &space;
     tench_begin(message, TENCH_MEM_LABEL_FIND);

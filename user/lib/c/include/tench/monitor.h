@@ -72,17 +72,17 @@ static inline const char *tench_monitor_condition_text(uint64_t code)
 enum tench_monitor_state {
     /* The core is this one. */
     TENCH_MONITOR_STATE_HERE = 1,
-    /* Its kernel was started; its monitor has not replied yet. */
+    /* The core's kernel was started; its monitor has not replied yet. */
     TENCH_MONITOR_STATE_STARTING = 2,
-    /* Its monitor replies. */
+    /* The core's monitor replies. */
     TENCH_MONITOR_STATE_RUNNING = 3,
     /* The firmware refused to start it. */
     TENCH_MONITOR_STATE_REFUSED = 4,
     /* There was no memory for it. */
     TENCH_MONITOR_STATE_NO_MEMORY = 5,
-    /* Its monitor did not reply in time, and does not. If it does later, the core runs again. */
+    /* The core's monitor did not reply in time, and does not. If it replies later, the core runs again. */
     TENCH_MONITOR_STATE_SILENT = 6,
-    /* Its monitor violated the protocol; its messages are no longer trusted. */
+    /* The core's monitor violated the protocol; its messages are no longer trusted. */
     TENCH_MONITOR_STATE_BROKEN = 7,
     /* This core has no channel to it. */
     TENCH_MONITOR_STATE_UNCONNECTED = 8,

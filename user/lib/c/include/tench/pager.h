@@ -88,7 +88,7 @@ static inline int tench_pager_call(tench_cap server, struct tench_message *messa
     return code > 0 && code < TENCH_REJECTED && !tench_pager_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-/* What a pager has done: numbers of pages. */
+/* Counts of a pager's work: pages, and faults that were refused. */
 struct tench_pager_statistics {
     /* Zeroed pages. */
     uint64_t fresh;
@@ -210,7 +210,7 @@ struct tench_pager_statistics_reply {
     struct tench_pager_statistics value;
 };
 
-/* What has happened so far. */
+/* Returns the pager's counts so far. */
 static inline int tench_pager_statistics(tench_cap server, struct tench_pager_statistics_reply *reply)
 {
     struct tench_message space, *message = &space;

@@ -646,7 +646,7 @@ static inline void tench_procs_status_take(struct tench_reader *reader, struct t
 
 /* A capability in a process's CSpace. */
 struct tench_procs_capability {
-    /* Its address. */
+    /* Address of the capability. */
     tench_cap address;
     /* Kind of its object. */
     uint64_t kind;
@@ -654,7 +654,7 @@ struct tench_procs_capability {
     uint8_t rights;
     /* Log2 of the object's size in bytes. */
     uint32_t size_bits;
-    /* Its badge. */
+    /* Badge of the capability. */
     uint64_t badge;
     /* Physical address of memory, for those with the power `memory`; number of an interrupt; otherwise 0. */
     uint64_t object;

@@ -136,7 +136,7 @@ static inline int tench_reserve_call(tench_cap server, struct tench_message *mes
 
 /* A reservation. */
 struct tench_reserve_reservation {
-    /* Its number, which is never used again. */
+    /* Number of the reservation, which is never used again. */
     uint64_t id;
     /* The process that requested it. */
     uint64_t process;

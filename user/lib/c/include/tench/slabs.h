@@ -152,7 +152,7 @@ static inline void tench_slabs_kernel_account_take(struct tench_reader *reader, 
 
 /* A bundle that was granted. */
 struct tench_slabs_bundle {
-    /* Its number, by which it is freed. */
+    /* Number of the bundle, by which it is freed. */
     uint64_t number;
     /* Sums over the slabs afterwards. */
     struct tench_slabs_figures figures;

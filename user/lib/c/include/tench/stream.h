@@ -13,7 +13,7 @@
 /* Bytes in one message. */
 #define TENCH_STREAM_MAX_DATA 480
 
-/* What a stream is. */
+/* Kind of a stream. */
 enum tench_stream_kind {
     /* A pipe. */
     TENCH_STREAM_KIND_PIPE = 1,
@@ -113,13 +113,13 @@ static inline int tench_stream_call(tench_cap server, struct tench_message *mess
     return code > 0 && code < TENCH_REJECTED && !tench_stream_error_is((uint64_t)code) ? TENCH_MALFORMED : code;
 }
 
-/* What is at an end. */
+/* Properties of an end. */
 struct tench_stream_info {
-    /* What it is. */
+    /* Kind of the stream. */
     uint64_t kind;
-    /* Whether it can be read. */
+    /* Set if this end can be read. */
     bool readable;
-    /* Whether it can be written. */
+    /* Set if this end can be written. */
     bool writable;
     /* Bytes of the file, or bytes in the pipe that nobody has read. */
     uint64_t size;
@@ -240,7 +240,7 @@ struct tench_stream_info_reply {
 };
 
 /*
- * What is at this end.
+ * Returns the properties of this end.
  * Errors: `Closed`.
  */
 static inline int tench_stream_info(tench_cap server, struct tench_stream_info_reply *reply)

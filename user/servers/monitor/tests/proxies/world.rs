@@ -3,6 +3,7 @@
 
 mod judge;
 mod signals;
+mod tally;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tench_quota::Client;
@@ -12,6 +13,8 @@ use tench_monitor::proxies::{Carried, Error, Kernel, ObjectClass, Proxies, Targe
 use tench_monitor_interface::protocol::pid_base;
 
 use crate::kernel::{Cap, Fake, Origin, Receiver};
+
+pub use tally::Tally;
 
 /// Rights to an endpoint that remain on other cores.
 pub const SENDABLE: Rights = Rights::WRITE.union(Rights::CALL).union(Rights::GRANT);
@@ -68,42 +71,6 @@ pub struct Node {
     /// Cores that it knows to have stopped.
     lost: Vec<usize>,
     is_lost: bool,
-}
-
-/// Counts of events.
-#[derive(Debug, Default)]
-pub struct Tally {
-    sent: usize,
-    /// Capabilities sent to the core of their endpoint, and to one over another.
-    home: usize,
-    far: usize,
-    refused: usize,
-    gone: usize,
-    calls: usize,
-    revoked: usize,
-    /// Signals with capabilities of other cores, and those that were received.
-    signals: usize,
-    heard: usize,
-}
-
-impl Tally {
-    fn all(&mut self) -> [&mut usize; 9] {
-        let Tally { sent, home, far, refused, gone, calls, revoked, signals, heard } = self;
-        [sent, home, far, refused, gone, calls, revoked, signals, heard]
-    }
-
-    pub fn add(&mut self, other: &mut Tally) {
-        self.all().into_iter().zip(other.all()).for_each(|(sum, one)| *sum += *one);
-    }
-
-    /// Checks that everything has happened in this many runs.
-    pub fn check(&mut self, runs: usize) {
-        assert!(self.sent > 10 * runs, "the traffic has dried up");
-        assert!(
-            runs == 1 || self.all().into_iter().all(|count| *count > runs / 4),
-            "something does not happen any more"
-        );
-    }
 }
 
 pub struct World {
