@@ -104,7 +104,7 @@ const FURTHER: [Further; 4] = [
     Further {
         name: "crash/other-kernel",
         program: None,
-        function: "_ZN12tench_kernel5power9power_off",
+        function: "_ZN12tench_kernel13kernel_object9power_off",
         command: "cores run 1 end-kernel",
         expected: &[
             "panic: kernel: exception",
