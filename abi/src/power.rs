@@ -8,7 +8,7 @@
 //! │  powers  │ 0  │  family  │  core  │     number     │
 //! └──────────┴────┴──────────┴────────┴────────────────┘
 //! ```
-//! Core and number together identify the [process](identity); core and family identify its [family](family): the
+//! Core and number together identify the [process](identity); core and family identify its [family]: the
 //! processes that share a server's limited resources, because one of them started the others. The process server of
 //! each core numbers the families of its processes. Family number 0 is unused: a process whose badge has it is a family
 //! of its own.

@@ -1,8 +1,8 @@
 //! Executions: bytes become system calls, interrupts and faults, always from a state that was prepared once.
 //!
 //! A fuzzer's executions begin on a new machine ([`play`]). Those of the tests ([`execute`]) need no fuzzer: execution
-//! `n` has bytes that follow from `n`, and begins in a state that follows from its batch, to which up to [`EVENTS`]
-//! random events have led. Between executions an image of the state is restored, which takes some microseconds; making
+//! `n` has bytes that follow from `n`, and begins in a state that follows from its batch, to which up to 400 random
+//! events have led. Between executions an image of the state is restored, which takes some microseconds; making
 //! a new machine takes milliseconds.
 
 use std::cell::RefCell;

@@ -6,8 +6,8 @@
 //!            pause ◄──────┘      └──► timeout fault, if it has a handler; then the same
 //! ```
 //! A thread that runs on a context with a budget has `BUDGETED` in [`Thread::blockers`], so no fast path switches to or
-//! from it: [`begin`] and [`pause`] see every such switch. The kernel does not ask whether a thread that becomes ready
-//! has budget left. If it has none, a timer tells when the thread runs, before its first instruction. So waking a
+//! from it: [`start_timing`] and [`pause`] see every such switch. The kernel does not ask whether a thread that becomes
+//! ready has budget left. If it has none, a timer tells when the thread runs, before its first instruction. So waking a
 //! thread costs the same with and without a budget, and no loop searches for a thread with budget.
 //!
 //! A context whose budget is used up waits in the timer queue for its next refill. Meanwhile a thread that runs on it

@@ -11,7 +11,7 @@
 //! line is not masked at all; otherwise the notification holds the line until then. So for each time that a thread
 //! takes the signal there are at most two interrupts: one that woke the thread, and one that was held.
 //!
-//! Handlers run with interrupts off except at [`preemption_point::nested`](crate::preemption_point::nested), where
+//! Handlers run with interrupts off except at [`preemption_point::nested`], where
 //! other interrupts get in. Only the timer's handler passes such preemption points, when more deadlines have passed
 //! than one batch. Its own line is masked then, and every other handler is short. So at most two handlers are active at
 //! once, whatever programs do.

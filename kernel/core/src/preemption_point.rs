@@ -16,7 +16,7 @@ use crate::{Arch, Kernel};
 pub const PREEMPTIBLE: bool = cfg!(feature = "preemption");
 
 /// Lets pending interrupts in. Returns the path of the current operation, for
-/// [`latency_tracer`](crate::latency_tracer).
+/// [`latency_tracer`].
 #[inline(always)]
 pub fn let_interrupts_in<A: Arch>(k: &mut Kernel<A>) -> u64 {
     let path = latency_tracer::end_interval(k, edge::PREEMPTION_POINT);

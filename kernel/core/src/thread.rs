@@ -227,7 +227,7 @@ pub struct Thread {
     /// Fast-path blockers, bits of [`blocker`].
     pub blockers: u32,
     /// The scheduling context on which the thread runs: its own, or that of a thread that waits for it
-    /// ([`helping`](crate::helping)).
+    /// ([`helping`]).
     pub scheduling: Option<Ref<SchedulingContext>>,
     /// The values of `priority` to `scheduling` while the thread works for no caller.
     pub base: Base,
@@ -250,7 +250,7 @@ pub struct Thread {
     /// Set while the thread's account is suspended: the thread's priority is then -1, whatever its context.
     pub account_suspended: bool,
     /// Number of servers deep that the thread's own calls go while it serves its endpoint, as declared with
-    /// `ThreadServe` ([`heights`](crate::helping::heights)).
+    /// `ThreadServe` ([`heights`]).
     pub depth: u8,
     /// Highest priority at which the thread's own context counts, while the thread completes a request of a client that
     /// cannot help.

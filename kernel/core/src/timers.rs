@@ -15,7 +15,7 @@
 //!
 //! A thread that receives with a deadline may declare the deadline its *alarm*, because it has something of its own to
 //! do at that time. If it receives a request first and works for the caller, the deadline stays in the queue: when the
-//! alarm expires, the thread works at its own priority ([`helping`](crate::helping)) until it receives again.
+//! alarm expires, the thread works at its own priority ([`helping`]) until it receives again.
 
 use core::mem::offset_of;
 

@@ -43,8 +43,8 @@ impl Check {
         Check {
             name: "documentation",
             needs: Some(("rustdoc", "rustc-web")),
-            arguments: &["doc", "--workspace", "--no-deps", "--quiet"],
-            environment: Some(("RUSTDOCFLAGS", "-D warnings")),
+            arguments: &["doc", "--workspace", "--no-deps", "--document-private-items", "--keep-going", "--quiet"],
+            environment: Some(("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")),
             remedy: "the lines above say which link leads nowhere",
         },
     ];

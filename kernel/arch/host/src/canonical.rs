@@ -4,8 +4,8 @@
 //!
 //! The state is read as a graph. Objects and capabilities are its nodes; each reference from one to another is an edge.
 //! Each node has a colour: at first what it holds besides references, then, round by round, its colour and those of its
-//! neighbours by edge. After [`ROUNDS`] rounds the sum over all nodes is the number. A reference to a dead object is an
-//! edge to nothing, with a colour of its own.
+//! neighbours by edge. After a fixed number of rounds the sum over all nodes is the number. A reference to a dead
+//! object is an edge to nothing, with a colour of its own.
 //!
 //! The number leaves out: registers and memory of programs (but for the tags of messages under way, and the flag that a
 //! receiver's deadline is to be its alarm), statistics, identifiers, the shape of the derivation tree, and all that

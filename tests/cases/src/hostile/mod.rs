@@ -1,10 +1,10 @@
 //! Tests with hostile clients of each server, while another client is served.
 //!
 //! Two processes with several threads each make random requests of a server and request all that they can, give up
-//! before they get a reply, do not read replies, and are killed meanwhile ([`client`]). At the same time this program
-//! has the server do a fixed workload and checks every reply ([`work`]): each is right, and the workload costs what it
-//! costs alone, except for time slices of threads of equal priority. When the hostile processes have been killed, all
-//! accounts are as before.
+//! before they get a reply, do not read replies, and are killed meanwhile ([`client`](mod@client)). At the same time
+//! this program has the server do a fixed workload and checks every reply ([`work`]): each is right, and the workload
+//! costs what it costs alone, except for time slices of threads of equal priority. When the hostile processes have been
+//! killed, all accounts are as before.
 
 pub mod attacks;
 pub mod authority;

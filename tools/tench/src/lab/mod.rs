@@ -10,9 +10,10 @@
 //! note: TEXT                   shown to the user
 //! ```
 //! An experiment may also, or only, be computed by this tool, if it counts something other than instructions.
-//! [`experiments`] is the register; experiments that compute more than a few pictures have a module each. [`reference`]
-//! holds other systems' figures and the targets, [`measure`] gets the numbers, [`plot`], [`table`] and
-//! [`write`](mod@write) turn them into files, [`baseline`] compares them with the recorded ones.
+//! [`experiments`] is the register; experiments that compute more than a few pictures have a module each.
+//! [`reference`](mod@reference) holds other systems' figures and the targets, [`measure`](mod@measure) gets the
+//! numbers, [`plot`], [`table`] and [`write`](mod@write) turn them into files, [`baseline`] compares them with the
+//! recorded ones.
 
 mod adversary;
 pub mod baseline;

@@ -63,7 +63,7 @@ pub trait MonitorService {
 
     /// Returns the status of the process with the next higher number. Those of one core are numbered consecutively; the
     /// search ends with the last of the core to which `after` belongs, so a list of all begins anew with each core's
-    /// [`first`].
+    /// [`pid_base`].
     /// Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
     #[method(7)]
     fn next(&mut self, caller: Caller, later: Later<'_, Process, Error>, after: u64) -> Result<Option<Process>, Error>;

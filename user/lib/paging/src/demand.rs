@@ -44,7 +44,7 @@ impl Paging {
     }
 
     /// Handles a page fault: populates memory and returns `None` where memory comes on demand, otherwise returns the
-    /// fault's verdict. Combines [`classify`](Self::classify) and [`back`](Self::back).
+    /// fault's verdict. Combines [`classify`](Self::classify) and [`populate_page`](Self::populate_page).
     pub fn fault<B: Backend>(
         &mut self,
         backend: &mut B,

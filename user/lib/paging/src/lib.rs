@@ -19,7 +19,7 @@
 //!   the rest mapped again. Everything needed is reserved before the deletion, and if it still fails, the old mapping
 //!   is restored.
 //! - *Lazy* regions are populated on the first access, which faults: [`Paging::classify`] returns the meaning of a
-//!   fault, [`Paging::back`] maps zeroed memory, and [`Paging::fault`] does both.
+//!   fault, [`Paging::populate_page`] maps zeroed memory, and [`Paging::fault`] does both.
 //! - *Metadata never runs out within an operation.* Each operation first counts what it can need at worst, and grows
 //!   the metadata before it changes anything. The backend provides the memory without using the metadata, so growing
 //!   cannot recurse.

@@ -88,7 +88,7 @@ pub enum Verdict {
     NotPopulated(Region),
     /// The region does not allow this access.
     Rights(Region),
-    /// Memory has to be populated by [`Paging::back`].
+    /// Memory has to be populated by [`Paging::populate_page`](crate::Paging::populate_page).
     Lazy(Region),
     /// This mapping covers the address and allows the access: another thread was faster, or the mapping was deleted.
     Mapped(Region, CapAddress),

@@ -122,7 +122,7 @@ pub struct Program<'a> {
     /// Environment: entries of the form `NAME=value`.
     #[serde(borrow)]
     pub environment: Strings<'a>,
-    /// Powers of its capabilities to servers, as [`Powers`](tench_abi::Powers).
+    /// Powers of its capabilities to servers, as [`Powers`].
     pub powers: u16,
     /// Capabilities besides those of every process.
     #[serde(borrow)]

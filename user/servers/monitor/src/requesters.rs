@@ -138,8 +138,8 @@ impl Requesters {
 
     /// Records that it is unknown whether a service that asks about other processes was told of the
     /// [end](Self::remove_ended) of this process, and of its family if that is not 0. The process server is
-    /// [asked], and of its family if that is not 0. The process server is [asked](Self::question) about it, as
-    /// about a process that has begun to use that service, and so reports the end again.
+    /// [asked](Self::question) about it, as about a process that has begun to use that service, and so reports the
+    /// end again.
     pub fn may_not_know(&mut self, process: u64, family: u64, service: u64) {
         let family = if family == 0 { process } else { family };
         self.asks(Client { process, family }, service);

@@ -1,4 +1,4 @@
-//! Endless attacks: the hostile clients of [`client`](super::super::client), at each server, from each core.
+//! Endless attacks: the hostile clients of [`client`](mod@super::super::client), at each server, from each core.
 
 use alloc::vec::Vec;
 

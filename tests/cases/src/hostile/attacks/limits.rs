@@ -148,7 +148,7 @@ pub fn count_proxies() -> Outcome {
         sleep(Duration::from_millis(1));
         most = most.max(said(monitor.exchanged())?.proxies);
     }
-    if most < MOST / 2 || most > MOST {
+    if !(MOST / 2..=MOST).contains(&most) {
         return Err(CaseFailure::new(format!("there were {most} proxies")));
     }
     Ok(())

@@ -94,7 +94,7 @@ pub struct Attack {
     is_limited: bool,
 }
 
-/// Default of [`Attack::answered`].
+/// Default of [`Attack::reply_time`].
 const REPLY_TIME: u64 = 20_000;
 
 /// Ways in which an attack ends.

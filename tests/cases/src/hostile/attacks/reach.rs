@@ -1,5 +1,5 @@
 //! Attacks on what others hold, on operations that take a power, and on other cores. Most are those of
-//! [`powers`](super::super::powers) and [`authority`](super::super::authority), where the attempts are described.
+//! [`powers`] and [`authority`], where the attempts are described.
 
 use alloc::format;
 use core::time::Duration;

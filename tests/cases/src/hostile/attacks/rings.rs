@@ -63,7 +63,8 @@ fn late(is_signalled: bool) -> Outcome {
         notification.signal()?;
     }
     OWN_CSPACE.delete_at(deferred.address())?;
-    (server.detach(), caller.detach());
+    server.detach();
+    caller.detach();
     Ok(())
 }
 

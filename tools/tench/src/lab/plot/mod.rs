@@ -4,7 +4,8 @@
 //! panel has two axes and layers; a layer names a series of the experiment's samples and its style. So a picture shows
 //! nothing that is not in `data.csv`, and an experiment may draw one series twice.
 //!
-//! [`draw`] turns plots into SVG, [`figures`] draws the default picture of an experiment without plots of its own.
+//! [`draw`](mod@draw) turns plots into SVG, [`figures`](mod@figures) draws the default picture of an experiment without
+//! plots of its own.
 
 mod axis;
 mod draw;

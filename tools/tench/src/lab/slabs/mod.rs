@@ -6,8 +6,8 @@
 //! | `slabs-apps` | [`apps`] | applications and sequences of them: table 4.5, figures 4.2–4.5 and 4.12–4.14 |
 //! | `slabs-policies` | [`policies`] | all policies on all of these, with the watermark rule and without |
 //!
-//! [`reference`] has R1's printed values, [`pictures`] the kinds of pictures that several experiments draw. Figures and
-//! samples are bytes; tables show KiB where R1 does.
+//! [`reference`](mod@reference) has R1's printed values, [`pictures`] the kinds of pictures that several experiments
+//! draw. Figures and samples are bytes; tables show KiB where R1 does.
 
 pub mod apps;
 mod pictures;

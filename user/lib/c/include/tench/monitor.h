@@ -643,7 +643,7 @@ struct tench_monitor_next_reply {
 /*
  * Returns the status of the process with the next higher number. Those of one core are numbered consecutively; the
  * search ends with the last of the core to which `after` belongs, so a list of all begins anew with each core's
- * [`first`].
+ * [`pid_base`].
  * Errors: `NoSuchCore`, `NotConnected`, `Full`, `Broken`, `Silent`, `Stopped`, `NoSuchProcess` when there is none.
  */
 static inline int tench_monitor_next(tench_cap server, uint64_t after, struct tench_monitor_next_reply *reply)
